@@ -23,10 +23,11 @@ const ISLANDS: [(&str, &[&str]); 4] = [
 ];
 
 /// The crates of the workspace; each has an order of modules of its own, and Cargo keeps the order between them.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "",
     "crates/learn/",
     "crates/published/",
+    "crates/logs/",
     "crates/studies/",
     "crates/live/",
     "crates/cli/",

@@ -27,6 +27,7 @@ pub use document::{Diagnostic, Source, SpecError};
 pub use entries::Entries;
 pub use fidelity::Fidelity;
 pub use nearest::did_you_mean;
+pub use places::Place;
 pub use policy::{PolicyDocument, PolicyKind, load_policy};
 pub use price_series::{PriceSeries, read_prices};
 pub use snapshot::Snapshot;
@@ -35,6 +36,5 @@ pub use throughputs::{
     write_throughputs,
 };
 pub use trace::{
-    Imported, LogOrigin, NotUnderstood, Trace, TraceForm, TraceOrder, TracedJob, WriteTraceError,
-    WrittenTrace, import_log, read_trace, write_trace,
+    Trace, TraceForm, TraceOrder, TracedJob, WriteTraceError, WrittenTrace, read_trace, write_trace,
 };

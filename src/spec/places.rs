@@ -11,13 +11,13 @@ use crate::spec::json_events::JsonEvents;
 
 /// A stretch of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub struct Place {
     /// From 1.
-    pub(super) line: usize,
+    pub line: usize,
     /// In characters, from 1.
-    pub(super) column: usize,
+    pub column: usize,
     /// In characters, at least 1.
-    pub(super) width: usize,
+    pub width: usize,
 }
 
 impl Place {

@@ -1,24 +1,32 @@
-//! `apportion trace`: generate, convert and show traces of jobs.
+//! `apportion trace`: generate, convert and show traces of jobs, and make them of clusters' logs.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+mod log;
+mod convert;
+mod nodes;
+mod sketch;
+mod show;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use self::convert::ConvertArguments;
+use self::nodes::NodesArguments;
+use self::show::ShowArguments;
 use crate::Session;
 use crate::count::{JOBS_MAX, from_one_to};
 use crate::exit::Failure;
 use crate::file::write_or_print;
 use crate::paths::name_or_path;
-use apportion::spec::{
-    LogOrigin, NotUnderstood, Source, Trace, TraceForm, TraceOrder, TracedJob, import_log, load_throughputs,
-    read_trace, write_trace,
-};
+use apportion::spec::{Trace, TraceForm, TracedJob, load_throughputs, write_trace};
 use apportion::throughput::Throughputs;
 use apportion::units::{JobsPerHour, Seconds};
 use apportion::workload::{Arrivals, Gavel, JobTable, Native, WorkloadOptions};
-use apportion_studies::report::{Cell, Table};
+use apportion_logs::form::FORMS;
+use apportion_logs::read::SACCT_COMMAND;
+use apportion_logs::rules;
+use apportion_studies::report::Table;
 
 /// `apportion trace`.
 #[derive(Args, Debug)]
@@ -27,7 +35,9 @@ Example:
   apportion trace generate --rate 2 --jobs 1000 --multi-worker --out jobs.csv
   apportion trace convert jobs.csv --to gavel --out jobs.trace
   apportion trace convert cluster_job_log --from philly --throughputs osdi20 --seed 1 --out philly.csv
-  apportion trace show jobs.csv")]
+  apportion trace show sacct.txt.gz --from sacct --zone Europe/Berlin --cluster a100=64 --page log.html
+  apportion trace cluster nodes.txt --from scontrol
+  apportion trace show jobs.csv --throughputs osdi20")]
 pub struct TraceArguments {
     #[command(subcommand)]
     action: Action,
@@ -37,14 +47,19 @@ pub struct TraceArguments {
 enum Action {
     /// Draw jobs at random.
     Generate(GenerateArguments),
-    /// Go between our CSV and Gavel's form.
+    /// Go between our CSV and Gavel's form, and make traces of clusters' logs.
     Convert(ConvertArguments),
-    /// Count a trace's jobs by type and scale factor.
+    /// Show what the jobs of a trace or of a cluster's log are like, and what is doubtful about a log.
     Show(ShowArguments),
+    /// Make a cluster of a table of nodes.
+    Cluster(NodesArguments),
+    /// List the forms of clusters' logs that are read.
+    Forms,
+    /// Print the rules by which rows of a log become jobs where none are given, to start from.
+    Rules,
+    /// Print the call of Slurm's sacct whose output is read.
+    SacctCommand,
 }
-
-/// The most complaints about a log that are shown where jobs are left out.
-const COMPLAINTS_SHOWN: usize = 5;
 
 /// A form that traces are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -54,27 +69,6 @@ enum Form {
     Native,
     /// Gavel's ten tab-separated columns.
     Gavel,
-}
-
-/// Whose log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Log {
-    /// Microsoft's, 2017.
-    Philly,
-    /// Alibaba's, 2020.
-    Pai,
-    /// SenseTime's, 2020.
-    Helios,
-}
-
-impl From<Log> for LogOrigin {
-    fn from(log: Log) -> Self {
-        match log {
-            Log::Philly => Self::Philly,
-            Log::Pai => Self::Pai,
-            Log::Helios => Self::Helios,
-        }
-    }
 }
 
 impl From<Form> for TraceForm {
@@ -153,44 +147,6 @@ struct Target {
     out: Option<PathBuf>,
 }
 
-#[derive(Args, Debug)]
-struct ConvertArguments {
-    /// The trace, in any form, or the log of a cluster; `-` is standard input
-    #[arg(value_parser = name_or_path())]
-    file: String,
-    /// Take the jobs from a cluster's log: Philly's cluster_job_log, PAI's pai_task_table.csv, Helios' cluster_log.csv.
-    /// Job types are drawn from the throughputs, steps follow from running times
-    #[arg(long, value_enum, value_name = "LOG", requires = "throughputs", conflicts_with = "drop_unknown")]
-    from: Option<Log>,
-    /// The seed of the job types drawn for a log
-    #[arg(long, default_value_t = 0, requires = "from")]
-    seed: u64,
-    /// Leave out jobs of a log of which something is not understood, or whose name an earlier job has, and say how many
-    #[arg(long, requires = "from")]
-    skip_unreadable: bool,
-    /// Sort jobs that are not in order of arrival
-    #[arg(long)]
-    sort: bool,
-    /// Check job types against this matrix (an embedded name, or a file), and take Gavel's durations from it
-    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
-    throughputs: Option<String>,
-    /// Leave out jobs that the matrix has no throughputs for
-    #[arg(long, requires = "throughputs")]
-    drop_unknown: bool,
-    #[command(flatten)]
-    target: Target,
-}
-
-#[derive(Args, Debug)]
-struct ShowArguments {
-    /// The trace, in any form; `-` is standard input
-    #[arg(value_parser = name_or_path())]
-    file: String,
-    /// Check job types against this matrix: an embedded name, or a file
-    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
-    throughputs: Option<String>,
-}
-
 fn parse_time(text: &str) -> Result<Seconds, String> {
     Seconds::parse(text).ok_or_else(|| "expected a time as 90, 90s, 15min, 2h or 3d".to_owned())
 }
@@ -198,8 +154,12 @@ fn parse_time(text: &str) -> Result<Seconds, String> {
 pub(super) fn run(arguments: &TraceArguments, session: &Session) -> Result<(), Failure> {
     match &arguments.action {
         Action::Generate(arguments) => generate(arguments, session),
-        Action::Convert(arguments) => convert(arguments, session),
-        Action::Show(arguments) => show(arguments, session),
+        Action::Convert(arguments) => convert::run(arguments, session),
+        Action::Show(arguments) => show::run(arguments, session),
+        Action::Cluster(arguments) => nodes::run(arguments, session),
+        Action::Forms => forms(session),
+        Action::Rules => session.output.text(rules::DEFAULT),
+        Action::SacctCommand => session.output.text(SACCT_COMMAND),
     }
 }
 
@@ -215,7 +175,8 @@ fn generate(arguments: &GenerateArguments, session: &Session) -> Result<(), Fail
         jobs.push(TracedJob { job, id: jobs.len().to_string(), command: None });
     }
     let trace = Trace { form: TraceForm::Native, jobs };
-    write(&trace, &arguments.target, Some(&throughputs), session)
+    let Target { to, out } = &arguments.target;
+    write(&trace, ((*to).into(), out.as_deref()), Some(&throughputs), session)
 }
 
 fn arrivals(
@@ -250,81 +211,33 @@ fn arrivals(
     made.map_err(|error| Failure::usage(error.to_string(), None))
 }
 
-fn convert(arguments: &ConvertArguments, session: &Session) -> Result<(), Failure> {
-    let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
-    let order = if arguments.sort { TraceOrder::Sort } else { TraceOrder::Refuse };
-    let source = Source::load(&arguments.file)?;
-    if let (Some(log), Some(throughputs)) = (arguments.from, &throughputs) {
-        let policy = if arguments.skip_unreadable { NotUnderstood::LeaveOut } else { NotUnderstood::Refuse };
-        let imported = import_log(&source, log.into(), throughputs, (arguments.seed, policy))?;
-        let (n_jobs, n_left_out) = (imported.trace.jobs.len(), imported.n_left_out);
-        session.note(format!("{n_jobs} jobs; {n_left_out} without accelerators or times left out"));
-        if imported.n_not_understood > 0 {
-            let n = imported.n_not_understood;
-            session.note(format!("{n} jobs that are not understood left out, the first of them:"));
-            for complaint in imported.complaints.iter().take(COMPLAINTS_SHOWN) {
-                session.note(complaint.to_string());
-            }
-        }
-        if imported.n_cut > 0 {
-            session.note(format!("{} jobs were given the largest scale factor there is", imported.n_cut));
-        }
-        return write(&imported.trace, &arguments.target, Some(throughputs), session);
+/// Lists the forms of logs.
+fn forms(session: &Session) -> Result<(), Failure> {
+    let mut table = Table::new(["form", "log"]);
+    for entry in &FORMS {
+        table.push(vec![entry.name.into(), entry.summary.into()]);
     }
-    let trace = if let (true, Some(throughputs)) = (arguments.drop_unknown, &throughputs) {
-        let mut trace = read_trace(&source, None, order)?;
-        let n_dropped = trace.retain_known(throughputs);
-        let name = throughputs.name();
-        session.note(format!("left out {n_dropped} jobs that throughputs `{name}` do not have"));
-        trace
-    } else {
-        read_trace(&source, throughputs.as_deref(), order)?
-    };
-    write(&trace, &arguments.target, throughputs.as_deref(), session)
+    session.output.table(&table)
 }
 
 fn write(
     trace: &Trace,
-    target: &Target,
+    (form, out): (TraceForm, Option<&Path>),
     throughputs: Option<&Throughputs>,
     session: &Session,
 ) -> Result<(), Failure> {
-    let written = write_trace(trace, target.to.into(), throughputs)
-        .map_err(|error| Failure::usage(error.to_string(), None))?;
-    if written.n_cut_steps > 0 {
-        session.note(format!("cut the fraction of a step off {} jobs", written.n_cut_steps));
-    }
-    if written.n_without_entity > 0 {
-        session.note(format!("left out the entity of {} jobs", written.n_without_entity));
-    }
-    write_or_print(session, target.out.as_deref(), &written.text)
+    let written =
+        write_trace(trace, form, throughputs).map_err(|error| Failure::usage(error.to_string(), None))?;
+    note_not_held(written.n_cut_steps, written.n_without_entity, session);
+    write_or_print(session, out, &written.text)
 }
 
-fn show(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
-    let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
-    let trace = read_trace(&Source::load(&arguments.file)?, throughputs.as_deref(), TraceOrder::Refuse)?;
-    let mut kinds: BTreeMap<(&str, u32), (u64, f64)> = BTreeMap::new();
-    for TracedJob { job, .. } in &trace.jobs {
-        let (n_jobs, steps) = kinds.entry((&job.job_type, job.scale_factor)).or_default();
-        *n_jobs += 1;
-        *steps += job.total_steps.get();
+/// Says what a form could not hold.
+fn note_not_held(n_cut_steps: usize, n_without_entity: usize, session: &Session) {
+    if n_cut_steps > 0 {
+        session.note(format!("cut the fraction of a step off {n_cut_steps} jobs"));
     }
-    let mut table = Table::new(["job_type", "scale_factor", "jobs", "mean_steps"]);
-    for ((job_type, scale_factor), (n_jobs, steps)) in kinds {
-        let mean = Cell::Number(steps / n_jobs as f64, 0);
-        table.push(vec![job_type.into(), Cell::Count(scale_factor.into()), Cell::Count(n_jobs), mean]);
+    if n_without_entity > 0 {
+        session.note(format!("left out the entity of {n_without_entity} jobs"));
     }
-    session.note(in_words(&trace));
-    session.output.table(&table)
-}
-
-fn in_words(trace: &Trace) -> String {
-    let form = match trace.form {
-        TraceForm::Native => "our CSV",
-        TraceForm::Gavel => "Gavel's ten columns",
-        TraceForm::GavelSeven => "Gavel's seven columns",
-    };
-    let hours = |job: Option<&TracedJob>| job.map_or(0.0, |traced| traced.job.arrival.hours());
-    let (first, last) = (hours(trace.jobs.first()), hours(trace.jobs.last()));
-    format!("{} jobs in {form}, arriving from {first:.2} h to {last:.2} h", trace.jobs.len())
 }

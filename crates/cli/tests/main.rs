@@ -13,6 +13,8 @@ mod monkey;
 mod snapshot;
 #[path = "suite/data_commands.rs"]
 mod data_commands;
+#[path = "suite/trace_logs.rs"]
+mod trace_logs;
 #[path = "suite/writing.rs"]
 mod writing;
 #[path = "suite/sweep.rs"]

@@ -1,9 +1,13 @@
 //! Traces of jobs from files, as columns.
 
 use apportion::spec::{
-    LogOrigin, NotUnderstood, Source, Trace, TraceOrder, import_log, load_throughputs, read_trace as read,
+    Source, SpecError, Trace, TraceForm, TraceOrder, load_throughputs, read_trace as read,
 };
+use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
+use apportion_logs::form::FORMS;
+use apportion_logs::report::Import;
+use apportion_logs::{Converter, Form, ImportReport, ReadOptions, Rules, Window, Zone, read_log};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,50 +24,94 @@ pub(crate) struct Reading {
     sort: bool,
     seed: u64,
     skip_unreadable: bool,
+    rules: Option<Text>,
+    zone: Option<String>,
+    window: Option<String>,
+    job_table: Option<Text>,
 }
 
 /// Reads a trace, or a cluster's log as one: its jobs as columns, and what was left out.
 #[pyfunction]
 pub(crate) fn read_trace(py: Python<'_>, path: Text, reading: Reading) -> PyResult<Bound<'_, PyDict>> {
-    let Reading { form, throughputs, sort, seed, skip_unreadable } = reading;
     let said = |error| errors::spec(&error);
-    let source = Source::load(&path.0).map_err(said)?;
-    let matrix = throughputs.map(|name| load_throughputs(&name.0)).transpose().map_err(said)?;
-    let origin = match form.as_deref() {
-        None => None,
-        Some("philly") => Some(LogOrigin::Philly),
-        Some("pai") => Some(LogOrigin::Pai),
-        Some("helios") => Some(LogOrigin::Helios),
-        Some(other) => {
-            let message = format!("unknown form `{other}`, expected one of `philly`, `pai`, `helios`");
-            return Err(errors::input(message));
-        }
-    };
-    let report = PyDict::new(py);
-    let trace = match origin {
-        None => {
-            let order = if sort { TraceOrder::Sort } else { TraceOrder::Refuse };
-            py.detach(|| read(&source, matrix.as_deref(), order)).map_err(said)?
-        }
-        Some(origin) => {
-            let Some(matrix) = &matrix else {
-                return Err(errors::input(
-                    "a cluster's log needs throughputs, of whose job types its jobs are taken for",
-                ));
-            };
-            let policy = if skip_unreadable { NotUnderstood::LeaveOut } else { NotUnderstood::Refuse };
-            let imported = py.detach(|| import_log(&source, origin, matrix, (seed, policy))).map_err(said)?;
-            report.set_item("left_out", imported.n_left_out)?;
-            report.set_item("not_understood", imported.n_not_understood)?;
-            report.set_item("cut", imported.n_cut)?;
-            let complaints = imported.complaints.iter().map(ToString::to_string);
-            report.set_item("complaints", complaints.collect::<Vec<_>>())?;
-            imported.trace
-        }
-    };
+    let matrix =
+        reading.throughputs.as_ref().map(|name| load_throughputs(&name.0)).transpose().map_err(said)?;
     let all = PyDict::new(py);
+    let Some(form) = reading.form.as_deref() else {
+        let source = Source::load(&path.0).map_err(said)?;
+        let order = if reading.sort { TraceOrder::Sort } else { TraceOrder::Refuse };
+        let trace = py.detach(|| read(&source, matrix.as_deref(), order)).map_err(said)?;
+        all.set_item("jobs", columns(py, &trace)?)?;
+        all.set_item("report", PyDict::new(py))?;
+        return Ok(all);
+    };
+    let Some(form) = Form::of(form) else {
+        let known = FORMS.map(|entry| format!("`{}`", entry.name)).join(", ");
+        return Err(errors::input(format!("unknown form `{form}`, expected one of {known}")));
+    };
+    let Some(matrix) = &matrix else {
+        let message = "a cluster's log needs throughputs, of whose job types its jobs are taken for";
+        return Err(errors::input(message));
+    };
+    let zone = reading.zone.as_deref().map(str::parse::<Zone>).transpose().map_err(errors::input)?;
+    let window = reading.window.as_deref().map(str::parse::<Window>).transpose().map_err(errors::input)?;
+    let imported = py.detach(|| import(&path, form, (&reading, zone, window), matrix));
+    let (trace, report) = imported.map_err(said)?;
     all.set_item("jobs", columns(py, &trace)?)?;
-    all.set_item("report", report)?;
+    all.set_item("report", dictionary(py, &report)?)?;
+    Ok(all)
+}
+
+/// A cluster's log as a trace, with what became of it.
+fn import(
+    path: &Text,
+    form: Form,
+    (reading, zone, window): (&Reading, Option<Zone>, Option<Window>),
+    matrix: &Throughputs,
+) -> Result<(Trace, ImportReport), SpecError> {
+    let (rules, source) = match &reading.rules {
+        None => Rules::embedded()?,
+        Some(path) => {
+            let source = Source::load(&path.0)?;
+            (Rules::parse(&source)?, source)
+        }
+    };
+    let mut options = ReadOptions::new(form);
+    options.zone.clone_from(&zone);
+    options.job_table = reading.job_table.as_ref().map(|path| path.0.clone());
+    let log = read_log(&path.0, &options)?;
+    if !reading.skip_unreadable {
+        log.check_understood("`skip_unreadable=True` leaves them out")?;
+    }
+    let converter = Converter::new(matrix, (&rules, &source), reading.seed)?;
+    let converted = converter.convert(&log, window.as_ref(), zone.as_ref());
+    let jobs = converted.chosen.iter().map(|chosen| converter.job(&log, chosen)).collect();
+    let parts = Import {
+        form,
+        log: &log,
+        converted: &converted,
+        throughputs: matrix,
+        seed: reading.seed,
+        cluster: None,
+    };
+    Ok((Trace { form: TraceForm::Native, jobs }, ImportReport::of(&parts)))
+}
+
+fn dictionary<'py>(py: Python<'py>, report: &ImportReport) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    let left_out = PyDict::new(py);
+    for reason in &report.left_out {
+        left_out.set_item(reason.words, reason.rows.n)?;
+    }
+    let doubts = PyDict::new(py);
+    for doubt in &report.doubts {
+        doubts.set_item(doubt.words, doubt.rows.n)?;
+    }
+    all.set_item("rows_read", report.n_rows_read)?;
+    all.set_item("left_out", left_out)?;
+    all.set_item("doubts", doubts)?;
+    all.set_item("cut", report.n_cut)?;
+    all.set_item("complaints", report.complaints.clone())?;
     Ok(all)
 }
 

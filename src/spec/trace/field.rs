@@ -1,4 +1,4 @@
-//! Fields of a line, with their places.
+//! Fields of a line, with their places: what readers of tables share.
 
 use std::borrow::Cow;
 
@@ -37,9 +37,11 @@ impl Range {
 
 /// One field of a line.
 #[derive(Clone, Debug)]
-pub(in crate::spec) struct Field<'a> {
-    pub(in crate::spec) text: Cow<'a, str>,
-    pub(in crate::spec) place: Place,
+pub struct Field<'a> {
+    /// Its text, free of the quotes around it.
+    pub text: Cow<'a, str>,
+    /// Where it stands.
+    pub place: Place,
 }
 
 impl<'a> Field<'a> {
@@ -84,7 +86,7 @@ impl<'a> Field<'a> {
     }
 
     /// A text, short enough for a message.
-    pub(super) fn shortened(text: &str) -> String {
+    pub fn shortened(text: &str) -> String {
         let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
         if text.chars().nth(40).is_some() { format!("{shown}…") } else { shown }
     }
@@ -98,8 +100,8 @@ pub(super) fn check_slo(slo_s: f64) -> Result<(), String> {
     Err(format!("an SLO of {slo_s} s, expected {}, or -1 for none", Range::Positive.describe()))
 }
 
-/// Splits a line at its tabs.
-pub(super) fn split_tabs(text: &str, line: usize) -> Vec<Field<'_>> {
+/// Splits a line at a character that fields never contain.
+pub fn split_at(text: &str, by: char, line: usize) -> Vec<Field<'_>> {
     let mut column = 1;
     let field = |text: &str| {
         let width = text.chars().count();
@@ -107,8 +109,8 @@ pub(super) fn split_tabs(text: &str, line: usize) -> Vec<Field<'_>> {
         column += width + 1;
         field
     };
-    let places: Vec<(usize, usize)> = text.split('\t').map(field).collect();
-    let fields = text.split('\t').zip(places);
+    let places: Vec<(usize, usize)> = text.split(by).map(field).collect();
+    let fields = text.split(by).zip(places);
     fields.map(|(text, (column, width))| Field::new(text.into(), (line, column), width)).collect()
 }
 
@@ -116,10 +118,7 @@ pub(super) fn split_tabs(text: &str, line: usize) -> Vec<Field<'_>> {
 ///
 /// # Errors
 /// With the place, if a quote is not closed or something follows it.
-pub(in crate::spec) fn split_commas(
-    text: &str,
-    line: usize,
-) -> Result<Vec<Field<'_>>, (Place, &'static str)> {
+pub fn split_commas(text: &str, line: usize) -> Result<Vec<Field<'_>>, (Place, &'static str)> {
     let mut fields = Vec::new();
     let (mut rest, mut column) = (text, 1);
     loop {

@@ -1,6 +1,6 @@
 //! Gavel's forms: ten columns, or the older seven.
 
-use super::field::{Field, Range, split_tabs};
+use super::field::{Field, Range, split_at};
 use super::{Command, Line, Read, Reader, TraceForm, TracedJob};
 use crate::units::{Seconds, Steps};
 use crate::workload::Job;
@@ -56,7 +56,7 @@ pub(super) fn read<'a>(
         if reader.is_full() {
             break;
         }
-        let fields = split_tabs(line.text, line.number);
+        let fields = split_at(line.text, '\t', line.number);
         if fields.len() == columns.n {
             let id = jobs.len().to_string();
             jobs.extend(job(reader, &columns, &fields, id));

@@ -12,13 +12,11 @@
 //! Times are seconds. A native SLO is the time from arrival; Gavel's is a multiple of the time the job takes
 //! alone on the reference worker type, the matrix's first, and −1 for none.
 
-pub(in crate::spec) mod field;
+pub mod field;
 mod gavel;
-mod import;
 mod native;
 mod write;
 
-pub use import::{Imported, LogOrigin, NotUnderstood, import_log};
 #[cfg(feature = "schema")]
 pub use native::schema;
 pub use write::{WriteTraceError, WrittenTrace, write_trace};

@@ -11,6 +11,7 @@ use apportion::metrics::table::dictionary;
 use apportion::simulator::Event;
 use apportion::spec::snapshot::{SnapshotDocument, SnapshotEntity};
 use apportion::spec::{Entries, elastic_throughputs, spread_throughputs, throughputs, trace};
+use apportion_logs::{ImportReport, Rules};
 use apportion_studies::sweep::Status;
 use apportion_studies::sweep::spec::SweepDocument;
 
@@ -29,7 +30,7 @@ pub(super) struct Document {
 }
 
 /// All of them.
-pub(super) const DOCUMENTS: [Document; 13] = [
+pub(super) const DOCUMENTS: [Document; 16] = [
     Document {
         name: "snapshot",
         summary: "One decision's input: a cluster and its active jobs",
@@ -62,6 +63,28 @@ pub(super) const DOCUMENTS: [Document; 13] = [
                 forms.",
         schema: || Some(trace::schema().to_value()),
         example: Some(("csv", include_str!("../../../../examples/trace.csv"))),
+    },
+    Document {
+        name: "log",
+        summary: "A normalized log, as comma-separated text: what a cluster's log says of its jobs, in one form for all",
+        notes: "`apportion trace convert LOG --from FORM --to log` writes it, and `--from log` reads it. A cell is empty where the \
+                log does not say, which is never 0.",
+        schema: || Some(apportion_logs::normalized::schema().to_value()),
+        example: Some(("csv", include_str!("../../../../examples/log.csv"))),
+    },
+    Document {
+        name: "log-rules",
+        summary: "The rules by which rows of a log become jobs, of `trace convert --rules`",
+        notes: "",
+        schema: || Some(schema_for!(Rules).to_value()),
+        example: Some(("yaml", include_str!("../../../../examples/log-rules.yaml"))),
+    },
+    Document {
+        name: "import-report",
+        summary: "What became of a cluster's log: `trace show LOG --from FORM --format json`, `trace convert --report FILE`",
+        notes: "",
+        schema: || Some(written::<ImportReport>().to_value()),
+        example: None,
     },
     Document {
         name: "entities",

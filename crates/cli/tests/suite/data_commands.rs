@@ -3,25 +3,25 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-fn apportion(arguments: &[&str]) -> Output {
+pub(crate) fn apportion(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_apportion")).args(arguments).output().expect("the command runs")
 }
 
-fn stdout(arguments: &[&str]) -> String {
+pub(crate) fn stdout(arguments: &[&str]) -> String {
     let output = apportion(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
 /// Exit code 2 and a message that contains `expected`.
-fn assert_refused(arguments: &[&str], expected: &str) {
+pub(crate) fn assert_refused(arguments: &[&str], expected: &str) {
     let output = apportion(arguments);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
     assert!(message.contains(expected), "{message}\nlacks: {expected}");
 }
 
-fn path(folder: &Path, name: &str) -> String {
+pub(crate) fn path(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
@@ -179,15 +179,23 @@ fn a_log_that_is_not_understood_is_refused_or_its_jobs_are_left_out() {
                2,a,1,9.6.2020 18:41,60\n";
     std::fs::write(&given, log).expect("written");
     let convert = ["trace", "convert", &given, "--from", "helios", "--throughputs", "osdi20", "--out", &made];
-    assert_refused(&convert, "2 jobs of the log are not understood");
+    assert_refused(&convert, "1 row of the log not understood");
     assert_refused(&convert, "log:4:7");
     assert!(!Path::new(&made).exists());
     let output = apportion(&[&convert[..], &["--skip-unreadable"]].concat());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("2 jobs that are not understood left out"), "{said}");
-    assert!(said.contains("log:3:1: job `1` is that of line 2 already"), "{said}");
-    assert_eq!(std::fs::read_to_string(&made).expect("written").lines().count(), 2);
+    assert!(said.contains("1 row not understood and left out"), "{said}");
+    assert!(
+        said.contains("ids that an earlier job has; the later one is called ID#2 (first: line 3, `1`)"),
+        "{said}"
+    );
+    let ids: Vec<String> = std::fs::read_to_string(&made)
+        .expect("written")
+        .lines()
+        .map(|line| line.split(',').next().unwrap_or("").to_owned())
+        .collect();
+    assert_eq!(ids, ["id", "1", "1#2"]);
 }
 
 #[test]

@@ -29,8 +29,8 @@ class Trace(Table):
         self._report = dict(report or {})
 
     def report(self) -> dict[str, Any]:
-        """What the import of a cluster's log left out: `left_out` jobs without accelerators or times, `not_understood`, those `cut` to
-        the largest scale factor, and the first `complaints`. Empty for traces."""
+        """What became of a cluster's log: `rows_read`, how many rows were `left_out` for which reason, `doubts` with how often each was
+        met, jobs `cut` to the largest scale factor, and the first `complaints`. Empty for traces."""
         return dict(self._report)
 
     def to_csv(self) -> str:
@@ -69,11 +69,17 @@ def read(
     sort: bool = False,
     seed: int = 0,
     skip_unreadable: bool = False,
+    rules: str | os.PathLike[str] | None = None,
+    zone: str | None = None,
+    window: str | None = None,
+    job_table: str | os.PathLike[str] | None = None,
 ) -> Trace:
-    """Reads a trace: apportion's CSV, Gavel's form, or with `form` a cluster's log (`philly`, `pai`, `helios`).
+    """Reads a trace: apportion's CSV, Gavel's form, or with `form` a cluster's log: `sacct`, `philly`, `helios`, `pai`, `acme`, `spot-gpu`,
+    `openb`, `kueue`, or the normalized `log`.
 
-    With `throughputs`, a shipped name or a path, job types are checked against the matrix; a log's jobs are taken for jobs of it, drawn
-    by `seed`.
+    With `throughputs`, a shipped name or a path, job types are checked against the matrix; a log's jobs are taken for jobs of it by
+    `rules`, a path, and drawn by `seed`. Times of a log that name no zone are of `zone`; only jobs that arrive in `window`, such as
+    `7d..21d`, are taken. `job_table` is PAI's table of jobs.
     """
     reading = {
         "form": form,
@@ -81,6 +87,10 @@ def read(
         "sort": sort,
         "seed": seed,
         "skip_unreadable": skip_unreadable,
+        "rules": None if rules is None else os.fsdecode(rules),
+        "zone": zone,
+        "window": window,
+        "job_table": None if job_table is None else os.fsdecode(job_table),
     }
     answer = _native.read_trace(os.fsdecode(path), reading)
     return Trace(answer["jobs"], answer["report"])

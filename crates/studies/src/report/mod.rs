@@ -12,6 +12,7 @@ pub mod run;
 pub mod study;
 pub mod svg;
 pub mod table;
+pub mod workload;
 
 pub use page::Page;
 pub use table::{Cell, Table};

@@ -1,17 +1,56 @@
 //! Dates as logs write them.
 
 /// What is expected of a date.
-pub(super) const EXPECTED: &str = "a date and time such as 2017-10-07 01:12:09";
+pub(crate) const EXPECTED: &str = "a date and time such as 2017-10-07 01:12:09";
 
-/// Seconds from 1970-01-01 UTC, as if all days had 24 hours; none if it is no such text.
+/// Seconds from 1970-01-01 by the clock that shows the time, as if all days had 24 hours, and how far that clock is ahead of
+/// UTC, in s, where the text says so; none if it is no such text.
 ///
 /// The date has hyphens or slashes, the year first; a space or `T` is before the time; seconds, their fraction and a zone
-/// (`Z`, `UTC`, `+08:00`) may be left out. Without a zone the clock is taken to be that of UTC.
-pub(super) fn seconds(text: &str) -> Option<f64> {
+/// (`Z`, `UTC`, `+08:00`) may be left out.
+pub(crate) fn seconds(text: &str) -> Option<(f64, Option<f64>)> {
     let (date, time) = text.trim().split_once([' ', 'T', 't'])?;
     let by = if date.contains('/') { '/' } else { '-' };
-    let (time, offset) = zone(time.trim())?;
-    Some(days(&numbers(date, by, 3)?)? * 86_400.0 + clock(time)? - offset)
+    let (time, ahead) = zone(time.trim())?;
+    Some((days(&numbers(date, by, 3)?)? * 86_400.0 + clock(time)?, ahead))
+}
+
+/// Seconds since 1970 as a plain number, of nine to eleven digits before its fraction.
+pub(crate) fn plain_seconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let whole = text.split('.').next().unwrap_or_default();
+    let is_plain =
+        (9..=11).contains(&whole.len()) && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| is_plain)
+}
+
+/// How far a zone's clock is ahead of UTC, in s: `+08:00`, `-0800`, `Z`.
+pub(crate) fn offset_s(text: &str) -> Option<i32> {
+    let (before, ahead) = zone(text)?;
+    #[expect(clippy::cast_possible_truncation, reason = "at most 14 hours")]
+    ahead.filter(|_| before.is_empty()).map(|ahead| ahead as i32)
+}
+
+/// Seconds of a duration written `[days-]hours:minutes:seconds`, `minutes:seconds`, or as a number.
+pub(crate) fn elapsed_s(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (days, clock) = text.split_once('-').unwrap_or(("0", text));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let parts: Vec<&str> = clock.split(':').collect();
+    if text.contains('-') && parts.len() != 3 {
+        return None;
+    }
+    if !(is_number(days)
+        && is_number(fraction)
+        && parts.len() <= 3
+        && parts.iter().all(|part| is_number(part)))
+    {
+        return None;
+    }
+    let whole = parts.iter().try_fold(0.0, |sum, part| Some(60.0 * sum + part.parse::<f64>().ok()?))?;
+    let fraction: f64 = format!("0.{fraction}").parse().ok()?;
+    Some(days.parse::<f64>().ok()? * 86_400.0 + whole + fraction)
 }
 
 /// As many whole numbers as expected, which are written with digits alone.
@@ -24,14 +63,14 @@ fn numbers(text: &str, by: char, count: usize) -> Option<Vec<u32>> {
     (all.len() == count).then_some(all)
 }
 
-/// The time without its zone, and how far the zone's clock is ahead, in s.
-fn zone(time: &str) -> Option<(&str, f64)> {
+/// The time without its zone, and how far the zone's clock is ahead, in s, where there is one.
+fn zone(time: &str) -> Option<(&str, Option<f64>)> {
     for utc in ["Z", "z", "UTC", "GMT"] {
         if let Some(time) = time.strip_suffix(utc) {
-            return Some((time.trim_end(), 0.0));
+            return Some((time.trim_end(), Some(0.0)));
         }
     }
-    let Some(cut) = time.rfind(['+', '-']) else { return Some((time, 0.0)) };
+    let Some(cut) = time.rfind(['+', '-']) else { return Some((time, None)) };
     let sign = if time[cut..].starts_with('-') { -1.0 } else { 1.0 };
     let digits = time[cut + 1..].replace(':', "");
     let (hours, minutes) = match digits.len() {
@@ -41,7 +80,7 @@ fn zone(time: &str) -> Option<(&str, f64)> {
     };
     let (hours, minutes) = (numbers(hours, ':', 1)?[0], numbers(minutes, ':', 1)?[0]);
     (hours <= 14 && minutes < 60)
-        .then(|| (time[..cut].trim_end(), sign * f64::from(3600 * hours + 60 * minutes)))
+        .then(|| (time[..cut].trim_end(), Some(sign * f64::from(3600 * hours + 60 * minutes))))
 }
 
 /// Seconds of the day.
@@ -110,7 +149,31 @@ mod tests {
             ("2020-02-29", None),
             ("", None),
         ] {
-            assert_eq!(seconds(text), expected, "{text}");
+            let utc = seconds(text).map(|(seconds, ahead)| seconds - ahead.unwrap_or(0.0));
+            assert_eq!(utc, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn durations_are_read_as_slurm_writes_them() {
+        for (text, expected) in [
+            ("1-02:03:04", Some(93_784.0)),
+            ("02:03:04", Some(7384.0)),
+            ("03:04", Some(184.0)),
+            ("184", Some(184.0)),
+            ("03:04.250", Some(184.25)),
+            ("", None),
+            ("-5", None),
+            ("1-", None),
+            ("1-02", None),
+            ("1:2:3:4", None),
+            ("UNLIMITED", None),
+        ] {
+            assert_eq!(elapsed_s(text), expected, "{text}");
+        }
+        assert_eq!(
+            (plain_seconds("1507338729.5"), plain_seconds("17"), plain_seconds("2017-10-07")),
+            (Some(1_507_338_729.5), None, None)
+        );
     }
 }

@@ -1,0 +1,173 @@
+//! `apportion trace convert`: goes between the forms of traces, and makes traces of clusters' logs.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::log::{Given, LogArguments, counted, sentences};
+use crate::Session;
+use crate::exit::{Failure, TO_STANDARD_OUTPUT};
+use crate::file::write;
+use crate::paths::name_or_path;
+use apportion::spec::{Source, TraceForm, TraceOrder, load_throughputs, read_trace};
+use apportion::throughput::Throughputs;
+use apportion_logs::ImportReport;
+use apportion_logs::normalized::write_rows;
+use apportion_logs::write::{WriteError, write_jobs};
+use apportion_studies::file::NewFile;
+
+#[derive(Args, Debug)]
+pub(super) struct ConvertArguments {
+    /// The trace, in any form, or the log of a cluster, packed by gzip or not; `-` is standard input
+    #[arg(value_parser = name_or_path())]
+    file: String,
+    #[command(flatten)]
+    log: LogArguments,
+    /// Sort jobs that are not in order of arrival
+    #[arg(long, conflicts_with = "from")]
+    sort: bool,
+    /// Check job types against this matrix (an embedded name, or a file), and take Gavel's durations from it; of a log, take
+    /// the jobs for its job types
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
+    throughputs: Option<String>,
+    /// Leave out jobs that the matrix has no throughputs for
+    #[arg(long, requires = "throughputs", conflicts_with = "from")]
+    drop_unknown: bool,
+    /// Write the report of an import here, as JSON
+    #[arg(long, value_name = "FILE", requires = "from")]
+    report: Option<PathBuf>,
+    /// The form to write
+    #[arg(long, value_enum, default_value_t)]
+    to: Written,
+    /// Where to write; standard output by default
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// A form that is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Written {
+    /// Our CSV.
+    #[default]
+    Native,
+    /// Gavel's ten tab-separated columns.
+    Gavel,
+    /// The normalized log: of a log only.
+    Log,
+}
+
+pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(), Failure> {
+    let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
+    let form = match (arguments.to, arguments.log.form()) {
+        (Written::Native, _) => TraceForm::Native,
+        (Written::Gavel, _) => TraceForm::Gavel,
+        (Written::Log, Some(_)) => {
+            let Some(given) = arguments.log.read(&arguments.file)? else { return Ok(()) };
+            arguments.log.check(&given.log, session)?;
+            return write_log(arguments, &given, session);
+        }
+        (Written::Log, None) => {
+            let help = "`--from` names the form of the log".to_owned();
+            return Err(Failure::usage(
+                "a trace is no log: it does not say when jobs ran".to_owned(),
+                Some(help),
+            ));
+        }
+    };
+    if arguments.log.form().is_some() {
+        let Some(throughputs) = &throughputs else {
+            let message = "a log says what jobs had, not what they computed: --throughputs names the job types that stand for \
+                           them"
+                .to_owned();
+            let help = "`--throughputs osdi20`, for example, or `--to log` for the log itself".to_owned();
+            return Err(Failure::usage(message, Some(help)));
+        };
+        let Some(given) = arguments.log.read(&arguments.file)? else { return Ok(()) };
+        arguments.log.check(&given.log, session)?;
+        return write_trace_of(arguments, (&given, form), throughputs, session);
+    }
+    let order = if arguments.sort { TraceOrder::Sort } else { TraceOrder::Refuse };
+    let source = Source::load(&arguments.file)?;
+    let trace = if let (true, Some(throughputs)) = (arguments.drop_unknown, &throughputs) {
+        let mut trace = read_trace(&source, None, order)?;
+        let n_dropped = trace.retain_known(throughputs);
+        let name = throughputs.name();
+        session.note(format!("left out {n_dropped} jobs that throughputs `{name}` do not have"));
+        trace
+    } else {
+        read_trace(&source, throughputs.as_deref(), order)?
+    };
+    super::write(&trace, (form, arguments.out.as_deref()), throughputs.as_deref(), session)
+}
+
+/// Writes the jobs of a log.
+fn write_trace_of(
+    arguments: &ConvertArguments,
+    (given, form): (&Given, TraceForm),
+    throughputs: &Throughputs,
+    session: &Session,
+) -> Result<(), Failure> {
+    let converter = given.converter(throughputs)?;
+    let converted = given.convert(&converter);
+    let report = ImportReport::of(&given.import(&converted, throughputs, None));
+    for line in sentences(&report) {
+        session.note(line);
+    }
+    if let Some(path) = &arguments.report {
+        let text = serde_json::to_string_pretty(&report)
+            .map_err(|error| Failure::Bug { message: format!("a report is not JSON: {error}") })?;
+        write(path, (text + "\n").as_bytes())?;
+    }
+    given.check_some(&report)?;
+    let not_held = into(arguments, session, |out| {
+        write_jobs(out, (&converter, &given.log, &converted), form, throughputs)
+    })?;
+    super::note_not_held(not_held.n_cut_steps, not_held.n_without_entity, session);
+    Ok(())
+}
+
+/// Writes the rows of a log.
+fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> Result<(), Failure> {
+    let log = &given.log;
+    if arguments.report.is_some() {
+        let message = "--report is about jobs, which --to log does not make".to_owned();
+        return Err(Failure::usage(message, Some("`apportion trace show` reports on a log, too".to_owned())));
+    }
+    session.note(format!("{} read, {} written", counted(log.n_read, "row"), log.rows.len()));
+    for (reason, tally) in &log.left_out {
+        session.note(format!("  {} left out: {}", counted(tally.n, "row"), reason.words()));
+    }
+    for (doubt, tally) in &log.doubts {
+        session.note(format!("doubtful, {}: {}", counted(tally.n, "time"), doubt.words()));
+    }
+    into(arguments, session, |out| Ok(write_rows(out, &log.rows)?))
+}
+
+/// Gives `write` the file that the user named, or standard output.
+fn into<T>(
+    arguments: &ConvertArguments,
+    session: &Session,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, WriteError>,
+) -> Result<T, Failure> {
+    let Some(path) = &arguments.out else {
+        let mut stdout = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+        let written = write(&mut stdout).map_err(|error| failure(error, TO_STANDARD_OUTPUT))?;
+        stdout.flush().map_err(Failure::io(TO_STANDARD_OUTPUT))?;
+        return Ok(written);
+    };
+    let what = format!("write {}", path.display());
+    let mut file = NewFile::create(path).map_err(Failure::io(what.clone()))?;
+    let written = write(&mut file).map_err(|error| failure(error, &what))?;
+    file.keep().map_err(Failure::io(what))?;
+    session.note(format!("wrote {}", path.display()));
+    Ok(written)
+}
+
+fn failure(error: WriteError, what: &str) -> Failure {
+    match error {
+        WriteError::Io(error) => Failure::io(what.to_owned())(error),
+        WriteError::Form(error) => Failure::usage(error.to_string(), None),
+        error => Failure::Bug { message: error.to_string() },
+    }
+}

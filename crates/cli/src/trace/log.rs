@@ -1,0 +1,174 @@
+//! The arguments by which a cluster's log is read as jobs, and what they come to.
+
+use std::str::FromStr;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use crate::Session;
+use crate::exit::Failure;
+use crate::paths::name_or_path;
+use apportion::Cluster;
+use apportion::spec::{Source, SpecError};
+use apportion::throughput::Throughputs;
+use apportion_logs::form::FORMS;
+use apportion_logs::report::{Doubtful, Import, LeftOut};
+use apportion_logs::tally::Tally;
+use apportion_logs::{
+    Converted, Converter, Form, ImportReport, ReadOptions, Reading, Rules, Window, Zone, read_log,
+};
+
+/// The most complaints about a log that are shown where rows are left out.
+pub(super) const COMPLAINTS_SHOWN: usize = 5;
+
+/// How a cluster's log is read.
+#[derive(Args, Debug)]
+pub(super) struct LogArguments {
+    /// Take the jobs from a cluster's log of this form; `apportion trace forms` says what each is
+    #[arg(long, value_name = "FORM", value_parser = PossibleValuesParser::new(FORMS.map(|entry| entry.name)))]
+    from: Option<String>,
+    /// The rules by which rows of a log become jobs, as a file; `apportion trace rules` prints those that are used by default
+    #[arg(long, value_name = "FILE", requires = "from", value_parser = name_or_path())]
+    rules: Option<String>,
+    /// The time zone of a log whose times do not name one, as Asia/Shanghai or +08:00
+    #[arg(long, value_name = "ZONE", requires = "from", allow_hyphen_values = true, value_parser = Zone::from_str)]
+    zone: Option<Zone>,
+    /// PAI's table of jobs, which has their submissions
+    #[arg(long, value_name = "FILE", requires = "from", value_parser = name_or_path())]
+    job_table: Option<String>,
+    /// Take only jobs that arrive in this span, as 7d..21d after the first, or 2017-10-09..2017-10-16
+    #[arg(long, value_name = "FROM..TO", requires = "from", value_parser = Window::from_str)]
+    window: Option<Window>,
+    /// The seed of the job types drawn for a log
+    #[arg(long, default_value_t = 0, requires = "from")]
+    seed: u64,
+    /// Leave out rows of a log of which something is not understood, and say how many and which come first
+    #[arg(long, requires = "from")]
+    skip_unreadable: bool,
+    /// Read a form that is refused otherwise, because its rows are no trainings
+    #[arg(long, requires = "from")]
+    force: bool,
+}
+
+/// A log that was read, with the rules for it.
+pub(super) struct Given {
+    pub(super) form: Form,
+    pub(super) log: Reading,
+    rules: Rules,
+    rules_source: Source,
+    window: Option<Window>,
+    zone: Option<Zone>,
+    pub(super) seed: u64,
+}
+
+impl LogArguments {
+    /// The log's form; none if the file is a trace.
+    pub(super) fn form(&self) -> Option<Form> {
+        self.from.as_deref().and_then(Form::of)
+    }
+
+    /// Reads the log at a path; none if no form is named.
+    pub(super) fn read(&self, path: &str) -> Result<Option<Given>, Failure> {
+        let Some(form) = self.form() else { return Ok(None) };
+        let (rules, rules_source) = match &self.rules {
+            None => Rules::embedded()?,
+            Some(path) => {
+                let source = Source::load(path)?;
+                (Rules::parse(&source)?, source)
+            }
+        };
+        let mut options = ReadOptions::new(form);
+        options.zone.clone_from(&self.zone);
+        options.job_table.clone_from(&self.job_table);
+        options.force = self.force;
+        let log = read_log(path, &options)?;
+        let (window, zone) = (self.window.clone(), self.zone.clone());
+        Ok(Some(Given { form, log, rules, rules_source, window, zone, seed: self.seed }))
+    }
+
+    /// Refuses a log of which something is not understood, unless such rows are to be left out: then says how many there are.
+    pub(super) fn check(&self, log: &Reading, session: &Session) -> Result<(), Failure> {
+        if !self.skip_unreadable {
+            return Ok(log.check_understood("`--skip-unreadable` leaves them out, and says so")?);
+        }
+        let n = log.n_not_understood();
+        if n > 0 {
+            session.note(format!("{} not understood and left out, the first:", counted(n, "row")));
+            let each =
+                log.complaints.iter().map(|complaint| SpecError { diagnostics: vec![complaint.clone()] });
+            for complaint in each.take(COMPLAINTS_SHOWN) {
+                session.note(complaint.to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Given {
+    /// The jobs of the log.
+    pub(super) fn converter<'a>(&'a self, throughputs: &'a Throughputs) -> Result<Converter<'a>, Failure> {
+        Ok(Converter::new(throughputs, (&self.rules, &self.rules_source), self.seed)?)
+    }
+
+    /// What becomes of the log.
+    pub(super) fn convert(&self, converter: &Converter<'_>) -> Converted {
+        converter.convert(&self.log, self.window.as_ref(), self.zone.as_ref())
+    }
+
+    /// The parts of its report.
+    pub(super) fn import<'a>(
+        &'a self,
+        converted: &'a Converted,
+        throughputs: &'a Throughputs,
+        cluster: Option<&'a Cluster>,
+    ) -> Import<'a> {
+        Import { form: self.form, log: &self.log, converted, throughputs, seed: self.seed, cluster }
+    }
+
+    /// Refuses a log of which no job is left, and says why none is.
+    pub(super) fn check_some(&self, report: &ImportReport) -> Result<(), Failure> {
+        if report.n_jobs > 0 {
+            return Ok(());
+        }
+        let reasons =
+            report.left_out.iter().map(|left_out| format!("{}: {}", left_out.rows.n, left_out.words));
+        let none = format!("no job is left of {} of the log", counted(report.n_rows_read, "row"));
+        let message = std::iter::once(none).chain(reasons).collect::<Vec<_>>().join("; ");
+        let doubt = report.doubts.iter().find(|doubt| doubt.doubt == apportion_logs::Doubt::NoneListed);
+        let help = doubt.map_or(
+            "`apportion trace show` with the same flags shows the first row of each reason",
+            |doubt| doubt.words,
+        );
+        Err(SpecError::about(self.log.source.clone(), message, Some(help.to_owned())).into())
+    }
+}
+
+/// A number of things, in words.
+pub(super) fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What became of a log, in sentences.
+pub(super) fn sentences(report: &ImportReport) -> Vec<String> {
+    let first = |rows: &Tally| {
+        let id = rows.id.as_ref().map_or_else(String::new, |id| format!(", `{id}`"));
+        if rows.line > 0 { format!(" (first: line {}{id})", rows.line) } else { String::new() }
+    };
+    let n_jobs = counted(report.n_jobs as u64, "job");
+    let n_left_out = counted(report.n_left_out(), "row");
+    let mut lines =
+        vec![format!("{} read, {n_jobs}, {n_left_out} left out", counted(report.n_rows_read, "row"))];
+    for LeftOut { words, rows, .. } in &report.left_out {
+        lines.push(format!("  {} left out: {words}{}", counted(rows.n, "row"), first(rows)));
+    }
+    if report.n_cut > 0 {
+        lines.push(format!("  {} given the largest scale factor there is", counted(report.n_cut, "job")));
+    }
+    for Doubtful { words, rows, .. } in &report.doubts {
+        lines.push(format!("doubtful, {}: {words}{}", counted(rows.n, "time"), first(rows)));
+    }
+    if !report.unused_columns.is_empty() {
+        lines.push(format!("columns not used: {}", report.unused_columns.join(", ")));
+    }
+    lines
+}

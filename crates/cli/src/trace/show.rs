@@ -1,0 +1,282 @@
+//! `apportion trace show`: what the jobs of a trace, or of a cluster's log, are like.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, sentences};
+use super::sketch::sketch;
+use crate::Session;
+use crate::exit::Failure;
+use crate::file::write_bytes;
+use crate::output::OutputFormat;
+use crate::paths::name_or_path;
+use apportion::Cluster;
+use apportion::index::{Id, WorkerTypeId};
+use apportion::spec::run::WorkerCounts;
+use apportion::spec::{Source, Trace, TraceForm, TraceOrder, TracedJob, load_throughputs, read_trace};
+use apportion::throughput::Throughputs;
+use apportion_logs::ImportReport;
+use apportion_logs::load::{Load, Shape};
+use apportion_logs::report::{Doubtful, LeftOut, loads};
+use apportion_studies::report::page::NamedTable;
+use apportion_studies::report::workload::{self, Workload};
+use apportion_studies::report::{Cell, Table};
+
+/// The throughputs whose job types stand for the jobs of a log where none are named.
+const USUAL: &str = "osdi20";
+
+#[derive(Args, Debug)]
+pub(super) struct ShowArguments {
+    /// The trace, in any form, or the log of a cluster, packed by gzip or not; `-` is standard input
+    #[arg(value_parser = name_or_path())]
+    file: String,
+    #[command(flatten)]
+    log: LogArguments,
+    /// Check job types against this matrix (an embedded name, or a file), and take running times from it; of a log, take the
+    /// jobs for its job types: those of `osdi20` by default
+    #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
+    throughputs: Option<String>,
+    /// Compare the load with this cluster, as v100=36,p100=36,k80=36
+    #[arg(long, value_name = "TYPE=COUNT,...")]
+    cluster: Option<WorkerCounts>,
+    /// Write a page with pictures here: one HTML file that needs no network
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
+    let cluster = arguments.cluster.as_ref().map(|counts| counts.to_string().parse::<Cluster>());
+    let cluster = cluster.transpose().map_err(|error| Failure::usage(format!("--cluster: {error}"), None))?;
+    if let Some(given) = arguments.log.read(&arguments.file)? {
+        let throughputs = load_throughputs(arguments.throughputs.as_deref().unwrap_or(USUAL))?;
+        return show_log(arguments, (&given, &throughputs), cluster.as_ref(), session);
+    }
+    let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
+    let trace = read_trace(&Source::load(&arguments.file)?, throughputs.as_deref(), TraceOrder::Refuse)?;
+    show_trace(arguments, (&trace, throughputs.as_deref()), cluster.as_ref(), session)
+}
+
+fn show_log(
+    arguments: &ShowArguments,
+    (given, throughputs): (&Given, &Throughputs),
+    cluster: Option<&Cluster>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let converter = given.converter(throughputs)?;
+    let converted = given.convert(&converter);
+    let import = given.import(&converted, throughputs, cluster);
+    let report = ImportReport::of(&import);
+    let durations = Shape::duration_classes(&loads(&import));
+    if let Some(path) = &arguments.page {
+        let tables = vec![
+            named("left-out", "Rows that are no jobs", left_out(&report.left_out)),
+            named("doubts", "What is doubtful", doubts(&report.doubts)),
+            named("rows", "Rows by how they ended", states(&report)),
+        ];
+        let notes = [
+            report.known_doubts.iter().map(|doubt| format!("Known of this form: {doubt}.")).collect(),
+            told(&report),
+        ];
+        let workload = Workload {
+            name: report.log.clone(),
+            facts: facts(&report),
+            tables,
+            notes: notes.concat(),
+            shape: report.shape.clone(),
+            durations: durations.clone(),
+            n_workers: cluster.map(Cluster::n_workers),
+        };
+        write_bytes(session, path, workload::page(&workload).html().as_bytes())?;
+    }
+    match session.output.format() {
+        OutputFormat::Json => session.output.json(&report)?,
+        OutputFormat::Csv => session.output.table(&left_out(&report.left_out))?,
+        OutputFormat::Table => {
+            session.output.words(&sentences(&report).join("\n"))?;
+            for complaint in report.complaints.iter().take(COMPLAINTS_SHOWN) {
+                session.output.words(&format!("not understood: {complaint}"))?;
+            }
+            session.output.words(&told(&report).join("\n"))?;
+            for doubt in &report.known_doubts {
+                session.output.words(&format!("known of this form: {doubt}"))?;
+            }
+            drawn(report.shape.as_ref(), &durations, session)?;
+        }
+    }
+    given.check_some(&report)
+}
+
+/// What a report says beside counts of rows, in sentences.
+fn told(report: &ImportReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(waited) = report.waited {
+        let [mean, median, p90] = [waited.mean_s, waited.median_s, waited.p90_s].map(workload::from);
+        lines.push(format!(
+            "On the original cluster {} jobs waited {mean} on average, half of them at most {median}, nine in ten at most {p90}.",
+            waited.n_jobs
+        ));
+    }
+    for (worker_type, n) in &report.running_times_of {
+        lines.push(format!("Running times of {n} jobs are taken to be those on {worker_type}."));
+    }
+    if let Some(on) = &report.on_cluster {
+        if let Some(part) = on.mean_busy_part {
+            lines.push(format!(
+                "They are {:.1} % of what {} ({} workers) can do.",
+                part * 100.0,
+                on.cluster,
+                on.n_workers
+            ));
+        }
+        if on.n_too_large > 0 {
+            lines.push(format!(
+                "{} of them need more workers than any type of {} has.",
+                on.n_too_large, on.cluster
+            ));
+        }
+    }
+    lines
+}
+
+fn drawn(shape: Option<&Shape>, durations: &[(f64, usize)], session: &Session) -> Result<(), Failure> {
+    let Some(shape) = shape else { return Ok(()) };
+    session.output.words(&workload::sentence(shape))?;
+    session.output.text(&sketch(shape, durations))?;
+    session.output.table(&workload::numbers(shape))
+}
+
+fn named(name: &str, title: &str, table: Table) -> NamedTable {
+    NamedTable { name: name.to_owned(), title: title.to_owned(), table, folded: false }
+}
+
+fn left_out(all: &[LeftOut]) -> Table {
+    let mut table = Table::new(["reason", "rows", "first_line", "first_id"]);
+    for LeftOut { words, rows, .. } in all {
+        let id = rows.id.as_deref().unwrap_or_default();
+        table.push(vec![(*words).into(), Cell::Count(rows.n), Cell::Count(rows.line), id.into()]);
+    }
+    table
+}
+
+fn doubts(all: &[Doubtful]) -> Table {
+    let mut table = Table::new(["what is doubtful", "times", "first line", "first id"]);
+    for Doubtful { words, rows, .. } in all {
+        let id = rows.id.as_deref().unwrap_or_default();
+        table.push(vec![(*words).into(), Cell::Count(rows.n), Cell::Count(rows.line), id.into()]);
+    }
+    table
+}
+
+fn states(report: &ImportReport) -> Table {
+    let mut table = Table::new(["state", "rows"]);
+    for (state, n) in &report.states {
+        table.push(vec![state.name().into(), Cell::Count(*n)]);
+    }
+    table
+}
+
+fn facts(report: &ImportReport) -> Vec<(String, String)> {
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        fact("log", report.log.clone()),
+        fact("form", report.form.to_owned()),
+        fact("rows read", report.n_rows_read.to_string()),
+        fact("throughputs", report.throughputs.clone()),
+        fact("seed of job types", report.seed.to_string()),
+        fact("version", env!("CARGO_PKG_VERSION").to_owned()),
+    ]
+}
+
+fn show_trace(
+    arguments: &ShowArguments,
+    (trace, throughputs): (&Trace, Option<&Throughputs>),
+    cluster: Option<&Cluster>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let loads = throughputs.map(|throughputs| loads_of(trace, throughputs));
+    let shape = loads.as_deref().and_then(Shape::of);
+    let durations = Shape::duration_classes(loads.as_deref().unwrap_or_default());
+    if throughputs.is_none() && (arguments.page.is_some() || cluster.is_some()) {
+        let message = "a trace has steps and no times: --throughputs says how fast they are".to_owned();
+        return Err(Failure::usage(message, Some("`--throughputs osdi20`, for example".to_owned())));
+    }
+    if let Some(path) = &arguments.page {
+        let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let name = throughputs.map(Throughputs::name).unwrap_or_default();
+        let workload = Workload {
+            name: arguments.file.clone(),
+            facts: vec![fact("throughputs", name), fact("version", env!("CARGO_PKG_VERSION"))],
+            tables: vec![named("job-types", "Jobs by type", kinds(trace))],
+            notes: vec![
+                "Running times are of jobs alone on the first worker type of the throughputs.".to_owned(),
+            ],
+            shape: shape.clone(),
+            durations: durations.clone(),
+            n_workers: cluster.map(Cluster::n_workers),
+        };
+        write_bytes(session, path, workload::page(&workload).html().as_bytes())?;
+    }
+    session.note(in_words(trace));
+    if session.output.format() == OutputFormat::Json && shape.is_some() {
+        let jobs = kinds(trace).objects();
+        return session
+            .output
+            .json(&json!({"format": "apportion/workload-v1", "job_types": jobs, "shape": shape}));
+    }
+    session.output.table(&kinds(trace))?;
+    if session.output.format() != OutputFormat::Table {
+        return Ok(());
+    }
+    if let (Some(cluster), Some(busy)) = (cluster, shape.as_ref().and_then(|shape| shape.mean_busy_workers)) {
+        let part = busy / cluster.n_workers() as f64 * 100.0;
+        session.output.words(&format!(
+            "They are {part:.1} % of what {cluster} can do, at the speeds of its first type."
+        ))?;
+    }
+    drawn(shape.as_ref(), &durations, session)
+}
+
+/// What is counted of the jobs of a trace: they run alone on the matrix's first worker type, or, where they cannot, on the
+/// first that they run on.
+fn loads_of(trace: &Trace, throughputs: &Throughputs) -> Vec<Load> {
+    let types = || (0..throughputs.worker_types().len()).map(WorkerTypeId::from_index);
+    let load = |TracedJob { job, .. }: &TracedJob| {
+        let row = throughputs.find(&job.job_type, job.scale_factor)?;
+        let speed = types().map(|kind| throughputs.alone(row, kind)).find(|speed| *speed > 0.0)?;
+        Some(Load {
+            arrival_s: job.arrival.get(),
+            duration_s: job.total_steps.get() / speed,
+            n_workers: job.scale_factor,
+        })
+    };
+    trace.jobs.iter().filter_map(load).collect()
+}
+
+fn kinds(trace: &Trace) -> Table {
+    let mut kinds: BTreeMap<(&str, u32), (u64, f64)> = BTreeMap::new();
+    for TracedJob { job, .. } in &trace.jobs {
+        let (n_jobs, steps) = kinds.entry((&job.job_type, job.scale_factor)).or_default();
+        *n_jobs += 1;
+        *steps += job.total_steps.get();
+    }
+    let mut table = Table::new(["job_type", "scale_factor", "jobs", "mean_steps"]);
+    for ((job_type, scale_factor), (n_jobs, steps)) in kinds {
+        let mean = Cell::Number(steps / n_jobs as f64, 0);
+        table.push(vec![job_type.into(), Cell::Count(scale_factor.into()), Cell::Count(n_jobs), mean]);
+    }
+    table
+}
+
+fn in_words(trace: &Trace) -> String {
+    let form = match trace.form {
+        TraceForm::Native => "our CSV",
+        TraceForm::Gavel => "Gavel's ten columns",
+        TraceForm::GavelSeven => "Gavel's seven columns",
+    };
+    let hours = |job: Option<&TracedJob>| job.map_or(0.0, |traced| traced.job.arrival.hours());
+    let (first, last) = (hours(trace.jobs.first()), hours(trace.jobs.last()));
+    format!("{} jobs in {form}, arriving from {first:.2} h to {last:.2} h", trace.jobs.len())
+}

@@ -1,0 +1,139 @@
+//! Clusters' logs at the command line: reports, pages, the normalized log, clusters of nodes.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::data_commands::{apportion, assert_refused, path, stdout};
+
+const SACCT: &str = "\
+JobID|User|Account|Submit|Start|End|ElapsedRaw|State|NNodes|AllocTRES|JobName
+1|ann|lab|2026-03-02T08:00:00Z|2026-03-02T08:10:00Z|2026-03-02T09:10:00Z|3600|COMPLETED|1|gres/gpu:a100=4,gres/gpu=4|a|b
+2|bob|lab|2026-03-02T09:00:00Z|2026-03-02T09:00:10Z|2026-03-02T11:00:10Z|7200|FAILED|1|gres/gpu:v100=1,gres/gpu=1|train
+3|bob|lab|2026-03-02T09:30:00Z|Unknown|Unknown|0|PENDING|1||train
+4|bob|lab|2026-03-05T09:30:00Z|2026-03-05T09:30:00Z|2026-03-05T10:30:00Z|3600|CANCELLED by 7|1|cpu=1|train
+";
+
+fn written(folder: &Path, name: &str, text: &str) -> String {
+    let path = path(folder, name);
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+#[test]
+fn a_log_is_reported_on_as_text_as_json_and_as_a_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = written(folder.path(), "sacct.txt", SACCT);
+    let page = path(folder.path(), "page.html");
+    let show = ["trace", "show", &log, "--from", "sacct", "--cluster", "v100=4"];
+    let text = stdout(&[&show[..], &["--page", &page]].concat());
+    for expected in [
+        "4 rows read, 2 jobs, 2 rows left out",
+        "1 row left out: never started (first: line 4, `3`)",
+        "1 row left out: asked for no accelerator (first: line 5, `4`)",
+        "2 jobs waited 5.08 min on average",
+        "Running times of 2 jobs are taken to be those on v100.",
+        "They are 150.0 % of what v100=4 (4 workers) can do.",
+        "2 jobs over 1 h",
+    ] {
+        assert!(text.contains(expected), "{text}\nlacks {expected}");
+    }
+    let html = std::fs::read_to_string(&page).expect("written");
+    for expected in ["Arrivals over time", "Running times", "never started", "Known of this form"] {
+        assert!(html.contains(expected), "lacks {expected}");
+    }
+    let json: Value =
+        serde_json::from_str(&stdout(&[&show[..], &["--format", "json"]].concat())).expect("JSON");
+    assert_eq!(json["format"], "apportion/import-report-v1");
+    assert_eq!((&json["n_jobs"], &json["left_out"][0]["reason"]), (&2.into(), &"no_workers".into()));
+    assert_eq!(json["accelerators"]["a100"], 1);
+    assert_eq!(json["shape"]["worker_hours"], 6.0);
+}
+
+#[test]
+fn the_normalized_log_is_written_and_read_back_as_the_same_jobs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = written(folder.path(), "sacct.txt", SACCT);
+    let normalized = path(folder.path(), "log.csv");
+    stdout(&["trace", "convert", &log, "--from", "sacct", "--to", "log", "--out", &normalized]);
+    let text = std::fs::read_to_string(&normalized).expect("written");
+    assert_eq!(text.lines().count(), 5);
+    assert!(
+        text.contains("1,a|b,ann,lab,1772438400,,1772439000,1772442600,3600,4,,1,a100,completed,1,"),
+        "{text}"
+    );
+    let jobs =
+        |log: &str, form: &str| stdout(&["trace", "convert", log, "--from", form, "--throughputs", "osdi20"]);
+    assert_eq!(jobs(&normalized, "log"), jobs(&log, "sacct"));
+    assert_refused(&["trace", "convert", &log, "--from", "sacct"], "--throughputs names the job types");
+    assert_refused(&["trace", "convert", &log, "--to", "log"], "a trace is no log");
+}
+
+#[test]
+fn rules_and_windows_are_taken_from_the_command_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = written(folder.path(), "sacct.txt", SACCT);
+    let default = stdout(&["trace", "rules"]);
+    let rules = written(folder.path(), "rules.yaml", &default.replace("draw: [\"*\"]", "draw: [\"A3C\"]"));
+    let convert = ["trace", "convert", &log, "--from", "sacct", "--throughputs", "osdi20", "--rules", &rules];
+    let text = stdout(&[&convert[..], &["--window", "2026-03-02T08:30Z.."]].concat());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[1].starts_with("2,A3C,1,") && lines[1].contains(",0,1,,lab"), "{text}");
+    let wrong =
+        written(folder.path(), "wrong.yaml", &default.replace("fractions: round_up", "fractions: up"));
+    let refused = ["trace", "show", &log, "--from", "sacct", "--rules", &wrong];
+    assert_refused(&refused, "wrong.yaml:6:12");
+    assert_refused(&refused, "unknown name `up`");
+}
+
+#[test]
+fn a_log_of_which_no_job_is_left_is_refused_with_every_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let head = SACCT.lines().next().expect("a header");
+    let last = SACCT.lines().next_back().expect("a row");
+    let log = written(folder.path(), "sacct.txt", &format!("{head}\n{last}\n"));
+    let out = path(folder.path(), "jobs.csv");
+    let convert = ["trace", "convert", &log, "--from", "sacct", "--throughputs", "osdi20", "--out", &out];
+    assert_refused(&convert, "no job is left of 1 row of the log; 1: asked for no accelerator");
+    assert_refused(&convert, "AccountingStorageTRES");
+    assert!(!Path::new(&out).exists());
+    let empty = written(folder.path(), "empty.txt", "");
+    assert_refused(&["trace", "show", &empty, "--from", "sacct"], "the log is empty");
+    assert_refused(&["trace", "show", &log, "--from", "supercloud"], "is not read");
+}
+
+#[test]
+fn nodes_become_a_cluster() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nodes = "NodeName=n1 Gres=gpu:a100:4(S:0-1) State=IDLE\nNodeName=n2 Gres=gpu:a100:4 State=DOWN*\nNodeName=n3 Gres=(null) State=IDLE\n";
+    let nodes = written(folder.path(), "nodes.txt", nodes);
+    let show = ["trace", "cluster", &nodes, "--from", "scontrol"];
+    let output = apportion(&show);
+    assert!(output.status.success());
+    let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(out.contains("--cluster a100=4 --servers a100=4"), "{out}");
+    assert!(
+        said.contains("1 node down, drained or not there yet, and not counted (first: line 2, `n2`)"),
+        "{said}"
+    );
+    let json: Value =
+        serde_json::from_str(&stdout(&[&show[..], &["--format", "json"]].concat())).expect("JSON");
+    assert_eq!(json["types"][0]["n_workers"], 4);
+}
+
+#[test]
+fn the_call_of_sacct_prints_what_is_read() {
+    let call = stdout(&["trace", "sacct-command"]);
+    let columns = call.split("-o ").nth(1).expect("columns").trim().replace(',', "|");
+    let folder = tempfile::tempdir().expect("a folder");
+    // (a log of the header alone is one of no rows, and no column of it is unknown)
+    let row = "5|5|ann|lab|gpu|normal|2026-03-02T08:00:00+0000|2026-03-02T08:00:00+0000|2026-03-02T08:00:00+0000|\
+               2026-03-02T09:00:00+0000|3600|COMPLETED|1|gres/gpu=1|gres/gpu=1|name";
+    let log = written(folder.path(), "sacct.txt", &format!("{columns}\n{row}\n"));
+    let json: Value =
+        serde_json::from_str(&stdout(&["trace", "show", &log, "--from", "sacct", "--format", "json"]))
+            .expect("JSON");
+    assert_eq!((&json["n_jobs"], &json["unused_columns"]), (&1.into(), &Value::Array(Vec::new())));
+    assert_eq!(json["doubts"], Value::Array(Vec::new()));
+}

@@ -1,0 +1,120 @@
+//! Times as logs write them, with and without a zone.
+
+use std::str::FromStr;
+
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+
+use crate::date;
+
+/// The zone of times that do not name one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zone(TimeZone);
+
+impl FromStr for Zone {
+    type Err = String;
+
+    /// A zone by its name (`Asia/Shanghai`), or by how far its clock is ahead of UTC (`+08:00`).
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fixed = text.starts_with(['+', '-']) || text == "Z";
+        let zone = if fixed {
+            let ahead = date::offset_s(text).and_then(|ahead_s| Offset::from_seconds(ahead_s).ok());
+            ahead.map(TimeZone::fixed)
+        } else {
+            TimeZone::get(text).ok()
+        };
+        zone.map(Self).ok_or_else(|| {
+            format!("unknown time zone `{text}`, expected a name such as Asia/Shanghai, or +08:00")
+        })
+    }
+}
+
+/// Reads times, and counts those that are not certain.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock {
+    zone: Option<Zone>,
+    /// Has the last time that was read no zone, where none was given?
+    pub(crate) was_naive: bool,
+    /// Was the last time shown twice or never by the zone's clock?
+    pub(crate) was_ambiguous: bool,
+}
+
+impl Clock {
+    pub(crate) fn new(zone: Option<Zone>) -> Self {
+        Self { zone, was_naive: false, was_ambiguous: false }
+    }
+
+    /// Seconds from 1970 in UTC; none if the text is no date and time.
+    ///
+    /// A number is taken as such seconds.
+    pub(crate) fn seconds(&mut self, text: &str) -> Option<f64> {
+        (self.was_naive, self.was_ambiguous) = (false, false);
+        if let Some(seconds) = date::plain_seconds(text) {
+            return Some(seconds);
+        }
+        let (seconds, zone) = date::seconds(text)?;
+        match (zone, &self.zone) {
+            (Some(ahead_s), _) => Some(seconds - ahead_s),
+            (None, None) => {
+                self.was_naive = true;
+                Some(seconds)
+            }
+            (None, Some(Zone(zone))) => {
+                let (local, fraction) = civil(seconds)?;
+                let found = zone.to_ambiguous_timestamp(local);
+                self.was_ambiguous = !matches!(found.offset(), AmbiguousOffset::Unambiguous { .. });
+                let at = found.compatible().ok()?;
+                Some(at.as_second() as f64 + fraction)
+            }
+        }
+    }
+}
+
+/// The reading of a clock so many seconds after its 1970 began, and the fraction of a second.
+fn civil(seconds: f64) -> Option<(DateTime, f64)> {
+    let whole = seconds.floor();
+    #[expect(clippy::cast_possible_truncation, reason = "a date before the year 10,000")]
+    let at = jiff::Timestamp::from_second(whole as i64).ok()?;
+    Some((TimeZone::UTC.to_datetime(at), seconds - whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_without_a_zone_are_those_of_the_zone_given() {
+        let mut shanghai = Clock::new(Some("Asia/Shanghai".parse().expect("a zone")));
+        assert_eq!(shanghai.seconds("2017-10-07 09:12:09"), Some(1_507_338_729.0));
+        assert_eq!(shanghai.seconds("2017-10-07T01:12:09Z"), Some(1_507_338_729.0));
+        assert!(!shanghai.was_naive);
+        let mut east = Clock::new(Some("+08:00".parse().expect("a zone")));
+        assert_eq!(east.seconds("2017-10-07 09:12:09.5"), Some(1_507_338_729.5));
+        let mut none = Clock::new(None);
+        assert_eq!(none.seconds("2017-10-07 01:12:09"), Some(1_507_338_729.0));
+        assert!(none.was_naive);
+        assert_eq!(none.seconds("1507338729"), Some(1_507_338_729.0));
+        assert!(!none.was_naive);
+    }
+
+    #[test]
+    fn an_hour_that_comes_twice_or_never_is_noticed() {
+        // The clocks of this zone were set back at 2:00 on 2017-11-05 and forth at 2:00 on 2018-03-11.
+        let mut west = Clock::new(Some("America/Los_Angeles".parse().expect("a zone")));
+        let before = west.seconds("2017-11-05 00:30:00").expect("a time");
+        assert!(!west.was_ambiguous);
+        let twice = west.seconds("2017-11-05 01:30:00").expect("a time");
+        assert!(west.was_ambiguous);
+        let after = west.seconds("2017-11-05 02:30:00").expect("a time");
+        assert_eq!((twice - before, after - before), (3600.0, 3.0 * 3600.0));
+        west.seconds("2018-03-11 02:30:00").expect("a time");
+        assert!(west.was_ambiguous);
+    }
+
+    #[test]
+    fn unknown_zones_are_refused() {
+        for text in ["", "Nowhere/Land", "+99:00", "PSTT"] {
+            assert!(text.parse::<Zone>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Rows of a normalized log as jobs of a throughput matrix, by rules.
+
+use std::collections::BTreeMap;
+
+use apportion::index::{Id, RowId, WorkerTypeId};
+use apportion::spec::{Source, SpecError, TracedJob};
+use apportion::throughput::Throughputs;
+use apportion::units::{Seconds, Steps};
+use apportion::workload::Job;
+use apportion::workload::random::SeedStreams;
+
+use crate::clock::Zone;
+use crate::pattern;
+use crate::reading::Reading;
+use crate::row::{Row, State};
+use crate::rules::{Arrival, DrawBy, EntityOf, Fate, Fractions, JobTypes, Rules, TooLarge};
+use crate::tally::{Doubt, Reason, Tally};
+use crate::window::Window;
+
+/// The largest number of steps, or of seconds, of a trace.
+const NUMBER_MAX: f64 = 1e15;
+/// The least steps of a trace.
+const STEPS_MIN: f64 = 1e-9;
+
+/// Makes jobs of rows.
+#[derive(Debug)]
+pub struct Converter<'a> {
+    throughputs: &'a Throughputs,
+    rules: &'a Rules,
+    streams: SeedStreams,
+    /// The rows of the matrix by scale factor, for each entry of the rules and each worker type: only those that run there.
+    kinds: Vec<Vec<Kinds>>,
+    /// The worker type of each entry of `durations`.
+    references: Vec<WorkerTypeId>,
+}
+
+/// Rows of the matrix, by scale factor.
+type Kinds = BTreeMap<u32, Vec<RowId>>;
+
+/// Random bits by what rows share: scale factor, user and name.
+type Draws<'r> = BTreeMap<(u32, &'r str, &'r str), u64>;
+
+/// What becomes of a log.
+#[derive(Debug, Default)]
+pub struct Converted {
+    /// Its jobs, in order of arrival.
+    pub chosen: Vec<Chosen>,
+    /// Rows that are no jobs, by reason.
+    pub left_out: BTreeMap<Reason, Tally>,
+    /// What is doubtful about the jobs.
+    pub doubts: BTreeMap<Doubt, Tally>,
+    /// Jobs that were given the largest scale factor there is, and needed more.
+    pub cut: Tally,
+    /// How many jobs' running times were taken to be those of each worker type of the matrix.
+    pub ran_on: Vec<u64>,
+    /// When the first job arrives, s on the log's clock.
+    pub first_s: f64,
+}
+
+/// A job: which row it is of, and what the rules make of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chosen {
+    /// Where its row is among the rows of the log.
+    pub row: usize,
+    /// Its row of the matrix.
+    pub kind: RowId,
+    /// When it arrives, s after the first job.
+    pub arrival_s: f64,
+    /// Its steps.
+    pub total_steps: f64,
+    /// Its weight.
+    pub weight: f64,
+}
+
+impl<'a> Converter<'a> {
+    /// A converter; `source` is the document of the rules, for complaints.
+    ///
+    /// # Errors
+    /// If a worker type is unknown, or a pattern of job types matches none of the matrix.
+    pub fn new(
+        throughputs: &'a Throughputs,
+        (rules, source): (&'a Rules, &Source),
+        seed: u64,
+    ) -> Result<Self, SpecError> {
+        let mut references = Vec::new();
+        for (at, entry) in rules.durations.iter().enumerate() {
+            let names = throughputs.worker_types().iter().map(String::as_str);
+            let found = names.clone().position(|name| name == entry.worker_type);
+            let path = format!("durations[{at}].worker_type");
+            let found =
+                found.ok_or_else(|| source.unknown_name(&path, "worker type", &entry.worker_type, names))?;
+            references.push(WorkerTypeId::from_index(found));
+        }
+        let mut kinds = Vec::new();
+        for (at, entry) in rules.job_types.iter().enumerate() {
+            for (position, pattern) in entry.draw.iter().enumerate() {
+                let mut names = throughputs.rows().iter().map(|row| row.job_type.as_str());
+                if !names.any(|name| pattern::matches(pattern, name)) {
+                    let path = format!("job_types[{at}].draw[{position}]");
+                    let message =
+                        format!("no job type of throughputs `{}` matches `{pattern}`", throughputs.name());
+                    let help = "`apportion throughputs show` lists its job types".to_owned();
+                    return Err(source.error_at(&path, message, Some(help)));
+                }
+            }
+            kinds.push(kinds_of(throughputs, entry));
+        }
+        Ok(Self { throughputs, rules, streams: SeedStreams::new(seed), kinds, references })
+    }
+
+    /// What becomes of the rows of a log; `zone` is that of the window's dates.
+    pub fn convert(&self, log: &Reading, window: Option<&Window>, zone: Option<&Zone>) -> Converted {
+        let mut converted =
+            Converted { ran_on: vec![0; self.throughputs.worker_types().len()], ..Converted::default() };
+        let mut draws = Draws::new();
+        for (position, row) in log.rows.iter().enumerate() {
+            match self.choose(row, &mut draws) {
+                Ok(chosen) => converted.chosen.push(Chosen { row: position, ..chosen }),
+                Err(reason) => {
+                    converted.left_out.entry(reason).or_default().count(row.line, Some(&row.id));
+                }
+            }
+        }
+        converted.chosen.sort_by(|one, other| one.arrival_s.total_cmp(&other.arrival_s));
+        if let (Some(window), Some(first)) = (window, converted.chosen.first()) {
+            let (from, to) = window.bounds(first.arrival_s, zone);
+            let left_out = converted.left_out.entry(Reason::OutsideWindow).or_default();
+            converted.chosen.retain(|chosen| {
+                let is_inside = (from..to).contains(&chosen.arrival_s);
+                if !is_inside {
+                    let row = &log.rows[chosen.row];
+                    left_out.count(row.line, Some(&row.id));
+                }
+                is_inside
+            });
+            converted.left_out.retain(|_, tally| tally.n > 0);
+        }
+        converted.first_s = converted.chosen.first().map_or(0.0, |chosen| chosen.arrival_s);
+        let first_s = converted.first_s;
+        let Converted { chosen, left_out, .. } = &mut converted;
+        chosen.retain_mut(|chosen| {
+            chosen.arrival_s -= first_s;
+            let is_held = chosen.arrival_s <= NUMBER_MAX;
+            if !is_held {
+                let row = &log.rows[chosen.row];
+                left_out.entry(Reason::OutOfRange).or_default().count(row.line, Some(&row.id));
+            }
+            is_held
+        });
+        self.count_kept(log, &mut converted);
+        converted
+    }
+
+    /// Counts what is said of the jobs that are kept.
+    fn count_kept(&self, log: &Reading, converted: &mut Converted) {
+        for at in 0..converted.chosen.len() {
+            let chosen = converted.chosen[at];
+            let row = &log.rows[chosen.row];
+            let whole = f64::from(row.n_workers.unwrap_or(0));
+            converted.ran_on[self.reference(row).index()] += 1;
+            if self.arrival(row).is_some_and(|(_, is_stand_in)| is_stand_in) {
+                converted.doubts.entry(Doubt::NoSubmission).or_default().count(row.line, Some(&row.id));
+            }
+            if f64::from(self.throughputs.rows()[chosen.kind].scale_factor)
+                < self.n_workers(row, whole).unwrap_or(0.0)
+            {
+                converted.cut.count(row.line, Some(&row.id));
+            }
+        }
+    }
+
+    /// The job of a row, by its arrival on the log's clock; the reason if it is none.
+    fn choose<'r>(&self, row: &'r Row, draws: &mut Draws<'r>) -> Result<Chosen, Reason> {
+        if row.n_workers == Some(0) {
+            return Err(Reason::NoWorkers);
+        }
+        if row.contradicts_itself() {
+            return Err(Reason::Contradictory);
+        }
+        if self.rules.states.get(&row.state) == Some(&Fate::LeaveOut) {
+            return Err(Reason::State);
+        }
+        let ran_s = running_time(row)?;
+        let (arrival_s, _) = self.arrival(row).ok_or(Reason::NoArrival)?;
+        let whole = f64::from(row.n_workers.ok_or(Reason::WorkersUnknown)?);
+        let n_workers = self.n_workers(row, whole).ok_or(Reason::Fraction)?;
+        let entry =
+            self.rules.job_types.iter().position(|entry| entry.when.holds(row)).ok_or(Reason::NoRule)?;
+        if self.rules.job_types[entry].leave_out {
+            return Err(Reason::LeftOutByRule);
+        }
+        let reference = self.reference(row);
+        let kinds = &self.kinds[entry][reference.index()];
+        let fitting = kinds.iter().find(|(scale_factor, _)| f64::from(**scale_factor) >= n_workers);
+        let (scale_factor, kinds) = match (fitting, kinds.last_key_value()) {
+            (Some(fitting), _) => fitting,
+            (None, None) => return Err(Reason::NoJobType),
+            (None, Some(_)) if self.rules.too_large == TooLarge::LeaveOut => return Err(Reason::TooLarge),
+            (None, Some(largest)) => largest,
+        };
+        let drawn = self.draw(row, *scale_factor, draws);
+        let kind = kinds[below(drawn, kinds.len())];
+        let total_steps = ran_s * self.throughputs.alone(kind, reference);
+        if !(STEPS_MIN..=NUMBER_MAX).contains(&total_steps) {
+            return Err(Reason::OutOfRange);
+        }
+        let weight = self.rules.job_types[entry].weight.unwrap_or(1.0);
+        Ok(Chosen { row: 0, kind, arrival_s, total_steps, weight })
+    }
+
+    /// 64 random bits: the same for all rows that share a draw, whatever else is in the log.
+    fn draw<'r>(&self, row: &'r Row, scale_factor: u32, draws: &mut Draws<'r>) -> u64 {
+        let (user, name) = (row.user.as_deref(), row.name.as_deref());
+        let stream = |key: String| self.streams.stream(key).next_u64();
+        let key = match (self.rules.draw_by, user, name) {
+            (DrawBy::User, Some(user), _) => (scale_factor, user, ""),
+            (DrawBy::Name, user, Some(name)) => (scale_factor, user.unwrap_or_default(), name),
+            _ => return stream(format!("imported_job_type of job\0{}", row.id)),
+        };
+        *draws
+            .entry(key)
+            .or_insert_with(|| stream(format!("imported_job_type of {}\0{}\0{}", key.0, key.1, key.2)))
+    }
+
+    /// The time of a row's arrival, and whether a later one stands for the one that the rules name.
+    fn arrival(&self, row: &Row) -> Option<(f64, bool)> {
+        let times = [row.submitted_s, row.eligible_s, row.started_s];
+        let from = match self.rules.arrival {
+            Arrival::Submitted => 0,
+            Arrival::Eligible => 1,
+            Arrival::Started => 2,
+        };
+        let found = times[from..].iter().position(Option::is_some)?;
+        times[from + found].map(|time| (time, found > 0))
+    }
+
+    /// Workers that a row needs; none if the rules leave it out for its parts.
+    fn n_workers(&self, row: &Row, whole: f64) -> Option<f64> {
+        match (row.fraction, self.rules.fractions) {
+            (None, _) | (Some(_), Fractions::EachWhole) => Some(whole),
+            // (a sum of parts that is whole but for rounding is whole)
+            (Some(part), Fractions::RoundUp) => Some((whole * part - 1e-9).ceil().max(1.0)),
+            (Some(_), Fractions::LeaveOut) => None,
+        }
+    }
+
+    /// The worker type that a row's running time is of.
+    fn reference(&self, row: &Row) -> WorkerTypeId {
+        let name = row.worker_type.as_deref();
+        let entry = |entry: &crate::rules::DurationOf| {
+            name.is_some_and(|name| pattern::matches(&entry.gpu_type, name))
+        };
+        let found = self.rules.durations.iter().position(entry);
+        found.map_or(WorkerTypeId::from_index(0), |at| self.references[at])
+    }
+
+    /// A job as a trace holds it.
+    pub fn job(&self, log: &Reading, chosen: &Chosen) -> TracedJob {
+        let row = &log.rows[chosen.row];
+        let kind = &self.throughputs.rows()[chosen.kind];
+        let mut job = Job::new(&kind.job_type)
+            .scale_factor(kind.scale_factor)
+            .total_steps(Steps::new(chosen.total_steps))
+            .arrival(Seconds::new(chosen.arrival_s));
+        job.weight = chosen.weight;
+        let first = self.throughputs.alone(chosen.kind, WorkerTypeId::from_index(0));
+        job.duration = (first > 0.0).then(|| Seconds::new(chosen.total_steps / first));
+        let entity = match self.rules.entity {
+            EntityOf::Group => row.group.as_deref(),
+            EntityOf::User => row.user.as_deref(),
+            EntityOf::None => None,
+        };
+        job.entity = entity.map(str::to_owned);
+        TracedJob { job, id: row.id.to_string(), command: None }
+    }
+}
+
+/// How long a row ran, s, above 0; the reason if that is not known or it did not.
+fn running_time(row: &Row) -> Result<f64, Reason> {
+    let has_run = row.started_s.is_some() || row.n_attempts.is_some_and(|n| n > 0);
+    let has_ended = row.ended_s.is_some() && row.state != State::Pending;
+    match row.ran_s {
+        _ if row.started_s.is_none() && row.n_attempts == Some(0) => Err(Reason::NotStarted),
+        _ if matches!(row.state, State::Running | State::Pending) && !has_ended => {
+            Err(if has_run { Reason::NotEnded } else { Reason::NotStarted })
+        }
+        Some(ran) if ran > 0.0 => Ok(ran),
+        Some(_) => Err(Reason::RanForNothing),
+        None if row.started_s.is_some() && row.ended_s.is_none() => Err(Reason::NotEnded),
+        None => Err(Reason::RunningTimeUnknown),
+    }
+}
+
+/// A number below `n` from 64 random bits.
+fn below(bits: u64, n: usize) -> usize {
+    usize::try_from((u128::from(bits) * n as u128) >> 64).unwrap_or(0)
+}
+
+/// The rows of the matrix that an entry of the rules may draw, by worker type and scale factor.
+fn kinds_of(throughputs: &Throughputs, entry: &JobTypes) -> Vec<Kinds> {
+    let mut of_types = vec![Kinds::new(); throughputs.worker_types().len()];
+    for (at, row) in throughputs.rows().iter().enumerate() {
+        if !entry.draw.iter().any(|pattern| pattern::matches(pattern, &row.job_type)) {
+            continue;
+        }
+        let kind = RowId::from_index(at);
+        for (position, kinds) in of_types.iter_mut().enumerate() {
+            if throughputs.alone(kind, WorkerTypeId::from_index(position)) > 0.0 {
+                kinds.entry(row.scale_factor).or_default().push(kind);
+            }
+        }
+    }
+    of_types
+}

@@ -1,0 +1,97 @@
+//! Helios and Acme: a line a job, with the columns of a Slurm cluster's log.
+
+use apportion::spec::SpecError;
+
+use super::slurm_state;
+use crate::input::Input;
+use crate::reading::{Fault, Reading};
+use crate::row::{Row, State};
+use crate::table::{Cells, Columns};
+use crate::tally::Doubt;
+
+const HELIOS: Columns = Columns {
+    required: &["job_id", "gpu_num", "submit_time"],
+    optional: &["user", "vc", "node_num", "state", "start_time", "end_time", "duration"],
+    ignored: &["cpu_num", "queue"],
+    without_header: &[],
+    separator: ',',
+    takes_rest: &[],
+    advice: "",
+};
+
+const ACME: Columns = Columns {
+    required: &["job_id", "gpu_num", "submit_time", "start_time", "end_time"],
+    optional: &["user", "type", "node_num", "state", "duration"],
+    ignored: &[
+        "cpu_num",
+        "queue",
+        "gpu_time",
+        "mem_per_pod_GB",
+        "shared_mem_per_pod",
+        "shared_mem_per_pod_GB",
+        "fail_time",
+        "stop_time",
+    ],
+    without_header: &[],
+    separator: ',',
+    takes_rest: &[],
+    advice: "",
+};
+
+pub(crate) fn helios(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
+    HELIOS.read(input, log, |cells, log| take(cells, log, "vc"))
+}
+
+pub(crate) fn acme(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
+    ACME.read(input, log, |cells, log| take(cells, log, "group"))
+}
+
+fn take(cells: &Cells<'_>, log: &mut Reading, group: &str) {
+    match row(cells, log, group) {
+        Ok(row) => log.take(row),
+        Err(fault) => log.complain(fault, cells.text),
+    }
+}
+
+fn row(cells: &Cells<'_>, log: &mut Reading, group: &str) -> Result<Row, Fault> {
+    let mut row = Row::new(cells.id("job_id")?, cells.line);
+    row.user = cells.name("user", log)?;
+    row.group = cells.name(group, log)?;
+    row.class = cells.name("type", log)?;
+    row.n_workers = cells.count("gpu_num")?;
+    row.n_nodes = cells.count("node_num")?;
+    row.submitted_s = cells.time("submit_time", log)?;
+    row.started_s = cells.time("start_time", log)?;
+    row.ended_s = cells.time("end_time", log)?;
+    row.state = state(cells)?;
+    if matches!(row.state, State::Running | State::Pending) && row.ended_s.is_some() {
+        // `SUSPENDED` of a job that has ended does not say how.
+        row.state = State::Unknown;
+    }
+    if cells.has("start_time") {
+        row.n_attempts = Some(u32::from(row.started_s.is_some()));
+    }
+    row.ran_s = running_time(cells, &row, log)?;
+    Ok(row)
+}
+
+fn state(cells: &Cells<'_>) -> Result<State, Fault> {
+    let Some(text) = cells.raw("state") else { return Ok(State::Unknown) };
+    slurm_state::of(text)
+        .ok_or_else(|| cells.fault("state", format!("state is `{text}`, expected {}", slurm_state::EXPECTED)))
+}
+
+/// End less start where both are there, else the duration that the log gives.
+fn running_time(cells: &Cells<'_>, row: &Row, log: &mut Reading) -> Result<Option<f64>, Fault> {
+    let given = cells.signed("duration")?;
+    let Some((start, end)) = row.started_s.zip(row.ended_s) else {
+        // (a duration of 0 beside no start is that of a job that never ran)
+        let is_told = !(cells.has("start_time") && cells.has("end_time"));
+        return Ok(given.filter(|_| is_told));
+    };
+    let ran = end - start;
+    if given.is_some_and(|given| (given - ran).abs() > 1.0) {
+        log.doubt(Doubt::DurationDiffers, row.line, Some(&row.id));
+    }
+    Ok(Some(ran))
+}

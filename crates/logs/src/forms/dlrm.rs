@@ -1,0 +1,52 @@
+//! Alibaba's inference services of 2025: a line an instance, which is no training; read only where it is asked for.
+
+use apportion::spec::SpecError;
+
+use super::spot::workers;
+use crate::input::Input;
+use crate::reading::{Fault, Reading};
+use crate::row::Row;
+use crate::table::{Cells, Columns};
+
+const COLUMNS: Columns = Columns {
+    required: &["instance_sn", "gpu_request", "creation_time", "scheduled_time", "deletion_time"],
+    optional: &["role", "app_name"],
+    ignored: &[
+        "cpu_request",
+        "cpu_limit",
+        "gpu_limit",
+        "rdma_request",
+        "rdma_limit",
+        "memory_request",
+        "memory_limit",
+        "disk_request",
+        "disk_limit",
+        "max_instance_per_node",
+    ],
+    without_header: &[],
+    separator: ',',
+    takes_rest: &[],
+    advice: "",
+};
+
+pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
+    COLUMNS.read(input, log, |cells, log| match row(cells, log) {
+        Ok(row) => log.take(row),
+        Err(fault) => log.complain(fault, cells.text),
+    })
+}
+
+fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
+    let mut row = Row::new(cells.id("instance_sn")?, cells.line);
+    row.name = cells.name("app_name", log)?;
+    row.class = cells.name("role", log)?;
+    if let Some(each) = cells.number("gpu_request")? {
+        (row.n_workers, row.fraction) = workers(each, 1);
+    }
+    row.submitted_s = cells.number("creation_time")?;
+    row.started_s = cells.number("scheduled_time")?;
+    row.ended_s = cells.number("deletion_time")?;
+    row.ran_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
+    row.n_attempts = Some(u32::from(row.started_s.is_some()));
+    Ok(row)
+}

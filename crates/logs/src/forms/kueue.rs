@@ -1,0 +1,391 @@
+//! Workloads of Kueue on Kubernetes: `kubectl get workloads -A -o json`.
+
+use std::collections::BTreeMap;
+
+use apportion::spec::SpecError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::philly::{NAME, name};
+use crate::date;
+use crate::input::Input;
+use crate::json::{Entry, List};
+use crate::reading::{Fault, Reading};
+use crate::row::{Row, State};
+use crate::table::Value;
+use crate::tally::{Doubt, Reason};
+
+const LIST: List = List {
+    under: Some("items"),
+    expected: "a JSON document {items: [workloads]}, as `kubectl get workloads -A -o json` prints",
+};
+
+/// What an entry is.
+#[derive(Deserialize)]
+struct Kind {
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Workload<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(borrow)]
+    spec: Spec<'a>,
+    #[serde(default, borrow)]
+    status: Status<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    name: &'a RawValue,
+    #[serde(borrow)]
+    namespace: Option<&'a RawValue>,
+    #[serde(borrow)]
+    creation_timestamp: Option<&'a RawValue>,
+    #[serde(default)]
+    owner_references: Vec<Named>,
+}
+
+/// Something of which the name is read.
+#[derive(Deserialize)]
+struct Named {
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec<'a> {
+    #[serde(borrow)]
+    queue_name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    priority_class_name: Option<&'a RawValue>,
+    priority_class_ref: Option<Named>,
+    active: Option<bool>,
+    #[serde(default, borrow)]
+    pod_sets: Vec<PodSet<'a>>,
+}
+
+#[derive(Deserialize)]
+struct PodSet<'a> {
+    name: Option<String>,
+    count: Option<u32>,
+    #[serde(borrow)]
+    template: Template<'a>,
+}
+
+#[derive(Deserialize)]
+struct Template<'a> {
+    #[serde(borrow)]
+    spec: PodSpec<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodSpec<'a> {
+    #[serde(default, borrow)]
+    containers: Vec<Container<'a>>,
+    #[serde(default, borrow)]
+    init_containers: Vec<Container<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Container<'a> {
+    #[serde(default, borrow)]
+    resources: Resources<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct Resources<'a> {
+    #[serde(default, borrow)]
+    requests: BTreeMap<String, &'a RawValue>,
+    #[serde(default, borrow)]
+    limits: BTreeMap<String, &'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    #[serde(default, borrow)]
+    conditions: Vec<Condition<'a>>,
+    #[serde(borrow)]
+    admission: Option<Admission<'a>>,
+    scheduling_stats: Option<SchedulingStats>,
+    /// How long earlier runs took, s.
+    #[serde(rename = "accumulatedPastExecutionTimeSeconds")]
+    past_s: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    reason: Option<String>,
+    message: Option<String>,
+    #[serde(borrow)]
+    last_transition_time: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Admission<'a> {
+    #[serde(default, borrow)]
+    pod_set_assignments: Vec<Assignment<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Assignment<'a> {
+    name: Option<String>,
+    count: Option<u32>,
+    #[serde(default)]
+    flavors: BTreeMap<String, String>,
+    #[serde(default, borrow)]
+    resource_usage: BTreeMap<String, &'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct SchedulingStats {
+    #[serde(default)]
+    evictions: Vec<Eviction>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Eviction {
+    underlying_cause: Option<String>,
+    count: Option<u32>,
+}
+
+pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
+    LIST.read(input, |entry| {
+        log.n_read += 1;
+        match row(&entry, log) {
+            Ok(Some(row)) => log.take(row),
+            Ok(None) => {}
+            Err(fault) => {
+                let text = entry.line_text(fault.place);
+                log.complain(fault, &text);
+            }
+        }
+    })
+}
+
+fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
+    let Kind { kind } = entry.parse()?;
+    if kind.as_deref() != Some("Workload") {
+        let kind = kind.unwrap_or_default();
+        return Err(Fault {
+            place: entry.place(),
+            message: format!("an entry of kind `{kind}`, expected a Workload"),
+        });
+    }
+    let Workload { metadata, spec, status } = entry.parse()?;
+    let own = entry.value(Some(metadata.name), ("name", NAME), name)?;
+    let own = own.ok_or_else(|| Fault {
+        place: entry.place_of(metadata.name),
+        message: "a workload without a name".to_owned(),
+    })?;
+    let namespace = entry.value(metadata.namespace, ("namespace", NAME), name)?;
+    let id = namespace.as_ref().map_or_else(|| own.clone(), |namespace| format!("{namespace}/{own}"));
+    let mut row = Row::new(id.into(), entry.line());
+    let plain = |text: Option<String>| text.filter(|text| !text.is_empty() && name(text).is_some());
+    let owner = metadata.owner_references.into_iter().find_map(|owner| plain(owner.name));
+    row.name = Some(log.share(&owner.unwrap_or(own)));
+    row.group = entry.value(spec.queue_name, ("queueName", NAME), name)?.map(|name| log.share(&name));
+    let class = entry.value(spec.priority_class_name, ("priorityClassName", NAME), name)?;
+    let class = class.or_else(|| spec.priority_class_ref.and_then(|class| plain(class.name)));
+    row.class = class.map(|name| log.share(&name));
+    row.submitted_s = time(entry, metadata.creation_timestamp, log)?;
+    let admission = status.admission.as_ref();
+    row.n_workers = Some(match admission.filter(|admission| admission.says_usage()) {
+        Some(admission) => used(entry, admission)?,
+        None => asked(entry, &spec.pod_sets, admission)?,
+    });
+    if let Some(kind) = slice_of(&spec.pod_sets) {
+        row.worker_type = Some(log.share(kind));
+    } else if let Some(admission) = admission {
+        take_flavors(&mut row, admission, log);
+    }
+    if take_times(entry, &mut row, (&status, spec.active != Some(false)), log)? {
+        Ok(Some(row))
+    } else {
+        Ok(None)
+    }
+}
+
+impl Admission<'_> {
+    fn says_usage(&self) -> bool {
+        self.pod_set_assignments.iter().any(|set| !set.resource_usage.is_empty())
+    }
+}
+
+/// The end of the names of resources that are whole accelerators.
+const WHOLE: &str = "gpu";
+
+/// Does a resource count accelerators? `nvidia.com/gpu`, `amd.com/gpu`, and slices such as `nvidia.com/mig-1g.5gb`.
+fn counts_workers(resource: &str) -> bool {
+    resource.rsplit_once('/').is_some_and(|(_, kind)| kind == WHOLE || kind.starts_with("mig-"))
+}
+
+/// Accelerators that the admitted workload uses.
+fn used(entry: &Entry<'_>, admission: &Admission<'_>) -> Result<u32, Fault> {
+    let mut total: u32 = 0;
+    for assignment in &admission.pod_set_assignments {
+        for (_, raw) in assignment.resource_usage.iter().filter(|(resource, _)| counts_workers(resource)) {
+            total = total.saturating_add(quantity(entry, raw)?);
+        }
+    }
+    Ok(total)
+}
+
+/// Accelerators that the workload asks for: of each pod as many as its containers ask for together, or as one that runs
+/// before them asks for alone. Where fewer pods were admitted, only those count.
+fn asked(
+    entry: &Entry<'_>,
+    pod_sets: &[PodSet<'_>],
+    admission: Option<&Admission<'_>>,
+) -> Result<u32, Fault> {
+    let mut total: u32 = 0;
+    for set in pod_sets {
+        let mut at_once: u32 = 0;
+        for container in &set.template.spec.containers {
+            at_once = at_once.saturating_add(of_container(entry, container)?);
+        }
+        for container in &set.template.spec.init_containers {
+            at_once = at_once.max(of_container(entry, container)?);
+        }
+        let assignments = admission.into_iter().flat_map(|admission| &admission.pod_set_assignments);
+        let admitted = assignments.filter(|of| of.name == set.name).find_map(|of| of.count);
+        let n_pods = admitted.or(set.count).unwrap_or(1);
+        total = total.saturating_add(at_once.saturating_mul(n_pods));
+    }
+    Ok(total)
+}
+
+/// Accelerators of one container: of extended resources a limit is a request.
+fn of_container(entry: &Entry<'_>, container: &Container<'_>) -> Result<u32, Fault> {
+    let Resources { requests, limits } = &container.resources;
+    let all = limits.iter().chain(requests).filter(|(resource, _)| counts_workers(resource));
+    let each: BTreeMap<&String, &RawValue> = all.map(|(resource, raw)| (resource, *raw)).collect();
+    each.values().try_fold(0, |sum: u32, raw| Ok(sum.saturating_add(quantity(entry, raw)?)))
+}
+
+/// The slice of an accelerator that all containers with accelerators ask for: `mig-1g.5gb`.
+fn slice_of<'a>(pod_sets: &'a [PodSet<'_>]) -> Option<&'a str> {
+    let containers = pod_sets.iter().flat_map(|set| &set.template.spec.containers);
+    let resources = containers
+        .flat_map(|container| container.resources.requests.keys().chain(container.resources.limits.keys()));
+    let mut kinds: Vec<&str> = resources
+        .filter(|resource| counts_workers(resource))
+        .filter_map(|resource| Some(resource.rsplit_once('/')?.1))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    match kinds[..] {
+        [only] if only != WHOLE => Some(only),
+        _ => None,
+    }
+}
+
+/// A whole number, as Kubernetes writes quantities of accelerators: as a number or as text, `2` or `2k`.
+fn quantity(entry: &Entry<'_>, raw: &RawValue) -> Result<u32, Fault> {
+    let text = raw.get().trim_matches('"');
+    let (digits, factor) = match text.strip_suffix('k') {
+        Some(digits) => (digits, 1_000),
+        None => (text, 1),
+    };
+    digits.parse::<u32>().ok().and_then(|number| number.checked_mul(factor)).ok_or_else(|| Fault {
+        place: entry.place_of(raw),
+        message: format!("a quantity of accelerators is `{text}`, expected a whole number"),
+    })
+}
+
+/// The worker type: the flavor that its accelerators were assigned from.
+fn take_flavors(row: &mut Row, admission: &Admission<'_>, log: &mut Reading) {
+    let flavors = admission.pod_set_assignments.iter().flat_map(|assignment| &assignment.flavors);
+    let mut types: Vec<&String> =
+        flavors.filter(|(resource, _)| counts_workers(resource)).map(|(_, flavor)| flavor).collect();
+    types.sort_unstable();
+    types.dedup();
+    match types.as_slice() {
+        [] => {}
+        [only] => row.worker_type = Some(log.share(only)),
+        _ => log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id)),
+    }
+}
+
+/// Start, end and state, from the last times of the conditions; `false` if another workload stands for this one.
+fn take_times(
+    entry: &Entry<'_>,
+    row: &mut Row,
+    (status, is_active): (&Status<'_>, bool),
+    log: &mut Reading,
+) -> Result<bool, Fault> {
+    let holding = |kind: &str| {
+        status.conditions.iter().find(|condition| condition.kind == kind && condition.status == "True")
+    };
+    let mut time_of = |condition: Option<&Condition<'_>>| {
+        time(entry, condition.and_then(|condition| condition.last_transition_time), log)
+    };
+    let (finished, evicted) = (holding("Finished"), holding("Evicted"));
+    row.started_s = time_of(holding("Admitted"))?;
+    row.ended_s = time_of(finished)?;
+    let past_s = status.past_s.filter(|past| *past > 0.0);
+    let last_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
+    row.ran_s = last_s.into_iter().chain(past_s).reduce(|one, other| one + other);
+    if !is_active && finished.is_none() {
+        row.ended_s = time_of(evicted)?;
+    }
+    let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
+    let n_evictions: u32 = evictions.clone().map(|eviction| eviction.count.unwrap_or(0)).sum();
+    row.n_attempts = Some(n_evictions + u32::from(row.started_s.is_some()));
+    if (evicted.is_some() || n_evictions > 0) && past_s.is_none() && row.started_s.is_some() {
+        log.doubt(Doubt::RunsLost, row.line, Some(&row.id));
+    }
+    let is_late = evictions.clone().any(|eviction| eviction.underlying_cause.as_deref() == Some(LATE));
+    row.state = match finished {
+        Some(Condition { reason: Some(reason), .. }) if reason == "WorkloadSliceReplaced" => {
+            log.leave_out(Reason::Replaced, row.line, Some(&row.id));
+            return Ok(false);
+        }
+        Some(condition) => how_it_finished(condition),
+        None if !is_active && is_late => State::Timeout,
+        None if !is_active => State::Cancelled,
+        None if row.started_s.is_some() => State::Running,
+        None => State::Pending,
+    };
+    Ok(true)
+}
+
+/// Kueue's cause of a workload that was stopped at its limit of time.
+const LATE: &str = "MaximumExecutionTimeExceeded";
+
+/// Kueue's reason of a finished workload; older versions say it in the message only.
+fn how_it_finished(condition: &Condition<'_>) -> State {
+    match condition.reason.as_deref() {
+        Some("Succeeded") => return State::Completed,
+        Some("Failed") => return State::Failed,
+        _ => {}
+    }
+    let message = condition.message.as_deref().unwrap_or_default().to_ascii_lowercase();
+    if message.contains("success") {
+        State::Completed
+    } else if message.contains("fail") {
+        State::Failed
+    } else {
+        State::Unknown
+    }
+}
+
+fn time(entry: &Entry<'_>, raw: Option<&RawValue>, log: &mut Reading) -> Value<f64> {
+    let time = entry.value(raw, ("a time", date::EXPECTED), |text| log.clock.seconds(text))?;
+    if time.is_some() {
+        log.doubt_time(entry.line());
+    }
+    Ok(time)
+}

@@ -1,0 +1,72 @@
+//! Alibaba's pods of 2023, which ask for parts of an accelerator or for whole ones.
+
+use std::sync::Arc;
+
+use apportion::spec::SpecError;
+
+use crate::input::Input;
+use crate::reading::{Fault, Reading};
+use crate::row::{Row, State};
+use crate::table::{Cells, Columns};
+
+const COLUMNS: Columns = Columns {
+    required: &["name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"],
+    optional: &["gpu_spec", "qos", "pod_phase"],
+    ignored: &["cpu_milli", "memory_mib"],
+    without_header: &[],
+    separator: ',',
+    takes_rest: &[],
+    advice: "",
+};
+
+const PHASES: [(&str, State); 4] = [
+    ("Succeeded", State::Completed),
+    ("Failed", State::Failed),
+    ("Running", State::Running),
+    ("Pending", State::Pending),
+];
+
+pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
+    COLUMNS.read(input, log, |cells, log| match row(cells, log) {
+        Ok(row) => log.take(row),
+        Err(fault) => log.complain(fault, cells.text),
+    })
+}
+
+fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
+    let mut row = Row::new(cells.id("name")?, cells.line);
+    row.class = cells.name("qos", log)?;
+    row.worker_type = cells.name("gpu_spec", log)?.and_then(|types| alternatives(&types, log));
+    row.state = cells.word("pod_phase", &PHASES)?.unwrap_or(State::Unknown);
+    row.n_workers = cells.count("num_gpu")?;
+    // (of several accelerators a pod has each whole, whatever the column says)
+    if row.n_workers == Some(1)
+        && let Some(thousandths) =
+            cells.number("gpu_milli")?.filter(|thousandths| (*thousandths - 1000.0).abs() > 1e-6)
+    {
+        if !(thousandths > 0.0 && thousandths < 1000.0) {
+            let message = format!("{thousandths} thousandths of one accelerator, expected from 1 to 1000");
+            return Err(cells.fault("gpu_milli", message));
+        }
+        row.fraction = Some(thousandths / 1000.0);
+    }
+    row.submitted_s = cells.number("creation_time")?;
+    row.started_s = cells.number("scheduled_time")?;
+    row.ended_s = cells.number("deletion_time")?;
+    row.ran_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
+    row.n_attempts = Some(u32::from(row.started_s.is_some()));
+    row.n_nodes = row.started_s.map(|_| 1);
+    Ok(row)
+}
+
+/// The worker types that would do, each once; none if any would.
+fn alternatives(types: &str, log: &mut Reading) -> Option<Arc<str>> {
+    let mut each: Vec<&str> = Vec::new();
+    for name in types.split('|').map(str::trim) {
+        let is_one = !name.is_empty() && !name.eq_ignore_ascii_case("nan");
+        if is_one && !each.contains(&name) {
+            each.push(name);
+        }
+    }
+    (!each.is_empty()).then(|| log.share(&each.join("|")))
+}

@@ -1,0 +1,261 @@
+//! Alibaba's PAI of 2020: a table of tasks, several a job, and one of jobs.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use apportion::spec::SpecError;
+
+use crate::input::Input;
+use crate::reading::{Fault, Reading};
+use crate::row::{Row, State};
+use crate::table::{Cells, Columns};
+use crate::tally::{Doubt, Reason};
+
+const TASKS: Columns = Columns {
+    required: &["job_name", "inst_num", "start_time", "end_time", "plan_gpu"],
+    optional: &["status", "gpu_type"],
+    ignored: &["task_name", "plan_cpu", "plan_mem"],
+    without_header: &[
+        "job_name",
+        "task_name",
+        "inst_num",
+        "status",
+        "start_time",
+        "end_time",
+        "plan_cpu",
+        "plan_mem",
+        "plan_gpu",
+        "gpu_type",
+    ],
+    separator: ',',
+    takes_rest: &[],
+    advice: "",
+};
+
+const JOBS: Columns = Columns {
+    required: &["job_name", "start_time"],
+    optional: &["user", "status"],
+    ignored: &["inst_id", "end_time"],
+    without_header: &["job_name", "inst_id", "user", "status", "start_time", "end_time"],
+    separator: ',',
+    takes_rest: &[],
+    advice: "",
+};
+
+const STATES: [(&str, State); 4] = [
+    ("Terminated", State::Completed),
+    ("Failed", State::Failed),
+    ("Running", State::Running),
+    ("Waiting", State::Pending),
+];
+
+/// What the table of jobs says of one.
+struct Submission {
+    user: Option<Arc<str>>,
+    state: Option<State>,
+    /// When it was submitted, s; the table calls it its start.
+    submitted_s: Option<f64>,
+    /// Its line of the table.
+    line: u64,
+}
+
+/// The table of jobs.
+#[derive(Default)]
+struct Submissions {
+    /// None is a job something of which is not understood, which was complained of.
+    of: BTreeMap<Arc<str>, Option<Submission>>,
+    /// Its jobs, in order.
+    order: Vec<Arc<str>>,
+}
+
+/// A job as far as its tasks are read.
+struct Job {
+    row: Row,
+    /// The first complaint about one of its tasks, with the task's line.
+    fault: Option<(Fault, String)>,
+    /// Accelerators in whole ones: half of two is one.
+    held: f64,
+    types: Vec<Arc<str>>,
+    has_ended: bool,
+    state: Option<State>,
+    /// Digests of its tasks' lines, to know one that is repeated.
+    tasks: Vec<u64>,
+}
+
+pub(crate) fn read(
+    input: &mut Input,
+    job_table: Option<&mut Input>,
+    log: &mut Reading,
+) -> Result<(), SpecError> {
+    let submissions = job_table.map(|table| read_jobs(table, log)).transpose()?;
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut known: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+    TASKS.read(input, log, |cells, log| {
+        let id = match cells.id("job_name") {
+            Ok(id) => id,
+            Err(fault) => return log.complain(fault, cells.text),
+        };
+        let at = *known.entry(Arc::clone(&id)).or_insert_with(|| {
+            jobs.push(Job::new(Row::new(id, cells.line)));
+            jobs.len() - 1
+        });
+        let mut hasher = DefaultHasher::new();
+        cells.text.hash(&mut hasher);
+        let digest = hasher.finish();
+        if jobs[at].tasks.contains(&digest) {
+            return log.leave_out(Reason::Repeated, cells.line, Some(&jobs[at].row.id));
+        }
+        jobs[at].tasks.push(digest);
+        if let Err(fault) = jobs[at].add(cells, log) {
+            jobs[at].fault.get_or_insert((fault, cells.text.to_owned()));
+        }
+    })?;
+    for job in jobs {
+        job.finish(submissions.as_ref(), log);
+    }
+    // (a job of which no task is known has not been started)
+    let without_tasks =
+        submissions.iter().flat_map(|table| table.order.iter().map(move |id| (id, &table.of[id])));
+    for (id, submission) in without_tasks.filter(|(id, _)| !known.contains_key(*id)) {
+        let Some(Submission { user, state, submitted_s, line }) = submission else { continue };
+        let mut row = Row::new(Arc::clone(id), *line);
+        (row.user, row.submitted_s) = (user.clone(), *submitted_s);
+        row.state = state.unwrap_or(State::Unknown);
+        row.n_attempts = Some(0);
+        log.take(row);
+    }
+    Ok(())
+}
+
+fn read_jobs(table: &mut Input, log: &mut Reading) -> Result<Submissions, SpecError> {
+    let mut submissions = Submissions::default();
+    let mut of_table = Reading::new(&table.name, None);
+    JOBS.read(table, &mut of_table, |cells, of_table| {
+        let id = match cells.id("job_name") {
+            Ok(id) => id,
+            Err(fault) => return of_table.complain(fault, cells.text),
+        };
+        let submission = match submission(cells, of_table) {
+            Ok(submission) => Some(submission),
+            Err(fault) => {
+                of_table.complain(fault, cells.text);
+                None
+            }
+        };
+        match submissions.of.entry(Arc::clone(&id)) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(submission);
+                submissions.order.push(id);
+            }
+            Entry::Occupied(there) => {
+                let same = there.get().as_ref().zip(submission.as_ref()).is_some_and(|(one, other)| {
+                    (&one.user, one.state, one.submitted_s) == (&other.user, other.state, other.submitted_s)
+                });
+                if same {
+                    of_table.leave_out(Reason::Repeated, cells.line, Some(&id));
+                } else {
+                    let message = format!("job `{id}` is in the table of jobs already, with other values");
+                    of_table.complain(cells.fault("job_name", message), cells.text);
+                }
+            }
+        }
+    })?;
+    log.take_over(of_table);
+    Ok(submissions)
+}
+
+fn submission(cells: &Cells<'_>, log: &mut Reading) -> Result<Submission, Fault> {
+    Ok(Submission {
+        user: cells.name("user", log)?,
+        state: cells.word("status", &STATES)?,
+        // (a time of 0 is none here: the authors' own analysis takes it so)
+        submitted_s: cells.number("start_time")?.filter(|time| *time > 0.0),
+        line: cells.line,
+    })
+}
+
+impl Job {
+    fn new(row: Row) -> Self {
+        let (types, tasks) = (Vec::new(), Vec::new());
+        Self { row, fault: None, held: 0.0, types, has_ended: true, state: None, tasks }
+    }
+
+    /// Takes in a task. Those without accelerators count only for the job's state.
+    fn add(&mut self, cells: &Cells<'_>, log: &mut Reading) -> Result<(), Fault> {
+        let state = cells.word("status", &STATES)?;
+        self.state = worse(self.state, state);
+        let percent = cells.number("plan_gpu")?.unwrap_or(0.0);
+        let (mut start, mut end) = (cells.number("start_time")?, cells.number("end_time")?);
+        let n_members = cells.count("inst_num")?;
+        let row = &mut self.row;
+        if percent == 0.0 || n_members == Some(0) {
+            row.n_workers = row.n_workers.or(Some(0));
+            return Ok(());
+        }
+        let n_members =
+            n_members.ok_or_else(|| cells.fault("inst_num", "a task of accelerators without inst_num"))?;
+        if start == Some(0.0) && end == Some(0.0) {
+            (start, end) = (None, None);
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and saturating")]
+        let per_member = (percent / 100.0).ceil() as u32;
+        let before = row.n_workers.unwrap_or(0);
+        row.n_workers = Some(before.saturating_add(n_members.saturating_mul(per_member)));
+        self.held += f64::from(n_members) * percent / 100.0;
+        if let Some(name) = cells.name("gpu_type", log)?
+            && !self.types.contains(&name)
+        {
+            self.types.push(name);
+        }
+        row.started_s = row.started_s.into_iter().chain(start).reduce(f64::min);
+        row.ended_s = row.ended_s.into_iter().chain(end).reduce(f64::max);
+        self.has_ended &= end.is_some() || start.is_none();
+        Ok(())
+    }
+
+    fn finish(self, submissions: Option<&Submissions>, log: &mut Reading) {
+        let Self { mut row, fault, held, types, has_ended, state, .. } = self;
+        if let Some((fault, text)) = fault {
+            return log.complain(fault, &text);
+        }
+        if !has_ended {
+            row.ended_s = None;
+        }
+        row.ran_s = row.ended_s.zip(row.started_s).map(|(end, start)| end - start);
+        row.n_attempts = Some(u32::from(row.started_s.is_some()));
+        row.state = state.unwrap_or(State::Unknown);
+        let all = f64::from(row.n_workers.unwrap_or(0));
+        row.fraction = (held < all).then(|| held / all);
+        match types.as_slice() {
+            [] => {}
+            [only] => row.worker_type = Some(Arc::clone(only)),
+            _ => log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id)),
+        }
+        match submissions.map(|submissions| submissions.of.get(&row.id)) {
+            None => {}
+            Some(Some(Some(Submission { user, state, submitted_s, .. }))) => {
+                row.user.clone_from(user);
+                row.state = state.unwrap_or(row.state);
+                row.submitted_s = *submitted_s;
+            }
+            // (something of it was not understood, which is counted)
+            Some(Some(None)) => return,
+            Some(None) => log.doubt(Doubt::NotInJobTable, row.line, Some(&row.id)),
+        }
+        log.take(row);
+    }
+}
+
+/// The state of a job of two tasks: it has not ended before both have, and has failed if one has.
+fn worse(one: Option<State>, other: Option<State>) -> Option<State> {
+    let rank = |state: Option<State>| match state {
+        Some(State::Running) => 5,
+        Some(State::Pending) => 4,
+        Some(State::Failed) => 3,
+        Some(_) => 1,
+        None => 0,
+    };
+    if rank(one) >= rank(other) { one } else { other }
+}

@@ -1,0 +1,174 @@
+//! Microsoft's log of 2017: a JSON list of jobs, each with its attempts.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use apportion::spec::SpecError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::date;
+use crate::input::Input;
+use crate::json::{Entry, List};
+use crate::reading::{Fault, Reading};
+use crate::row::{Row, State};
+use crate::table::Value;
+use crate::tally::{Doubt, Reason};
+
+const LIST: List = List {
+    under: None,
+    expected: "a JSON list of {jobid, vc, submitted_time, attempts: [{start_time, end_time, detail}]}",
+};
+
+const STATES: [(&str, State); 3] =
+    [("Pass", State::Completed), ("Killed", State::Cancelled), ("Failed", State::Failed)];
+
+#[derive(Deserialize)]
+struct Job<'a> {
+    #[serde(borrow)]
+    jobid: Option<&'a RawValue>,
+    #[serde(borrow)]
+    vc: Option<&'a RawValue>,
+    #[serde(borrow)]
+    user: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    #[serde(borrow)]
+    submitted_time: Option<&'a RawValue>,
+    #[serde(borrow)]
+    attempts: Vec<Attempt<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Attempt<'a> {
+    #[serde(borrow)]
+    start_time: Option<&'a RawValue>,
+    #[serde(borrow)]
+    end_time: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    detail: Vec<Server<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Server<'a> {
+    #[serde(borrow)]
+    ip: Option<&'a RawValue>,
+    #[serde(borrow)]
+    gpus: Vec<&'a RawValue>,
+}
+
+/// The times of a job's attempts, taken together.
+#[derive(Default)]
+struct Times {
+    started_s: Option<f64>,
+    ended_s: Option<f64>,
+    ran_s: Option<f64>,
+    /// Does an attempt start before the one before it ended?
+    overlap: bool,
+    /// Does an attempt end before it starts?
+    end_before_start: bool,
+    /// Has the last attempt started, and not ended?
+    is_running: bool,
+}
+
+pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
+    LIST.read(input, |entry| {
+        log.n_read += 1;
+        match row(&entry, log) {
+            Ok(Some(row)) => log.take(row),
+            Ok(None) => {}
+            Err(fault) => {
+                let text = entry.line_text(fault.place);
+                log.complain(fault, &text);
+            }
+        }
+    })
+}
+
+/// The row of a job; none if it was left out.
+fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
+    let job: Job<'_> = entry.parse()?;
+    let id: Option<Arc<str>> = entry.value(job.jobid, ("jobid", NAME), name)?.map(Into::into);
+    let id = id.ok_or_else(|| Fault {
+        place: job.jobid.map_or(entry.place(), |jobid| entry.place_of(jobid)),
+        message: "a job without a name".to_owned(),
+    })?;
+    let mut row = Row::new(id, entry.line());
+    row.group = entry.value(job.vc, ("vc", NAME), name)?.map(|name| log.share(&name));
+    row.user = entry.value(job.user, ("user", NAME), name)?.map(|name| log.share(&name));
+    let state = |text: &str| STATES.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
+    let state = entry.value(job.status, ("status", "one of Pass, Killed, Failed"), state)?;
+    row.state = state.unwrap_or(State::Unknown);
+    row.submitted_s = time(entry, job.submitted_time, "submitted_time", log)?;
+    let times = times(entry, &job.attempts, log)?;
+    if times.overlap {
+        log.doubt(Doubt::Overlap, row.line, Some(&row.id));
+    }
+    if times.end_before_start {
+        log.leave_out(Reason::Contradictory, row.line, Some(&row.id));
+        return Ok(None);
+    }
+    (row.started_s, row.ended_s, row.ran_s) = (times.started_s, times.ended_s, times.ran_s);
+    if times.is_running {
+        row.state = State::Running;
+    }
+    // (the workers of the last attempt that had any)
+    let sizes: Vec<usize> = job.attempts.iter().map(Attempt::n_workers).collect();
+    if sizes.windows(2).any(|pair| pair[0] != pair[1]) {
+        log.doubt(Doubt::SizeChanged, row.line, Some(&row.id));
+    }
+    let last = job.attempts.iter().rev().find(|attempt| attempt.n_workers() > 0).or(job.attempts.last());
+    if let Some(last) = last {
+        row.n_workers = Some(u32::try_from(last.n_workers()).unwrap_or(u32::MAX));
+        let servers: BTreeSet<Option<&str>> =
+            last.detail.iter().map(|server| server.ip.map(RawValue::get)).collect();
+        row.n_nodes = u32::try_from(servers.len()).ok().filter(|n| *n > 0);
+    }
+    row.n_attempts = Some(u32::try_from(job.attempts.len()).unwrap_or(u32::MAX));
+    Ok(Some(row))
+}
+
+impl Attempt<'_> {
+    fn n_workers(&self) -> usize {
+        self.detail.iter().map(|server| server.gpus.len()).sum()
+    }
+}
+
+/// The times of all attempts together. How long a job ran is known if each attempt has a start and an end.
+fn times(entry: &Entry<'_>, attempts: &[Attempt<'_>], log: &mut Reading) -> Result<Times, Fault> {
+    let mut times = Times::default();
+    let mut is_known = !attempts.is_empty();
+    for attempt in attempts {
+        let start = time(entry, attempt.start_time, "start_time", log)?;
+        let end = time(entry, attempt.end_time, "end_time", log)?;
+        times.started_s = times.started_s.or(start);
+        times.overlap |= start.zip(times.ended_s).is_some_and(|(start, last)| start < last - 1.0);
+        match start.zip(end) {
+            Some((start, end)) => {
+                times.end_before_start |= end < start - 1.0;
+                *times.ran_s.get_or_insert(0.0) += f64::max(end - start, 0.0);
+            }
+            None => is_known = false,
+        }
+        // Without an end the last attempt was running when the log was taken.
+        times.is_running = start.is_some() && end.is_none();
+        times.ended_s = end;
+    }
+    times.ran_s = times.ran_s.filter(|_| is_known);
+    Ok(times)
+}
+
+fn time(entry: &Entry<'_>, raw: Option<&RawValue>, name: &str, log: &mut Reading) -> Value<f64> {
+    let time = entry.value(raw, (name, date::EXPECTED), |text| log.clock.seconds(text))?;
+    if time.is_some() {
+        log.doubt_time(entry.line());
+    }
+    Ok(time)
+}
+
+pub(super) const NAME: &str = "a name without control characters";
+
+/// A name that traces hold.
+pub(super) fn name(text: &str) -> Option<String> {
+    (!text.chars().any(char::is_control)).then(|| text.to_owned())
+}

@@ -1,0 +1,205 @@
+//! Slurm's nodes: `scontrol show node`, a block a node, or a line a node with `-o`.
+
+use std::sync::Arc;
+
+use apportion::spec::{Place, SpecError};
+
+use super::tres;
+use crate::input::Input;
+use crate::reading::{Fault, Reading};
+
+/// A node with accelerators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub(crate) name: Arc<str>,
+    /// Its accelerators by type; of several types a node is in each.
+    pub(crate) workers: Vec<(String, u32)>,
+    /// Is it down, drained, or in the future?
+    pub(crate) is_away: bool,
+    /// Are its accelerators more or fewer than those that the scheduler counts?
+    pub(crate) is_contradictory: bool,
+    pub(crate) line: u64,
+}
+
+/// Slurm's states of nodes and the flags after them, with whether a node in it is away: no job will be started there.
+/// A node that Slurm switches on when a job comes is not.
+const STATES: [(&str, bool); 33] = [
+    ("ALLOCATED", false),
+    ("BLOCKED", false),
+    ("CLOUD", false),
+    ("COMPLETING", false),
+    ("DOWN", true),
+    ("DRAIN", true),
+    ("DRAINED", true),
+    ("DRAINING", true),
+    ("DYNAMIC_FUTURE", false),
+    ("DYNAMIC_NORM", false),
+    ("ERROR", true),
+    ("FAIL", true),
+    ("FAILING", true),
+    ("FUTURE", true),
+    ("IDLE", false),
+    ("INVAL", true),
+    ("INVALID_REG", true),
+    ("MAINTENANCE", false),
+    ("MAINT", false),
+    ("MIXED", false),
+    ("NOT_RESPONDING", false),
+    ("NO_RESPOND", false),
+    ("PLANNED", false),
+    ("POWERED_DOWN", false),
+    ("POWERING_DOWN", false),
+    ("POWERING_UP", false),
+    ("POWER_DOWN", false),
+    ("POWER_UP", false),
+    ("REBOOT_ISSUED", false),
+    ("REBOOT_REQUESTED", false),
+    ("RESERVED", false),
+    ("RESUME", false),
+    ("UNKNOWN", true),
+];
+
+/// What is known of the node that is being read. Free text may hold anything, so the first word of a kind counts.
+#[derive(Default)]
+struct Block {
+    line: u64,
+    name: String,
+    gres: Option<String>,
+    state: Option<String>,
+    configured: Option<String>,
+}
+
+/// Gives each node to `take`.
+pub(crate) fn read(
+    input: &mut Input,
+    log: &mut Reading,
+    mut take: impl FnMut(Result<Node, Fault>, &str, &mut Reading),
+) -> Result<(), SpecError> {
+    let mut block: Option<Block> = None;
+    let source = input.name.clone();
+    while let Some((line, text)) = input.line()? {
+        if let Some(name) = text.strip_prefix("NodeName=") {
+            if let Some(block) = block.take() {
+                log.n_read += 1;
+                take(block.node(), "", log);
+            }
+            let name = name.split_whitespace().next().unwrap_or_default().to_owned();
+            block = Some(Block { line, name, ..Block::default() });
+        }
+        if let Some(block) = &mut block {
+            block.take_line(text);
+        } else {
+            let help = "expected what `scontrol show node` prints: lines of `NodeName=… Gres=… State=…`";
+            let message = format!("no `NodeName` up to line {line}");
+            return Err(SpecError::about(source, message, Some(help.to_owned())));
+        }
+    }
+    let block = block.ok_or_else(|| SpecError::about(source, "no nodes: it is empty", None))?;
+    log.n_read += 1;
+    take(block.node(), "", log);
+    Ok(())
+}
+
+impl Block {
+    /// Takes in a line of several `KEY=VALUE`, or of one whose value is free text.
+    fn take_line(&mut self, text: &str) {
+        for word in text.split_whitespace() {
+            let Some((key, value)) = word.split_once('=') else { continue };
+            let slot = match key {
+                "Gres" => &mut self.gres,
+                "State" => &mut self.state,
+                "CfgTRES" => &mut self.configured,
+                // (what follows on the line is free text)
+                "OS" | "Reason" | "Comment" | "Extra" if !text.starts_with("NodeName=") => break,
+                "Reason" | "Comment" | "Extra" => break,
+                _ => continue,
+            };
+            slot.get_or_insert_with(|| value.to_owned());
+        }
+    }
+
+    fn node(self) -> Result<Node, Fault> {
+        let Self { line, name, gres, state, configured } = self;
+        let fault = |message: String| Fault {
+            place: Place { line: usize::try_from(line).unwrap_or(usize::MAX), column: 1, width: 1 },
+            message,
+        };
+        let state = state.ok_or_else(|| fault(format!("node `{name}` has no State")))?;
+        let mut is_away = false;
+        for flag in state.split('+') {
+            let plain = flag.trim_end_matches(|mark: char| !mark.is_ascii_alphanumeric());
+            let known = STATES.iter().find(|(name, _)| *name == plain);
+            let known = known.ok_or_else(|| {
+                fault(format!("node `{name}` has State `{state}`, which is none of Slurm's"))
+            })?;
+            is_away |= known.1;
+        }
+        let mut workers: Vec<(String, u32)> = Vec::new();
+        for entry in split(gres.as_deref().unwrap_or_default()) {
+            let found = accelerators(entry).map_err(|what| fault(format!("node `{name}`: {what}")))?;
+            let Some((kind, n)) = found else { continue };
+            match workers.iter_mut().find(|(other, _)| *other == kind) {
+                Some((_, sum)) => *sum = sum.saturating_add(n),
+                None => workers.push((kind, n)),
+            }
+        }
+        let configured = tres::accelerators(configured.as_deref().unwrap_or_default()).unwrap_or_default();
+        let n: u32 = workers.iter().map(|(_, n)| *n).sum();
+        // (accelerators whose type only the configured resources tell)
+        let of_types: u32 = configured.types.iter().map(|(_, n)| *n).sum();
+        if workers.iter().any(|(kind, _)| kind.is_empty()) && of_types == n {
+            workers = configured.types;
+        }
+        let is_contradictory = configured.is_listed && configured.n != n;
+        Ok(Node { name: name.into(), workers, is_away, is_contradictory, line })
+    }
+}
+
+/// The entries of a list, at commas outside of brackets.
+fn split(text: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let at_comma = |letter: char| {
+        match letter {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    };
+    text.split(at_comma).map(str::trim).filter(|entry| !entry.is_empty()).collect()
+}
+
+/// Type and number of an entry such as `gpu:a100:4(S:0-1)` or `gpu:4`; none of what is no accelerator.
+fn accelerators(entry: &str) -> Result<Option<(String, u32)>, String> {
+    let plain = entry.split('(').next().unwrap_or(entry);
+    let mut parts = plain.split(':');
+    if parts.next() != Some("gpu") {
+        return Ok(None);
+    }
+    let parts: Vec<&str> = parts.collect();
+    let parts: Vec<&str> = parts.into_iter().filter(|part| *part != "no_consume").collect();
+    let (kind, n) = match parts[..] {
+        [] => ("", "1"),
+        [n] => ("", n),
+        [kind, n] => (kind, n),
+        _ => return Err(format!("`{entry}` is not understood, expected gpu:TYPE:NUMBER")),
+    };
+    let n = n.parse().map_err(|_| format!("`{entry}` is not understood, expected gpu:TYPE:NUMBER"))?;
+    Ok(Some((kind.to_owned(), n)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_slurm_writes_them() {
+        let entries = split("gpu:a100:4(S:0-1),gpu:v100:no_consume:2(S:0,1),shard:8,gpu:3");
+        let read: Vec<_> =
+            entries.into_iter().map(|entry| accelerators(entry).expect("understood")).collect();
+        let of = |kind: &str, n| Some((kind.to_owned(), n));
+        assert_eq!(read, [of("a100", 4), of("v100", 2), None, of("", 3)]);
+        assert_eq!(accelerators("gpu"), Ok(of("", 1)));
+        assert!(accelerators("gpu:a100:x").is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! Alibaba's jobs of 2026: a line a job, each of several workers with some accelerators.
+
+use apportion::spec::SpecError;
+
+use crate::input::Input;
+use crate::reading::{Fault, Reading};
+use crate::row::Row;
+use crate::table::{Cells, Columns};
+
+const COLUMNS: Columns = Columns {
+    required: &["job_name", "gpu_request", "worker_num", "submit_time", "duration"],
+    optional: &["organization", "gpu_model", "job_type"],
+    ignored: &["cpu_request"],
+    without_header: &[],
+    separator: ',',
+    takes_rest: &[],
+    advice: "",
+};
+
+pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
+    COLUMNS.read(input, log, |cells, log| match row(cells, log) {
+        Ok(row) => log.take(row),
+        Err(fault) => log.complain(fault, cells.text),
+    })
+}
+
+fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
+    let mut row = Row::new(cells.id("job_name")?, cells.line);
+    row.group = cells.name("organization", log)?;
+    row.class = cells.name("job_type", log)?;
+    row.worker_type = cells.name("gpu_model", log)?;
+    let per_member = cells.number("gpu_request")?;
+    if let Some((each, members)) = per_member.zip(cells.count("worker_num")?) {
+        (row.n_workers, row.fraction) = workers(each, members);
+    }
+    row.submitted_s = cells.signed("submit_time")?;
+    row.ran_s = cells.signed("duration")?;
+    Ok(row)
+}
+
+/// Workers, and the part of each, of so many members that each asked for so many: one and a half are parts of two.
+pub(super) fn workers(per_member: f64, n_members: u32) -> (Option<u32>, Option<f64>) {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and saturating")]
+    let each = per_member.ceil() as u32;
+    let fraction = per_member / f64::from(each);
+    (Some(each.saturating_mul(n_members)), (fraction < 1.0).then_some(fraction))
+}

@@ -1,0 +1,108 @@
+//! A log as lines of text: streamed, unpacked where it is gzip.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+
+use apportion::spec::{SpecError, path_text};
+use flate2::bufread::MultiGzDecoder;
+
+/// The longest line that is read, in bytes.
+const LINE_MAX: u64 = 1 << 26;
+
+/// What gzip begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The lines of a log.
+pub(crate) struct Input {
+    /// What complaints call it.
+    pub(crate) name: String,
+    lines: Box<dyn BufRead>,
+    /// The line read last, without its end.
+    buffer: Vec<u8>,
+    /// Its number, from 1.
+    number: u64,
+}
+
+impl Input {
+    /// A file, by the name that [`path_text`] gives its path; `-` is standard input.
+    pub(crate) fn open(name: &str) -> Result<Self, SpecError> {
+        if name == "-" {
+            return Self::new("standard input", Box::new(io::stdin()));
+        }
+        let failed = |error: io::Error| SpecError::about(name, format!("cannot be read: {error}"), None);
+        let file = File::open(path_text::to_path(name)).map_err(failed)?;
+        Self::new(name, Box::new(file))
+    }
+
+    /// Text, or gzip of it.
+    pub(crate) fn new(name: &str, from: Box<dyn Read>) -> Result<Self, SpecError> {
+        let mut plain = BufReader::with_capacity(1 << 17, from);
+        let start = plain.fill_buf().map_err(|error| unreadable(name, 0, &error))?;
+        let lines: Box<dyn BufRead> = if start.starts_with(&GZIP) {
+            Box::new(BufReader::with_capacity(1 << 17, MultiGzDecoder::new(plain)))
+        } else {
+            Box::new(plain)
+        };
+        Ok(Self { name: name.to_owned(), lines, buffer: Vec::new(), number: 0 })
+    }
+
+    /// The next line that is not blank, with its number; none at the end.
+    pub(crate) fn line(&mut self) -> Result<Option<(u64, &str)>, SpecError> {
+        loop {
+            self.buffer.clear();
+            let mut limited = (&mut self.lines).take(LINE_MAX);
+            let n_read = limited
+                .read_until(b'\n', &mut self.buffer)
+                .map_err(|error| unreadable(&self.name, self.number + 1, &error))?;
+            if n_read == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if self.buffer.len() as u64 == LINE_MAX && !self.buffer.ends_with(b"\n") {
+                let message = format!("line {} is longer than {LINE_MAX} bytes", self.number);
+                return Err(SpecError::about(self.name.clone(), message, None));
+            }
+            while matches!(self.buffer.last(), Some(b'\n' | b'\r')) {
+                self.buffer.pop();
+            }
+            if self.number == 1 && self.buffer.starts_with("\u{feff}".as_bytes()) {
+                self.buffer.drain(..3);
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        match str::from_utf8(&self.buffer) {
+            Ok(text) => Ok(Some((self.number, text))),
+            Err(error) => {
+                let message =
+                    format!("line {} is no UTF-8 text after its byte {}", self.number, error.valid_up_to());
+                let help = "is it packed, or of another encoding? gzip and plain text are read".to_owned();
+                Err(SpecError::about(self.name.clone(), message, Some(help)))
+            }
+        }
+    }
+
+    /// Gives the rest of the log in pieces to `take`, as bytes.
+    pub(crate) fn bytes(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Result<(), SpecError>,
+    ) -> Result<(), SpecError> {
+        let mut is_first = true;
+        loop {
+            let piece = self.lines.fill_buf().map_err(|error| unreadable(&self.name, self.number, &error))?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            let n_read = piece.len();
+            let mark = "\u{feff}".as_bytes();
+            take(if is_first && piece.starts_with(mark) { &piece[mark.len()..] } else { piece })?;
+            is_first = false;
+            self.lines.consume(n_read);
+        }
+    }
+}
+
+fn unreadable(name: &str, line: u64, error: &io::Error) -> SpecError {
+    SpecError::about(name, format!("cannot be read after line {}: {error}", line.saturating_sub(1)), None)
+}

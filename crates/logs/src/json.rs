@@ -1,0 +1,254 @@
+//! JSON lists, read entry by entry, with places.
+
+use std::borrow::Cow;
+
+use apportion::spec::trace::field::Field;
+use apportion::spec::{Place, SpecError};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::input::Input;
+use crate::reading::Fault;
+use crate::table::Value;
+
+/// The longest entry that is read, in bytes.
+const ENTRY_MAX: usize = 1 << 26;
+
+/// An entry of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    /// Its JSON.
+    pub(crate) text: &'a str,
+    /// Where it begins: the line, from 1, and the column in characters, from 1.
+    start: (usize, usize),
+}
+
+/// What a document is, for complaints: that of a list by itself, or under a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    /// The key of the document that holds the list; none if the document is the list.
+    pub(crate) under: Option<&'static str>,
+    /// What is expected.
+    pub(crate) expected: &'static str,
+}
+
+/// Where a scan of a document is.
+#[derive(Default)]
+struct Scan {
+    /// Open brackets and braces.
+    depth: usize,
+    /// The depth of the list's entries, once it was met.
+    inside: Option<usize>,
+    is_string: bool,
+    is_escaped: bool,
+    /// The last string outside the list, to know keys by.
+    string: Vec<u8>,
+    entry: Vec<u8>,
+    start: (usize, usize),
+    at: (usize, usize),
+    is_over: bool,
+}
+
+impl List {
+    /// Gives each entry of the list to `take`.
+    pub(crate) fn read(self, input: &mut Input, mut take: impl FnMut(Entry<'_>)) -> Result<(), SpecError> {
+        let mut scan = Scan { at: (1, 0), ..Scan::default() };
+        let refuse = |name: &str, (line, column): (usize, usize), message: &str| {
+            let mut error = SpecError::about(name, message, Some(format!("expected {}", self.expected)));
+            for diagnostic in &mut error.diagnostics {
+                (diagnostic.line, diagnostic.column, diagnostic.width) = (line, column.max(1), 1);
+            }
+            error
+        };
+        let name = input.name.clone();
+        input.bytes(|bytes| {
+            for byte in bytes {
+                match scan.step(*byte, self.under) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let entry = std::mem::take(&mut scan.entry);
+                        let text = str::from_utf8(&entry)
+                            .map_err(|_| refuse(&name, scan.start, "an entry that is no UTF-8 text"))?;
+                        take(Entry { text: text.trim_end(), start: scan.start });
+                    }
+                    Err(message) => return Err(refuse(&name, scan.at, message)),
+                }
+            }
+            Ok(())
+        })?;
+        match (scan.inside, scan.is_over) {
+            (Some(_), true) if scan.depth == 0 => Ok(()),
+            (Some(_), _) => Err(refuse(&name, scan.at, "the document ends inside its list: it is cut off")),
+            (None, _) => Err(refuse(&name, (1, 1), "no JSON list of entries")),
+        }
+    }
+}
+
+impl Scan {
+    /// Takes in a byte; says if an entry is whole.
+    fn step(&mut self, byte: u8, under: Option<&str>) -> Result<bool, &'static str> {
+        if byte == b'\n' {
+            self.at = (self.at.0 + 1, 0);
+        } else if byte & 0xc0 != 0x80 {
+            self.at.1 += 1;
+        }
+        let is_inside = self.inside.is_some() && !self.is_over;
+        if is_inside {
+            let is_blank = byte.is_ascii_whitespace() || byte == b',' || byte == b']';
+            if self.entry.is_empty() && !is_blank {
+                self.start = self.at;
+            }
+            if !self.entry.is_empty() || !is_blank {
+                self.entry.push(byte);
+            }
+            if self.entry.len() > ENTRY_MAX {
+                return Err("an entry that is too long");
+            }
+        }
+        if self.is_string {
+            return Ok(self.inside_string(byte, is_inside));
+        }
+        match byte {
+            b'"' => {
+                self.is_string = true;
+                self.string.clear();
+            }
+            b'[' | b'{' => {
+                if self.is_over && self.depth == 0 {
+                    return Err("text after the end of the document");
+                }
+                self.depth += 1;
+                let is_the_list = match under {
+                    None => self.depth == 1,
+                    Some(key) => self.depth == 2 && self.string == key.as_bytes(),
+                };
+                if self.inside.is_none() && is_the_list && byte == b'[' {
+                    self.inside = Some(self.depth);
+                    self.entry.clear();
+                } else if self.inside.is_none() && under.is_none() {
+                    return Err("no JSON list of entries");
+                }
+            }
+            b']' | b'}' => return self.close(byte),
+            b',' if self.inside == Some(self.depth) && !self.is_over => {
+                self.entry.pop();
+                return Ok(!self.entry.is_empty());
+            }
+            byte if self.inside.is_none()
+                && under.is_none()
+                && !byte.is_ascii_whitespace()
+                && byte < 0x80 =>
+            {
+                return Err("no JSON list of entries");
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn inside_string(&mut self, byte: u8, is_inside: bool) -> bool {
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' => self.is_escaped = true,
+            b'"' => {
+                self.is_string = false;
+                return false;
+            }
+            _ => {}
+        }
+        if !is_inside && self.string.len() < 64 {
+            self.string.push(byte);
+        }
+        false
+    }
+
+    fn close(&mut self, byte: u8) -> Result<bool, &'static str> {
+        let ends_list = self.inside == Some(self.depth) && !self.is_over;
+        self.depth = self.depth.checked_sub(1).ok_or("a bracket that closes nothing")?;
+        if !ends_list {
+            return Ok(false);
+        }
+        if byte != b']' {
+            return Err("a brace that closes a list");
+        }
+        self.is_over = true;
+        if self.entry.last() == Some(&b']') {
+            self.entry.pop();
+        }
+        Ok(!self.entry.is_empty())
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// The entry as a value.
+    pub(crate) fn parse<T: Deserialize<'a>>(&self) -> Result<T, Fault> {
+        serde_json::from_str(self.text).map_err(|error| {
+            let (line, column) = (error.line().max(1), error.column().max(1));
+            let place = Place {
+                line: self.start.0 + line - 1,
+                column: if line == 1 { self.start.1 + column - 1 } else { column },
+                width: 1,
+            };
+            let message = error.to_string();
+            // (the library's place is that inside the entry)
+            let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
+            Fault { place, message }
+        })
+    }
+
+    /// The line at which it begins.
+    pub(crate) fn line(&self) -> u64 {
+        self.start.0 as u64
+    }
+
+    /// Where it begins.
+    pub(crate) fn place(&self) -> Place {
+        Place { line: self.start.0, column: self.start.1, width: 1 }
+    }
+
+    /// Where a value of the entry stands.
+    pub(crate) fn place_of(&self, raw: &RawValue) -> Place {
+        let offset = (raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let before = self.text.get(..offset).unwrap_or_default();
+        let width = raw.get().chars().count().max(1);
+        match before.rsplit_once('\n') {
+            None => Place { line: self.start.0, column: self.start.1 + before.chars().count(), width },
+            Some((lines, last)) => Place {
+                line: self.start.0 + lines.matches('\n').count() + 1,
+                column: last.chars().count() + 1,
+                width,
+            },
+        }
+    }
+
+    /// The line of the entry that a place is on.
+    pub(crate) fn line_text(&self, place: Place) -> Cow<'a, str> {
+        let line = self.text.lines().nth(place.line.saturating_sub(self.start.0)).unwrap_or_default();
+        if place.line == self.start.0 {
+            // (what stands before the entry is not kept)
+            return Cow::Owned(" ".repeat(self.start.1.saturating_sub(1)) + line);
+        }
+        Cow::Borrowed(line)
+    }
+
+    /// A text of the entry that stands for something; none if it is not there, null, blank or `None`.
+    pub(crate) fn value<T>(
+        &self,
+        raw: Option<&RawValue>,
+        (name, expected): (&str, &str),
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Value<T> {
+        let Some(raw) = raw else { return Ok(None) };
+        let fault = |shown: &str| Fault {
+            place: self.place_of(raw),
+            message: format!("{name} is `{}`, expected {expected}", Field::shortened(shown)),
+        };
+        let text: Option<Cow<'_, str>> = serde_json::from_str(raw.get()).map_err(|_| fault(raw.get()))?;
+        let Some(text) = text else { return Ok(None) };
+        let trimmed = text.trim();
+        if trimmed.is_empty() || trimmed == "None" || trimmed == "null" {
+            return Ok(None);
+        }
+        parse(trimmed).map(Some).ok_or_else(|| fault(trimmed))
+    }
+}

@@ -1,0 +1,49 @@
+//! Logs of clusters, read as they are and turned into traces of jobs.
+//!
+//! ```text
+//! a log (Slurm's, Philly's, …) → forms → rows of the normalized log → rules → a trace of jobs
+//!                                     ↘ what was left out, by reason; what is doubtful ↗
+//! ```
+//!
+//! In: a file of one of the [`forms`](form::FORMS), a throughput matrix and [rules](Rules). Out: [`Row`]s, which say what the
+//! log says and no more; jobs, which say what the rules make of a row; and [counts](Tally) of every row that was left out, by
+//! reason, with an example. What is there and is not understood is a complaint with its place, and never taken for something
+//! that is not there.
+//!
+//! A log says how many accelerators a job had and for how long, not what it computed. Which job of the matrix stands for it is
+//! an assumption, which the rules state.
+
+// Modules are declared in import order: each may mention only those above it.
+
+mod date;
+pub mod clock;
+pub mod row;
+mod input;
+pub mod tally;
+pub mod reading;
+pub mod form;
+mod table;
+mod json;
+mod forms;
+pub mod read;
+pub mod normalized;
+pub mod nodes;
+pub mod pattern;
+pub mod rules;
+pub mod window;
+pub mod convert;
+pub mod write;
+pub mod load;
+pub mod report;
+
+pub use clock::Zone;
+pub use convert::{Converted, Converter};
+pub use form::{FORMS, Form};
+pub use nodes::read_nodes;
+pub use read::{ReadOptions, read_log};
+pub use reading::Reading;
+pub use report::ImportReport;
+pub use row::{Row, State};
+pub use rules::Rules;
+pub use tally::{Doubt, Reason, Tally};
+pub use window::Window;

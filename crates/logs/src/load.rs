@@ -1,0 +1,160 @@
+//! What a workload is like: arrivals over time, running times, sizes, and the load that they are on a cluster.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What is counted of a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// When it arrives, s.
+    pub arrival_s: f64,
+    /// How long it runs, s; on the reference worker type where it was measured there.
+    pub duration_s: f64,
+    /// Workers that it needs at once.
+    pub n_workers: u32,
+}
+
+/// What a workload is like.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Shape {
+    /// Jobs.
+    pub n_jobs: usize,
+    /// From the first arrival to the last, s.
+    #[schemars(extend("x-unit" = "s"))]
+    pub span_s: f64,
+    /// Jobs per hour over that time; none of fewer than two jobs, or of jobs that all arrive at once.
+    pub arrivals_per_h: Option<f64>,
+    /// The mean running time, s.
+    #[schemars(extend("x-unit" = "s"))]
+    pub mean_duration_s: f64,
+    /// Running times at the 5th, 25th, 50th, 75th, 95th and 99th percentile, s: the least that so many do not exceed.
+    #[schemars(extend("x-unit" = "s"))]
+    pub duration_quantiles_s: [f64; 6],
+    /// Jobs by workers.
+    pub sizes: BTreeMap<u32, usize>,
+    /// Hours of one worker that all jobs take.
+    pub worker_hours: f64,
+    /// Workers that would be busy on average if the jobs ran as they arrived, over the time between arrivals.
+    pub mean_busy_workers: Option<f64>,
+    /// The length of a bin of the series that follow, s.
+    #[schemars(extend("x-unit" = "s"))]
+    pub bin_s: f64,
+    /// Jobs that arrive in each bin.
+    pub arrivals: Vec<usize>,
+    /// Workers that would be busy on average in each bin, if each job ran from its arrival.
+    pub busy: Vec<f64>,
+}
+
+/// The percentiles of [`Shape::duration_quantiles_s`].
+pub const PERCENTILES: [f64; 6] = [5.0, 25.0, 50.0, 75.0, 95.0, 99.0];
+
+/// Bins that a picture has at most.
+const BINS_MAX: f64 = 200.0;
+
+/// Lengths of bins, s: from a minute to four weeks.
+const BINS_S: [f64; 12] = [
+    60.0,
+    300.0,
+    900.0,
+    1_800.0,
+    3_600.0,
+    7_200.0,
+    14_400.0,
+    28_800.0,
+    86_400.0,
+    172_800.0,
+    604_800.0,
+    2_419_200.0,
+];
+
+impl Shape {
+    /// Of jobs, in any order; none if there are none.
+    ///
+    /// ```
+    /// use apportion_logs::load::{Load, Shape};
+    /// let job = |arrival_s, n_workers| Load { arrival_s, duration_s: 3600.0, n_workers };
+    /// let shape = Shape::of(&[job(0.0, 1), job(7200.0, 3)]).expect("two jobs");
+    /// assert_eq!((shape.worker_hours, shape.mean_busy_workers), (4.0, Some(2.0)));
+    /// ```
+    pub fn of(jobs: &[Load]) -> Option<Self> {
+        let first = jobs.iter().map(|job| job.arrival_s).reduce(f64::min)?;
+        let last = jobs.iter().map(|job| job.arrival_s).reduce(f64::max)?;
+        let span_s = last - first;
+        let mut durations: Vec<f64> = jobs.iter().map(|job| job.duration_s).collect();
+        durations.sort_by(f64::total_cmp);
+        let mut sizes = BTreeMap::new();
+        for job in jobs {
+            *sizes.entry(job.n_workers).or_default() += 1;
+        }
+        let worker_s: f64 = jobs.iter().map(|job| job.duration_s * f64::from(job.n_workers)).sum();
+        let has_span = span_s > 0.0;
+        let bin_s = BINS_S.into_iter().find(|bin| span_s / bin <= BINS_MAX).unwrap_or(span_s / BINS_MAX);
+        let n_bins = bin_of(span_s, bin_s) + 1;
+        let (mut arrivals, mut busy) = (vec![0; n_bins], vec![0.0; n_bins]);
+        for job in jobs {
+            let at = job.arrival_s - first;
+            arrivals[bin_of(at, bin_s)] += 1;
+            spread(&mut busy, (at, at + job.duration_s), f64::from(job.n_workers), bin_s);
+        }
+        Some(Self {
+            n_jobs: jobs.len(),
+            span_s,
+            arrivals_per_h: has_span.then(|| (jobs.len() - 1) as f64 * 3600.0 / span_s),
+            mean_duration_s: durations.iter().sum::<f64>() / durations.len() as f64,
+            duration_quantiles_s: PERCENTILES.map(|percent| quantile(&durations, percent)),
+            sizes,
+            worker_hours: worker_s / 3600.0,
+            mean_busy_workers: has_span.then(|| worker_s / span_s),
+            bin_s,
+            arrivals,
+            busy,
+        })
+    }
+
+    /// How many jobs run for so long: by factors of √10 from a second on, with the lower end of each class, s.
+    pub fn duration_classes(jobs: &[Load]) -> Vec<(f64, usize)> {
+        let class = |duration_s: f64| (2.0 * duration_s.max(1.0).log10()).floor();
+        let mut classes: BTreeMap<u32, usize> = BTreeMap::new();
+        for job in jobs {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 32")]
+            let of = class(job.duration_s) as u32;
+            *classes.entry(of).or_default() += 1;
+        }
+        let (Some(first), Some(last)) = (classes.keys().next().copied(), classes.keys().next_back().copied())
+        else {
+            return Vec::new();
+        };
+        let lower = |of: u32| 10f64.powf(f64::from(of) / 2.0);
+        (first..=last).map(|of| (lower(of), classes.get(&of).copied().unwrap_or(0))).collect()
+    }
+}
+
+fn bin_of(at_s: f64, bin_s: f64) -> usize {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the number of bins")]
+    let bin = if bin_s > 0.0 { (at_s / bin_s) as usize } else { 0 };
+    bin
+}
+
+/// Adds a job's workers to the bins in which it runs, by the part of each bin.
+fn spread(busy: &mut [f64], (from, to): (f64, f64), n_workers: f64, bin_s: f64) {
+    if bin_s <= 0.0 {
+        return;
+    }
+    for (bin, workers) in busy.iter_mut().enumerate().skip(bin_of(from, bin_s)) {
+        let start = bin as f64 * bin_s;
+        if start >= to {
+            break;
+        }
+        let part = (to.min(start + bin_s) - from.max(start)) / bin_s;
+        *workers += n_workers * part.max(0.0);
+    }
+}
+
+/// The least value that so many per cent do not exceed.
+fn quantile(sorted: &[f64], percent: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in the list")]
+    let at = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted.get(at.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0.0)
+}

@@ -1,0 +1,171 @@
+//! A log as far as it is read: rows, what was left out, what is doubtful, what was not understood.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use apportion::spec::{Diagnostic, Place, SpecError};
+
+use crate::clock::{Clock, Zone};
+use crate::row::Row;
+use crate::tally::{Doubt, Reason, Tally};
+
+/// Complaints that are kept; a log of another kind would have one a line.
+const COMPLAINTS_MAX: usize = 20;
+
+/// Characters of a line that are kept to be shown with a complaint.
+const EXCERPT_MAX: usize = 1_000;
+
+/// A log as far as it is read.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// What complaints call the log.
+    pub source: String,
+    /// Lines or entries that were read as rows, those left out included.
+    pub n_read: u64,
+    /// The rows, in the log's order.
+    pub rows: Vec<Row>,
+    /// Rows that are not among them, by reason.
+    pub left_out: BTreeMap<Reason, Tally>,
+    /// What is doubtful, with how many rows it is about.
+    pub doubts: BTreeMap<Doubt, Tally>,
+    /// The first complaints about what is not understood.
+    pub complaints: Vec<Diagnostic>,
+    /// Columns of the log that are not used.
+    pub unused_columns: Vec<String>,
+    pub(crate) clock: Clock,
+    strings: BTreeSet<Arc<str>>,
+    /// Where the row of an id is among the rows.
+    ids: BTreeMap<Arc<str>, usize>,
+    /// The last number that was added to an id which several jobs have.
+    numbers: BTreeMap<Arc<str>, u32>,
+}
+
+/// What is not understood, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub(crate) place: Place,
+    pub(crate) message: String,
+}
+
+impl Reading {
+    pub(crate) fn new(source: &str, zone: Option<Zone>) -> Self {
+        Self { source: source.to_owned(), clock: Clock::new(zone), ..Self::default() }
+    }
+
+    /// The text as one that equal ones share.
+    pub(crate) fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(shared) = self.strings.get(text) {
+            return Arc::clone(shared);
+        }
+        let shared: Arc<str> = text.into();
+        self.strings.insert(Arc::clone(&shared));
+        shared
+    }
+
+    /// Takes in a row. One that repeats an earlier row is left out; another job under the same id is called `ID#2`.
+    pub(crate) fn take(&mut self, mut row: Row) {
+        let id = Arc::clone(&row.id);
+        if let Some(first) = self.row_of(&id) {
+            let number = self.numbers.get(&id).copied().unwrap_or(1);
+            let last = self.row_of(&format!("{id}#{number}")).unwrap_or(first);
+            if [first, last].into_iter().any(|at| self.rows[at].says_the_same_as(&row)) {
+                return self.leave_out(Reason::Repeated, row.line, Some(&id));
+            }
+            let mut free = number + 1;
+            while self.row_of(&format!("{id}#{free}")).is_some() {
+                free += 1;
+            }
+            self.doubt(Doubt::SameId, row.line, Some(&id));
+            row.id = format!("{id}#{free}").into();
+            self.numbers.insert(id, free);
+        }
+        self.ids.insert(Arc::clone(&row.id), self.rows.len());
+        self.rows.push(row);
+    }
+
+    /// Where the row of an id is among the rows.
+    pub(crate) fn row_of(&self, id: &str) -> Option<usize> {
+        self.ids.get(id).copied()
+    }
+
+    /// A row is not understood: counted, and kept as a complaint if it is among the first.
+    pub(crate) fn complain(&mut self, fault: Fault, text: &str) {
+        let Fault { place, message } = fault;
+        self.left_out.entry(Reason::NotUnderstood).or_default().count(place.line as u64, None);
+        if self.complaints.len() >= COMPLAINTS_MAX {
+            return;
+        }
+        // (the part of a long line around the place)
+        let n_before = if place.column > EXCERPT_MAX / 2 { place.column - EXCERPT_MAX / 4 } else { 0 };
+        self.complaints.push(Diagnostic {
+            message,
+            source: self.source.clone(),
+            line: place.line,
+            column: place.column,
+            excerpt: text.chars().skip(n_before).take(EXCERPT_MAX).collect(),
+            n_before,
+            width: place.width,
+            help: None,
+        });
+    }
+
+    /// Gives back the memory that only reading needs.
+    pub(crate) fn forget_look_ups(&mut self) {
+        (self.strings, self.ids, self.numbers) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        self.rows.shrink_to_fit();
+    }
+
+    /// Takes over what was left out of, and not understood in, a second table of the same log.
+    pub(crate) fn take_over(&mut self, other: Self) {
+        for (reason, tally) in other.left_out {
+            self.left_out.entry(reason).or_default().add(&tally);
+        }
+        self.complaints.extend(other.complaints);
+    }
+
+    /// A row is left out.
+    pub(crate) fn leave_out(&mut self, reason: Reason, line: u64, id: Option<&Arc<str>>) {
+        self.left_out.entry(reason).or_default().count(line, id);
+    }
+
+    /// A row is doubtful.
+    pub(crate) fn doubt(&mut self, doubt: Doubt, line: u64, id: Option<&Arc<str>>) {
+        self.doubts.entry(doubt).or_default().count(line, id);
+    }
+
+    /// Notes what is doubtful about the time that was read last.
+    pub(crate) fn doubt_time(&mut self, line: u64) {
+        if self.clock.was_naive {
+            self.doubt(Doubt::NaiveTimes, line, None);
+        }
+        if self.clock.was_ambiguous {
+            self.doubt(Doubt::AmbiguousTimes, line, None);
+        }
+    }
+
+    /// How many rows something of which is not understood there are.
+    pub fn n_not_understood(&self) -> u64 {
+        self.left_out.get(&Reason::NotUnderstood).map_or(0, |tally| tally.n)
+    }
+
+    /// Refuses a log of which something is not understood; `help` says what leaves such rows out.
+    ///
+    /// # Errors
+    /// If there is such a row: with how many there are, and the places of the first.
+    pub fn check_understood(&self, help: &str) -> Result<(), SpecError> {
+        let n = self.n_not_understood();
+        if n == 0 {
+            return Ok(());
+        }
+        let rows = if n == 1 { "row" } else { "rows" };
+        let message = format!("{n} {rows} of the log not understood, the first here:");
+        let whole = SpecError::about(self.source.clone(), message, Some(help.to_owned()));
+        let each = self.complaints.iter().map(|complaint| SpecError { diagnostics: vec![complaint.clone()] });
+        SpecError::join(std::iter::once(whole).chain(each))
+    }
+
+    /// The names by which the log calls worker types, in alphabetical order.
+    pub fn worker_types(&self) -> BTreeSet<&str> {
+        self.rows.iter().filter_map(|row| row.worker_type.as_deref()).collect()
+    }
+}

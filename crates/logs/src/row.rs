@@ -1,0 +1,161 @@
+//! A row of the normalized log: what a log says of one job, in one form for all logs.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// What a log says of one job. What it does not say is `None`, never 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The name that no other row has.
+    pub id: Arc<str>,
+    /// What its owner calls the job.
+    pub name: Option<Arc<str>>,
+    /// Its owner.
+    pub user: Option<Arc<str>>,
+    /// Its owner's group: an account, a virtual cluster, a queue.
+    pub group: Option<Arc<str>>,
+    /// When it was submitted: s since 1970 in UTC, or since the log's own start.
+    pub submitted_s: Option<f64>,
+    /// When it could have run first.
+    pub eligible_s: Option<f64>,
+    /// When its first attempt started.
+    pub started_s: Option<f64>,
+    /// When its last attempt ended.
+    pub ended_s: Option<f64>,
+    /// How long it ran, over all attempts.
+    pub ran_s: Option<f64>,
+    /// Workers that it held at once; 0 if the log says that it asked for none.
+    pub n_workers: Option<u32>,
+    /// The part of each worker that it asked for, above 0 and below 1; `None` for whole ones.
+    pub fraction: Option<f64>,
+    /// Servers that it ran on.
+    pub n_nodes: Option<u32>,
+    /// The worker type, or types that would do, separated by `|`, by the log's names.
+    pub worker_type: Option<Arc<str>>,
+    /// How it ended.
+    pub state: State,
+    /// How often it was started.
+    pub n_attempts: Option<u32>,
+    /// What the log classes it as: a priority, a kind of work.
+    pub class: Option<Arc<str>>,
+    /// The line of the log at which it begins, from 1.
+    pub line: u64,
+}
+
+impl Row {
+    /// A row of which nothing is known but its name and place.
+    pub fn new(id: Arc<str>, line: u64) -> Self {
+        Self {
+            id,
+            name: None,
+            user: None,
+            group: None,
+            submitted_s: None,
+            eligible_s: None,
+            started_s: None,
+            ended_s: None,
+            ran_s: None,
+            n_workers: None,
+            fraction: None,
+            n_nodes: None,
+            worker_type: None,
+            state: State::Unknown,
+            n_attempts: None,
+            class: None,
+            line,
+        }
+    }
+
+    /// The workers that it held, in whole ones: a job of two halves held 1.
+    pub fn held(&self) -> Option<f64> {
+        Some(f64::from(self.n_workers?) * self.fraction.unwrap_or(1.0))
+    }
+
+    /// Does it say the same as another, apart from where it stands?
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        let at = |row: &Self| Self { id: Arc::clone(&self.id), line: 0, ..row.clone() };
+        at(self) == at(other)
+    }
+
+    /// When it arrived: its submission, or the earliest later time that the log has.
+    pub fn arrived_s(&self) -> Option<f64> {
+        self.submitted_s.or(self.eligible_s).or(self.started_s)
+    }
+
+    /// Does it end before it starts, or start before it is submitted, by more than a second?
+    pub fn contradicts_itself(&self) -> bool {
+        let is_before = |one: Option<f64>, other: Option<f64>| {
+            one.zip(other).is_some_and(|(one, other)| one < other - 1.0)
+        };
+        is_before(self.ended_s, self.started_s)
+            || is_before(self.started_s, self.submitted_s)
+            || is_before(self.ended_s, self.submitted_s)
+            || self.ran_s.is_some_and(|ran| ran < 0.0)
+    }
+}
+
+/// How a job ended.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// By itself, well.
+    Completed,
+    /// By itself, with an error.
+    Failed,
+    /// Stopped by its owner or by an operator.
+    Cancelled,
+    /// Stopped at its limit of time.
+    Timeout,
+    /// With its server.
+    NodeFailure,
+    /// For lack of memory.
+    OutOfMemory,
+    /// Its workers were taken away.
+    Preempted,
+    /// It was running when the log was taken.
+    Running,
+    /// It was waiting when the log was taken.
+    Pending,
+    /// The log does not say.
+    Unknown,
+}
+
+impl State {
+    /// All there are.
+    pub const ALL: [Self; 10] = [
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Timeout,
+        Self::NodeFailure,
+        Self::OutOfMemory,
+        Self::Preempted,
+        Self::Running,
+        Self::Pending,
+        Self::Unknown,
+    ];
+
+    /// What the normalized log calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+            Self::NodeFailure => "node_failure",
+            Self::OutOfMemory => "out_of_memory",
+            Self::Preempted => "preempted",
+            Self::Running => "running",
+            Self::Pending => "pending",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The state of a name of the normalized log.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}

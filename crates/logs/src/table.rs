@@ -1,0 +1,307 @@
+//! Tables with a header, read line by line: cells by the names of their columns.
+
+use std::sync::Arc;
+
+use apportion::spec::trace::field::{Field, split_at, split_commas};
+use apportion::spec::{Place, SpecError};
+
+use crate::date;
+use crate::form::{Form, FormEntry};
+use crate::input::Input;
+use crate::reading::{Fault, Reading};
+use crate::tally::Doubt;
+
+/// What logs write where there is nothing.
+const NOTHING: [&str; 10] = ["None", "none", "null", "NULL", "NaN", "nan", "N/A", "n/a", "-", "Unknown"];
+
+/// The largest number that a log's cell may hold.
+const NUMBER_MAX: f64 = 1e15;
+
+/// The columns of a form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Columns {
+    /// Columns that must be there.
+    pub(crate) required: &'static [&'static str],
+    /// Columns that are read where they are there.
+    pub(crate) optional: &'static [&'static str],
+    /// Columns that the form is known to have and that say nothing that is used.
+    pub(crate) ignored: &'static [&'static str],
+    /// All columns in order, of a table without a header.
+    pub(crate) without_header: &'static [&'static str],
+    /// What separates cells.
+    pub(crate) separator: char,
+    /// Columns which, where they are the last, take what else a line has: their text may hold the separator.
+    pub(crate) takes_rest: &'static [&'static str],
+    /// What to do where a column is missing, to go on after what is expected.
+    pub(crate) advice: &'static str,
+}
+
+/// The columns that a table has.
+struct Header {
+    /// Those that are read, with their positions.
+    names: Vec<(&'static str, usize)>,
+    n_columns: usize,
+    /// Does the first line name them?
+    is_a_line: bool,
+    /// Does the last column take what else a line has?
+    takes_rest: bool,
+}
+
+/// The cells of one line.
+pub(crate) struct Cells<'a> {
+    /// The line's number, from 1.
+    pub(crate) line: u64,
+    /// Its text.
+    pub(crate) text: &'a str,
+    names: &'a [(&'static str, usize)],
+    fields: &'a [Field<'a>],
+}
+
+/// A value of a log: there, not there, or not understood.
+pub(crate) type Value<T> = Result<Option<T>, Fault>;
+
+impl Columns {
+    /// Gives each line of a table to `take`. Its columns may be in any order.
+    pub(crate) fn read(
+        &self,
+        input: &mut Input,
+        log: &mut Reading,
+        mut take: impl FnMut(&Cells<'_>, &mut Reading),
+    ) -> Result<(), SpecError> {
+        let mut header: Option<Header> = None;
+        let name = input.name.clone();
+        while let Some((line, text)) = input.line()? {
+            let number = usize::try_from(line).unwrap_or(usize::MAX);
+            let split = match self.separator {
+                ',' => split_commas(text, number),
+                by => Ok(split_at(text, by, number)),
+            };
+            let mut fields = match split {
+                Ok(fields) => fields,
+                Err((place, message)) => {
+                    log.n_read += 1;
+                    log.complain(Fault { place, message: message.to_owned() }, text);
+                    continue;
+                }
+            };
+            let header = match &header {
+                Some(header) if header.is_a_line && header.is_again(&fields) => {
+                    log.doubt(Doubt::RepeatedHeader, line, None);
+                    continue;
+                }
+                Some(header) => header,
+                None => {
+                    let header = &*header.insert(self.header(&name, (line, text), &fields, log)?);
+                    if header.is_a_line {
+                        continue;
+                    }
+                    header
+                }
+            };
+            log.n_read += 1;
+            if header.takes_rest && fields.len() > header.n_columns {
+                join_rest(&mut fields, header.n_columns, self.separator);
+            }
+            if fields.len() != header.n_columns {
+                let place = fields[fields.len() - 1].place;
+                let message = format!("{} columns, expected {}", fields.len(), header.n_columns);
+                log.complain(Fault { place, message }, text);
+                continue;
+            }
+            take(&Cells { line, text, names: &header.names, fields: &fields }, log);
+        }
+        if header.is_none() {
+            return Err(SpecError::about(name, "the log is empty", None));
+        }
+        Ok(())
+    }
+
+    /// What the first line says of the columns.
+    fn header(
+        &self,
+        name: &str,
+        (line, text): (u64, &str),
+        fields: &[Field<'_>],
+        log: &mut Reading,
+    ) -> Result<Header, SpecError> {
+        let there: Vec<&str> = fields.iter().map(|field| field.text.trim()).collect();
+        let has_header =
+            self.without_header.is_empty() || self.required.iter().any(|name| there.contains(name));
+        let columns = if has_header { &there[..] } else { self.without_header };
+        let refuse = |message: String, help: String| {
+            let help = match Form::like(text).map(Form::entry) {
+                Some(FormEntry { name, refused: Some(why), .. }) => {
+                    format!("its columns are those of the form `{name}`, which is not read: {why}")
+                }
+                Some(FormEntry { name, .. }) => format!("its columns are those of the form `{name}`; {help}"),
+                None => help,
+            };
+            let mut refused = SpecError::about(name, message, Some(help));
+            for diagnostic in &mut refused.diagnostics {
+                (diagnostic.line, diagnostic.column, diagnostic.width) =
+                    (usize::try_from(line).unwrap_or(0), 1, 1);
+                diagnostic.excerpt = text.chars().take(1_000).collect();
+            }
+            refused
+        };
+        if let Some(missing) = self.required.iter().find(|name| !columns.contains(name)) {
+            let known = [self.required, self.optional].concat().join(", ");
+            return Err(refuse(format!("no column `{missing}`"), format!("expected {known}{}", self.advice)));
+        }
+        if fields.len() != columns.len() {
+            let message =
+                format!("{} columns, expected {} as in {}", fields.len(), columns.len(), columns.join(", "));
+            return Err(refuse(message, "a table without a header has just these".to_owned()));
+        }
+        let is_twice = |(at, name): &(usize, &&str)| !name.is_empty() && columns[..*at].contains(*name);
+        if let Some((_, twice)) = columns.iter().enumerate().find(is_twice) {
+            return Err(refuse(format!("two columns `{twice}`"), "name each column once".to_owned()));
+        }
+        let place = |name: &&'static str| Some((*name, columns.iter().position(|other| other == name)?));
+        let names: Vec<_> = self.required.iter().chain(self.optional).filter_map(place).collect();
+        let is_known = |name: &&&str| {
+            name.is_empty() || [self.required, self.optional, self.ignored].iter().any(|of| of.contains(name))
+        };
+        log.unused_columns
+            .extend(columns.iter().filter(|name| !is_known(name)).map(|name| (*name).to_owned()));
+        let takes_rest = columns.last().is_some_and(|last| self.takes_rest.contains(last));
+        Ok(Header { names, n_columns: columns.len(), is_a_line: has_header, takes_rest })
+    }
+}
+
+/// Makes the last of so many columns of it and of all that follow.
+fn join_rest(fields: &mut Vec<Field<'_>>, n_columns: usize, separator: char) {
+    let rest: Vec<Field<'_>> = fields.drain(n_columns - 1..).collect();
+    let texts: Vec<&str> = rest.iter().map(|field| &*field.text).collect();
+    let text = texts.join(&separator.to_string());
+    let place = Place { width: text.chars().count().max(1), ..rest[0].place };
+    fields.push(Field { text: text.into(), place });
+}
+
+impl Header {
+    /// Does a line name the same columns?
+    fn is_again(&self, fields: &[Field<'_>]) -> bool {
+        self.names.iter().all(|(name, at)| fields.get(*at).is_some_and(|field| field.text.trim() == *name))
+    }
+}
+
+impl Cells<'_> {
+    fn field(&self, column: &str) -> Option<&Field<'_>> {
+        let (_, at) = self.names.iter().find(|(name, _)| *name == column)?;
+        self.fields.get(*at)
+    }
+
+    /// Where a column's cell stands; the start of the line if the table has no such column.
+    pub(crate) fn place(&self, column: &str) -> Place {
+        let start = Place { line: usize::try_from(self.line).unwrap_or(usize::MAX), column: 1, width: 1 };
+        self.field(column).map_or(start, |field| field.place)
+    }
+
+    /// A complaint about a column's cell.
+    pub(crate) fn fault(&self, column: &str, message: impl Into<String>) -> Fault {
+        Fault { place: self.place(column), message: message.into() }
+    }
+
+    /// The cell as it is; none if it is blank, or not there.
+    pub(crate) fn raw(&self, column: &str) -> Option<&str> {
+        self.field(column).map(|field| field.text.trim()).filter(|text| !text.is_empty())
+    }
+
+    /// Does the table have the column?
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.field(column).is_some()
+    }
+
+    fn value<T>(&self, column: &str, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Value<T> {
+        let Some(text) = self.raw(column).filter(|text| !NOTHING.contains(text)) else { return Ok(None) };
+        parse(text).map(Some).ok_or_else(|| {
+            let shown = Field::shortened(text);
+            self.fault(column, format!("{column} is `{shown}`, expected {expected}"))
+        })
+    }
+
+    /// A name: any text without control characters.
+    pub(crate) fn name(&self, column: &str, log: &mut Reading) -> Value<Arc<str>> {
+        let Some(text) = self.raw(column) else { return Ok(None) };
+        if text.chars().any(char::is_control) {
+            let shown = Field::shortened(text);
+            return Err(self.fault(
+                column,
+                format!("{column} is `{shown}`, expected a name without control characters"),
+            ));
+        }
+        Ok(Some(log.share(text)))
+    }
+
+    /// The name of a job, which must be there; not kept apart from its row.
+    pub(crate) fn id(&self, column: &str) -> Result<Arc<str>, Fault> {
+        match self.raw(column) {
+            None => Err(self.fault(column, "a job without a name")),
+            Some(text) if text.chars().any(char::is_control) => {
+                let shown = Field::shortened(text);
+                Err(self.fault(
+                    column,
+                    format!("{column} is `{shown}`, expected a name without control characters"),
+                ))
+            }
+            Some(text) => Ok(text.into()),
+        }
+    }
+
+    /// A number from 0.
+    pub(crate) fn number(&self, column: &str) -> Value<f64> {
+        self.value(column, "a number from 0 to 1e15", number)
+    }
+
+    /// A number of any sign.
+    pub(crate) fn signed(&self, column: &str) -> Value<f64> {
+        self.value(column, "a number from -1e15 to 1e15", |text| {
+            text.parse().ok().filter(|number: &f64| number.abs() <= NUMBER_MAX).map(|number| number + 0.0)
+        })
+    }
+
+    /// A whole number, possibly with a fraction of zeros.
+    pub(crate) fn count(&self, column: &str) -> Value<u32> {
+        self.value(column, "a whole number", count)
+    }
+
+    /// A duration as `[days-]hours:minutes:seconds`, or in s.
+    pub(crate) fn elapsed(&self, column: &str) -> Value<f64> {
+        self.value(column, "a duration such as 1-02:03:04, or in s", date::elapsed_s)
+    }
+
+    /// A date and time, as s since 1970.
+    pub(crate) fn time(&self, column: &str, log: &mut Reading) -> Value<f64> {
+        let time = self.value(column, date::EXPECTED, |text| log.clock.seconds(text))?;
+        if time.is_some() {
+            log.doubt_time(self.line);
+        }
+        Ok(time)
+    }
+
+    /// One of the words that a form has for something.
+    pub(crate) fn word<T: Copy>(&self, column: &str, words: &[(&str, T)]) -> Value<T> {
+        let Some(text) = self.raw(column) else { return Ok(None) };
+        match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None if NOTHING.contains(&text) => Ok(None),
+            None => {
+                let shown = Field::shortened(text);
+                let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let expected = known.join(", ");
+                Err(self.fault(column, format!("{column} is `{shown}`, expected one of {expected}")))
+            }
+        }
+    }
+}
+
+/// A number from 0.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number| (0.0..=NUMBER_MAX).contains(number)).map(|number: f64| number + 0.0)
+}
+
+/// A whole number, possibly with a fraction of zeros.
+pub(crate) fn count(text: &str) -> Option<u32> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    whole.parse().ok().filter(|_| fraction.bytes().all(|byte| byte == b'0'))
+}

@@ -1,0 +1,176 @@
+//! Counts of what was left out and of what is doubtful, each with an example.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// How many rows, and the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Tally {
+    /// How many.
+    pub n: u64,
+    /// The line of the first in the log; 0 if there is none.
+    pub line: u64,
+    /// The id of the first, where it has one.
+    pub id: Option<String>,
+}
+
+impl Tally {
+    /// One row more.
+    pub fn count(&mut self, line: u64, id: Option<&Arc<str>>) {
+        if self.n == 0 {
+            (self.line, self.id) = (line, id.map(ToString::to_string));
+        }
+        self.n += 1;
+    }
+
+    /// The rows of another, which come after.
+    pub(crate) fn add(&mut self, other: &Self) {
+        if self.n == 0 {
+            self.clone_from(other);
+        } else {
+            self.n += other.n;
+        }
+    }
+}
+
+/// Why a row of a log is no job of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Something of it is there and not understood.
+    NotUnderstood,
+    /// It is a step of a job, whose row stands for it.
+    Step,
+    /// Another row stands for it: a slice of an elastic job that was replaced.
+    Replaced,
+    /// It repeats an earlier row, word for word.
+    Repeated,
+    /// It asked for no worker.
+    NoWorkers,
+    /// How many workers it had is not known.
+    WorkersUnknown,
+    /// It never started.
+    NotStarted,
+    /// It had not ended when the log was taken.
+    NotEnded,
+    /// It has ended, and how long it ran is not known.
+    RunningTimeUnknown,
+    /// It ran for 0 s.
+    RanForNothing,
+    /// Its times contradict one another: it ends before it starts, or starts before it is submitted.
+    Contradictory,
+    /// No time says when it arrived.
+    NoArrival,
+    /// The rules leave out jobs that ended so.
+    State,
+    /// The rules leave out jobs that asked for parts of workers.
+    Fraction,
+    /// The rules leave out jobs that need more workers than any row of the matrix has.
+    TooLarge,
+    /// No rule says which job type stands for it.
+    NoRule,
+    /// The rules leave it out by name.
+    LeftOutByRule,
+    /// No job type that its rule names runs on its reference worker type.
+    NoJobType,
+    /// It arrived outside the window.
+    OutsideWindow,
+    /// Its steps or its arrival are larger than a trace holds.
+    OutOfRange,
+}
+
+impl Reason {
+    /// The reason in words, after "N rows:".
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NotUnderstood => "something in them is not understood",
+            Self::Step => "steps of jobs, which other rows stand for",
+            Self::Replaced => "slices of elastic jobs, which other rows stand for",
+            Self::Repeated => "repeat an earlier row, word for word",
+            Self::NoWorkers => "asked for no accelerator",
+            Self::WorkersUnknown => "how many accelerators they had is not known",
+            Self::NotStarted => "never started",
+            Self::NotEnded => "had not ended when the log was taken",
+            Self::RunningTimeUnknown => "have ended, and how long they ran is not known",
+            Self::RanForNothing => "ran for 0 s",
+            Self::Contradictory => "end before they start, or start before they are submitted",
+            Self::NoArrival => "no time says when they arrived",
+            Self::State => "ended in a state that the rules leave out",
+            Self::Fraction => "parts of accelerators, which the rules leave out",
+            Self::TooLarge => "larger than the largest scale factor of the matrix, which the rules leave out",
+            Self::NoRule => "no rule of `job_types` is about them",
+            Self::LeftOutByRule => "a rule of `job_types` leaves them out",
+            Self::NoJobType => "no job type of their rule runs at their size on their reference worker type",
+            Self::OutsideWindow => "arrived outside the window",
+            Self::OutOfRange => "more steps, or a later arrival, than a trace holds",
+        }
+    }
+}
+
+/// What is doubtful about a log, found by reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// Times without a zone, and no zone was given.
+    NaiveTimes,
+    /// Times that the zone's clock shows twice, or never, as it is set back or forth.
+    AmbiguousTimes,
+    /// The running time that the log gives is not its end less its start.
+    DurationDiffers,
+    /// Attempts of one job that overlap in time.
+    Overlap,
+    /// An id that an earlier row has, of another job; the later one is called `ID#2`.
+    SameId,
+    /// Attempts of one job with different numbers of workers; those of the last that had any are taken.
+    SizeChanged,
+    /// No row lists accelerators.
+    NoneListed,
+    /// Rows of one id, which are attempts of one job.
+    Requeued,
+    /// Workers of several types in one job.
+    SeveralTypes,
+    /// A time of submission that is not there; a later time stands for it.
+    NoSubmission,
+    /// A job of one table that the other does not have.
+    NotInJobTable,
+    /// A job that was evicted or requeued; the log keeps its last run only.
+    RunsLost,
+    /// A line that repeats the table's header.
+    RepeatedHeader,
+}
+
+impl Doubt {
+    /// The doubt in words, after "N rows:".
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NaiveTimes => {
+                "times without a zone, taken as UTC: hours of the day are those of the cluster's clock, and where it was \
+                 set for summer time an hour is wrong; `--zone` gives the zone"
+            }
+            Self::AmbiguousTimes => {
+                "times that the zone's clock shows twice or never, when it is set back or forth; the earlier reading, or \
+                 the time after the gap, is taken"
+            }
+            Self::DurationDiffers => "the log's duration is not end less start, which is taken",
+            Self::Overlap => "attempts of one job that overlap in time; each counts as running time",
+            Self::SameId => "ids that an earlier job has; the later one is called ID#2",
+            Self::SizeChanged => {
+                "attempts of one job with different numbers of accelerators; those of the last that had any are taken"
+            }
+            Self::NoneListed => {
+                "no row lists gres/gpu: either no job asked for an accelerator, or the cluster's AccountingStorageTRES does not \
+                 name gres/gpu"
+            }
+            Self::Requeued => "several rows of one id, taken as attempts of one job",
+            Self::SeveralTypes => "several worker types in one job; none is taken",
+            Self::NoSubmission => {
+                "no time of submission: the earliest later time is taken, so waiting on the original cluster is part of it"
+            }
+            Self::NotInJobTable => "jobs that the table of jobs does not have",
+            Self::RunsLost => "evicted or requeued jobs, of which the log keeps the last run only",
+            Self::RepeatedHeader => "lines that repeat the header",
+        }
+    }
+}

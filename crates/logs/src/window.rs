@@ -1,0 +1,70 @@
+//! A part of a log by time of arrival: `7d..21d`, or `2017-10-09 00:00..2017-10-16 00:00`.
+
+use std::str::FromStr;
+
+use apportion::units::Seconds;
+
+use crate::clock::{Clock, Zone};
+
+/// Jobs that arrive from one time on and before another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    from: Bound,
+    to: Bound,
+}
+
+/// An end of a window.
+#[derive(Clone, Debug, PartialEq)]
+enum Bound {
+    /// None.
+    Open,
+    /// After the first job's arrival, s.
+    After(f64),
+    /// A date and time, as it is written.
+    Date(String),
+}
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) =
+            text.split_once("..").ok_or("expected FROM..TO, as 7d..21d or 2017-10-09..2017-10-16")?;
+        Ok(Self { from: from.parse()?, to: to.parse()? })
+    }
+}
+
+impl FromStr for Bound {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Ok(Self::Open);
+        }
+        if let Some(after) = Seconds::parse(text) {
+            return Ok(Self::After(after.get()));
+        }
+        let date =
+            if text.contains([' ', 'T', 't', ':']) { text.to_owned() } else { format!("{text} 00:00") };
+        if Clock::new(None).seconds(&date).is_none() {
+            return Err(format!(
+                "`{text}` is neither a time as 90s, 2h or 3d nor a date as 2017-10-09 or 2017-10-09T06:00Z"
+            ));
+        }
+        Ok(Self::Date(date))
+    }
+}
+
+impl Window {
+    /// From when and to when jobs of the window arrive, s on the log's clock, whose first job arrives at `first_s`.
+    pub(crate) fn bounds(&self, first_s: f64, zone: Option<&Zone>) -> (f64, f64) {
+        let mut clock = Clock::new(zone.cloned());
+        let mut at = |bound: &Bound, open: f64| match bound {
+            Bound::Open => open,
+            Bound::After(after) => first_s + after,
+            Bound::Date(date) => clock.seconds(date).unwrap_or(open),
+        };
+        (at(&self.from, f64::NEG_INFINITY), at(&self.to, f64::INFINITY))
+    }
+}

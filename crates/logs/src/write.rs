@@ -1,0 +1,95 @@
+//! The trace of a log, written in pieces, each read back before it counts as written.
+
+use std::io;
+
+use apportion::spec::{
+    Source, SpecError, Trace, TraceForm, TraceOrder, WriteTraceError, read_trace, write_trace,
+};
+use apportion::throughput::Throughputs;
+use thiserror::Error;
+
+use crate::convert::{Converted, Converter};
+use crate::reading::Reading;
+
+/// Jobs that are written at a time.
+const PIECE: usize = 10_000;
+
+/// Why a trace was not written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The form cannot hold a job.
+    #[error(transparent)]
+    Form(#[from] WriteTraceError),
+    /// What was written is refused by the reader of traces.
+    #[error("what was written is not read back: {0}")]
+    Unread(SpecError),
+    /// What was written is read as other jobs.
+    #[error("job `{id}` is not read back as it was written")]
+    Changed {
+        /// The job.
+        id: String,
+    },
+    /// The file cannot be written to.
+    #[error("cannot be written")]
+    Io(#[from] io::Error),
+}
+
+/// What a form could not hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NotHeld {
+    /// Jobs whose fraction of a step was cut off.
+    pub n_cut_steps: usize,
+    /// Jobs whose owner was left out.
+    pub n_without_entity: usize,
+}
+
+/// Writes the jobs of a log as a trace. Each piece is read back and compared before it is given to `out`.
+///
+/// # Errors
+/// If a job cannot be written, is not read back as it is, or `out` cannot be written to; `out` then holds a part.
+pub fn write_jobs(
+    out: &mut dyn io::Write,
+    (converter, log, converted): (&Converter<'_>, &Reading, &Converted),
+    form: TraceForm,
+    throughputs: &Throughputs,
+) -> Result<NotHeld, WriteError> {
+    let mut not_held = NotHeld::default();
+    for (number, piece) in converted.chosen.chunks(PIECE).enumerate() {
+        let jobs = piece.iter().map(|chosen| converter.job(log, chosen)).collect();
+        let trace = Trace { form, jobs };
+        let written = write_trace(&trace, form, Some(throughputs))?;
+        not_held.n_cut_steps += written.n_cut_steps;
+        not_held.n_without_entity += written.n_without_entity;
+        let source = Source::new("what was written", written.text);
+        let back = read_trace(&source, Some(throughputs), TraceOrder::Refuse).map_err(WriteError::Unread)?;
+        compare(&trace, &back)?;
+        // (only the first piece has a header, where the form has one)
+        let skipped = usize::from(number > 0 && form == TraceForm::Native);
+        let text = source.text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
+        out.write_all(&source.text.as_bytes()[text..])?;
+    }
+    Ok(not_held)
+}
+
+/// Are the jobs that were read those that were written, in what the form holds?
+fn compare(written: &Trace, back: &Trace) -> Result<(), WriteError> {
+    for (one, other) in written.jobs.iter().zip(&back.jobs) {
+        let same = one.job.job_type == other.job.job_type
+            && one.job.scale_factor == other.job.scale_factor
+            && (one.job.total_steps.get() - other.job.total_steps.get()).abs() <= 1.0
+            && one.job.arrival == other.job.arrival
+            && (written.form == TraceForm::Gavel
+                || (one.id == other.id
+                    && one.job.entity == other.job.entity
+                    && one.job.weight.total_cmp(&other.job.weight).is_eq()));
+        if !same {
+            return Err(WriteError::Changed { id: one.id.clone() });
+        }
+    }
+    if written.jobs.len() == back.jobs.len() {
+        return Ok(());
+    }
+    let id = written.jobs.last().map(|job| job.id.clone()).unwrap_or_default();
+    Err(WriteError::Changed { id })
+}

@@ -1,0 +1,13 @@
+//! Invented logs of each form, with the traps of each, against what they come to: rows, counts and complaints.
+//!
+//! `APPORTION_WRITE_EXPECTED=1` writes what is expected anew, to be read before it is kept.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
+mod suite {
+    mod clusters;
+    mod conversion;
+    mod fixtures;
+    mod refused;
+    mod written_and_read;
+}

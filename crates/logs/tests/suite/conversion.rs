@@ -1,0 +1,183 @@
+//! Rows as jobs: rules, windows, draws, and what is written.
+
+use std::io::{Cursor, Write};
+
+use apportion::spec::{Source, TraceForm, TraceOrder, read_trace};
+use apportion::throughput::Throughputs;
+use apportion::units::Seconds;
+use apportion_logs::read::read_log_from;
+use apportion_logs::write::write_jobs;
+use apportion_logs::{Converted, Converter, Form, ReadOptions, Reading, Reason, Rules, Window};
+
+const HEAD: &str =
+    "id,name,user,group,submitted_s,started_s,ended_s,ran_s,gpus,gpu_fraction,gpu_type,state,class\n";
+
+/// A normalized log of these lines.
+fn log(lines: &str) -> Reading {
+    let text = format!("{HEAD}{lines}");
+    let log = read_log_from("log.csv", Cursor::new(text), &ReadOptions::new(Form::Log)).unwrap();
+    assert!(log.complaints.is_empty(), "{:?}", log.complaints);
+    log
+}
+
+/// So many jobs of two users, an hour apart.
+fn many(n: usize) -> Reading {
+    let line = |at: usize| format!("{at},train,u{},g,{},,,7200,1,,,,\n", at % 2, 3600 * at);
+    log(&(0..n).map(line).collect::<String>())
+}
+
+struct Made {
+    /// Name, job type, scale factor, arrival and duration on the first worker type.
+    jobs: Vec<(String, String, u32, f64, f64)>,
+    converted: Converted,
+}
+
+fn convert(log: &Reading, rules: &str, window: Option<&str>) -> Made {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let source = Source::new("rules.yaml", format!("format: apportion/log-rules-v1\n{rules}"));
+    let rules = Rules::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let converter =
+        Converter::new(&throughputs, (&rules, &source), 1).unwrap_or_else(|error| panic!("{error}"));
+    let window: Option<Window> = window.map(|text| text.parse().unwrap());
+    let converted = converter.convert(log, window.as_ref(), None);
+    let job = |chosen| {
+        let traced = converter.job(log, chosen);
+        let duration = traced.job.duration.map_or(0.0, Seconds::get);
+        let job = traced.job;
+        (traced.id, job.job_type, job.scale_factor, job.arrival.get(), duration)
+    };
+    Made { jobs: converted.chosen.iter().map(job).collect(), converted }
+}
+
+fn n_of(converted: &Converted, reason: Reason) -> u64 {
+    converted.left_out.get(&reason).map_or(0, |tally| tally.n)
+}
+
+#[test]
+fn every_row_becomes_a_job_or_is_counted_with_its_reason() {
+    let log = log("\
+a,,u,g,0,10,110,100,1,,,completed,
+b,,u,g,5,,,,1,,,cancelled,
+c,,u,g,5,10,,,1,,,running,
+d,,u,g,5,10,10,0,1,,,failed,
+e,,u,g,5,10,8,-2,1,,,failed,
+f,,u,g,5,10,20,10,0,,,completed,
+g,,u,g,5,10,20,10,,,,completed,
+h,,u,g,,,,10,1,,,completed,
+i,,u,g,60,70,90,20,3,,,failed,
+");
+    let Made { jobs, converted } = convert(&log, "", None);
+    let brief: Vec<_> = jobs
+        .iter()
+        .map(|(id, _, size, arrival, duration)| (id.as_str(), *size, *arrival, duration.round()))
+        .collect();
+    assert_eq!(brief, [("a", 1, 0.0, 100.0), ("i", 4, 60.0, 20.0)]);
+    let reasons = [
+        Reason::NotEnded,
+        Reason::RanForNothing,
+        Reason::Contradictory,
+        Reason::NoWorkers,
+        Reason::WorkersUnknown,
+        Reason::NoArrival,
+    ];
+    assert_eq!(reasons.map(|reason| n_of(&converted, reason)), [1; 6]);
+    // (`b` has no start and no attempts that are told)
+    assert_eq!(n_of(&converted, Reason::RunningTimeUnknown), 1);
+    assert_eq!(
+        converted.left_out.values().map(|tally| tally.n).sum::<u64>() + jobs.len() as u64,
+        log.rows.len() as u64
+    );
+}
+
+#[test]
+fn rules_say_which_job_types_stand_for_which_rows() {
+    let log = log("\
+a,bert-base,ann,g,0,,,3600,1,,A100,completed,HP
+b,resnet,ann,g,1,,,3600,2,,V100,completed,Spot
+c,resnet,bob,g,2,,,3600,2,0.5,V100,failed,Spot
+d,other,bob,g,3,,,3600,1,,,cancelled,
+e,other,bob,g,4,,,3600,64,,,completed,
+");
+    let rules = "\
+states: {cancelled: leave_out}
+fractions: each_whole
+too_large: leave_out
+entity: user
+durations: [{gpu_type: 'V*', worker_type: k80}]
+job_types:
+  - {when: {name: 'bert*', class: hp}, draw: ['Transformer*'], weight: 3}
+  - {when: {gpus_from: 2, gpus_to: 8}, draw: ['ResNet-50*']}
+  - {draw: ['*']}
+";
+    let Made { jobs, converted } = convert(&log, rules, None);
+    assert!(jobs[0].1.starts_with("Transformer") && jobs[1].1.starts_with("ResNet-50"), "{jobs:?}");
+    assert_eq!(
+        jobs.iter().map(|job| (job.0.as_str(), job.2)).collect::<Vec<_>>(),
+        [("a", 1), ("b", 2), ("c", 2)]
+    );
+    assert_eq!((n_of(&converted, Reason::State), n_of(&converted, Reason::TooLarge)), (1, 1));
+    // An hour on the slowest type is less than one on the first.
+    assert!(jobs[1].4 < 3600.0 && (jobs[0].4 - 3600.0).abs() < 1e-6, "{jobs:?}");
+    assert_eq!(converted.ran_on, [1, 0, 2]);
+}
+
+#[test]
+fn draws_are_of_the_job_or_of_its_user_whatever_else_is_in_the_log() {
+    let all = convert(&many(200), "", None);
+    let types = |jobs: &[(String, String, u32, f64, f64)]| -> Vec<String> {
+        jobs.iter().map(|job| job.1.clone()).collect()
+    };
+    let part = convert(&many(200), "", Some("50h..150h"));
+    assert_eq!(types(&part.jobs), types(&all.jobs)[50..150]);
+    assert_eq!((part.jobs[0].3, n_of(&part.converted, Reason::OutsideWindow)), (0.0, 100));
+    let distinct = |jobs: &[(String, String, u32, f64, f64)]| {
+        types(jobs).into_iter().collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert!(distinct(&all.jobs) > 15);
+    let of_users = convert(&many(200), "draw_by: user", None);
+    assert!(distinct(&of_users.jobs) <= 2);
+}
+
+#[test]
+fn rules_that_make_no_sense_are_refused_with_their_place() {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    for (rules, expected) in [
+        ("job_types: [{}]", "rules.yaml:2:13: expected either `draw`"),
+        ("job_types: [{draw: ['*'], weight: 0}]", "a weight out of range"),
+        ("job_types: [{draw: ['*'], when: {gpus_from: 3, gpus_to: 2}}]", "no row has so few"),
+        (
+            "job_types: [{draw: ['Nothing*']}]",
+            "rules.yaml:2:21: no job type of throughputs `osdi20` matches `Nothing*`",
+        ),
+        ("durations: [{gpu_type: '*', worker_type: v1000}]", "unknown worker type `v1000`"),
+        ("fractions: up", "rules.yaml:2:12: unknown name `up`"),
+        ("colour: red", "colour"),
+    ] {
+        let source = Source::new("rules.yaml", format!("format: apportion/log-rules-v1\n{rules}\n"));
+        let said = match Rules::parse(&source) {
+            Err(error) => error.to_string(),
+            Ok(rules) => Converter::new(&throughputs, (&rules, &source), 0).expect_err("refused").to_string(),
+        };
+        assert!(said.contains(expected), "{said}\nlacks {expected}");
+    }
+}
+
+#[test]
+fn what_is_written_is_read_back_in_pieces() {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let log = many(25_000);
+    let (rules, source) = Rules::embedded().unwrap();
+    let converter = Converter::new(&throughputs, (&rules, &source), 0).unwrap();
+    let converted = converter.convert(&log, None, None);
+    for form in [TraceForm::Native, TraceForm::Gavel] {
+        let mut text = Vec::new();
+        write_jobs(&mut text, (&converter, &log, &converted), form, &throughputs).unwrap();
+        text.flush().unwrap();
+        let source = Source::new("t", String::from_utf8(text).unwrap());
+        let read = read_trace(&source, Some(&throughputs), TraceOrder::Refuse).unwrap();
+        assert_eq!(read.jobs.len(), 25_000);
+        if form == TraceForm::Native {
+            assert_eq!(read.jobs[24_999].id, "24999");
+        }
+    }
+}

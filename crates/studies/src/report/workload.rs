@@ -1,0 +1,174 @@
+//! The page about a workload: arrivals, running times and sizes of its jobs, and the load that they are.
+
+use apportion_logs::load::{PERCENTILES, Shape};
+
+use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
+use super::number::brief;
+use super::page::{Item, NamedTable, Page, Section};
+use super::table::{Cell, Table};
+
+const HOUR_S: f64 = 3600.0;
+
+/// A workload: what the page needs of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// What it is called.
+    pub name: String,
+    /// Where it comes from: log, form, throughputs, seed, version.
+    pub facts: Vec<(String, String)>,
+    /// What became of the rows of a log, and what is doubtful; empty for a trace.
+    pub tables: Vec<NamedTable>,
+    /// What is to be said above the tables.
+    pub notes: Vec<String>,
+    /// What its jobs are like; none if there are none.
+    pub shape: Option<Shape>,
+    /// Jobs by running time: the lower end of each class, s, with how many.
+    pub durations: Vec<(f64, usize)>,
+    /// Workers of the cluster that it is compared with.
+    pub n_workers: Option<u64>,
+}
+
+/// The page about a workload.
+pub fn page(workload: &Workload) -> Page {
+    let mut sections = Vec::new();
+    if let Some(shape) = &workload.shape {
+        sections.push(Section {
+            title: "What the jobs are like".to_owned(),
+            text: vec![sentence(shape)],
+            items: pictures(workload, shape),
+        });
+    }
+    if !workload.tables.is_empty() {
+        sections.push(Section {
+            title: "What became of the log".to_owned(),
+            text: workload.notes.clone(),
+            items: workload.tables.iter().cloned().map(Item::Table).collect(),
+        });
+    }
+    let n_jobs = workload.shape.as_ref().map_or(0, |shape| shape.n_jobs);
+    Page {
+        title: format!("A workload: {}", workload.name),
+        subtitle: format!("{n_jobs} jobs"),
+        facts: workload.facts.clone(),
+        sections,
+    }
+}
+
+/// The jobs in a sentence.
+pub fn sentence(shape: &Shape) -> String {
+    let rate = shape.arrivals_per_h.map_or_else(String::new, |rate| format!(", {} jobs/h", brief(rate)));
+    let busy = shape.mean_busy_workers.map_or_else(String::new, |busy| {
+        format!(" Run as they arrive, they keep {} workers busy on average.", brief(busy))
+    });
+    format!(
+        "{} jobs over {} h{rate}; running times have a mean of {} h; together they take {} worker-hours.{busy}",
+        shape.n_jobs,
+        brief(shape.span_s / HOUR_S),
+        brief(shape.mean_duration_s / HOUR_S),
+        brief(shape.worker_hours),
+    )
+}
+
+/// The numbers of the jobs, for people.
+pub fn numbers(shape: &Shape) -> Table {
+    let mut table = Table::new(["number", "value", "unit"]);
+    let mut push = |name: String, value: f64, n_decimals: usize, unit: &str| {
+        table.push(vec![name.into(), Cell::Number(value, n_decimals), unit.into()]);
+    };
+    push("from the first arrival to the last".to_owned(), shape.span_s / HOUR_S, 2, "h");
+    if let Some(rate) = shape.arrivals_per_h {
+        push("arrivals".to_owned(), rate, 3, "jobs/h");
+    }
+    push("mean running time".to_owned(), shape.mean_duration_s / HOUR_S, 3, "h");
+    for (percent, duration_s) in PERCENTILES.iter().zip(shape.duration_quantiles_s) {
+        push(format!("running time that {percent} % do not exceed"), duration_s / HOUR_S, 3, "h");
+    }
+    push("work of all jobs".to_owned(), shape.worker_hours, 1, "worker-hours");
+    if let Some(busy) = shape.mean_busy_workers {
+        push("busy on average, if jobs ran as they arrive".to_owned(), busy, 2, "workers");
+    }
+    for (size, n_jobs) in &shape.sizes {
+        let name = if *size == 1 { "jobs of 1 worker".to_owned() } else { format!("jobs of {size} workers") };
+        push(name, *n_jobs as f64, 0, "jobs");
+    }
+    table
+}
+
+fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
+    let bin_h = shape.bin_s / HOUR_S;
+    let subtitle = format!("in spans of {} h", brief(bin_h));
+    let over_time = |name: &str, title: &str, y: &str, series: Vec<Series>| {
+        alone(Chart {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            subtitle: subtitle.clone(),
+            kind: Kind::Lines,
+            x: Axis::new("time after the first arrival (h)"),
+            y: Axis::new(y).from_zero(),
+            rows: Vec::new(),
+            series,
+            absent: Vec::new(),
+        })
+    };
+    let line = |name: &str, style: usize, values: Vec<f64>| {
+        let mark = |(at, value): (usize, f64)| Some(Mark::at((at as f64 + 0.5) * bin_h, value));
+        Series { name: name.to_owned(), style, marks: values.into_iter().enumerate().map(mark).collect() }
+    };
+    let arrivals = shape.arrivals.iter().map(|n| *n as f64).collect();
+    let mut busy = vec![line("busy, if jobs ran as they arrive", 0, shape.busy.clone())];
+    if let Some(n_workers) = workload.n_workers {
+        busy.push(line("workers of the cluster", 1, vec![n_workers as f64; shape.busy.len()]));
+    }
+    let bars = |name: &str, title: &str, y: &str, rows: Vec<(String, usize)>| {
+        alone(Chart {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            subtitle: format!("{} jobs", shape.n_jobs),
+            kind: Kind::Bars,
+            x: Axis::new("jobs").from_zero(),
+            y: Axis::new(y),
+            series: vec![Series {
+                name: "jobs".to_owned(),
+                style: 0,
+                marks: rows.iter().map(|(_, n)| Some(Mark::at(0.0, *n as f64))).collect(),
+            }],
+            rows: rows.into_iter().map(|(label, _)| (label, 0)).collect(),
+            absent: Vec::new(),
+        })
+    };
+    let durations = workload.durations.iter().map(|(from_s, n)| (from(*from_s), *n)).collect();
+    let sizes = shape.sizes.iter().map(|(size, n)| (size.to_string(), *n)).collect();
+    let table = NamedTable {
+        name: "numbers".to_owned(),
+        title: "The jobs in numbers".to_owned(),
+        table: numbers(shape),
+        folded: false,
+    };
+    vec![
+        Item::Figure(over_time(
+            "arrivals",
+            "Arrivals over time",
+            "jobs",
+            vec![line("arrivals", 0, arrivals)],
+        )),
+        Item::Figure(over_time("load", "Load over time", "workers", busy)),
+        Item::Figure(bars("durations", "Running times", "running time, from", durations)),
+        Item::Figure(bars("sizes", "Sizes", "workers that a job needs", sizes)),
+        Item::Table(table),
+    ]
+}
+
+fn alone(chart: Chart) -> Figure {
+    Figure { choice: String::new(), variants: vec![(String::new(), chart)], first: 0, note: String::new() }
+}
+
+/// A time in the unit that suits it.
+pub fn from(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 60.0 => (s, "s"),
+        s if s < HOUR_S => (s / 60.0, "min"),
+        s if s < 48.0 * HOUR_S => (s / HOUR_S, "h"),
+        s => (s / (24.0 * HOUR_S), "d"),
+    };
+    format!("{} {unit}", brief(value))
+}
