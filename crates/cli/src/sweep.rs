@@ -16,11 +16,12 @@ use crate::progress::{Shown, event};
 use crate::results;
 use apportion::spec::{Source, SpecError};
 use apportion_published::plugin;
+use apportion_studies::sweep::log::{self, LogTrace};
 use apportion_studies::sweep::runner::Runner;
 use apportion_studies::sweep::spec::{SweepSpec, value_text};
 use apportion_studies::sweep::{
-    Bounds, Climbed, Course, EMBEDDED, Executor, Made, Outcome, Plan, Point, Row, RunError, Selection, Shard,
-    Store, StoreError, Study, Summary, Task, make,
+    Bounds, Climbed, Course, EMBEDDED, Executor, Inputs, Made, Outcome, Plan, Point, Row, RunError,
+    Selection, Shard, Store, StoreError, Study, Summary, Task, make,
 };
 use flags::Flags;
 use progress::{SweepProgress, label};
@@ -74,6 +75,9 @@ pub struct SweepArguments {
     /// Runs at once, at most 1024 [default: as many as there are cores]
     #[arg(long, value_name = "N", value_parser = at_once)]
     jobs: Option<NonZeroUsize>,
+    /// The log of a study that runs on one: a file that you have, packed by gzip or not
+    #[arg(long, value_name = "FILE", value_parser = name_or_path())]
+    log: Option<String>,
     /// Only part I of N of the sweep, the same points every time
     #[arg(long, value_name = "I/N", default_value = "1/1", hide_default_value = true)]
     shard: Shard,
@@ -151,7 +155,7 @@ pub(super) fn run_source(
     arguments: &SweepArguments,
     session: &Session,
 ) -> Result<(), Failure> {
-    let plan = plan(source, arguments)?;
+    let plan = plan(source, arguments, session)?;
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&plan.sweep.name));
     if arguments.slurm.slurm {
         return slurm::submit(arguments, session, &plan, &folder);
@@ -251,17 +255,43 @@ fn ending(summary: &Summary, rows: &[Row]) -> Result<(), Failure> {
     }
 }
 
-fn plan(source: &Source, arguments: &SweepArguments) -> Result<Plan, Failure> {
+fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Result<Plan, Failure> {
     let mut sweep = SweepSpec::parse(source, arguments.quick)?;
     if arguments.quick {
         sweep.name.push_str("-quick");
     }
     let selection = Selection::parse(&sweep, &arguments.only)
         .map_err(|error| Failure::usage(format!("--only: {error}"), None))?;
-    Plan::new(plugin::catalog(), &sweep, &selection, arguments.shard).map_err(|refused| {
+    let mut inputs = Inputs::new(plugin::catalog()).of_document_in(&sweep.folder);
+    for LogTrace { trace, report } in windows(&sweep, arguments)? {
+        session.note(format!("`{}` of {}: {} jobs", trace.name, report.log, report.n_jobs));
+        inputs = inputs.with_text(trace);
+    }
+    Plan::of(inputs, &sweep, &selection, arguments.shard).map_err(|refused| {
         let (point, error) = *refused;
         complaint(source, &sweep, &point, error)
     })
+}
+
+/// The traces of a study that are windows of a log.
+fn windows(sweep: &SweepSpec, arguments: &SweepArguments) -> Result<Vec<LogTrace>, Failure> {
+    match (&sweep.log, &arguments.log) {
+        (None, None) => Ok(Vec::new()),
+        (Some(spec), Some(path)) => Ok(log::traces(sweep, spec, path)?),
+        (Some(spec), None) => {
+            let message = format!(
+                "the study `{}` runs on a log of the form `{}`, which is no part of it",
+                sweep.name, spec.form
+            );
+            let help = "`--log FILE` says where yours is; `apportion sweep show` says where it comes from"
+                .to_owned();
+            Err(Failure::usage(message, Some(help)))
+        }
+        (None, Some(_)) => {
+            let help = "a study that does has a section `log` (docs/formats.md#sweep)".to_owned();
+            Err(Failure::usage(format!("the study `{}` runs on no log", sweep.name), Some(help)))
+        }
+    }
 }
 
 /// A run's complaint, at the place in the sweep that is at fault.

@@ -197,6 +197,9 @@ fn script(
     let path = path_text::to_path(sweep);
     let sweep = if path.is_file() { written(&absolute(&path)?)? } else { sweep.clone() };
     let mut words = vec![written(&program)?, "sweep".to_owned(), sweep];
+    if let Some(log) = &arguments.log {
+        words.extend(["--log".to_owned(), written(&absolute(&path_text::to_path(log))?)?]);
+    }
     for selected in &arguments.only {
         words.extend(["--only".to_owned(), selected.clone()]);
     }

@@ -137,3 +137,45 @@ fn the_call_of_sacct_prints_what_is_read() {
     assert_eq!((&json["n_jobs"], &json["unused_columns"]), (&1.into(), &Value::Array(Vec::new())));
     assert_eq!(json["doubts"], Value::Array(Vec::new()));
 }
+
+#[test]
+fn studies_run_on_windows_of_a_log_that_the_user_has() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../logs/tests/fixtures/");
+    let folder = tempfile::tempdir().expect("a folder");
+    for (study, log, n_jobs) in [
+        ("philly", "philly/cluster_job_log.json", "2"),
+        ("helios", "helios/cluster_log.csv", "9"),
+        ("spot-2026", "spot-gpu/job_info_df.csv", "12"),
+    ] {
+        let (log, out) = ([fixtures, log].concat(), path(folder.path(), study));
+        let sweep = ["sweep", study, "--quick", "--log", &log, "--out", &out];
+        let shown = stdout(&sweep);
+        let csv = std::fs::read_to_string(path(Path::new(&out), "results.csv")).expect("results");
+        let mut reader = csv::Reader::from_reader(csv.as_bytes());
+        let heads = reader.headers().expect("heads").clone();
+        let place = |name: &str| heads.iter().position(|head| head == name).expect("a column of this name");
+        let (status, jobs, trace) = (place("status"), place("n_measured"), place("trace"));
+        let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
+        assert_eq!(rows.len(), 2, "{csv}");
+        for row in &rows {
+            assert_eq!(
+                (&row[status], &row[jobs], &row[trace]),
+                ("done", n_jobs, "log 0d..2d"),
+                "{study}: {csv}"
+            );
+        }
+        assert_eq!(stdout(&sweep), shown, "{study}: results are kept");
+    }
+    assert_refused(&["sweep", "philly", "--dry-run"], "`--log FILE` says where yours is");
+    assert_refused(&["sweep", "quick", "--log", "x", "--dry-run"], "runs on no log");
+    let philly = [fixtures, "philly/cluster_job_log.json"].concat();
+    assert_refused(
+        &["sweep", "philly", "--log", &philly, "--dry-run"],
+        "no job of the log is in `log 21d..28d`",
+    );
+    let text = stdout(&["sweep", "show", "philly"]);
+    let wrong = written(folder.path(), "wrong.yaml", &text.replace("log 77d..84d", "log 77d-84d"));
+    assert_refused(&["sweep", &wrong, "--log", &philly, "--dry-run"], "expected FROM..TO");
+    let wrong = written(folder.path(), "form.yaml", &text.replace("form: philly", "form: phily"));
+    assert_refused(&["sweep", &wrong, "--log", &philly, "--dry-run"], "unknown form `phily`");
+}

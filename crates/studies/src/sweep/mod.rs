@@ -19,6 +19,7 @@ pub mod runner;
 pub mod saturation;
 pub mod simulation;
 pub mod spec;
+pub mod log;
 pub mod store;
 pub mod making;
 pub mod summary;
@@ -35,9 +36,10 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [apportion::spec::lookup::Embedded; 17] = [
+pub const EMBEDDED: [apportion::spec::lookup::Embedded; 20] = [
     ("common-ground", include_str!("../../../../sweeps/common-ground.yaml")),
     ("common-ground-shifted", include_str!("../../../../sweeps/common-ground-shifted.yaml")),
+    ("helios", include_str!("../../../../sweeps/helios.yaml")),
     ("knee", include_str!("../../../../sweeps/knee.yaml")),
     ("learned-gangs", include_str!("../../../../sweeps/learned-gangs.yaml")),
     ("learned-vs-optimized", include_str!("../../../../sweeps/learned-vs-optimized.yaml")),
@@ -49,8 +51,10 @@ pub const EMBEDDED: [apportion::spec::lookup::Embedded; 17] = [
     ("osdi20-figure-8", include_str!("../../../../sweeps/osdi20-figure-8.yaml")),
     ("osdi20-figure-9", include_str!("../../../../sweeps/osdi20-figure-9.yaml")),
     ("osdi20-makespan", include_str!("../../../../sweeps/osdi20-makespan.yaml")),
+    ("philly", include_str!("../../../../sweeps/philly.yaml")),
     ("quick", include_str!("../../../../sweeps/quick.yaml")),
     ("refinements", include_str!("../../../../sweeps/refinements.yaml")),
     ("semantics", include_str!("../../../../sweeps/semantics.yaml")),
     ("slow-fillers", include_str!("../../../../sweeps/slow-fillers.yaml")),
+    ("spot-2026", include_str!("../../../../sweeps/spot-2026.yaml")),
 ];

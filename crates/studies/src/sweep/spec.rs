@@ -18,6 +18,7 @@ use fields::{overlap, set};
 use reader::Reader;
 use skip::SkipRule;
 
+pub mod log;
 mod auto;
 mod axis;
 mod document;
@@ -50,6 +51,8 @@ pub struct SweepSpec {
     pub stop: StopSpec,
     /// Keep every measured job of every run, too.
     pub keep_jobs: bool,
+    /// The log of which its runs' traces are windows.
+    pub log: Option<log::LogSpec>,
     /// Where relative paths in it start: its document's folder.
     pub folder: PathBuf,
     /// Points that are left out.

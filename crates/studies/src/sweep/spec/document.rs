@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::log::LogSpec;
 use super::schema::{FixedFields, SkippedPoints, VariedFields};
 use super::{FORMAT, StopSpec};
 
@@ -21,6 +22,9 @@ pub struct SweepDocument {
     /// The publication that the study reproduces.
     #[serde(default)]
     pub source: Option<String>,
+    /// The log that the study runs on, of which its runs' traces are windows.
+    #[serde(default)]
+    pub log: Option<LogSpec>,
     /// Fields of every run.
     #[serde(default)]
     #[schemars(with = "FixedFields")]

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::document::{QuickDocument, SweepDocument};
 use super::fields::{GROUPS, field_names, json, overlap, resolve, set, whole};
+use super::log::window_of;
 use super::{Axis, AxisPlace, POINTS_MAX, SweepSpec};
 use apportion::spec::complaint::in_plain_words;
 use apportion::spec::document::{Source, SpecError};
@@ -73,14 +74,41 @@ impl<'a> Reader<'a> {
             axes,
             stop: document.stop,
             keep_jobs: document.keep_jobs,
+            log: document.log.clone(),
             folder: self.source.folder(),
             skip,
             fixed: self.fixed.clone(),
             fixed_at: self.fixed_at.clone(),
             places: self.axes.iter().map(|(_, place)| place.clone()).collect(),
         };
+        self.check_log(document, &sweep);
         self.check_points(&sweep);
         self.errors.map_or(Ok(sweep), Err)
+    }
+
+    /// Checks the log that a study runs on, and that windows are named only where there is one.
+    fn check_log(&mut self, document: &SweepDocument, sweep: &SweepSpec) {
+        let Some(log) = &document.log else {
+            return;
+        };
+        if let Err(message) = log.known_form() {
+            self.complain("log.form", message, None);
+        }
+        if let Err(message) = log.known_zone() {
+            self.complain("log.zone", message, None);
+        }
+        if let Some(axis) = sweep.axes.iter().find(|axis| axis.field == "throughputs") {
+            let message = "a study on a log has one matrix of throughputs, of whose job types its jobs are";
+            self.complain(&format!("axes.{}", axis.name), message, None);
+        }
+        let traces = sweep.axes.iter().zip(&sweep.places).filter(|(axis, _)| axis.field == "workload.trace");
+        for (axis, place) in traces {
+            for (at, value) in axis.values.iter().enumerate() {
+                if let Some(Err(message)) = value.as_str().and_then(window_of) {
+                    self.complain(&format!("{}[{at}]", place.path), message, None);
+                }
+            }
+        }
     }
 
     fn check_head(&mut self, document: &SweepDocument) {

@@ -1,0 +1,91 @@
+//! Studies on clusters' own logs: traces that are windows of a log which the user has.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::sweep::spec::SweepSpec;
+use crate::sweep::spec::log::{LogSpec, window_of};
+use apportion::spec::throughputs::load_throughputs;
+use apportion::spec::{Source, SpecError, TraceForm, path_text};
+use apportion::throughput::Throughputs;
+use apportion_logs::report::Import;
+use apportion_logs::write::write_jobs;
+use apportion_logs::{Converter, ImportReport, ReadOptions, Reading, Rules, Window, Zone, read_log};
+
+/// A window of a log as a trace.
+#[derive(Debug)]
+pub struct LogTrace {
+    /// The trace, by the name that the study's runs have for it.
+    pub trace: Source,
+    /// What became of the log.
+    pub report: ImportReport,
+}
+
+/// The traces of a study that are windows of the log at a path.
+///
+/// # Errors
+/// If the log is not of the study's form, something of it is not understood and is not to be left out, or a window has no job.
+pub fn traces(sweep: &SweepSpec, spec: &LogSpec, path: &str) -> Result<Vec<LogTrace>, SpecError> {
+    let about = |message: String| SpecError::about(path, message, None);
+    let mut options = ReadOptions::new(spec.known_form().map_err(about)?);
+    let zone = spec.known_zone().map_err(about)?;
+    options.zone.clone_from(&zone);
+    let (rules, source) = match &spec.rules {
+        None => Rules::embedded()?,
+        Some(file) => {
+            let source = Source::load(path_text::of(sweep.folder.join(path_text::to_path(file))))?;
+            (Rules::parse(&source)?, source)
+        }
+    };
+    let log = read_log(path, &options)?;
+    if !spec.skip_unreadable {
+        log.check_understood("`skip_unreadable: true` in the study's `log` leaves them out, and says so")?;
+    }
+    let matrix = &sweep.run(&vec![0; sweep.axes.len()]).throughputs.0;
+    let throughputs = load_throughputs(matrix)?;
+    let converter = Converter::new(&throughputs, (&rules, &source), spec.seed)?;
+    let names = windows(sweep);
+    let mut traces = Vec::with_capacity(names.len());
+    for (name, window) in names {
+        let window = window.map_err(about)?;
+        traces.push(trace_of(
+            (spec, &options),
+            (&log, &converter, &throughputs),
+            (name, &window, zone.as_ref()),
+        )?);
+    }
+    Ok(traces)
+}
+
+/// The windows that the study's runs name, each once.
+fn windows(sweep: &SweepSpec) -> Vec<(String, Result<Window, String>)> {
+    let fixed = sweep.run(&vec![0; sweep.axes.len()]).workload.trace;
+    let axes = sweep.axes.iter().filter(|axis| axis.field == "workload.trace").flat_map(|axis| &axis.values);
+    let names: BTreeSet<String> = axes.filter_map(Value::as_str).map(str::to_owned).chain(fixed).collect();
+    names.into_iter().filter_map(|name| Some((name.clone(), window_of(&name)?))).collect()
+}
+
+fn trace_of(
+    (spec, options): (&LogSpec, &ReadOptions),
+    (log, converter, throughputs): (&Reading, &Converter<'_>, &Throughputs),
+    (name, window, zone): (String, &Window, Option<&Zone>),
+) -> Result<LogTrace, SpecError> {
+    let converted = converter.convert(log, Some(window), zone);
+    let (form, seed) = (options.form, spec.seed);
+    let import = Import { form, log, converted: &converted, throughputs, seed, cluster: None };
+    let report = ImportReport::of(&import);
+    if report.n_jobs == 0 {
+        let help = "`apportion trace show` says what the log has, and when".to_owned();
+        return Err(SpecError::about(
+            log.source.clone(),
+            format!("no job of the log is in `{name}`"),
+            Some(help),
+        ));
+    }
+    let mut text = Vec::new();
+    write_jobs(&mut text, (converter, log, &converted), TraceForm::Native, throughputs)
+        .map_err(|error| SpecError::about(log.source.clone(), error.to_string(), None))?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok(LogTrace { trace: Source::new(name, text), report })
+}
