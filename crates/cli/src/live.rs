@@ -3,6 +3,7 @@
 mod remote;
 mod events;
 mod jobs;
+mod history;
 mod agent;
 mod log;
 mod local;
@@ -34,6 +35,8 @@ pub enum LiveCommand {
     Submit(Box<submit::SubmitArguments>),
     /// List the jobs of a running scheduler
     Jobs(jobs::JobsArguments),
+    /// Write the jobs of a scheduler, those that are over included, as a normalized log
+    History(history::HistoryArguments),
     /// Say what binds a job of a running scheduler
     Why(jobs::WhyArguments),
     /// Say what a running scheduler's round and the next one hold
@@ -101,6 +104,7 @@ pub(super) fn run(command: &LiveCommand, session: &Session) -> Result<(), Failur
         LiveCommand::Agent(arguments) => agent::run(arguments, session),
         LiveCommand::Submit(arguments) => submit::run(arguments, session),
         LiveCommand::Jobs(arguments) => jobs::run(arguments, session),
+        LiveCommand::History(arguments) => history::run(arguments, session),
         LiveCommand::Why(arguments) => jobs::run_why(arguments, session),
         LiveCommand::Next(arguments) => jobs::run_next(arguments, session),
         LiveCommand::Cancel(arguments) => jobs::run_cancel(arguments, session),

@@ -190,7 +190,12 @@ impl<'a> Converter<'a> {
             return Err(Reason::LeftOutByRule);
         }
         let reference = self.reference(row);
-        let kinds = &self.kinds[entry][reference.index()];
+        let named;
+        let mut kinds = &self.kinds[entry][reference.index()];
+        if self.rules.job_types[entry].named_by_class {
+            named = self.named(row, kinds);
+            kinds = &named;
+        }
         let fitting = kinds.iter().find(|(scale_factor, _)| f64::from(**scale_factor) >= n_workers);
         let (scale_factor, kinds) = match (fitting, kinds.last_key_value()) {
             (Some(fitting), _) => fitting,
@@ -206,6 +211,20 @@ impl<'a> Converter<'a> {
         }
         let weight = self.rules.job_types[entry].weight.unwrap_or(1.0);
         Ok(Chosen { row: 0, kind, arrival_s, total_steps, weight })
+    }
+
+    /// Those rows of the matrix whose job type a row's class names.
+    fn named(&self, row: &Row, kinds: &Kinds) -> Kinds {
+        let mut named = Kinds::new();
+        for (scale_factor, kinds) in kinds {
+            let is_it = |kind: &&RowId| {
+                Some(self.throughputs.rows()[**kind].job_type.as_str()) == row.class.as_deref()
+            };
+            if let Some(kind) = kinds.iter().find(is_it) {
+                named.insert(*scale_factor, vec![*kind]);
+            }
+        }
+        named
     }
 
     /// 64 random bits: the same for all rows that share a draw, whatever else is in the log.
@@ -300,7 +319,8 @@ fn below(bits: u64, n: usize) -> usize {
 fn kinds_of(throughputs: &Throughputs, entry: &JobTypes) -> Vec<Kinds> {
     let mut of_types = vec![Kinds::new(); throughputs.worker_types().len()];
     for (at, row) in throughputs.rows().iter().enumerate() {
-        if !entry.draw.iter().any(|pattern| pattern::matches(pattern, &row.job_type)) {
+        let is_drawn = entry.draw.iter().any(|pattern| pattern::matches(pattern, &row.job_type));
+        if !(is_drawn || entry.named_by_class) {
             continue;
         }
         let kind = RowId::from_index(at);

@@ -146,6 +146,9 @@ pub struct JobTypes {
     /// Patterns of the matrix's job types; one of those that match is drawn, each as likely.
     #[serde(default)]
     pub draw: Vec<String>,
+    /// Take the job type that the row's class names: so it is in the log of `apportion history`.
+    #[serde(default)]
+    pub named_by_class: bool,
     /// Leave these rows out.
     #[serde(default)]
     pub leave_out: bool,
@@ -198,8 +201,9 @@ impl Rules {
         let rules: Self = source.parse_format(FORMAT)?;
         for (at, entry) in rules.job_types.iter().enumerate() {
             let path = format!("job_types[{at}]");
-            if entry.leave_out != entry.draw.is_empty() {
-                let message = "expected either `draw` with patterns of job types, or `leave_out: true`";
+            let n_said = [!entry.draw.is_empty(), entry.named_by_class, entry.leave_out];
+            if n_said.into_iter().filter(|said| *said).count() != 1 {
+                let message = "expected one of `draw` with patterns of job types, `named_by_class: true` and `leave_out: true`";
                 return Err(source.error_at(&path, message, None));
             }
             if entry.weight.is_some_and(|weight| !(1e-9..=1e9).contains(&weight)) {

@@ -178,6 +178,9 @@ fn jobs_are_submitted_asked_about_and_cancelled() {
         assert!(said.contains(says), "{arguments:?}: {said}");
     }
     #[cfg(unix)]
+    let log = served.ask(at, &["history"]);
+    let row = log.lines().nth(1).unwrap_or_default();
+    assert!(row.starts_with("0,cifar,") && row.contains(",cancelled,0,"), "{log}");
     assert_eq!(served.end(), Some(0));
     let served = Served::start(at, &USUAL);
     let jobs = served.json(at, &["jobs"]);

@@ -1,5 +1,7 @@
 //! What is answered about jobs, rounds and servers.
 
+use std::collections::BTreeMap;
+
 use apportion::Seconds;
 use apportion::index::{Id, WorkerTypeId};
 use serde::Serialize;
@@ -40,6 +42,8 @@ pub struct JobView {
     pub name: Option<String>,
     /// Whose it is.
     pub user: Option<String>,
+    /// Its owner, for hierarchical policies.
+    pub owner: Option<String>,
     /// Its type.
     pub job_type: String,
     /// How many workers it needs.
@@ -62,6 +66,8 @@ pub struct JobView {
     pub submitted_s: f64,
     /// When it was over.
     pub ended_s: Option<f64>,
+    /// How long all of its ranks have run on workers of each type, s.
+    pub received_s: BTreeMap<String, f64>,
     /// What became of it, or of its last start.
     pub last_end: Option<String>,
 }
@@ -213,6 +219,7 @@ pub(super) fn view_of(record: &JobRecord, state: State) -> JobView {
         job: record.number,
         name: record.name.clone(),
         user: record.user.clone(),
+        owner: record.job.entity.clone(),
         job_type: record.job.job_type.clone(),
         scale_factor: record.job.scale_factor,
         state,
@@ -224,6 +231,7 @@ pub(super) fn view_of(record: &JobRecord, state: State) -> JobView {
         starts: record.incarnation,
         submitted_s: record.job.arrival.get(),
         ended_s: record.outcome.as_ref().map(|outcome| outcome.at.get()),
+        received_s: record.received.iter().map(|(name, ran)| (name.clone(), ran.get())).collect(),
         last_end: record
             .outcome
             .as_ref()

@@ -122,6 +122,14 @@ job_types:
 }
 
 #[test]
+fn a_class_that_names_a_job_type_is_it() {
+    let log = log("a,,u,g,0,,,3600,1,,,completed,A3C\nb,,u,g,1,,,3600,1,,,completed,nothing\n");
+    let Made { jobs, converted } = convert(&log, "job_types: [{named_by_class: true}]", None);
+    assert_eq!(jobs.iter().map(|job| (job.0.as_str(), job.1.as_str())).collect::<Vec<_>>(), [("a", "A3C")]);
+    assert_eq!(n_of(&converted, Reason::NoJobType), 1);
+}
+
+#[test]
 fn draws_are_of_the_job_or_of_its_user_whatever_else_is_in_the_log() {
     let all = convert(&many(200), "", None);
     let types = |jobs: &[(String, String, u32, f64, f64)]| -> Vec<String> {
@@ -142,7 +150,7 @@ fn draws_are_of_the_job_or_of_its_user_whatever_else_is_in_the_log() {
 fn rules_that_make_no_sense_are_refused_with_their_place() {
     let throughputs = Throughputs::embedded("osdi20").unwrap();
     for (rules, expected) in [
-        ("job_types: [{}]", "rules.yaml:2:13: expected either `draw`"),
+        ("job_types: [{}]", "rules.yaml:2:13: expected one of `draw`"),
         ("job_types: [{draw: ['*'], weight: 0}]", "a weight out of range"),
         ("job_types: [{draw: ['*'], when: {gpus_from: 3, gpus_to: 2}}]", "no row has so few"),
         (
