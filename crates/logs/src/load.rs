@@ -36,7 +36,8 @@ pub struct Shape {
     pub sizes: BTreeMap<u32, usize>,
     /// Hours of one worker that all jobs take.
     pub worker_hours: f64,
-    /// Workers that would be busy on average if the jobs ran as they arrived, over the time between arrivals.
+    /// Workers that would be busy on average if jobs came for ever as they do and ran as they arrive: all work over the time
+    /// between the first arrival and the last. None where that time is shorter than a job takes, which says nothing.
     pub mean_busy_workers: Option<f64>,
     /// The length of a bin of the series that follow, s.
     #[schemars(extend("x-unit" = "s"))]
@@ -90,6 +91,7 @@ impl Shape {
         }
         let worker_s: f64 = jobs.iter().map(|job| job.duration_s * f64::from(job.n_workers)).sum();
         let has_span = span_s > 0.0;
+        let mean_duration_s = durations.iter().sum::<f64>() / durations.len() as f64;
         let bin_s = BINS_S.into_iter().find(|bin| span_s / bin <= BINS_MAX).unwrap_or(span_s / BINS_MAX);
         let n_bins = bin_of(span_s, bin_s) + 1;
         let (mut arrivals, mut busy) = (vec![0; n_bins], vec![0.0; n_bins]);
@@ -102,11 +104,11 @@ impl Shape {
             n_jobs: jobs.len(),
             span_s,
             arrivals_per_h: has_span.then(|| (jobs.len() - 1) as f64 * 3600.0 / span_s),
-            mean_duration_s: durations.iter().sum::<f64>() / durations.len() as f64,
+            mean_duration_s,
             duration_quantiles_s: PERCENTILES.map(|percent| quantile(&durations, percent)),
             sizes,
             worker_hours: worker_s / 3600.0,
-            mean_busy_workers: has_span.then(|| worker_s / span_s),
+            mean_busy_workers: (has_span && span_s >= mean_duration_s).then(|| worker_s / span_s),
             bin_s,
             arrivals,
             busy,

@@ -109,7 +109,7 @@ pub struct OnCluster {
     /// Its workers.
     pub n_workers: u64,
     /// Workers that would be busy on average, as a part of all: above 1, jobs come faster than they could be run at the speeds
-    /// of the log. None where all jobs arrive at once.
+    /// of the log. None where arrivals last for less than a job takes.
     pub mean_busy_part: Option<f64>,
     /// Jobs that need more workers than any worker type has.
     pub n_too_large: usize,

@@ -9,7 +9,7 @@ use crate::data_commands::{apportion, assert_refused, path, stdout};
 const SACCT: &str = "\
 JobID|User|Account|Submit|Start|End|ElapsedRaw|State|NNodes|AllocTRES|JobName
 1|ann|lab|2026-03-02T08:00:00Z|2026-03-02T08:10:00Z|2026-03-02T09:10:00Z|3600|COMPLETED|1|gres/gpu:a100=4,gres/gpu=4|a|b
-2|bob|lab|2026-03-02T09:00:00Z|2026-03-02T09:00:10Z|2026-03-02T11:00:10Z|7200|FAILED|1|gres/gpu:v100=1,gres/gpu=1|train
+2|bob|lab|2026-03-02T18:00:00Z|2026-03-02T18:00:10Z|2026-03-02T20:00:10Z|7200|FAILED|1|gres/gpu:v100=1,gres/gpu=1|train
 3|bob|lab|2026-03-02T09:30:00Z|Unknown|Unknown|0|PENDING|1||train
 4|bob|lab|2026-03-05T09:30:00Z|2026-03-05T09:30:00Z|2026-03-05T10:30:00Z|3600|CANCELLED by 7|1|cpu=1|train
 ";
@@ -33,8 +33,8 @@ fn a_log_is_reported_on_as_text_as_json_and_as_a_page() {
         "1 row left out: asked for no accelerator (first: line 5, `4`)",
         "2 jobs waited 5.08 min on average",
         "Running times of 2 jobs are taken to be those on v100.",
-        "They are 150.0 % of what v100=4 (4 workers) can do.",
-        "2 jobs over 1 h",
+        "They are 15.0 % of what v100=4 (4 workers) can do.",
+        "2 jobs over 10 h",
     ] {
         assert!(text.contains(expected), "{text}\nlacks {expected}");
     }
