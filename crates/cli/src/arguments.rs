@@ -6,6 +6,7 @@ use crate::allocate::AllocateArguments;
 use crate::bench::BenchArguments;
 use crate::check::CheckArguments;
 use crate::compare::CompareArguments;
+use crate::completions::{CompletionsArguments, ManArguments};
 use crate::explain::ExplainArguments;
 use crate::gavel::GavelArguments;
 #[cfg(feature = "live")]
@@ -94,6 +95,10 @@ pub enum Command {
     Report(ReportArguments),
     /// Print the JSON Schema of a document
     Schema(SchemaArguments),
+    /// Print a script that completes the command in a shell
+    Completions(CompletionsArguments),
+    /// Write manual pages
+    Man(ManArguments),
     /// What concerns a live scheduler.
     #[cfg(feature = "live")]
     #[command(flatten)]

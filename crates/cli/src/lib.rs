@@ -38,6 +38,7 @@ pub mod compare;
 pub mod report;
 pub mod simulate;
 pub mod schema;
+pub mod completions;
 pub mod sweep;
 pub mod gavel;
 pub mod train;
@@ -51,7 +52,7 @@ use std::env;
 use std::panic;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::arguments::{Arguments, Command};
 use crate::exit::{ExitStatus, Failure};
@@ -158,6 +159,8 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Compare(arguments) => compare::run(arguments, session),
         Command::Report(arguments) => report::run(arguments, session),
         Command::Schema(arguments) => schema::run(arguments, session),
+        Command::Completions(arguments) => completions::run(arguments, Arguments::command(), session),
+        Command::Man(arguments) => completions::run_man(arguments, Arguments::command(), session),
         #[cfg(feature = "live")]
         Command::Live(command) => live::run(command, session),
     }

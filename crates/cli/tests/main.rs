@@ -15,6 +15,8 @@ mod snapshot;
 mod data_commands;
 #[path = "suite/trace_logs.rs"]
 mod trace_logs;
+#[path = "suite/completions.rs"]
+mod completions;
 #[path = "suite/writing.rs"]
 mod writing;
 #[path = "suite/sweep.rs"]
