@@ -51,6 +51,8 @@ pub struct Converted {
     pub doubts: BTreeMap<Doubt, Tally>,
     /// Jobs that were given the largest scale factor there is, and needed more.
     pub cut: Tally,
+    /// Jobs that were given more workers than they had, for lack of a scale factor of their size.
+    pub rounded_up: Tally,
     /// How many jobs' running times were taken to be those of each worker type of the matrix.
     pub ran_on: Vec<u64>,
     /// When the first job arrives, s on the log's clock.
@@ -160,6 +162,10 @@ impl<'a> Converter<'a> {
             converted.ran_on[self.reference(row).index()] += 1;
             if self.arrival(row).is_some_and(|(_, is_stand_in)| is_stand_in) {
                 converted.doubts.entry(Doubt::NoSubmission).or_default().count(row.line, Some(&row.id));
+            }
+            let scale_factor = f64::from(self.throughputs.rows()[chosen.kind].scale_factor);
+            if scale_factor > row.held().unwrap_or(0.0) {
+                converted.rounded_up.count(row.line, Some(&row.id));
             }
             if f64::from(self.throughputs.rows()[chosen.kind].scale_factor)
                 < self.n_workers(row, whole).unwrap_or(0.0)
@@ -305,7 +311,9 @@ fn running_time(row: &Row) -> Result<f64, Reason> {
         }
         Some(ran) if ran > 0.0 => Ok(ran),
         Some(_) => Err(Reason::RanForNothing),
-        None if row.started_s.is_some() && row.ended_s.is_none() => Err(Reason::NotEnded),
+        None if row.state == State::Unknown && row.started_s.is_some() && row.ended_s.is_none() => {
+            Err(Reason::NotEnded)
+        }
         None => Err(Reason::RunningTimeUnknown),
     }
 }

@@ -62,6 +62,8 @@ pub const FORMS: [FormEntry; 12] = [
         summary: "Slurm's accounting: what the command that `trace sacct-command` prints prints",
         known_doubts: &[
             "sacct lists accelerators only where the cluster's AccountingStorageTRES names gres/gpu (sacct's manual)",
+            "with -S and -E sacct leaves out jobs that never became eligible: held ones, and some that were cancelled while they \
+             waited (tried with Slurm 22.05)",
             "without -D sacct shows only the last run of a requeued job, with its submission set to the requeue's \
              (sacct's manual)",
         ],

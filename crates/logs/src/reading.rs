@@ -10,7 +10,7 @@ use crate::row::Row;
 use crate::tally::{Doubt, Reason, Tally};
 
 /// Complaints that are kept; a log of another kind would have one a line.
-const COMPLAINTS_MAX: usize = 20;
+const COMPLAINTS_MAX: usize = 19;
 
 /// Characters of a line that are kept to be shown with a complaint.
 const EXCERPT_MAX: usize = 1_000;
@@ -22,6 +22,8 @@ pub struct Reading {
     pub source: String,
     /// Lines or entries that were read as rows, those left out included.
     pub n_read: u64,
+    /// Lines or entries that are parts of other rows: attempts, components, roles of a job.
+    pub n_merged: u64,
     /// The rows, in the log's order.
     pub rows: Vec<Row>,
     /// Rows that are not among them, by reason.

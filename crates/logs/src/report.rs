@@ -33,12 +33,18 @@ pub struct ImportReport {
     pub seed: u64,
     /// Lines or entries that were read as rows.
     pub n_rows_read: u64,
+    /// Rows that are parts of others: attempts, components, roles of a job.
+    pub n_rows_merged: u64,
     /// Jobs that became of them.
     pub n_jobs: usize,
     /// Rows that are no jobs, by reason.
     pub left_out: Vec<LeftOut>,
     /// Jobs that were given the largest scale factor there is, and needed more workers.
     pub n_cut: u64,
+    /// Jobs that were given more workers than they had, for lack of a scale factor of their size.
+    pub n_rounded_up: u64,
+    /// Hours of one accelerator that the jobs took in the log.
+    pub worker_hours_in_log: f64,
     /// Jobs whose running times were taken to be those of each worker type of the throughputs.
     pub running_times_of: BTreeMap<String, u64>,
     /// What is doubtful in this log, by what was found.
@@ -157,9 +163,12 @@ impl ImportReport {
             throughputs: throughputs.name().to_owned(),
             seed,
             n_rows_read: log.n_read,
+            n_rows_merged: log.n_merged,
             n_jobs: converted.chosen.len(),
             left_out: left_out(log, converted),
             n_cut: converted.cut.n,
+            n_rounded_up: converted.rounded_up.n,
+            worker_hours_in_log: worker_hours(log, converted),
             running_times_of: ran_on.map(|(name, n)| (name.clone(), *n)).collect(),
             doubts: doubts(log, converted),
             known_doubts: form.entry().known_doubts.to_vec(),
@@ -187,6 +196,11 @@ pub fn loads(import: &Import<'_>) -> Vec<Load> {
         Load { arrival_s: chosen.arrival_s, duration_s: row.ran_s.unwrap_or(0.0), n_workers }
     };
     import.converted.chosen.iter().map(of).collect()
+}
+
+fn worker_hours(log: &Reading, converted: &Converted) -> f64 {
+    let rows = converted.chosen.iter().map(|chosen| &log.rows[chosen.row]);
+    rows.filter_map(|row| Some(row.held()? * row.ran_s?)).sum::<f64>() / 3600.0
 }
 
 fn in_a_line(complaint: &Diagnostic) -> String {

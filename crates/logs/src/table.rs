@@ -144,6 +144,10 @@ impl Columns {
             }
             refused
         };
+        if self.separator != ',' && !text.contains(self.separator) {
+            let message = format!("columns are not separated by `{}`", self.separator);
+            return Err(refuse(message, format!("`sacct -P` separates them so{}", self.advice)));
+        }
         if let Some(missing) = self.required.iter().find(|name| !columns.contains(name)) {
             let known = [self.required, self.optional].concat().join(", ");
             return Err(refuse(format!("no column `{missing}`"), format!("expected {known}{}", self.advice)));

@@ -19,19 +19,18 @@ pub struct Tally {
 impl Tally {
     /// One row more.
     pub fn count(&mut self, line: u64, id: Option<&Arc<str>>) {
-        if self.n == 0 {
+        if self.n == 0 || line < self.line {
             (self.line, self.id) = (line, id.map(ToString::to_string));
         }
         self.n += 1;
     }
 
-    /// The rows of another, which come after.
+    /// The rows of another.
     pub(crate) fn add(&mut self, other: &Self) {
-        if self.n == 0 {
-            self.clone_from(other);
-        } else {
-            self.n += other.n;
+        if self.n == 0 || (other.n > 0 && other.line < self.line) {
+            (self.line, self.id) = (other.line, other.id.clone());
         }
+        self.n += other.n;
     }
 }
 
@@ -45,6 +44,8 @@ pub enum Reason {
     Step,
     /// Another row stands for it: a slice of an elastic job that was replaced.
     Replaced,
+    /// It is a run that had not ended, which another row has as ended.
+    Superseded,
     /// It repeats an earlier row, word for word.
     Repeated,
     /// It asked for no worker.
@@ -88,6 +89,7 @@ impl Reason {
             Self::NotUnderstood => "something in them is not understood",
             Self::Step => "steps of jobs, which other rows stand for",
             Self::Replaced => "slices of elastic jobs, which other rows stand for",
+            Self::Superseded => "runs that had not ended, which other rows have as ended",
             Self::Repeated => "repeat an earlier row, word for word",
             Self::NoWorkers => "asked for no accelerator",
             Self::WorkersUnknown => "how many accelerators they had is not known",
@@ -119,6 +121,10 @@ pub enum Doubt {
     AmbiguousTimes,
     /// The running time that the log gives is not its end less its start.
     DurationDiffers,
+    /// An elapsed time that is longer than from start to end.
+    ElapsedTooLong,
+    /// Workers that were asked for, and are not among the resources that were given.
+    OnlyAsked,
     /// Attempts of one job that overlap in time.
     Overlap,
     /// An id that an earlier row has, of another job; the later one is called `ID#2`.
@@ -154,6 +160,10 @@ impl Doubt {
                  the time after the gap, is taken"
             }
             Self::DurationDiffers => "the log's duration is not end less start, which is taken",
+            Self::ElapsedTooLong => "elapsed times longer than from start to end; the elapsed time is taken",
+            Self::OnlyAsked => {
+                "accelerators that were asked for and not listed as given; those asked for are taken"
+            }
             Self::Overlap => "attempts of one job that overlap in time; each counts as running time",
             Self::SameId => "ids that an earlier job has; the later one is called ID#2",
             Self::SizeChanged => {
@@ -164,7 +174,9 @@ impl Doubt {
                  name gres/gpu"
             }
             Self::Requeued => "several rows of one id, taken as attempts of one job",
-            Self::SeveralTypes => "several worker types in one job; none is taken",
+            Self::SeveralTypes => {
+                "jobs on several worker types, at once or one after the other; none is taken"
+            }
             Self::NoSubmission => {
                 "no time of submission: the earliest later time is taken, so waiting on the original cluster is part of it"
             }

@@ -6,7 +6,7 @@ use apportion::units::Seconds;
 
 use crate::clock::{Clock, Zone};
 
-/// Jobs that arrive from one time on and before another.
+/// Jobs that arrive from one time on and before another; times are after the arrival of the first row that becomes a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
     from: Bound,
@@ -30,7 +30,18 @@ impl FromStr for Window {
     fn from_str(text: &str) -> Result<Self, String> {
         let (from, to) =
             text.split_once("..").ok_or("expected FROM..TO, as 7d..21d or 2017-10-09..2017-10-16")?;
-        Ok(Self { from: from.parse()?, to: to.parse()? })
+        let window = Self { from: from.parse()?, to: to.parse()? };
+        let ends = |bound: &Bound| match bound {
+            Bound::Open => None,
+            Bound::After(after) => Some((false, *after)),
+            Bound::Date(date) => Clock::new(None).seconds(date).map(|at| (true, at)),
+        };
+        match (ends(&window.from), ends(&window.to)) {
+            (Some((is_date, from)), Some((other, to))) if is_date == other && from >= to => {
+                Err(format!("`{text}` ends before it begins"))
+            }
+            _ => Ok(window),
+        }
     }
 }
 

@@ -9,5 +9,6 @@ mod suite {
     mod conversion;
     mod fixtures;
     mod refused;
+    mod sacct;
     mod written_and_read;
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::log::{Given, LogArguments, counted, sentences};
+use super::log::{Given, LogArguments, counted, like_a_log, sentences};
 use crate::Session;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use crate::file::write;
@@ -90,13 +90,13 @@ pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(),
     let order = if arguments.sort { TraceOrder::Sort } else { TraceOrder::Refuse };
     let source = Source::load(&arguments.file)?;
     let trace = if let (true, Some(throughputs)) = (arguments.drop_unknown, &throughputs) {
-        let mut trace = read_trace(&source, None, order)?;
+        let mut trace = read_trace(&source, None, order).map_err(|error| like_a_log(&source, error))?;
         let n_dropped = trace.retain_known(throughputs);
         let name = throughputs.name();
         session.note(format!("left out {n_dropped} jobs that throughputs `{name}` do not have"));
         trace
     } else {
-        read_trace(&source, throughputs.as_deref(), order)?
+        read_trace(&source, throughputs.as_deref(), order).map_err(|error| like_a_log(&source, error))?
     };
     super::write(&trace, (form, arguments.out.as_deref()), throughputs.as_deref(), session)
 }
@@ -130,16 +130,22 @@ fn write_trace_of(
 /// Writes the rows of a log.
 fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> Result<(), Failure> {
     let log = &given.log;
-    if arguments.report.is_some() {
-        let message = "--report is about jobs, which --to log does not make".to_owned();
+    let others =
+        [(arguments.report.is_some(), "--report"), (arguments.throughputs.is_some(), "--throughputs")];
+    let other = others.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag);
+    if let Some(flag) = other.or(arguments.log.about_jobs()) {
+        let message = format!("{flag} is about jobs, which --to log does not make");
         return Err(Failure::usage(message, Some("`apportion trace show` reports on a log, too".to_owned())));
     }
     session.note(format!("{} read, {} written", counted(log.n_read, "row"), log.rows.len()));
+    if log.n_merged > 0 {
+        session.note(format!("  {} more are attempts, components or roles of these", log.n_merged));
+    }
     for (reason, tally) in &log.left_out {
         session.note(format!("  {} left out: {}", counted(tally.n, "row"), reason.words()));
     }
     for (doubt, tally) in &log.doubts {
-        session.note(format!("doubtful, {}: {}", counted(tally.n, "time"), doubt.words()));
+        session.note(format!("doubtful ({}): {}", tally.n, doubt.words()));
     }
     into(arguments, session, |out| Ok(write_rows(out, &log.rows)?))
 }

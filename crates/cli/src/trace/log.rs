@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use crate::Session;
 use crate::exit::Failure;
@@ -21,11 +21,19 @@ use apportion_logs::{
 /// The most complaints about a log that are shown where rows are left out.
 pub(super) const COMPLAINTS_SHOWN: usize = 5;
 
+/// The names of forms; that of Slurm's log is known by the scheduler's, too.
+fn forms() -> PossibleValuesParser {
+    PossibleValuesParser::new(FORMS.map(|entry| {
+        let value = PossibleValue::new(entry.name);
+        if entry.form == Form::Sacct { value.alias("slurm") } else { value }
+    }))
+}
+
 /// How a cluster's log is read.
 #[derive(Args, Debug)]
 pub(super) struct LogArguments {
     /// Take the jobs from a cluster's log of this form; `apportion trace forms` says what each is
-    #[arg(long, value_name = "FORM", value_parser = PossibleValuesParser::new(FORMS.map(|entry| entry.name)))]
+    #[arg(long, value_name = "FORM", value_parser = forms())]
     from: Option<String>,
     /// The rules by which rows of a log become jobs, as a file; `apportion trace rules` prints those that are used by default
     #[arg(long, value_name = "FILE", requires = "from", value_parser = name_or_path())]
@@ -36,7 +44,7 @@ pub(super) struct LogArguments {
     /// PAI's table of jobs, which has their submissions
     #[arg(long, value_name = "FILE", requires = "from", value_parser = name_or_path())]
     job_table: Option<String>,
-    /// Take only jobs that arrive in this span, as 7d..21d after the first, or 2017-10-09..2017-10-16
+    /// Take only jobs that arrive in this span, as 7d..21d after the first row that becomes a job, or 2017-10-09..2017-10-16
     #[arg(long, value_name = "FROM..TO", requires = "from", value_parser = Window::from_str)]
     window: Option<Window>,
     /// The seed of the job types drawn for a log
@@ -64,7 +72,17 @@ pub(super) struct Given {
 impl LogArguments {
     /// The log's form; none if the file is a trace.
     pub(super) fn form(&self) -> Option<Form> {
-        self.from.as_deref().and_then(Form::of)
+        self.from.as_deref().and_then(|name| if name == "slurm" { Some(Form::Sacct) } else { Form::of(name) })
+    }
+
+    /// The first flag that is about jobs, which are not made where the log itself is wanted.
+    pub(super) fn about_jobs(&self) -> Option<&'static str> {
+        let flags = [
+            (self.rules.is_some(), "--rules"),
+            (self.window.is_some(), "--window"),
+            (self.seed != 0, "--seed"),
+        ];
+        flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
     }
 
     /// Reads the log at a path; none if no form is named.
@@ -135,11 +153,24 @@ impl Given {
         let none = format!("no job is left of {} of the log", counted(report.n_rows_read, "row"));
         let message = std::iter::once(none).chain(reasons).collect::<Vec<_>>().join("; ");
         let doubt = report.doubts.iter().find(|doubt| doubt.doubt == apportion_logs::Doubt::NoneListed);
-        let help = doubt.map_or(
-            "`apportion trace show` with the same flags shows the first row of each reason",
-            |doubt| doubt.words,
-        );
-        Err(SpecError::about(self.log.source.clone(), message, Some(help.to_owned())).into())
+        let help = doubt.map(|doubt| doubt.words.to_owned());
+        Err(SpecError::about(self.log.source.clone(), message, help).into())
+    }
+}
+
+/// The complaint about a file that is no trace; of one that looks like a log, how to read it.
+pub(super) fn like_a_log(source: &Source, error: SpecError) -> SpecError {
+    let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    match Form::like(first) {
+        Some(form) => {
+            let help = format!("`--from {}` reads it", form.name());
+            SpecError::about(
+                source.name.clone(),
+                format!("a log of the form `{}`, no trace", form.name()),
+                Some(help),
+            )
+        }
+        None => error,
     }
 }
 
@@ -156,16 +187,27 @@ pub(super) fn sentences(report: &ImportReport) -> Vec<String> {
     };
     let n_jobs = counted(report.n_jobs as u64, "job");
     let n_left_out = counted(report.n_left_out(), "row");
+    let merged = match report.n_rows_merged {
+        0 => String::new(),
+        n => format!(", {n} more that are attempts, components or roles of others"),
+    };
     let mut lines =
-        vec![format!("{} read, {n_jobs}, {n_left_out} left out", counted(report.n_rows_read, "row"))];
+        vec![format!("{} read, {n_jobs}, {n_left_out} left out{merged}", counted(report.n_rows_read, "row"))];
     for LeftOut { words, rows, .. } in &report.left_out {
         lines.push(format!("  {} left out: {words}{}", counted(rows.n, "row"), first(rows)));
     }
     if report.n_cut > 0 {
         lines.push(format!("  {} given the largest scale factor there is", counted(report.n_cut, "job")));
     }
+    if report.n_rounded_up > 0 {
+        let hours = format!("in the log they took {:.1} worker-hours", report.worker_hours_in_log);
+        lines.push(format!(
+            "  {} given more workers than they had, the next scale factor; {hours}",
+            counted(report.n_rounded_up, "job")
+        ));
+    }
     for Doubtful { words, rows, .. } in &report.doubts {
-        lines.push(format!("doubtful, {}: {words}{}", counted(rows.n, "time"), first(rows)));
+        lines.push(format!("doubtful ({}): {words}{}", rows.n, first(rows)));
     }
     if !report.unused_columns.is_empty() {
         lines.push(format!("columns not used: {}", report.unused_columns.join(", ")));

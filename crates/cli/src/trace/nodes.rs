@@ -106,6 +106,10 @@ fn print(arguments: &NodesArguments, nodes: &Nodes, session: &Session) -> Result
         OutputFormat::Csv => session.output.table(&table),
         OutputFormat::Table => {
             session.output.table(&table)?;
+            if nodes.types.values().any(|sizes| sizes.len() > 1) {
+                session
+                    .note("servers of one type differ in size; --servers has the most common size of each");
+            }
             let servers: Vec<String> = cluster
                 .types()
                 .iter()

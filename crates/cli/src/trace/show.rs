@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, sentences};
+use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, counted, like_a_log, sentences};
 use super::sketch::sketch;
 use crate::Session;
 use crate::exit::Failure;
@@ -55,7 +55,9 @@ pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Fa
         return show_log(arguments, (&given, &throughputs), cluster.as_ref(), session);
     }
     let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
-    let trace = read_trace(&Source::load(&arguments.file)?, throughputs.as_deref(), TraceOrder::Refuse)?;
+    let source = Source::load(&arguments.file)?;
+    let trace = read_trace(&source, throughputs.as_deref(), TraceOrder::Refuse)
+        .map_err(|error| like_a_log(&source, error))?;
     show_trace(arguments, (&trace, throughputs.as_deref()), cluster.as_ref(), session)
 }
 
@@ -76,10 +78,10 @@ fn show_log(
             named("doubts", "What is doubtful", doubts(&report.doubts)),
             named("rows", "Rows by how they ended", states(&report)),
         ];
-        let notes = [
-            report.known_doubts.iter().map(|doubt| format!("Known of this form: {doubt}.")).collect(),
-            told(&report),
-        ];
+        let known = report.known_doubts.iter().map(|doubt| format!("Known of this form: {doubt}."));
+        let not_understood = report.complaints.iter().take(COMPLAINTS_SHOWN);
+        let not_understood = not_understood.map(|complaint| format!("Not understood: {complaint}."));
+        let notes = [told(&report), not_understood.collect(), known.collect()];
         let workload = Workload {
             name: report.log.clone(),
             facts: facts(&report),
@@ -115,17 +117,21 @@ fn told(report: &ImportReport) -> Vec<String> {
     if let Some(waited) = report.waited {
         let [mean, median, p90] = [waited.mean_s, waited.median_s, waited.p90_s].map(workload::from);
         lines.push(format!(
-            "On the original cluster {} jobs waited {mean} on average, half of them at most {median}, nine in ten at most {p90}.",
-            waited.n_jobs
+            "On the original cluster the wait of {} was {mean} on average, half of the waits at most {median}, nine in ten at \
+             most {p90}.",
+            counted(waited.n_jobs as u64, "job")
         ));
     }
     for (worker_type, n) in &report.running_times_of {
-        lines.push(format!("Running times of {n} jobs are taken to be those on {worker_type}."));
+        lines.push(format!(
+            "The running time of {} is taken to be that on {worker_type}.",
+            counted(*n, "job")
+        ));
     }
     if let Some(on) = &report.on_cluster {
         if let Some(part) = on.mean_busy_part {
             lines.push(format!(
-                "They are {:.1} % of what {} ({} workers) can do.",
+                "At the speeds of the log the jobs are {:.1} % of what {} ({} workers) can do.",
                 part * 100.0,
                 on.cluster,
                 on.n_workers
@@ -133,8 +139,9 @@ fn told(report: &ImportReport) -> Vec<String> {
         }
         if on.n_too_large > 0 {
             lines.push(format!(
-                "{} of them need more workers than any type of {} has.",
-                on.n_too_large, on.cluster
+                "More workers than any type of {} has: {}.",
+                on.cluster,
+                counted(on.n_too_large as u64, "job")
             ));
         }
     }
@@ -233,7 +240,7 @@ fn show_trace(
     if let (Some(cluster), Some(busy)) = (cluster, shape.as_ref().and_then(|shape| shape.mean_busy_workers)) {
         let part = busy / cluster.n_workers() as f64 * 100.0;
         session.output.words(&format!(
-            "They are {part:.1} % of what {cluster} can do, at the speeds of its first type."
+            "At the speeds of the first worker type the jobs are {part:.1} % of what {cluster} can do."
         ))?;
     }
     drawn(shape.as_ref(), &durations, session)

@@ -37,7 +37,7 @@ fn over_time(title: &str, values: &[f64], bin_s: f64, unit: &str) -> String {
     let line: String = means.iter().map(column).collect();
     let span = from(bin_s * n_together as f64);
     format!(
-        "{title} over time: a column is {span}, the highest {} {unit} a bin of {}\n  {line}\n",
+        "{title} over time: a column is {span}, the highest {} {unit} in {}\n  {line}\n",
         brief(most),
         from(bin_s)
     )

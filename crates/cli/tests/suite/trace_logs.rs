@@ -31,9 +31,9 @@ fn a_log_is_reported_on_as_text_as_json_and_as_a_page() {
         "4 rows read, 2 jobs, 2 rows left out",
         "1 row left out: never started (first: line 4, `3`)",
         "1 row left out: asked for no accelerator (first: line 5, `4`)",
-        "2 jobs waited 5.08 min on average",
-        "Running times of 2 jobs are taken to be those on v100.",
-        "They are 15.0 % of what v100=4 (4 workers) can do.",
+        "the wait of 2 jobs was 5.08 min on average",
+        "The running time of 2 jobs is taken to be that on v100.",
+        "the jobs are 15.0 % of what v100=4 (4 workers) can do.",
         "2 jobs over 10 h",
     ] {
         assert!(text.contains(expected), "{text}\nlacks {expected}");
@@ -67,6 +67,9 @@ fn the_normalized_log_is_written_and_read_back_as_the_same_jobs() {
     assert_eq!(jobs(&normalized, "log"), jobs(&log, "sacct"));
     assert_refused(&["trace", "convert", &log, "--from", "sacct"], "--throughputs names the job types");
     assert_refused(&["trace", "convert", &log, "--to", "log"], "a trace is no log");
+    let windowed = ["trace", "convert", &log, "--from", "sacct", "--to", "log", "--window", "1d..2d"];
+    assert_refused(&windowed, "--window is about jobs");
+    assert_refused(&["trace", "show", &log], "`--from sacct` reads it");
 }
 
 #[test]
@@ -128,8 +131,7 @@ fn the_call_of_sacct_prints_what_is_read() {
     let columns = call.split("-o ").nth(1).expect("columns").trim().replace(',', "|");
     let folder = tempfile::tempdir().expect("a folder");
     // (a log of the header alone is one of no rows, and no column of it is unknown)
-    let row = "5|5|ann|lab|gpu|normal|2026-03-02T08:00:00+0000|2026-03-02T08:00:00+0000|2026-03-02T08:00:00+0000|\
-               2026-03-02T09:00:00+0000|3600|COMPLETED|1|gres/gpu=1|gres/gpu=1|name";
+    let row = "5|5|ann|lab|gpu|normal|1772438400|1772438400|1772438400|1772442000|3600|COMPLETED|1|gres/gpu=1|gres/gpu=1|name";
     let log = written(folder.path(), "sacct.txt", &format!("{columns}\n{row}\n"));
     let json: Value =
         serde_json::from_str(&stdout(&["trace", "show", &log, "--from", "sacct", "--format", "json"]))

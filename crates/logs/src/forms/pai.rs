@@ -97,6 +97,7 @@ pub(crate) fn read(
             Ok(id) => id,
             Err(fault) => return log.complain(fault, cells.text),
         };
+        let is_first = !known.contains_key(&id);
         let at = *known.entry(Arc::clone(&id)).or_insert_with(|| {
             jobs.push(Job::new(Row::new(id, cells.line)));
             jobs.len() - 1
@@ -108,6 +109,7 @@ pub(crate) fn read(
             return log.leave_out(Reason::Repeated, cells.line, Some(&jobs[at].row.id));
         }
         jobs[at].tasks.push(digest);
+        log.n_merged += u64::from(!is_first);
         if let Err(fault) = jobs[at].add(cells, log) {
             jobs[at].fault.get_or_insert((fault, cells.text.to_owned()));
         }
@@ -124,6 +126,7 @@ pub(crate) fn read(
         (row.user, row.submitted_s) = (user.clone(), *submitted_s);
         row.state = state.unwrap_or(State::Unknown);
         row.n_attempts = Some(0);
+        log.n_read += 1;
         log.take(row);
     }
     Ok(())
@@ -162,6 +165,7 @@ fn read_jobs(table: &mut Input, log: &mut Reading) -> Result<Submissions, SpecEr
             }
         }
     })?;
+    log.n_read += of_table.left_out.values().map(|tally| tally.n).sum::<u64>();
     log.take_over(of_table);
     Ok(submissions)
 }
@@ -241,7 +245,7 @@ impl Job {
                 row.submitted_s = *submitted_s;
             }
             // (something of it was not understood, which is counted)
-            Some(Some(None)) => return,
+            Some(Some(None)) => return log.leave_out(Reason::NotUnderstood, row.line, Some(&row.id)),
             Some(None) => log.doubt(Doubt::NotInJobTable, row.line, Some(&row.id)),
         }
         log.take(row);

@@ -14,7 +14,7 @@ use crate::table::{Cells, Columns};
 use crate::tally::{Doubt, Reason};
 
 /// The call that prints what [`read`] reads, for all jobs since a date.
-pub(crate) const COMMAND: &str = "SLURM_TIME_FORMAT='%Y-%m-%dT%H:%M:%S%z' sacct -a -X -D -P --noconvert -S DATE -E now -o \
+pub(crate) const COMMAND: &str = "SLURM_TIME_FORMAT=%s sacct -a -X -D -P --noconvert -S DATE -E now -o \
     JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,State,NNodes,ReqTRES,AllocTRES,JobName";
 
 const COLUMNS: Columns = Columns {
@@ -85,6 +85,13 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
     for runs in several.jobs {
         finish(runs, log);
     }
+    for at in 0..log.rows.len() {
+        if log.rows[at].worker_type.as_ref().is_some_and(|types| types.contains(BESIDE)) {
+            let (line, id) = (log.rows[at].line, Arc::clone(&log.rows[at].id));
+            log.doubt(Doubt::SeveralTypes, line, Some(&id));
+            log.rows[at].worker_type = None;
+        }
+    }
     let mut with_workers = log.rows.iter().filter(|row| row.n_workers != Some(0));
     if let (None, Some(first)) = (with_workers.next(), log.rows.first()) {
         let (line, n) = (first.line, log.rows.len());
@@ -143,9 +150,16 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
         Some(elapsed) => Some(elapsed),
         None => cells.elapsed("Elapsed")?,
     };
+    let span_s = row.ended_s.zip(row.started_s).map(|(end, start)| end - start);
     // (of a job that has not ended, what has elapsed counts up to the call)
-    if row.started_s.is_some() && row.ended_s.is_some() {
-        row.ran_s = elapsed.or_else(|| row.ended_s.zip(row.started_s).map(|(end, start)| end - start));
+    let is_over =
+        row.ended_s.is_some() || !matches!(row.state, State::Running | State::Pending | State::Unknown);
+    if row.started_s.is_some() && is_over {
+        row.ran_s = elapsed.or(span_s);
+    }
+    // (a job that was suspended ran for less than from its start to its end)
+    if elapsed.zip(span_s).is_some_and(|(elapsed, span)| elapsed > span + 1.0 && span >= 0.0) {
+        log.doubt(Doubt::ElapsedTooLong, row.line, Some(&row.id));
     }
     row.n_attempts = Some(u32::from(row.started_s.is_some()));
     resources(cells, &mut row, log)?;
@@ -161,26 +175,28 @@ fn state(cells: &Cells<'_>) -> Result<State, Fault> {
 /// Workers, their type and nodes: those that the job got, or those that it asked for.
 fn resources(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Result<(), Fault> {
     let list = |column: &str| {
-        tres::accelerators(cells.raw(column).unwrap_or_default()).map_err(|entry| {
-            let message =
-                format!("{column} has `{entry}`, expected a list such as cpu=8,gres/gpu=2,gres/gpu:a100=2");
-            cells.fault(column, message)
-        })
+        tres::accelerators(cells.raw(column).unwrap_or_default())
+            .map_err(|what| cells.fault(column, format!("{column} has {what}")))
     };
-    let given = list("AllocTRES")?;
+    let (given, asked) = (list("AllocTRES")?, list("ReqTRES")?);
+    let is_given = cells.raw("AllocTRES").is_some();
     // (where accelerators are not consumed, a job is given 0 of those that it asked for)
-    let is_told = cells.raw("AllocTRES").is_some() && !(given.is_listed && given.n == 0);
-    let found = if is_told { given } else { list("ReqTRES")? };
-    if cells.raw("AllocTRES").is_some() || cells.raw("ReqTRES").is_some() {
+    let is_only_asked = is_given && given.n == 0 && asked.n > 0;
+    if is_only_asked {
+        log.doubt(Doubt::OnlyAsked, row.line, Some(&row.id));
+    }
+    let found = if is_given && !is_only_asked { given } else { asked };
+    if is_given || cells.raw("ReqTRES").is_some() {
         row.n_workers = Some(found.n);
     }
     let stated = cells.count("NNodes")?.filter(|n| *n > 0);
     row.n_nodes = found.n_nodes.or(stated);
-    match found.types.as_slice() {
-        [] => {}
-        [(only, _)] => row.worker_type = Some(log.share(only)),
-        _ => log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id)),
-    }
+    let types: Vec<&str> = found.types.iter().map(|(name, _)| name.as_str()).collect();
+    row.worker_type = match types[..] {
+        [] => None,
+        [only] => Some(log.share(only)),
+        _ => types.into_iter().fold(None, |all, one| both_types(all.as_deref(), Some(one))),
+    };
     Ok(())
 }
 
@@ -215,7 +231,10 @@ fn finish(runs: Vec<Run>, log: &mut Reading) {
     for rows in components.into_values() {
         for (at, row) in jobs_of(rows, log).into_iter().enumerate() {
             match jobs.get_mut(at) {
-                Some(job) => *job = together(job.clone(), &row, log),
+                Some(job) => {
+                    log.n_merged += 1;
+                    *job = together(job.clone(), &row);
+                }
                 None => jobs.push(row),
             }
         }
@@ -234,7 +253,7 @@ fn jobs_of(mut runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
     runs.sort_by(|one, other| submitted(one).total_cmp(&submitted(other)).then(one.line.cmp(&other.line)));
     let mut jobs: Vec<Row> = Vec::new();
     let mut last: Option<Row> = None;
-    for run in runs {
+    for run in without_open_ones(runs, log) {
         let same = last.as_ref().is_some_and(|last| last.says_the_same_as(&run));
         if same {
             log.leave_out(Reason::Repeated, run.line, Some(&run.id));
@@ -244,6 +263,7 @@ fn jobs_of(mut runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
         match jobs.last_mut().filter(|_| is_later) {
             Some(job) => {
                 log.doubt(Doubt::Requeued, run.line, Some(&run.id));
+                log.n_merged += 1;
                 if run.started_s.zip(job.ended_s).is_some_and(|(start, end)| start < end - 1.0) {
                     log.doubt(Doubt::Overlap, run.line, Some(&run.id));
                 }
@@ -256,6 +276,26 @@ fn jobs_of(mut runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
     jobs
 }
 
+/// The runs less those that had not ended in one row and have in another, as where two logs are joined.
+fn without_open_ones(runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
+    let is_same = |one: &Row, other: &Row| {
+        one.started_s.is_some() && (one.submitted_s, one.started_s) == (other.submitted_s, other.started_s)
+    };
+    let is_open = |run: &Row| {
+        run.ended_s.is_none() && runs.iter().any(|other| other.ended_s.is_some() && is_same(run, other))
+    };
+    let open: Vec<bool> = runs.iter().map(is_open).collect();
+    let mut kept = Vec::with_capacity(runs.len());
+    for (run, is_open) in runs.into_iter().zip(open) {
+        if is_open {
+            log.leave_out(Reason::Superseded, run.line, Some(&run.id));
+        } else {
+            kept.push(run);
+        }
+    }
+    kept
+}
+
 fn is_attempt_after(earlier: &Row, later: &Row) -> bool {
     let same = (&earlier.user, &earlier.group, &earlier.name) == (&later.user, &later.group, &later.name);
     let is_after =
@@ -265,32 +305,44 @@ fn is_attempt_after(earlier: &Row, later: &Row) -> bool {
     same && earlier.state != State::Completed && (is_after || is_with)
 }
 
-/// A job with one more attempt: submitted and started as before, ended and sized as the attempt.
+/// A job with one more attempt: submitted and started as before, ended as the attempt, and sized as the last that ran.
 fn with_attempt(job: &Row, attempt: Row) -> Row {
     let least = |one: Option<f64>, other: Option<f64>| one.into_iter().chain(other).reduce(f64::min);
-    let n_attempts = job.n_attempts.unwrap_or(0) + attempt.n_attempts.unwrap_or(0);
+    let has_run = attempt.started_s.is_some() || job.started_s.is_none();
+    let (n_workers, n_nodes) =
+        if has_run { (attempt.n_workers, attempt.n_nodes) } else { (job.n_workers, job.n_nodes) };
+    // (of an attempt that has not ended, how long it ran is not known, nor is it of the job)
+    let is_open = attempt.started_s.is_some() && attempt.ended_s.is_none();
+    let ran_s = job.ran_s.into_iter().chain(attempt.ran_s).reduce(|one, other| one + other);
     Row {
         submitted_s: least(job.submitted_s, attempt.submitted_s),
         eligible_s: least(job.eligible_s, attempt.eligible_s),
         started_s: least(job.started_s, attempt.started_s),
-        ran_s: job.ran_s.into_iter().chain(attempt.ran_s).reduce(|one, other| one + other),
-        n_attempts: Some(n_attempts),
+        ran_s: ran_s.filter(|_| !is_open),
+        n_workers,
+        n_nodes,
+        worker_type: both_types(job.worker_type.as_deref(), attempt.worker_type.as_deref()),
+        n_attempts: Some(job.n_attempts.unwrap_or(0) + attempt.n_attempts.unwrap_or(0)),
         line: job.line.min(attempt.line),
         ..attempt
     }
 }
 
+/// What stands between the types of a job of several, which are told apart once all of its rows are read.
+const BESIDE: char = '\n';
+
+/// The worker types of two parts of a job, each once.
+fn both_types(one: Option<&str>, other: Option<&str>) -> Option<Arc<str>> {
+    let mut types: Vec<&str> = one.into_iter().chain(other).flat_map(|types| types.split(BESIDE)).collect();
+    types.sort_unstable();
+    types.dedup();
+    (!types.is_empty()).then(|| types.join(&BESIDE.to_string()).into())
+}
+
 /// Two components of a heterogeneous job, which run at the same time, as one.
-fn together(row: Row, other: &Row, log: &mut Reading) -> Row {
+fn together(row: Row, other: &Row) -> Row {
     let least = |one: Option<f64>, other: Option<f64>| one.into_iter().chain(other).reduce(f64::min);
-    let worker_type = if other.n_workers == Some(0) || row.worker_type == other.worker_type {
-        row.worker_type
-    } else if row.n_workers == Some(0) {
-        other.worker_type.clone()
-    } else {
-        log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id));
-        None
-    };
+    let worker_type = both_types(row.worker_type.as_deref(), other.worker_type.as_deref());
     Row {
         n_workers: row.n_workers.zip(other.n_workers).map(|(one, other)| one.saturating_add(other)),
         n_nodes: row.n_nodes.zip(other.n_nodes).map(|(one, other)| one.saturating_add(other)),

@@ -3,7 +3,7 @@
 use crate::row::State;
 
 /// Slurm's names, as its manual of `sacct` lists them, with what each comes to.
-const STATES: [(&str, State); 20] = [
+const STATES: [(&str, State); 28] = [
     ("BOOT_FAIL", State::NodeFailure),
     ("CANCELLED", State::Cancelled),
     ("CANCELED", State::Cancelled),
@@ -18,9 +18,17 @@ const STATES: [(&str, State); 20] = [
     ("PENDING", State::Pending),
     ("PREEMPTED", State::Preempted),
     ("REQUEUED", State::Pending),
+    ("POWER_UP_NODE", State::Pending),
+    ("RECONFIG_FAIL", State::NodeFailure),
+    ("REQUEUE_FED", State::Pending),
+    ("REQUEUE_HOLD", State::Pending),
     ("RESIZING", State::Running),
+    ("RESV_DEL_HOLD", State::Pending),
     ("REVOKED", State::Cancelled),
     ("RUNNING", State::Running),
+    ("SIGNALING", State::Running),
+    ("SPECIAL_EXIT", State::Pending),
+    ("STAGE_OUT", State::Running),
     ("STOPPED", State::Running),
     ("SUSPENDED", State::Running),
     ("TIMEOUT", State::Timeout),

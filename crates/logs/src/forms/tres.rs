@@ -13,7 +13,7 @@ pub(crate) struct Accelerators {
     pub(crate) n_nodes: Option<u32>,
 }
 
-/// What a list says; the entry that is not understood otherwise.
+/// What a list says; else what of it is not understood.
 ///
 /// A list with types and no total is that of the sum of its types. Parts of accelerators (`gres/shard`, `gres/mps`) are in
 /// units that the list does not tell, so they are not understood unless whole accelerators are there, too.
@@ -21,27 +21,28 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
     let mut found = Accelerators::default();
     let (mut total, mut parts) = (None, None);
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-        let (name, value) = entry.split_once('=').ok_or_else(|| entry.to_owned())?;
-        let count = || value.parse::<u32>().map_err(|_| entry.to_owned());
-        match name {
-            "node" => found.n_nodes = Some(count()?),
-            "gres/gpu" => total = Some(count()?),
-            _ => match name.strip_prefix("gres/gpu:") {
-                Some(of) if !of.is_empty() => found.types.push((of.to_owned(), count()?)),
-                Some(_) => return Err(entry.to_owned()),
-                None if ["gres/shard", "gres/mps"].contains(&name.split(':').next().unwrap_or(name)) => {
-                    parts = parts.or(Some(entry));
-                }
-                None => {}
-            },
+        let not_understood =
+            || format!("`{entry}`, expected entries such as cpu=8, gres/gpu=2 and gres/gpu:a100=2");
+        let (name, value) = entry.split_once('=').ok_or_else(not_understood)?;
+        let count = || value.parse::<u32>().map_err(|_| not_understood());
+        let (kind, of) = name.split_once(':').map_or((name, None), |(kind, of)| (kind, Some(of)));
+        match (kind.to_ascii_lowercase().as_str(), of) {
+            ("node", None) => found.n_nodes = Some(count()?),
+            ("gres/gpu", None) => total = Some(count()?),
+            ("gres/gpu", Some(of)) if !of.is_empty() => found.types.push((of.to_owned(), count()?)),
+            ("gres/gpu", Some(_)) => return Err(not_understood()),
+            ("gres/shard" | "gres/mps", _) => parts = parts.or(Some(entry)),
+            _ => {}
         }
     }
-    found.is_listed = total.is_some() || !found.types.is_empty();
-    let of_types = found.types.iter().map(|(_, n)| *n).sum::<u32>();
+    let of_types = found.types.iter().fold(0, |sum: u32, (_, n)| sum.saturating_add(*n));
     found.n = total.unwrap_or(of_types);
+    found.is_listed = total.is_some() || !found.types.is_empty();
     found.types.retain(|(_, n)| *n > 0);
     match parts {
-        Some(entry) if found.n == 0 => Err(entry.to_owned()),
+        Some(entry) if found.n == 0 => Err(format!(
+            "`{entry}`, which is parts of accelerators, and how large a part the log does not say"
+        )),
         _ => Ok(found),
     }
 }
@@ -63,11 +64,16 @@ mod tests {
             ("cpu=4,mem=1G", of(0, &[], None)),
             ("", of(0, &[], None)),
             ("gres/gpu=1,gres/shard=4", of(1, &[], None)),
-            ("gres/shard=4", Err("gres/shard=4".to_owned())),
-            ("gres/gpu=two", Err("gres/gpu=two".to_owned())),
-            ("cpu", Err("cpu".to_owned())),
+            ("gres/GPU=2,gres/gpumem=5", of(2, &[], None)),
+            ("gres/shard=4", Err("`gres/shard=4`, which is parts")),
+            ("gres/gpu=two", Err("`gres/gpu=two`, expected entries")),
+            ("cpu", Err("`cpu`, expected entries")),
         ] {
-            assert_eq!(accelerators(text), expected, "{text}");
+            match (accelerators(text), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),
+                (Err(said), Err(expected)) => assert!(said.starts_with(expected), "{text}: {said}"),
+                (found, expected) => panic!("{text}: {found:?}, expected {expected:?}"),
+            }
         }
     }
 }

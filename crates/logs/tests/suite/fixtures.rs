@@ -66,7 +66,7 @@ fn told(log: &Reading) -> String {
         let number = if at == 0 { "line".to_owned() } else { log.rows[at - 1].line.to_string() };
         writeln!(text, "{number},{line}").unwrap();
     }
-    writeln!(text, "\nread: {}", log.n_read).unwrap();
+    writeln!(text, "\nread: {}, parts of other rows: {}", log.n_read, log.n_merged).unwrap();
     for (reason, tally) in &log.left_out {
         writeln!(text, "left out: {reason:?} {} from line {} {:?}", tally.n, tally.line, tally.id).unwrap();
     }
@@ -89,6 +89,9 @@ fn each_log_comes_to_what_is_expected() {
         options.job_table = job_table.map(|table| fixture(table).display().to_string());
         let log = read_log(&fixture(file).display().to_string(), &options)
             .unwrap_or_else(|error| panic!("{file}: {error}"));
+        let n_left_out: u64 = log.left_out.values().map(|tally| tally.n).sum();
+        let n_rows = log.rows.len() as u64;
+        assert_eq!(log.n_read, n_rows + log.n_merged + n_left_out, "{file}: every row is accounted for");
         let text = told(&log);
         let path = fixture(expected);
         if std::env::var_os("APPORTION_WRITE_EXPECTED").is_some() {

@@ -5,7 +5,7 @@ use apportion_logs::load::{PERCENTILES, Shape};
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
 use super::number::brief;
 use super::page::{Item, NamedTable, Page, Section};
-use super::table::{Cell, Table};
+use super::table::Table;
 
 const HOUR_S: f64 = 3600.0;
 
@@ -48,7 +48,7 @@ pub fn page(workload: &Workload) -> Page {
     let n_jobs = workload.shape.as_ref().map_or(0, |shape| shape.n_jobs);
     Page {
         title: format!("A workload: {}", workload.name),
-        subtitle: format!("{n_jobs} jobs"),
+        subtitle: jobs(n_jobs),
         facts: workload.facts.clone(),
         sections,
     }
@@ -61,42 +61,44 @@ pub fn sentence(shape: &Shape) -> String {
         format!(" Run as they arrive, they keep {} workers busy on average.", brief(busy))
     });
     format!(
-        "{} jobs over {} h{rate}; running times have a mean of {} h; together they take {} worker-hours.{busy}",
-        shape.n_jobs,
-        brief(shape.span_s / HOUR_S),
-        brief(shape.mean_duration_s / HOUR_S),
+        "{} over {}{rate}; the mean running time is {}; together they take {} worker-hours.{busy}",
+        jobs(shape.n_jobs),
+        from(shape.span_s),
+        from(shape.mean_duration_s),
         brief(shape.worker_hours),
     )
 }
 
 /// The numbers of the jobs, for people.
 pub fn numbers(shape: &Shape) -> Table {
-    let mut table = Table::new(["number", "value", "unit"]);
-    let mut push = |name: String, value: f64, n_decimals: usize, unit: &str| {
-        table.push(vec![name.into(), Cell::Number(value, n_decimals), unit.into()]);
-    };
-    push("from the first arrival to the last".to_owned(), shape.span_s / HOUR_S, 2, "h");
+    let mut table = Table::new(["number", "value"]);
+    let mut push = |name: String, value: String| table.push(vec![name.into(), value.into()]);
+    push("from the first arrival to the last".to_owned(), from(shape.span_s));
     if let Some(rate) = shape.arrivals_per_h {
-        push("arrivals".to_owned(), rate, 3, "jobs/h");
+        push("arrivals".to_owned(), format!("{} jobs/h", brief(rate)));
     }
-    push("mean running time".to_owned(), shape.mean_duration_s / HOUR_S, 3, "h");
+    push("mean running time".to_owned(), from(shape.mean_duration_s));
     for (percent, duration_s) in PERCENTILES.iter().zip(shape.duration_quantiles_s) {
-        push(format!("running time that {percent} % do not exceed"), duration_s / HOUR_S, 3, "h");
+        push(format!("running time that {percent} % do not exceed"), from(duration_s));
     }
-    push("work of all jobs".to_owned(), shape.worker_hours, 1, "worker-hours");
+    push("work of all jobs".to_owned(), format!("{} worker-hours", brief(shape.worker_hours)));
     if let Some(busy) = shape.mean_busy_workers {
-        push("busy on average, if jobs ran as they arrive".to_owned(), busy, 2, "workers");
+        push("busy on average, if jobs ran as they arrive".to_owned(), format!("{} workers", brief(busy)));
     }
     for (size, n_jobs) in &shape.sizes {
-        let name = if *size == 1 { "jobs of 1 worker".to_owned() } else { format!("jobs of {size} workers") };
-        push(name, *n_jobs as f64, 0, "jobs");
+        push(format!("of scale factor {size}"), jobs(*n_jobs));
     }
     table
 }
 
+/// A number of jobs, in words.
+fn jobs(n: usize) -> String {
+    if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") }
+}
+
 fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
     let bin_h = shape.bin_s / HOUR_S;
-    let subtitle = format!("in spans of {} h", brief(bin_h));
+    let subtitle = format!("in spans of {}", from(shape.bin_s));
     let over_time = |name: &str, title: &str, y: &str, series: Vec<Series>| {
         alone(Chart {
             name: name.to_owned(),
@@ -136,7 +138,8 @@ fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
             absent: Vec::new(),
         })
     };
-    let durations = workload.durations.iter().map(|(from_s, n)| (from(*from_s), *n)).collect();
+    let durations =
+        workload.durations.iter().map(|(from_s, n)| (format!("from {}", from(*from_s)), *n)).collect();
     let sizes = shape.sizes.iter().map(|(size, n)| (size.to_string(), *n)).collect();
     let table = NamedTable {
         name: "numbers".to_owned(),
@@ -152,7 +155,7 @@ fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
             vec![line("arrivals", 0, arrivals)],
         )),
         Item::Figure(over_time("load", "Load over time", "workers", busy)),
-        Item::Figure(bars("durations", "Running times", "running time, from", durations)),
+        Item::Figure(bars("durations", "Running times", "running time", durations)),
         Item::Figure(bars("sizes", "Sizes", "workers that a job needs", sizes)),
         Item::Table(table),
     ]
