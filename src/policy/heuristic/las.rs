@@ -31,6 +31,7 @@ use crate::policy::heuristic::workers::{Handout, by_arrival, restored};
 use crate::policy::heuristic::{Parameters, expect};
 use crate::problem::Problem;
 use crate::spec::snapshot::NUMBER_MAX;
+use crate::units::Steps;
 
 const NAME: &str = "las";
 
@@ -213,6 +214,12 @@ impl Policy for Las {
     fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
         self.state = restored(NAME, state)?;
         Ok(())
+    }
+
+    fn restate_steps(&mut self, job: JobId, more: Steps) {
+        if let Some(history) = self.state.jobs.iter_mut().find(|history| history.job == job) {
+            history.steps_remaining += more.get();
+        }
     }
 }
 
