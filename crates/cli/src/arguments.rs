@@ -7,6 +7,7 @@ use crate::bench::BenchArguments;
 use crate::check::CheckArguments;
 use crate::compare::CompareArguments;
 use crate::explain::ExplainArguments;
+use crate::forecast::ForecastArguments;
 use crate::gavel::GavelArguments;
 #[cfg(feature = "live")]
 use crate::live::LiveCommand;
@@ -74,6 +75,8 @@ pub enum Command {
     Trace(TraceArguments),
     /// Simulate a cluster over time.
     Simulate(Box<SimulateArguments>),
+    /// Forecast when a job of a trace starts and ends
+    Forecast(Box<ForecastArguments>),
     /// Play learned schedulers' worlds: DeepShare's, DL2's, the elastic, the dual agents'.
     World(WorldArguments),
     /// Run many simulations and keep every result.
