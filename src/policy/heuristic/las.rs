@@ -71,6 +71,9 @@ impl Default for LasParameters {
     }
 }
 
+/// So small a part of a job's steps is a rounding error.
+const ROUNDING: f64 = 1e-12;
+
 /// Least attained service. Its state: what each job was given, has run and has waited.
 #[derive(Clone, Debug)]
 pub struct Las {
@@ -172,7 +175,8 @@ fn time_run(problem: &Problem, job: JobIndex, last: &History) -> f64 {
     let given = last.worker_type.and_then(|worker_type| throughput.get(worker_type.index()).copied());
     let fastest = throughput.iter().copied().fold(0.0, f64::max);
     let throughput = given.filter(|throughput| *throughput > 0.0).unwrap_or(fastest);
-    if done > 0.0 { done / throughput } else { 0.0 }
+    // (steps that were restated may differ by a rounding error from what they were)
+    if done > ROUNDING * last.steps_remaining { done / throughput } else { 0.0 }
 }
 
 impl Policy for Las {

@@ -365,6 +365,24 @@ fn prices_fit_their_schema() {
 }
 
 #[test]
+fn what_a_forecast_writes_fits_its_schemas() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("jobs.csv").display().to_string();
+    let generated = "trace generate --rate 6 --jobs 60 --multi-worker --out";
+    said(&generated.split_whitespace().chain([&*trace]).collect::<Vec<_>>());
+    let rules = "forecast --policy fifo --cluster v100=64,k80=64 --forks 3 --format json --trace";
+    for (kind, more) in [
+        ("forecast", "--at 6.8h --job 40 --known-durations"),
+        ("forecast", "--at 6.8h --job 40 --arrivals none --limit 600"),
+        ("calibration", "--calibrate --every 2h --limit 2d"),
+    ] {
+        let arguments = rules.split_whitespace().chain([&*trace]).chain(more.split_whitespace());
+        let result: Value = serde_json::from_str(&said(&arguments.collect::<Vec<_>>())).expect("JSON");
+        assert_eq!(check(&schema(kind), &result), Ok(()), "{more}");
+    }
+}
+
+#[test]
 fn what_a_simulation_writes_fits_its_schemas() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
