@@ -47,14 +47,14 @@ fn json(folder: &Path, more: &str) -> Value {
 /// Jobs of random lengths that arrive at random on one worker.
 fn many() -> String {
     let mut stream = apportion::workload::random::SeedStreams::new(9).stream("jobs");
-    let mut jobs = "id,job_type,total_steps,arrival\n".to_owned();
     let mut now = 0.0;
-    for position in 0..120 {
-        let steps = stream.exponential(1000.0).ceil();
-        jobs.push_str(&format!("job-{position},A,{steps},{now}\n"));
+    let line = |position: i32| {
+        let line = format!("job-{position},A,{},{now}\n", stream.exponential(1000.0).ceil());
         now += stream.exponential(1200.0);
-    }
-    jobs
+        line
+    };
+    let lines: String = (0..120).map(line).collect();
+    format!("id,job_type,total_steps,arrival\n{lines}")
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::forecast::durations::{Durations, Work};
 use crate::forecast::error::ForecastError;
 use crate::forecast::past::Situation;
+use crate::forecast::whole::whole;
 use crate::sweep::Run;
 use apportion::units::Seconds;
 use apportion::workload::random::Stream;
@@ -36,7 +37,8 @@ pub struct Blocks {
     at: Seconds,
     /// How long each is.
     pub length: Seconds,
-    blocks: Vec<Vec<Template>>,
+    /// Of each block, in order of arrival.
+    jobs: Vec<Vec<Template>>,
 }
 
 impl Blocks {
@@ -56,7 +58,7 @@ impl Blocks {
         let n_days = (history / DAY).floor();
         let is_days = n_days >= DAYS_MIN;
         let length = if is_days { DAY } else { history / N_SHORTER as f64 };
-        let n_blocks = if is_days { n_days as usize } else { N_SHORTER };
+        let n_blocks = if is_days { whole(n_days) } else { N_SHORTER };
         let nothing = || ForecastError::NothingArrived { history_h: history.hours(), at_h: at.hours() };
         if length <= Seconds::ZERO {
             return Err(nothing());
@@ -65,7 +67,7 @@ impl Blocks {
         let mut blocks = vec![Vec::new(); n_blocks];
         for known in situation.jobs.iter().filter(|known| known.job.arrival >= start) {
             let since_s = (known.job.arrival - start).get();
-            let block = ((since_s / length.get()).floor() as usize).min(n_blocks - 1);
+            let block = whole((since_s / length.get()).floor()).min(n_blocks - 1);
             let offset_s = since_s - block as f64 * length.get();
             let mut job = known.job.clone();
             (job.name, job.duration) = (None, None);
@@ -78,17 +80,17 @@ impl Blocks {
         if blocks.iter().all(Vec::is_empty) {
             return Err(nothing());
         }
-        Ok(Self { at, length, blocks })
+        Ok(Self { at, length, jobs: blocks })
     }
 
     /// How many there are.
     pub fn n_blocks(&self) -> usize {
-        self.blocks.len()
+        self.jobs.len()
     }
 
     /// Jobs in all of them.
     pub fn n_jobs(&self) -> usize {
-        self.blocks.iter().map(Vec::len).sum()
+        self.jobs.iter().map(Vec::len).sum()
     }
 }
 
@@ -106,14 +108,14 @@ pub struct Resampled {
 impl Resampled {
     /// From the instant of the forecast on.
     pub fn new(blocks: Arc<Blocks>, stream: Stream) -> Self {
-        let place = (0, blocks.blocks[0].len());
+        let place = (0, blocks.jobs[0].len());
         Self { blocks, stream, n_begun: 0, place }
     }
 }
 
 impl Arrivals for Resampled {
     fn next_job(&mut self) -> Option<Job> {
-        let Blocks { at, length, blocks } = &*self.blocks;
+        let Blocks { at, length, jobs: blocks } = &*self.blocks;
         while self.place.1 >= blocks[self.place.0].len() {
             self.place = (self.stream.below(blocks.len()), 0);
             self.n_begun += 1;

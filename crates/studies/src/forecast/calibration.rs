@@ -12,6 +12,7 @@ use crate::forecast::distribution::Distribution;
 use crate::forecast::error::ForecastError;
 use crate::forecast::future::{Attended, Outlook, Settings};
 use crate::forecast::past::{Chronicle, Course, Situation, jobs_of};
+use crate::forecast::whole::whole;
 use crate::sweep::Run;
 use apportion::index::{Id, JobId};
 use apportion::units::Seconds;
@@ -65,7 +66,7 @@ impl Plan {
         if n_jobs == 0 {
             return Err(ForecastError::setting("jobs-per-point", "0, expected at least 1"));
         }
-        Ok((0..=n_steps as usize).map(|step| from + every * step as f64).collect())
+        Ok((0..=whole(n_steps)).map(|step| from + every * step as f64).collect())
     }
 }
 

@@ -1,5 +1,6 @@
 //! When something happens, over all forks.
 
+use crate::forecast::whole::whole;
 use apportion::units::Seconds;
 
 /// A quantile of a time.
@@ -44,7 +45,7 @@ impl Distribution {
 
     /// The first time by which it has happened in at least this part of the forks, from 0 to 1.
     pub fn quantile(&self, part: f64) -> Quantile {
-        let rank = (part * self.n_forks as f64).ceil().max(1.0) as usize;
+        let rank = whole((part * self.n_forks as f64).ceil().max(1.0));
         self.times.get(rank - 1).map_or(Quantile::After(self.limit), |time| Quantile::At(*time))
     }
 

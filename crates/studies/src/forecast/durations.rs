@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::forecast::error::ForecastError;
 use crate::forecast::past::{KnownJob, Situation};
+use crate::forecast::whole::whole;
 use crate::sweep::Run;
 use apportion::units::Steps;
 use apportion::workload::Job;
@@ -159,7 +160,7 @@ impl Survival {
 
 /// Hill's estimate from the longest of these jobs, in order of work; those that have not ended count for what they have run.
 fn exponent(observed: &[Observed]) -> f64 {
-    let n_tail = (observed.len() as f64 * TAIL).ceil() as usize;
+    let n_tail = whole((observed.len() as f64 * TAIL).ceil());
     let (shorter, longest) = observed.split_at(observed.len() - n_tail);
     let from = shorter.last().or(longest.first()).map_or(0.0, |one| one.work_s);
     let excess = |one: &Observed| if from > 0.0 { (one.work_s / from).ln() } else { 0.0 };

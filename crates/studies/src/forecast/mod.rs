@@ -35,6 +35,7 @@
 // Modules are declared in import order: each may mention only those above it.
 
 mod error;
+mod whole;
 pub mod past;
 pub mod durations;
 pub mod arrivals;

@@ -31,10 +31,10 @@ fn run_of(policy: &str, n_workers: u32, jobs: &[(f64, f64)]) -> Run {
 
 /// The same, with other rules of a round.
 fn run_as(policy: &str, n_workers: u32, jobs: &[(f64, f64)], rules: fn(&mut RunSpec)) -> Run {
-    let mut trace = "id,job_type,scale_factor,total_steps,arrival\n".to_owned();
-    for (position, (steps, arrival)) in jobs.iter().enumerate() {
-        trace.push_str(&format!("j{position},x,1,{steps},{arrival}\n"));
-    }
+    let line =
+        |(position, (steps, arrival)): (usize, &(f64, f64))| format!("j{position},x,1,{steps},{arrival}\n");
+    let lines: String = jobs.iter().enumerate().map(line).collect();
+    let trace = format!("id,job_type,scale_factor,total_steps,arrival\n{lines}");
     let mut spec = RunSpec { policy: policy.to_owned(), ..RunSpec::default() };
     spec.cluster = format!("a={n_workers}").parse().unwrap();
     spec.throughputs.0 = "matrix".to_owned();
