@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::allocation::{Allocation, AllocationError};
-use crate::index::{Id, JobIndex, WorkerTypeId};
+use crate::index::{Id, JobId, JobIndex, WorkerTypeId};
 use crate::policy::explain::Explanation;
 use crate::policy::program::{GaveUp, Reason, Strategy};
 use crate::problem::{Problem, ProblemError};
 pub use crate::program::Sense;
 use crate::solver::SolveError;
-use crate::units::Seconds;
+use crate::units::{Seconds, Steps};
 
 /// Decides time shares. A function of the problem and of its own declared, serializable state.
 pub trait Policy: fmt::Debug + Send {
@@ -48,6 +48,12 @@ pub trait Policy: fmt::Debug + Send {
     /// If the value was not written by this policy.
     fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
         if state.is_null() { Ok(()) } else { Err(PolicyError::State { policy: self.name().to_owned() }) }
+    }
+
+    /// A job has so many steps more to go than the last problem said, or fewer if they are negative, without having run any:
+    /// what the policy remembers of its steps follows. One that remembers none has nothing to do.
+    fn restate_steps(&mut self, job: JobId, more: Steps) {
+        let _ = (job, more);
     }
 }
 

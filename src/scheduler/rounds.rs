@@ -10,9 +10,9 @@ use super::seat::{Answered, Question, Seat};
 use crate::cluster::Cluster;
 use crate::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
 use crate::mechanism::{IdleWorkers, Mechanism, MechanismState, Rules};
-use crate::policy::{Decision, Policy, TypeOrder};
+use crate::policy::{Decision, Policy, PolicyError, TypeOrder};
 use crate::problem::{Problem, ProblemError};
-use crate::units::Seconds;
+use crate::units::{Seconds, Steps};
 use crate::workload::Combination;
 use crate::workload::python_random::PythonRandom;
 use crate::workload::random::{SeedStreams, Stream};
@@ -313,6 +313,14 @@ impl Rounds {
             order: if self.type_order == TypeOrder::Shuffled { self.order.clone() } else { Vec::new() },
             unanswered: self.unanswered || self.seat.question().is_some(),
         }
+    }
+
+    /// Tells the policy that a job has so many steps more to go than it was told, or fewer if they are negative.
+    ///
+    /// # Errors
+    /// If the policy is deciding.
+    pub(crate) fn restate_steps(&mut self, job: JobId, more: Steps) -> Result<(), PolicyError> {
+        self.seat.restate_steps(job, more)
     }
 
     /// Takes back what [`state`](Self::state) gave, for the same cluster, policy and options.

@@ -4,9 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
+use crate::index::JobId;
 use crate::policy::{Decision, Policy, PolicyError};
 use crate::problem::Problem;
-use crate::units::Seconds;
+use crate::units::{Seconds, Steps};
 
 /// Stack of a deciding thread, bytes: what a main thread usually has.
 const STACK: usize = 8 << 20;
@@ -154,6 +155,17 @@ impl Seat {
     pub(super) fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
         match &mut self.place {
             Place::Here(policy) => policy.restore(state),
+            Place::Away(_) | Place::Lost => Err(self.absent()),
+        }
+    }
+
+    /// Tells the policy that a job has so many steps more to go.
+    pub(super) fn restate_steps(&mut self, job: JobId, more: Steps) -> Result<(), PolicyError> {
+        match &mut self.place {
+            Place::Here(policy) => {
+                policy.restate_steps(job, more);
+                Ok(())
+            }
             Place::Away(_) | Place::Lost => Err(self.absent()),
         }
     }

@@ -14,12 +14,14 @@ use super::progress::Running;
 use super::simulation::{Clock, Simulation};
 use super::standstill::{RESOLUTION, Vigil};
 use crate::cluster::Cluster;
-use crate::policy::{Policy, RoundPolicy};
+use crate::index::JobId;
+use crate::policy::{Policy, Ran, RoundPolicy};
 use crate::problem::{Entity, InnerRule};
 use crate::scheduler::active::Progress;
 use crate::throughput::Throughputs;
 use crate::throughput::estimator::EstimatorState;
-use crate::workload::Arrivals;
+use crate::units::{Seconds, Steps};
+use crate::workload::{Arrivals, Job};
 
 /// The format that this version writes and reads.
 const FORMAT: &str = "apportion/checkpoint-v2";
@@ -48,10 +50,32 @@ pub struct Checkpoint {
     /// Until when something stops on each worker, s; empty if nothing has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     free_at: Vec<f64>,
+    /// What ran in the round that has ended, where its successor is not decided yet; not saved.
+    #[serde(skip)]
+    ran: Vec<Ran>,
+}
+
+impl Checkpoint {
+    /// The instant at which it was taken.
+    pub fn now(&self) -> Seconds {
+        Seconds::new(self.clock.now)
+    }
+
+    /// Jobs that had arrived.
+    pub fn n_arrived(&self) -> u32 {
+        self.n_arrived
+    }
+
+    /// The active jobs by id, each with the steps that it has run.
+    pub fn active(&self) -> impl Iterator<Item = (JobId, &Job, Steps)> {
+        self.jobs.iter().map(|progress| (progress.id, &progress.job, Steps::new(progress.steps_run)))
+    }
 }
 
 impl Simulation {
-    /// The state at this boundary.
+    /// The state at this boundary. One taken where [`reach_boundary`](Self::reach_boundary) stopped is taken up by
+    /// [`start_round`](Self::start_round), and while it is in memory: policies that decide inside rounds are shown what
+    /// ran last, which is not saved.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             format: FORMAT.to_owned(),
@@ -68,6 +92,7 @@ impl Simulation {
             vigil: self.vigil.clone(),
             estimator: self.table.estimator.as_ref().map(|estimator| estimator.state().clone()),
             free_at: self.free_at.clone(),
+            ran: self.ran.clone(),
         }
     }
 
@@ -155,6 +180,7 @@ impl Simulation {
         self.fluid.clone_from(&checkpoint.fluid);
         self.vigil.clone_from(&checkpoint.vigil);
         self.free_at.clone_from(&checkpoint.free_at);
+        self.ran.clone_from(&checkpoint.ran);
         self.refresh_cluster();
         Ok(self)
     }

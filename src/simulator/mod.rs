@@ -26,6 +26,7 @@ mod live;
 mod options;
 mod outcome;
 mod progress;
+mod restated;
 mod round;
 mod simulation;
 mod snapshot;

@@ -8,6 +8,7 @@ use crate::check::CheckArguments;
 use crate::compare::CompareArguments;
 use crate::completions::{CompletionsArguments, ManArguments};
 use crate::explain::ExplainArguments;
+use crate::forecast::ForecastArguments;
 use crate::gavel::GavelArguments;
 #[cfg(feature = "live")]
 use crate::live::LiveCommand;
@@ -75,6 +76,8 @@ pub enum Command {
     Trace(TraceArguments),
     /// Simulate a cluster over time.
     Simulate(Box<SimulateArguments>),
+    /// Forecast when a job of a trace starts and ends
+    Forecast(Box<ForecastArguments>),
     /// Play learned schedulers' worlds: DeepShare's, DL2's, the elastic, the dual agents'.
     World(WorldArguments),
     /// Run many simulations and keep every result.

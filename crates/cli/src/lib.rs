@@ -37,6 +37,7 @@ pub mod results;
 pub mod compare;
 pub mod report;
 pub mod simulate;
+pub mod forecast;
 pub mod schema;
 pub mod completions;
 pub mod sweep;
@@ -149,6 +150,7 @@ fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Throughputs(arguments) => throughputs::run(arguments, session),
         Command::Trace(arguments) => trace::run(arguments, session),
         Command::Simulate(arguments) => simulate::run(arguments, session),
+        Command::Forecast(arguments) => forecast::run(arguments, session),
         Command::World(arguments) => world::run(arguments, session),
         Command::Sweep(arguments) => sweep::run(arguments, session),
         Command::Gavel(arguments) => gavel::run(arguments, session),

@@ -25,6 +25,8 @@ mod sweep;
 mod gavel;
 #[path = "suite/standstill.rs"]
 mod standstill;
+#[path = "suite/forecast.rs"]
+mod forecast;
 #[path = "suite/slurm_cluster.rs"]
 mod slurm_cluster;
 #[path = "suite/slurm.rs"]

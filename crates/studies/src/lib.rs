@@ -2,6 +2,7 @@
 //!
 //! - [`sweep`]: a grid of runs on all cores, with results that survive a kill.
 //! - [`benchmark`]: what decisions cost, by policy, backend and size.
+//! - [`forecast`]: when a job of a trace starts and ends, by forks of a simulation.
 //! - [`check`]: decisions on random instances, judged by separate arithmetic.
 //! - [`report`]: tables, JSON, CSV, SVG and HTML pages; it formats and never computes.
 
@@ -12,3 +13,4 @@ pub mod report;
 pub mod benchmark;
 pub mod check;
 pub mod sweep;
+pub mod forecast;

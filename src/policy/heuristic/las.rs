@@ -31,6 +31,7 @@ use crate::policy::heuristic::workers::{Handout, by_arrival, restored};
 use crate::policy::heuristic::{Parameters, expect};
 use crate::problem::Problem;
 use crate::spec::snapshot::NUMBER_MAX;
+use crate::units::Steps;
 
 const NAME: &str = "las";
 
@@ -69,6 +70,9 @@ impl Default for LasParameters {
         Self { thresholds: vec![3600.0], promote_after: Some(8.0), backfill: true }
     }
 }
+
+/// So small a part of a job's steps is a rounding error.
+const ROUNDING: f64 = 1e-12;
 
 /// Least attained service. Its state: what each job was given, has run and has waited.
 #[derive(Clone, Debug)]
@@ -171,7 +175,8 @@ fn time_run(problem: &Problem, job: JobIndex, last: &History) -> f64 {
     let given = last.worker_type.and_then(|worker_type| throughput.get(worker_type.index()).copied());
     let fastest = throughput.iter().copied().fold(0.0, f64::max);
     let throughput = given.filter(|throughput| *throughput > 0.0).unwrap_or(fastest);
-    if done > 0.0 { done / throughput } else { 0.0 }
+    // (steps that were restated may differ by a rounding error from what they were)
+    if done > ROUNDING * last.steps_remaining { done / throughput } else { 0.0 }
 }
 
 impl Policy for Las {
@@ -213,6 +218,12 @@ impl Policy for Las {
     fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
         self.state = restored(NAME, state)?;
         Ok(())
+    }
+
+    fn restate_steps(&mut self, job: JobId, more: Steps) {
+        if let Some(history) = self.state.jobs.iter_mut().find(|history| history.job == job) {
+            history.steps_remaining += more.get();
+        }
     }
 }
 

@@ -31,7 +31,7 @@ use crate::policy::heuristic::workers::{Handout, by_arrival, restored, time_rema
 use crate::policy::heuristic::{Parameters, expect};
 use crate::problem::Problem;
 use crate::spec::snapshot::NUMBER_MAX;
-use crate::units::Seconds;
+use crate::units::{Seconds, Steps};
 use crate::workload::random::{SeedStreams, Stream};
 
 const NAME: &str = "themis";
@@ -217,6 +217,12 @@ impl Policy for Themis {
     fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
         self.state = restored(NAME, state)?;
         Ok(())
+    }
+
+    fn restate_steps(&mut self, job: JobId, more: Steps) {
+        if let Some(history) = self.state.jobs.iter_mut().find(|history| history.job == job) {
+            history.steps_remaining += more.get();
+        }
     }
 }
 

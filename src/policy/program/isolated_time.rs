@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::index::JobId;
 use crate::policy::view::{self, ThroughputView};
 use crate::problem::Problem;
+use crate::units::Steps;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Account {
@@ -72,6 +73,13 @@ impl IsolatedTime {
         }
         self.accounts = next;
         seconds
+    }
+
+    /// A job has so many steps more to go than was said.
+    pub(super) fn restate_steps(&mut self, job: JobId, more: Steps) {
+        if let Ok(place) = self.accounts.binary_search_by_key(&job, |(other, _)| *other) {
+            self.accounts[place].1.steps_remaining += more.get();
+        }
     }
 
     /// A job's account. `place`: its position if the jobs come in order and none is gone.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::allocation::Allocation;
-use crate::index::{Id, JobIndex};
+use crate::index::{Id, JobId, JobIndex};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
 use crate::policy::program::conflict::conflicts;
@@ -29,6 +29,7 @@ use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Interrupt, Limits, SolveError, registry};
 use crate::spec::Fidelity;
+use crate::units::Steps;
 
 /// Which of several optima to return.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -474,5 +475,11 @@ impl Policy for ProgramPolicy {
         self.isolated_time = serde_json::from_value(state.clone())
             .map_err(|_| PolicyError::State { policy: self.options.name.clone() })?;
         Ok(())
+    }
+
+    fn restate_steps(&mut self, job: JobId, more: Steps) {
+        if let Some(isolated_time) = &mut self.isolated_time {
+            isolated_time.restate_steps(job, more);
+        }
     }
 }

@@ -4,6 +4,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::{Value, json};
 
+use crate::forecast::{Calibrated, Forecasted};
 use crate::policies;
 use crate::simulate::Simulated;
 use apportion::metrics::log::Header;
@@ -30,7 +31,7 @@ pub(super) struct Document {
 }
 
 /// All of them.
-pub(super) const DOCUMENTS: [Document; 16] = [
+pub(super) const DOCUMENTS: [Document; 18] = [
     Document {
         name: "snapshot",
         summary: "One decision's input: a cluster and its active jobs",
@@ -165,6 +166,20 @@ pub(super) const DOCUMENTS: [Document; 16] = [
         summary: "The result of `apportion simulate --format json`",
         notes: "",
         schema: || Some(written::<Simulated<'_>>().to_value()),
+        example: None,
+    },
+    Document {
+        name: "forecast",
+        summary: "The result of `apportion forecast --format json`",
+        notes: "",
+        schema: || Some(written::<Forecasted<'_>>().to_value()),
+        example: None,
+    },
+    Document {
+        name: "calibration",
+        summary: "The result of `apportion forecast --calibrate --format json`",
+        notes: "",
+        schema: || Some(written::<Calibrated<'_>>().to_value()),
         example: None,
     },
     Document {

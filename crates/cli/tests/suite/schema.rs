@@ -269,8 +269,8 @@ fn a_schema_and_its_reader_agree_on_names_and_types_of_fields() {
                 }
             }
         }
-        let is_read =
-            !["trace", "log", "prices", "events", "simulation", "results", "import-report"].contains(&&*name);
+        let only_written = ["events", "simulation", "forecast", "calibration", "results", "import-report"];
+        let is_read = !["trace", "log", "prices"].contains(&&*name) && !only_written.contains(&&*name);
         assert!(n_refused > 0 || !is_read, "{name}: no document was tried");
     }
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
@@ -363,6 +363,24 @@ fn prices_fit_their_schema() {
     for wrong in ["{v100: much}", "{v100: {zzz: 1}}", "{v100: null}"] {
         assert!(read_prices(&Source::new("prices.yaml", wrong), &["v100"]).is_err());
         assert!(check(&schema, &parsed(wrong)).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn what_a_forecast_writes_fits_its_schemas() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("jobs.csv").display().to_string();
+    let generated = "trace generate --rate 6 --jobs 60 --multi-worker --out";
+    said(&generated.split_whitespace().chain([&*trace]).collect::<Vec<_>>());
+    let rules = "forecast --policy fifo --cluster v100=64,k80=64 --forks 3 --format json --trace";
+    for (kind, more) in [
+        ("forecast", "--at 6.8h --job 40 --known-durations"),
+        ("forecast", "--at 6.8h --job 40 --arrivals none --limit 600"),
+        ("calibration", "--calibrate --every 2h --limit 2d"),
+    ] {
+        let arguments = rules.split_whitespace().chain([&*trace]).chain(more.split_whitespace());
+        let result: Value = serde_json::from_str(&said(&arguments.collect::<Vec<_>>())).expect("JSON");
+        assert_eq!(check(&schema(kind), &result), Ok(()), "{more}");
     }
 }
 

@@ -21,6 +21,7 @@ use apportion::simulator::{
 use apportion::solver::timing::Stopwatch;
 use apportion::solver::{Interrupt, SolveError, Termination};
 use apportion::units::Seconds;
+use apportion::workload::Arrivals;
 
 /// Wall time between two reports.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
@@ -107,8 +108,20 @@ pub fn begin(
     checkpoint: Option<&Checkpoint>,
     interrupt: Interrupt,
 ) -> Result<Simulation, RunError> {
+    begin_with(run, run.arrivals()?, checkpoint, interrupt)
+}
+
+/// The same with other jobs than the run's; from their beginning, too, where a checkpoint is taken up.
+///
+/// # Errors
+/// As [`begin`].
+pub fn begin_with(
+    run: &Run,
+    arrivals: Box<dyn Arrivals>,
+    checkpoint: Option<&Checkpoint>,
+    interrupt: Interrupt,
+) -> Result<Simulation, RunError> {
     let parts = (&run.cluster, Arc::clone(&run.throughputs));
-    let arrivals = run.arrivals()?;
     Ok(match (options::make_policy(&run.catalog, &run.policy, &run.spec, interrupt)?, checkpoint) {
         (Ready::Allocating(policy), None) => Simulation::new(parts, arrivals, policy, run.options.clone())?,
         (Ready::Allocating(policy), Some(taken)) => Simulation::resume(parts, arrivals, policy, taken)?,

@@ -1,0 +1,178 @@
+//! `apportion forecast`: when a job of a trace will start and end.
+
+mod calibrated;
+mod forecasted;
+mod rules;
+
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+
+use crate::Session;
+use crate::conditions::time;
+use crate::exit::Failure;
+use crate::progress::Progress;
+use crate::results::run_failure;
+use apportion::solver::Interrupt;
+use apportion::solver::timing::Stopwatch;
+use apportion::units::Seconds;
+use apportion_published::plugin;
+use apportion_studies::forecast::future::FORKS_MAX;
+use apportion_studies::forecast::{
+    Arriving, Attended, ForecastError, JobSteps, Plan, Settings, calibrate, forecast,
+};
+use apportion_studies::sweep::{Inputs, Run};
+pub(super) use calibrated::Calibrated;
+pub(super) use forecasted::Forecasted;
+use rules::RuleArguments;
+
+/// Forks of a calibration, for each instant, where nothing is said.
+const CALIBRATION_FORKS: usize = 200;
+
+/// Forecast when a job of a trace starts and ends
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  apportion forecast --policy las --cluster v100=16 --trace jobs.csv --at 3d --job train-42
+  apportion forecast --policy fifo --cluster v100=16 --trace jobs.csv --at 36h --job 17 --known-durations
+  apportion forecast --policy las --cluster v100=16 --trace jobs.csv --calibrate --from 3d --to 6d --every 6h
+
+The trace is simulated up to the time. Then the simulation forks: in each fork the steps of the active jobs are drawn from
+what jobs like them took, and jobs arrive as they arrived before. Nothing that the trace has after the time is used.
+docs/forecast.md says what is assumed, and how well such forecasts hold.")]
+pub struct ForecastArguments {
+    #[command(flatten)]
+    rules: RuleArguments,
+    /// The time of the forecast, from the trace's first arrival: 7200, 2h, 3d
+    #[arg(long, value_name = "TIME", value_parser = time, required_unless_present = "calibrate")]
+    at: Option<Seconds>,
+    /// The job: its id in the trace, or its position from 0 in a trace without ids
+    #[arg(long, value_name = "JOB", required_unless_present = "calibrate")]
+    job: Option<String>,
+    /// Forks; 1000 where not given, and 200 for each time of a calibration
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=FORKS_MAX as u64))]
+    forks: Option<usize>,
+    /// The part of the forks that the interval holds, as much being before as after
+    #[arg(long, value_name = "P", default_value = "0.8", value_parser = part)]
+    interval: f64,
+    /// How far back jobs that arrived may arrive again
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "14d")]
+    history: Seconds,
+    /// Whether jobs arrive after the time
+    #[arg(long, value_enum, default_value = "resampled")]
+    arrivals: ArrivalsFlag,
+    /// Jobs take the steps that the trace says
+    #[arg(long)]
+    known_durations: bool,
+    /// A fork ends so long after the time at the latest
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30d")]
+    limit: Seconds,
+    /// Forecast at many times, and compare with what the simulation of the whole trace then does
+    #[arg(long, conflicts_with_all = ["at", "job"], help_heading = "Calibration")]
+    calibrate: bool,
+    /// The first time; half way to the last arrival where not given
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "calibrate", help_heading = "Calibration")]
+    from: Option<Seconds>,
+    /// No time is later; three quarters of the way to the last arrival where not given
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "calibrate", help_heading = "Calibration")]
+    to: Option<Seconds>,
+    /// From one time to the next; there are twenty where not given
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "calibrate", help_heading = "Calibration")]
+    every: Option<Seconds>,
+    /// Active jobs at each time, drawn at random
+    #[arg(
+        long,
+        value_name = "K",
+        default_value_t = 5,
+        requires = "calibrate",
+        help_heading = "Calibration",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000)
+    )]
+    jobs_per_point: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ArrivalsFlag {
+    /// As they arrived before, whole days drawn at random
+    Resampled,
+    /// None does
+    None,
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    let parsed: Option<f64> = text.parse().ok();
+    let within = parsed.filter(|part| *part > 0.0 && *part < 1.0);
+    within.ok_or_else(|| format!("`{text}` is no part, expected a number above 0 and below 1, such as 0.8"))
+}
+
+pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<(), Failure> {
+    let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?).map_err(run_failure)?;
+    if arguments.calibrate { calibration(arguments, session, &run) } else { single(arguments, session, &run) }
+}
+
+fn settings(arguments: &ForecastArguments, n_forks: usize) -> Settings {
+    let arriving = match arguments.arrivals {
+        ArrivalsFlag::Resampled => Arriving::Resampled,
+        ArrivalsFlag::None => Arriving::None,
+    };
+    Settings {
+        n_forks: arguments.forks.unwrap_or(n_forks),
+        seed: arguments.rules.seed(),
+        steps: if arguments.known_durations { JobSteps::Known } else { JobSteps::Drawn },
+        arriving,
+        history: arguments.history,
+        limit: arguments.limit,
+    }
+}
+
+/// Who stops forks: the user, between two of them; what is in progress then is broken off after a while.
+fn attended<'a>(session: &Session, forked: &'a (dyn Fn() + Sync)) -> Attended<'a> {
+    let interrupt = Interrupt::default().with_flag(session.interrupt.overdue());
+    Attended { stop: session.interrupt.flag(), interrupt, forked: Some(forked) }
+}
+
+fn single(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result<(), Failure> {
+    let settings = settings(arguments, Settings::default().n_forks);
+    let (Some(at), Some(job)) = (arguments.at, &arguments.job) else {
+        return Err(Failure::usage(
+            "neither a time nor a job",
+            Some("give `--at TIME --job JOB`".to_owned()),
+        ));
+    };
+    let stopwatch = Stopwatch::start();
+    let bar = Progress::new(session, settings.n_forks as u64, "forks");
+    let found = forecast(run, (job, at), &settings, &attended(session, &|| bar.advance()));
+    bar.finish();
+    let found = found.map_err(|error| failure(error, session))?;
+    session.note(format!("{} forks in {:.1} s", settings.n_forks, stopwatch.elapsed().as_secs_f64()));
+    forecasted::show(session, run, (&found, arguments.interval, &settings))
+}
+
+fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result<(), Failure> {
+    let settings = settings(arguments, CALIBRATION_FORKS);
+    let usual = Plan::of(run).map_err(|error| failure(error, session))?;
+    let (from, to) = (arguments.from.unwrap_or(usual.from), arguments.to.unwrap_or(usual.to));
+    let every = arguments.every.unwrap_or(((to - from) / 19.0).max(Seconds::new(1.0)));
+    let plan = Plan { from, to, every, n_jobs: arguments.jobs_per_point };
+    let stopwatch = Stopwatch::start();
+    let bar = Progress::new(session, 0, "forks");
+    let found = calibrate(run, &plan, &settings, &attended(session, &|| bar.advance()));
+    bar.finish();
+    let found = found.map_err(|error| failure(error, session))?;
+    session.note(format!("{} times in {:.1} s", found.n_times, stopwatch.elapsed().as_secs_f64()));
+    calibrated::show(session, run, (&found, &plan, &settings))
+}
+
+/// How the command ends without a forecast. What is in progress when the user asks to stop may fail.
+fn failure(error: ForecastError, session: &Session) -> Failure {
+    let help = error.help();
+    match error {
+        ForecastError::Interrupted { n_done } => {
+            Failure::Interrupted { message: format!("after {n_done} forks; nothing is kept") }
+        }
+        ForecastError::Run(_) if session.interrupt.is_raised() => {
+            Failure::Interrupted { message: "in a fork; nothing is kept".to_owned() }
+        }
+        ForecastError::Run(error) => run_failure(error),
+        error => Failure::usage(format!("--{error}"), help),
+    }
+}

@@ -1,0 +1,157 @@
+//! How well forecasts hold, for people and programs.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::Session;
+use crate::exit::Failure;
+use crate::output::{Cell, OutputFormat, Table};
+use apportion::spec::run::RunSpec;
+use apportion_studies::forecast::calibration::{Happening, Held};
+use apportion_studies::forecast::{Calibration, Plan, Settings};
+use apportion_studies::sweep::Run;
+
+/// How well the forecasts of a trace hold, as `apportion forecast --calibrate --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Calibrated<'a> {
+    /// The format of this document.
+    format: &'static str,
+    /// Times at which jobs were active.
+    n_times: usize,
+    /// Forks at each time.
+    n_forks: usize,
+    /// The first time, from the trace's first arrival.
+    #[schemars(extend("x-unit" = "s"))]
+    from_s: f64,
+    /// No time is later.
+    #[schemars(extend("x-unit" = "s"))]
+    to_s: f64,
+    /// From one time to the next.
+    #[schemars(extend("x-unit" = "s"))]
+    every_s: f64,
+    /// Forecasts of ends in which more than a twentieth of the forks did not come to the end.
+    n_censored: usize,
+    /// By what was forecast and level. Forecasts of one trace are not independent of one another.
+    levels: Vec<LevelRow>,
+    /// The version of the program.
+    version: &'static str,
+    /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
+    digest: &'a str,
+    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
+    data: &'a BTreeMap<String, String>,
+    /// The whole specification of the run.
+    spec: &'a RunSpec,
+}
+
+/// How often intervals of a level held.
+#[derive(Serialize, JsonSchema)]
+struct LevelRow {
+    /// What was forecast: `start` or `end`.
+    event: &'static str,
+    /// The nominal level, from 0 to 1.
+    level: f64,
+    /// Forecasts.
+    n: usize,
+    /// The part of them whose interval held what happened, from 0 to 1.
+    held: f64,
+    /// Its binomial standard error, as if forecasts were independent: the true one is larger.
+    standard_error: f64,
+    /// The part in which it happened before the interval.
+    before: f64,
+    /// The part in which it happened after the interval.
+    after: f64,
+}
+
+impl LevelRow {
+    fn of(held: &Held) -> Self {
+        let part = |n: usize| n as f64 / held.n as f64;
+        Self {
+            event: match held.happening {
+                Happening::Start => "start",
+                Happening::End => "end",
+            },
+            level: held.level,
+            n: held.n,
+            held: held.part(),
+            standard_error: held.standard_error(),
+            before: part(held.n_before),
+            after: part(held.n_after),
+        }
+    }
+}
+
+/// Prints a calibration.
+pub(super) fn show(
+    session: &Session,
+    run: &Run,
+    (found, plan, settings): (&Calibration, &Plan, &Settings),
+) -> Result<(), Failure> {
+    let levels: Vec<LevelRow> = found.rows().iter().map(LevelRow::of).collect();
+    match session.output.format() {
+        OutputFormat::Json => session.output.json(&Calibrated {
+            format: "apportion/forecast-calibration-v1",
+            n_times: found.n_times,
+            n_forks: settings.n_forks,
+            from_s: plan.from.get(),
+            to_s: plan.to.get(),
+            every_s: plan.every.get(),
+            n_censored: found.n_censored,
+            levels,
+            version: env!("CARGO_PKG_VERSION"),
+            digest: &run.digest,
+            data: &run.data,
+            spec: &run.spec,
+        }),
+        OutputFormat::Csv => session.output.table(&for_programs(&levels)),
+        OutputFormat::Table => {
+            session.output.table(&for_people(&levels))?;
+            session.output.words(&words(found, plan, settings))
+        }
+    }
+}
+
+fn for_programs(levels: &[LevelRow]) -> Table {
+    let mut table = Table::new(["event", "level", "n", "held", "standard_error", "before", "after"]);
+    for row in levels {
+        let number = |value| Cell::Number(value, 3);
+        let mut cells = vec![row.event.into(), number(row.level), Cell::Count(row.n as u64)];
+        cells.extend([row.held, row.standard_error, row.before, row.after].map(number));
+        table.push(cells);
+    }
+    table
+}
+
+fn for_people(levels: &[LevelRow]) -> Table {
+    let names = ["event", "interval, %", "n", "held, %", "± (one s.e.)", "before it, %", "after it, %"];
+    let mut table = Table::new(names);
+    for row in levels {
+        let percent = |part: f64| Cell::Number(100.0 * part, 1);
+        let mut cells = vec![row.event.into(), Cell::Number(100.0 * row.level, 0), Cell::Count(row.n as u64)];
+        cells.extend([row.held, row.standard_error, row.before, row.after].map(percent));
+        table.push(cells);
+    }
+    table
+}
+
+fn words(found: &Calibration, plan: &Plan, settings: &Settings) -> String {
+    let mut lines = vec![format!(
+        "\nForecasts at {} times from {:.2} h to {:.2} h, of up to {} jobs each, by {} forks.",
+        found.n_times,
+        plan.from.hours(),
+        plan.to.hours(),
+        plan.n_jobs,
+        settings.n_forks
+    )];
+    let most = "Forecasts of one trace are not independent of one another: the true errors are larger than those shown.";
+    lines.push(most.to_owned());
+    if found.n_censored > 0 {
+        lines.push(format!(
+            "In {} forecasts of ends more than 5 % of the forks did not come to it within {:.0} h.",
+            found.n_censored,
+            settings.limit.hours()
+        ));
+    }
+    lines.join("\n")
+}

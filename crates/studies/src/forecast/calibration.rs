@@ -1,0 +1,229 @@
+//! Whether forecasts hold: at many instants of a trace, intervals against what the simulation of the whole trace then did.
+//!
+//! A forecast says where a time lies among those of its forks. If it is true, the [rank](Distribution::rank) of what happened
+//! is uniform from 0 to 1, and an interval of 80 % is said to hold it if the rank is from 0.1 to 0.9. Many jobs start at the
+//! same boundary in many forks; the rank is drawn among equal times, so that such jobs count neither as held nor as missed
+//! more often than they are.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::forecast::distribution::Distribution;
+use crate::forecast::error::ForecastError;
+use crate::forecast::future::{Attended, Outlook, Settings};
+use crate::forecast::past::{Chronicle, Course, Situation, jobs_of};
+use crate::forecast::whole::whole;
+use crate::sweep::Run;
+use apportion::index::{Id, JobId};
+use apportion::units::Seconds;
+use apportion::workload::random::{SeedStreams, Stream};
+
+/// The nominal levels of the intervals.
+pub const LEVELS: [f64; 4] = [0.5, 0.8, 0.9, 0.95];
+
+/// The most instants that are believed.
+const TIMES_MAX: f64 = 1e5;
+
+/// At which instants, and how many jobs at each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// The first instant.
+    pub from: Seconds,
+    /// No instant is later.
+    pub to: Seconds,
+    /// From one to the next.
+    pub every: Seconds,
+    /// Active jobs at each, drawn at random; all where there are no more.
+    pub n_jobs: usize,
+}
+
+impl Plan {
+    /// Twenty instants in the third quarter of the time in which a run's jobs arrive: enough has happened before, and
+    /// jobs still come after.
+    ///
+    /// # Errors
+    /// If the run has no trace.
+    pub fn of(run: &Run) -> Result<Self, ForecastError> {
+        let last = jobs_of(run)?.last().map_or(Seconds::ZERO, |job| job.arrival);
+        let (from, to) = (last * 0.5, last * 0.75);
+        Ok(Self { from, to, every: (to - from) / 19.0, n_jobs: 5 })
+    }
+
+    fn times(&self) -> Result<Vec<Seconds>, ForecastError> {
+        let Self { from, to, every, n_jobs } = *self;
+        if !(every > Seconds::ZERO && every.is_finite()) {
+            return Err(ForecastError::setting("every", format!("{every}, expected a time above 0")));
+        }
+        if from > to {
+            return Err(ForecastError::setting("from", format!("{from} is after --to, {to}")));
+        }
+        // (where the difference is a multiple but for rounding, the last instant counts)
+        let n_steps = ((to - from) / every + 1e-9).floor();
+        if n_steps >= TIMES_MAX {
+            let message = format!("{every} makes {n_steps} instants, expected fewer than {TIMES_MAX}");
+            return Err(ForecastError::setting("every", message));
+        }
+        if n_jobs == 0 {
+            return Err(ForecastError::setting("jobs-per-point", "0, expected at least 1"));
+        }
+        Ok((0..=whole(n_steps)).map(|step| from + every * step as f64).collect())
+    }
+}
+
+/// What is forecast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// The start of the first round in which a job has workers, of jobs that wait for it.
+    Start,
+    /// The end of a job.
+    End,
+}
+
+/// How often intervals of a level held.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held {
+    /// What was forecast.
+    pub happening: Happening,
+    /// The nominal level, from 0 to 1.
+    pub level: f64,
+    /// Forecasts.
+    pub n: usize,
+    /// Of them, those whose interval held what happened.
+    pub n_held: usize,
+    /// Those in which it happened before the interval.
+    pub n_before: usize,
+    /// Those in which it happened after the interval.
+    pub n_after: usize,
+}
+
+impl Held {
+    /// The part of the forecasts that held.
+    pub fn part(&self) -> f64 {
+        self.n_held as f64 / self.n as f64
+    }
+
+    /// The binomial standard error of [`part`](Self::part). Forecasts of one trace are not independent: the true one is larger.
+    pub fn standard_error(&self) -> f64 {
+        (self.part() * (1.0 - self.part()) / self.n as f64).sqrt()
+    }
+}
+
+/// How well forecasts of a trace hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// Instants at which jobs were active.
+    pub n_times: usize,
+    /// The ranks of what happened, from 0 to 1: of starts, and of ends.
+    pub ranks: [Vec<f64>; 2],
+    /// Forecasts of ends in which more than a twentieth of the forks did not come to the end.
+    pub n_censored: usize,
+}
+
+impl Calibration {
+    /// By what was forecast and level; only where there were forecasts.
+    pub fn rows(&self) -> Vec<Held> {
+        let both = [Happening::Start, Happening::End].into_iter().zip(&self.ranks);
+        let row = |happening, ranks: &[f64], level: f64| {
+            let (low, high) = ((1.0 - level) / 2.0, f64::midpoint(1.0, level));
+            let n_of = |is_one: &dyn Fn(f64) -> bool| ranks.iter().filter(|rank| is_one(**rank)).count();
+            let n_before = n_of(&|rank| rank < low);
+            let n_after = n_of(&|rank| rank > high);
+            let n = ranks.len();
+            Held { happening, level, n, n_held: n - n_before - n_after, n_before, n_after }
+        };
+        let of =
+            |(happening, ranks): (Happening, &Vec<f64>)| LEVELS.map(|level| row(happening, ranks, level));
+        both.filter(|(_, ranks)| !ranks.is_empty()).flat_map(of).collect()
+    }
+}
+
+/// A job that was forecast at an instant.
+struct Point {
+    job: JobId,
+    at: Seconds,
+    /// None if it had started.
+    start: Option<Distribution>,
+    end: Distribution,
+}
+
+/// Compares forecasts at many instants of a run's trace with what the simulation of the whole trace then did. Each forecast
+/// knows what is known at its instant, and no more.
+///
+/// # Errors
+/// If the plan or a setting is out of its range, nothing is active at any instant, a simulation fails, or it is stopped.
+pub fn calibrate(
+    run: &Run,
+    plan: &Plan,
+    settings: &Settings,
+    attended: &Attended<'_>,
+) -> Result<Calibration, ForecastError> {
+    let times = plan.times()?;
+    settings.check()?;
+    let jobs = jobs_of(run)?.into();
+    let stop = Arc::clone(&attended.stop);
+    let mut chronicle = Chronicle::new(run, jobs, attended.interrupt.clone(), stop)?;
+    let mut stream = SeedStreams::new(settings.seed).stream("calibration of forecasts");
+    let mut points = Vec::new();
+    let mut n_times = 0;
+    for at in &times {
+        let Some(situation) = chronicle.situation(*at)? else { continue };
+        let drawn = drawn_jobs(&situation, plan.n_jobs, &mut stream);
+        if !drawn.is_empty() {
+            n_times += 1;
+            points.extend(forecasts(run, &situation, (&drawn, settings), attended)?);
+        }
+    }
+    if points.is_empty() {
+        return Err(ForecastError::NothingActive { n_times: times.len() });
+    }
+    let forecast: BTreeSet<JobId> = points.iter().map(|point| point.job).collect();
+    let forecast: Vec<JobId> = forecast.into_iter().collect();
+    chronicle.finish(&forecast, plan.to + settings.limit)?;
+    Ok(scored(&points, chronicle.courses(), n_times, &mut stream))
+}
+
+/// So many active jobs, each as likely, by id.
+fn drawn_jobs(situation: &Situation, n_jobs: usize, stream: &mut Stream) -> Vec<JobId> {
+    let mut drawn: Vec<JobId> = situation.active().collect();
+    stream.shuffle(&mut drawn);
+    drawn.truncate(n_jobs);
+    drawn.sort_unstable();
+    drawn
+}
+
+/// Forecasts of some jobs by the same forks.
+fn forecasts(
+    run: &Run,
+    situation: &Situation,
+    (jobs, settings): (&[JobId], &Settings),
+    attended: &Attended<'_>,
+) -> Result<Vec<Point>, ForecastError> {
+    let outlook = Outlook::new(run, situation, settings)?;
+    let forks = outlook.forks(jobs, attended)?;
+    let at = situation.at;
+    let point = |(position, job): (usize, &JobId)| {
+        let over = |of: fn(&Course) -> Option<Seconds>| {
+            let times = forks.iter().map(|courses| of(&courses[position]).map(|instant| instant - at));
+            Distribution::of(times, settings.limit)
+        };
+        let waits = situation.jobs[job.index()].course.started.is_none();
+        let start = waits.then(|| over(|course| course.started));
+        Point { job: *job, at, start, end: over(|course| course.ended) }
+    };
+    Ok(jobs.iter().enumerate().map(point).collect())
+}
+
+fn scored(points: &[Point], courses: &[Course], n_times: usize, stream: &mut Stream) -> Calibration {
+    let mut ranks = [Vec::new(), Vec::new()];
+    let mut n_censored = 0;
+    for Point { job, at, start, end } in points {
+        let course = courses.get(job.index()).copied().unwrap_or_default();
+        if let Some(start) = start {
+            ranks[0].push(start.rank(course.started.map(|instant| instant - *at), stream.uniform()));
+        }
+        ranks[1].push(end.rank(course.ended.map(|instant| instant - *at), stream.uniform()));
+        let n_late = end.n_forks() - end.n_happened();
+        n_censored += usize::from(n_late * 20 > end.n_forks());
+    }
+    Calibration { n_times, ranks, n_censored }
+}

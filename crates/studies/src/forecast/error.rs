@@ -1,0 +1,120 @@
+//! Why there is no forecast.
+
+use thiserror::Error;
+
+use crate::sweep::RunError;
+use apportion::simulator::SimulationError;
+use apportion::spec::nearest::suggestion;
+
+/// Why there is no forecast.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ForecastError {
+    /// The run cannot start, or go on.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A setting out of its range, or one that forecasts do not have.
+    #[error("{field}: {message}")]
+    Setting {
+        /// Which one, as its flag is called.
+        field: &'static str,
+        /// What is wrong, and what is expected.
+        message: String,
+    },
+    /// A job that the trace does not have.
+    #[error("job: the trace has no job `{name}`")]
+    UnknownJob {
+        /// What it was called.
+        name: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+    /// A job that has not arrived.
+    #[error("at: job `{name}` arrives {arrival_h:.2} h after the trace's first, which is after {at_h:.2} h")]
+    NotArrived {
+        /// What it is called.
+        name: String,
+        /// When it arrives, in h.
+        arrival_h: f64,
+        /// The time of the forecast, in h.
+        at_h: f64,
+    },
+    /// A job that is no longer there.
+    #[error("at: job `{name}` ended after {end_h:.2} h, which is before {at_h:.2} h")]
+    Ended {
+        /// What it is called.
+        name: String,
+        /// When it ended, in h.
+        end_h: f64,
+        /// The time of the forecast, in h.
+        at_h: f64,
+    },
+    /// Nothing from which to draw the steps of jobs.
+    #[error("at: no job has ended by {at_h:.2} h, so nothing says how long jobs take")]
+    NothingEnded {
+        /// The time of the forecast, in h.
+        at_h: f64,
+    },
+    /// Nothing from which to draw jobs to come.
+    #[error("history: no job arrived in the {history_h:.2} h before {at_h:.2} h")]
+    NothingArrived {
+        /// How far back was looked, in h.
+        history_h: f64,
+        /// The time of the forecast, in h.
+        at_h: f64,
+    },
+    /// No job to forecast in a calibration.
+    #[error("from, to: no job is active at any of {n_times} times")]
+    NothingActive {
+        /// How many times there were.
+        n_times: usize,
+    },
+    /// The user asked to stop.
+    #[error("stopped after {n_done} forks")]
+    Interrupted {
+        /// Forks that were done.
+        n_done: usize,
+    },
+}
+
+impl From<SimulationError> for ForecastError {
+    fn from(error: SimulationError) -> Self {
+        Self::Run(error.into())
+    }
+}
+
+impl ForecastError {
+    /// A setting out of its range.
+    pub(super) fn setting(field: &'static str, message: impl Into<String>) -> Self {
+        Self::Setting { field, message: message.into() }
+    }
+
+    /// A job that is not among these.
+    pub(super) fn unknown_job<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        Self::UnknownJob { name: name.to_owned(), help: suggestion(name, known) }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> Option<String> {
+        let help = match self {
+            Self::UnknownJob { help, .. } => {
+                return help
+                    .clone()
+                    .or_else(|| Some("`apportion trace show` lists what a trace has".to_owned()));
+            }
+            Self::NotArrived { arrival_h, .. } => {
+                return Some(format!("a forecast of it needs a time from {arrival_h:.2}h on"));
+            }
+            Self::Ended { end_h, .. } => {
+                return Some(format!("a forecast of it needs a time before {end_h:.2}h"));
+            }
+            Self::NothingEnded { .. } => {
+                "give a later time, or take the trace's steps by `--known-durations`"
+            }
+            Self::NothingArrived { .. } => "give a longer history, or `--arrivals none`",
+            Self::NothingActive { .. } => "give other times by `--from`, `--to` and `--every`",
+            _ => return None,
+        };
+        Some(help.to_owned())
+    }
+}

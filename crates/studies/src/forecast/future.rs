@@ -1,0 +1,279 @@
+//! The future: forks of a simulation, each over one way in which things may go on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use crate::forecast::arrivals::{Blocks, Resampled};
+use crate::forecast::durations::{Class, Durations, Work};
+use crate::forecast::error::ForecastError;
+use crate::forecast::past::{Course, KnownJob, Resumed, Situation};
+use crate::sweep::Run;
+use crate::sweep::simulation::begin_with;
+use apportion::index::{Id, JobId};
+use apportion::simulator::{Event, Observer, Step};
+use apportion::solver::Interrupt;
+use apportion::units::{Seconds, Steps};
+use apportion::workload::random::SeedStreams;
+use apportion::workload::{Arrivals, Job, Listed};
+
+/// The most forks that are believed.
+pub const FORKS_MAX: usize = 10_000_000;
+
+/// Whether the steps of jobs are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobSteps {
+    /// Of those that have not ended they are drawn anew in each fork.
+    Drawn,
+    /// They are those of the trace.
+    Known,
+}
+
+/// Which jobs arrive after the instant of the forecast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arriving {
+    /// Such as arrived before, drawn anew in each fork.
+    Resampled,
+    /// None.
+    None,
+}
+
+/// How a forecast is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// How many forks; 1000 by default.
+    pub n_forks: usize,
+    /// From which every random stream is split.
+    pub seed: u64,
+    /// Whether the steps of jobs are known; drawn by default.
+    pub steps: JobSteps,
+    /// Which jobs are to come; resampled by default.
+    pub arriving: Arriving,
+    /// How far back arrivals are resampled from; two weeks by default.
+    pub history: Seconds,
+    /// How long after the instant a fork ends at the latest; 30 days by default.
+    pub limit: Seconds,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let days = |n: f64| Seconds::new(n * 86_400.0);
+        Self {
+            n_forks: 1000,
+            seed: 0,
+            steps: JobSteps::Drawn,
+            arriving: Arriving::Resampled,
+            history: days(14.0),
+            limit: days(30.0),
+        }
+    }
+}
+
+impl Settings {
+    /// Refuses settings out of their range.
+    pub(super) fn check(&self) -> Result<(), ForecastError> {
+        if self.n_forks == 0 || self.n_forks > FORKS_MAX {
+            let message = format!("{}, expected from 1 to {FORKS_MAX}", self.n_forks);
+            return Err(ForecastError::setting("forks", message));
+        }
+        for (field, time) in [("history", self.history), ("limit", self.limit)] {
+            if !time.is_finite() || time <= Seconds::ZERO {
+                return Err(ForecastError::setting(field, format!("{time}, expected a time above 0")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who may stop forks, and who is told of each that is done.
+#[derive(Clone, Default)]
+pub struct Attended<'a> {
+    /// Set to true, no more forks begin.
+    pub stop: Arc<AtomicBool>,
+    /// What breaks off decisions.
+    pub interrupt: Interrupt,
+    /// Called after each fork, on any thread.
+    pub forked: Option<&'a (dyn Fn() + Sync)>,
+}
+
+impl std::fmt::Debug for Attended<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attended").field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
+/// What may come after a situation: how the steps of active jobs and the jobs to come are drawn.
+#[derive(Debug)]
+pub struct Outlook<'a> {
+    run: &'a Run,
+    situation: &'a Situation,
+    settings: Settings,
+    /// Of all jobs that had arrived, by id.
+    works: Vec<Work>,
+    /// None where no jobs come.
+    blocks: Option<Arc<Blocks>>,
+}
+
+impl<'a> Outlook<'a> {
+    /// After this situation of a run.
+    ///
+    /// # Errors
+    /// If a setting is out of its range, or nothing has happened from which to draw.
+    pub fn new(run: &'a Run, situation: &'a Situation, settings: &Settings) -> Result<Self, ForecastError> {
+        settings.check()?;
+        let durations = match settings.steps {
+            JobSteps::Known => None,
+            JobSteps::Drawn => Some(Durations::of(run, situation)?),
+        };
+        let durations = durations.as_ref();
+        let blocks = match settings.arriving {
+            Arriving::None => None,
+            Arriving::Resampled => Some(Arc::new(Blocks::of(run, situation, settings.history, durations)?)),
+        };
+        let works = situation.jobs.iter().map(|known| match durations {
+            Some(durations) if known.course.ended.is_none() => {
+                durations.work(run, &known.job, known.steps_run)
+            }
+            _ => Work::Known(known.job.total_steps),
+        });
+        let works = works.collect();
+        Ok(Self { run, situation, settings: *settings, works, blocks })
+    }
+
+    /// The blocks that jobs to come are drawn from, if they are.
+    pub fn blocks(&self) -> Option<&Blocks> {
+        self.blocks.as_deref()
+    }
+
+    /// What is known of the steps of a job that has arrived.
+    pub fn work(&self, job: JobId) -> &Work {
+        &self.works[job.index()]
+    }
+
+    /// How many active jobs' steps are drawn from each class.
+    pub fn n_by_class(&self) -> impl Iterator<Item = (Class, usize)> {
+        let classes = self.situation.active().filter_map(|id| match self.work(id) {
+            Work::Drawn(drawn) => Some(drawn.class),
+            Work::Known(_) => None,
+        });
+        let classes: Vec<Class> = classes.collect();
+        let n_of = move |class: Class| classes.iter().filter(|other| **other == class).count();
+        Class::EACH.into_iter().map(move |class| (class, n_of(class))).filter(|(_, n)| *n > 0)
+    }
+
+    /// The courses of some jobs in every fork: [fork][job]. The same settings give the same on any number of threads.
+    ///
+    /// # Errors
+    /// If a simulation fails, or the forks are stopped.
+    pub fn forks(&self, jobs: &[JobId], attended: &Attended<'_>) -> Result<Vec<Vec<Course>>, ForecastError> {
+        let n_done = AtomicUsize::new(0);
+        let fork = |index: usize| {
+            if attended.stop.load(Ordering::Relaxed) {
+                return Err(ForecastError::Interrupted { n_done: n_done.load(Ordering::Relaxed) });
+            }
+            let courses = self.fork(index, jobs, attended.interrupt.clone())?;
+            n_done.fetch_add(1, Ordering::Relaxed);
+            if let Some(forked) = attended.forked {
+                forked();
+            }
+            Ok(courses)
+        };
+        (0..self.settings.n_forks).into_par_iter().map(fork).collect()
+    }
+
+    fn fork(&self, index: usize, jobs: &[JobId], interrupt: Interrupt) -> Result<Vec<Course>, ForecastError> {
+        let streams = SeedStreams::new(self.settings.seed);
+        let name = |what: &str| format!("forecast at {} s, fork {index}: {what}", self.situation.at.get());
+        let mut stream = streams.stream(name("steps"));
+        let totals: Vec<_> = self.works.iter().map(|work| work.draw(&mut stream)).collect();
+        let later: Box<dyn Arrivals> = match &self.blocks {
+            Some(blocks) => Box::new(Resampled::new(Arc::clone(blocks), streams.stream(name("arrivals")))),
+            None => Box::new(Listed::new(Vec::new())),
+        };
+        self.go_on(&totals, later, jobs, interrupt)
+    }
+
+    /// The courses of some jobs if all jobs have the steps of the trace, and these come later.
+    ///
+    /// # Errors
+    /// If the simulation fails.
+    pub fn with_future(&self, later: Vec<Job>, jobs: &[JobId]) -> Result<Vec<Course>, ForecastError> {
+        let totals: Vec<_> = self.situation.jobs.iter().map(|known| known.job.total_steps).collect();
+        self.go_on(&totals, Box::new(Listed::new(later)), jobs, Interrupt::default())
+    }
+
+    /// Goes on from the situation with these totals of steps, and these jobs after those that have arrived.
+    fn go_on(
+        &self,
+        totals: &[Steps],
+        later: Box<dyn Arrivals>,
+        jobs: &[JobId],
+        interrupt: Interrupt,
+    ) -> Result<Vec<Course>, ForecastError> {
+        let Situation { at, jobs: known, checkpoint, is_undecided } = self.situation;
+        let n_skipped = checkpoint.n_arrived();
+        let waiting = known.iter().zip(totals).skip(n_skipped as usize);
+        let waiting: Vec<Job> = waiting.map(|(known, total)| known.job.clone().total_steps(*total)).collect();
+        let arrivals = Box::new(Resumed { n_skipped, known: waiting.into_iter(), later });
+        let mut simulation = begin_with(self.run, arrivals, Some(checkpoint), interrupt)?;
+        simulation.restate_steps(|id, _| totals[id.index()])?;
+        let mut watch = Watch::of(jobs, known);
+        if *is_undecided {
+            simulation.start_round(&mut watch)?;
+        }
+        let limit = *at + self.settings.limit;
+        while watch.n_open > 0 && simulation.now() <= limit {
+            if simulation.step(&mut watch)? != Step::Advanced {
+                break;
+            }
+        }
+        let by_limit = |event: Option<Seconds>| event.filter(|instant| *instant <= limit);
+        let within =
+            |course: Course| Course { started: by_limit(course.started), ended: by_limit(course.ended) };
+        Ok(watch.courses.into_iter().map(within).collect())
+    }
+}
+
+/// The courses of a few jobs.
+#[derive(Debug)]
+struct Watch<'a> {
+    jobs: &'a [JobId],
+    courses: Vec<Course>,
+    /// Jobs of these that have not ended.
+    n_open: usize,
+}
+
+impl<'a> Watch<'a> {
+    fn of(jobs: &'a [JobId], known: &[KnownJob]) -> Self {
+        let courses: Vec<Course> = jobs.iter().map(|id| known[id.index()].course).collect();
+        let n_open = courses.iter().filter(|course| course.ended.is_none()).count();
+        Self { jobs, courses, n_open }
+    }
+
+    fn course(&mut self, id: JobId) -> Option<&mut Course> {
+        let position = self.jobs.iter().position(|other| *other == id)?;
+        Some(&mut self.courses[position])
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn observe(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Lease { now, jobs, .. } => {
+                for id in jobs.members() {
+                    if let Some(course) = self.course(id) {
+                        course.started.get_or_insert(*now);
+                    }
+                }
+            }
+            Event::Completion { at, id, .. } | Event::Dropped { at, id, .. } => {
+                if let Some(course) = self.course(*id) {
+                    course.ended = Some(*at);
+                    self.n_open -= 1;
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The past: a trace simulated up to an instant, and what is known then.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::forecast::error::ForecastError;
+use crate::sweep::Run;
+use crate::sweep::simulation::begin_with;
+use apportion::index::{Id, JobId};
+use apportion::simulator::{Checkpoint, Event, Observer, Options, Simulation, Slice, Step};
+use apportion::solver::Interrupt;
+use apportion::units::{Seconds, Steps};
+use apportion::workload::{Arrivals, Job, Listed};
+
+/// When a job first had workers, and when it was done; none of what has not happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Course {
+    /// The start of the first round in which it had workers.
+    pub started: Option<Seconds>,
+    /// The end of its last step.
+    pub ended: Option<Seconds>,
+}
+
+/// A job as it is known at the instant of a forecast.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownJob {
+    /// The job. Of one that has not ended the total of steps is what its owner asked for; forecasts that draw steps do not
+    /// look at it.
+    pub job: Job,
+    /// Steps that it has run by the instant.
+    pub steps_run: Steps,
+    /// What has happened to it by then.
+    pub course: Course,
+}
+
+/// What is known at an instant: from here on the simulation forks. Ids of jobs are positions in `jobs`.
+///
+/// It says nothing of where it comes from. A scheduler in operation could give one, too: it would need the [`Checkpoint`] of a
+/// simulation of its jobs, and its record of jobs that have ended.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    /// The instant.
+    pub at: Seconds,
+    /// All jobs that have arrived by then.
+    pub jobs: Vec<KnownJob>,
+    /// The simulation at the last boundary between rounds that is not after the instant.
+    pub checkpoint: Checkpoint,
+    /// Whether the round that starts at that boundary is still to be decided; else nothing runs until the next event.
+    pub is_undecided: bool,
+}
+
+impl Situation {
+    /// The jobs that have arrived and not ended.
+    pub fn active(&self) -> impl Iterator<Item = JobId> {
+        let active = self.jobs.iter().enumerate().filter(|(_, known)| known.course.ended.is_none());
+        active.map(|(position, _)| JobId::from_index(position))
+    }
+}
+
+/// The jobs of a run's trace in order of arrival, counted from its first.
+///
+/// # Errors
+/// If the run has no trace.
+pub fn jobs_of(run: &Run) -> Result<Vec<Job>, ForecastError> {
+    if run.spec.workload.trace.is_none() {
+        return Err(ForecastError::setting("trace", "there is none, expected jobs from a file"));
+    }
+    let mut arrivals = run.arrivals()?;
+    Ok(std::iter::from_fn(|| arrivals.next_job()).collect())
+}
+
+/// Refuses runs whose forks would know the future: failures and prices to come are part of a simulation's state.
+pub(super) fn check_run(run: &Run) -> Result<(), ForecastError> {
+    let options = &run.options;
+    let plain = apportion::simulator::Faults::default();
+    let refused = [
+        ("ideal", options.ideal, "without rounds there is no first round of a job"),
+        ("faults", options.faults != plain, "failures to come are drawn beforehand"),
+        ("prices", !options.prices.is_empty(), "prices to come are not known"),
+        ("profiling", options.profiling.is_some(), "forks do not draw what is measured anew"),
+        ("live", !options.live.is_off(), "forks start at boundaries between rounds, without an inside"),
+    ];
+    match refused.into_iter().find(|(_, is_asked, _)| *is_asked) {
+        Some((field, _, why)) => Err(ForecastError::setting(field, format!("not in forecasts: {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// What has happened to each job, by id.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub(super) courses: Vec<Course>,
+    /// What ran in the last round.
+    slices: Vec<Slice>,
+    /// Leases of the last round.
+    n_leases: usize,
+}
+
+impl Log {
+    fn course(&mut self, id: JobId) -> &mut Course {
+        if self.courses.len() <= id.index() {
+            self.courses.resize(id.index() + 1, Course::default());
+        }
+        &mut self.courses[id.index()]
+    }
+
+    /// Steps that a job had run by an instant in the last round.
+    fn steps_by(&self, id: JobId, at: Seconds) -> f64 {
+        let run = |slice: &Slice| {
+            let member = slice.jobs.members().position(|member| member == id)?;
+            let worked_s = (at - slice.start - slice.overhead).get().max(0.0);
+            let steps = (slice.throughput[member] * worked_s).floor().min(slice.steps[member].get());
+            slice.succeeded.then_some(steps)
+        };
+        self.slices.iter().filter_map(run).sum()
+    }
+}
+
+impl Observer for Log {
+    fn observe(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Arrival { id, .. } => drop(self.course(*id)),
+            Event::RoundStarted { n_leases, .. } => {
+                self.slices.clear();
+                self.n_leases = *n_leases;
+            }
+            Event::Lease { now, jobs, .. } => {
+                for id in jobs.members() {
+                    self.course(id).started.get_or_insert(*now);
+                }
+            }
+            Event::Slice(slice) => self.slices.push(*slice),
+            Event::Completion { at, id, .. } | Event::Dropped { at, id, .. } => {
+                self.course(*id).ended = Some(*at);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A trace that is simulated further and further.
+#[derive(Debug)]
+pub struct Chronicle {
+    jobs: Arc<[Job]>,
+    simulation: Simulation,
+    log: Log,
+    /// The boundary after the last round is reached, and what follows is not decided.
+    is_undecided: bool,
+    is_over: bool,
+    /// The last boundary that a situation may be told of, and whether it is undecided.
+    kept: Option<(Checkpoint, bool)>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Chronicle {
+    /// At the start of a run of these jobs, which are in order of arrival. `stop` set to true ends it.
+    ///
+    /// # Errors
+    /// If the run cannot start, or has what forecasts do not know.
+    pub fn new(
+        run: &Run,
+        jobs: Arc<[Job]>,
+        interrupt: Interrupt,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, ForecastError> {
+        check_run(run)?;
+        let simulation = begin_with(run, Box::new(Listed::new(jobs.to_vec())), None, interrupt)?;
+        let log = Log::default();
+        Ok(Self { jobs, simulation, log, is_undecided: false, is_over: false, kept: None, stop })
+    }
+
+    /// What has happened to each job so far, by id.
+    pub fn courses(&self) -> &[Course] {
+        &self.log.courses
+    }
+
+    /// Goes on to the last boundary not after an instant, which is not before that of the last call, and tells what is known
+    /// at the instant; nothing if all jobs have ended by then.
+    ///
+    /// # Errors
+    /// If the simulation fails, or is stopped.
+    pub fn situation(&mut self, at: Seconds) -> Result<Option<Situation>, ForecastError> {
+        let longest = longest_round(self.simulation.options());
+        loop {
+            self.reach()?;
+            if self.is_over || self.simulation.now() > at {
+                break;
+            }
+            if self.simulation.now() + longest > at {
+                self.kept = Some((self.simulation.checkpoint(), true));
+            }
+            self.start()?;
+            if self.log.n_leases == 0 {
+                // (the next boundary may be far away)
+                self.kept = Some((self.simulation.checkpoint(), false));
+            }
+        }
+        let is_drained = self.is_over && self.simulation.now() <= at;
+        let kept = self.kept.as_ref().filter(|_| !is_drained);
+        Ok(kept.map(|(checkpoint, is_undecided)| self.told(at, checkpoint, *is_undecided)))
+    }
+
+    fn told(&self, at: Seconds, checkpoint: &Checkpoint, is_undecided: bool) -> Situation {
+        let run: BTreeMap<JobId, Steps> = checkpoint.active().map(|(id, _, steps)| (id, steps)).collect();
+        let by_then = |event: Option<Seconds>| event.filter(|instant| *instant <= at);
+        let known = |(position, job): (usize, &Job)| {
+            let id = JobId::from_index(position);
+            let course = self.log.courses.get(position).copied().unwrap_or_default();
+            let course = Course { started: by_then(course.started), ended: by_then(course.ended) };
+            let steps_run = match (course.ended, run.get(&id)) {
+                (None, Some(steps)) => *steps + Steps::new(self.log.steps_by(id, at)),
+                (None, None) => Steps::ZERO,
+                (Some(_), _) => job.total_steps,
+            };
+            KnownJob { job: job.clone(), steps_run, course }
+        };
+        let arrived = self.jobs.iter().enumerate().take_while(|(_, job)| job.arrival <= at);
+        let jobs = arrived.map(known).collect();
+        Situation { at, jobs, checkpoint: checkpoint.clone(), is_undecided }
+    }
+
+    /// Goes on until all of these jobs have ended, or to an instant.
+    ///
+    /// # Errors
+    /// As [`situation`](Self::situation).
+    pub fn finish(&mut self, jobs: &[JobId], limit: Seconds) -> Result<(), ForecastError> {
+        let has_ended =
+            |log: &Log, id: &JobId| log.courses.get(id.index()).is_some_and(|course| course.ended.is_some());
+        loop {
+            self.reach()?;
+            let is_done = jobs.iter().all(|id| has_ended(&self.log, id));
+            if is_done || self.is_over || self.simulation.now() > limit {
+                return Ok(());
+            }
+            self.start()?;
+        }
+    }
+
+    /// Goes on to the next boundary, if it is not there yet.
+    fn reach(&mut self) -> Result<(), ForecastError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(ForecastError::Interrupted { n_done: 0 });
+        }
+        if !self.is_undecided && !self.is_over {
+            let step = self.simulation.reach_boundary(&mut self.log)?;
+            self.is_over = step != Step::Advanced;
+            self.is_undecided = !self.is_over;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), ForecastError> {
+        self.is_undecided = false;
+        Ok(self.simulation.start_round(&mut self.log)?)
+    }
+}
+
+/// No round takes longer: one in which a job loses more time than the round has ends later.
+fn longest_round(options: &Options) -> Seconds {
+    let lost = options.preemption_cost.iter().flat_map(|cost| {
+        let by_type = cost.job_types.iter().map(|(_, time)| *time);
+        by_type.chain([cost.checkpoint + cost.restore])
+    });
+    lost.fold(options.round_length, |longest, lost| longest.max(options.round_length + lost))
+}
+
+/// Jobs that have arrived by an instant, to be simulated as if no other came; and one after it, which only keeps the clock
+/// from stopping before the instant and is never told of.
+pub(super) fn arrived_by(jobs: &[Job], at: Seconds) -> Arc<[Job]> {
+    let arrived = jobs.iter().filter(|job| job.arrival <= at).cloned();
+    let after = jobs.first().map(|job| job.clone().arrival(Seconds::new(at.get() + 1.0)));
+    arrived.chain(after).collect()
+}
+
+/// The jobs of a source after the first `n_skipped`, which a resumed simulation passes over.
+#[derive(Debug)]
+pub(super) struct Resumed {
+    pub(super) n_skipped: u32,
+    pub(super) known: std::vec::IntoIter<Job>,
+    pub(super) later: Box<dyn Arrivals>,
+}
+
+impl Arrivals for Resumed {
+    fn next_job(&mut self) -> Option<Job> {
+        if self.n_skipped > 0 {
+            self.n_skipped -= 1;
+            return Some(Job::new(""));
+        }
+        self.known.next().or_else(|| self.later.next_job())
+    }
+}

@@ -1,0 +1,155 @@
+//! The forecast of one job.
+
+use std::sync::Arc;
+
+use crate::forecast::distribution::Distribution;
+use crate::forecast::durations::{Class, Work};
+use crate::forecast::error::ForecastError;
+use crate::forecast::future::{Attended, Outlook, Settings};
+use crate::forecast::past::{Chronicle, Course, Situation, arrived_by, jobs_of};
+use crate::sweep::Run;
+use apportion::index::{Id, JobId};
+use apportion::units::Seconds;
+use apportion::workload::Job;
+
+/// The jobs that steps were drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrawnFrom {
+    /// What they have in common.
+    pub class: Class,
+    /// How many of them had ended.
+    pub n_ended: usize,
+    /// How many had not: of these what they had run is known.
+    pub n_active: usize,
+}
+
+/// The blocks that jobs to come were drawn from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Blocked {
+    /// How many.
+    pub n_blocks: usize,
+    /// How long each is.
+    pub length: Seconds,
+    /// Jobs in all of them.
+    pub n_jobs: usize,
+}
+
+/// When a job will start and end, and what was assumed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// What the job is called.
+    pub job: String,
+    /// The instant, from the trace's first arrival.
+    pub at: Seconds,
+    /// When the job arrived.
+    pub arrival: Seconds,
+    /// When it had workers first, if it had by then.
+    pub started: Option<Seconds>,
+    /// The time from the instant until it has workers first; none if it has had some.
+    pub start: Option<Distribution>,
+    /// The time from the instant until it ends.
+    pub end: Distribution,
+    /// Jobs that were active, this one among them.
+    pub n_active: usize,
+    /// What its steps were drawn from; none if they were known.
+    pub drawn_from: Option<DrawnFrom>,
+    /// How many of the active jobs were drawn from each class.
+    pub n_by_class: Vec<(Class, usize)>,
+    /// What jobs to come were drawn from; none if none came.
+    pub blocks: Option<Blocked>,
+}
+
+/// Forecasts when a job of a run's trace starts and ends, from what is known at an instant.
+///
+/// The job is known by its id in the trace, or its position in order of arrival where there are no ids. Nothing that the
+/// trace has after the instant is looked at.
+///
+/// # Errors
+/// If there is no such job, it has not arrived by then or has ended, or as [`Outlook::new`] and [`Outlook::forks`] say.
+pub fn forecast(
+    run: &Run,
+    (name, at): (&str, Seconds),
+    settings: &Settings,
+    attended: &Attended<'_>,
+) -> Result<Forecast, ForecastError> {
+    settings.check()?;
+    let jobs = jobs_of(run)?;
+    let id = find(&jobs, name)?;
+    let arrival = jobs[id.index()].arrival;
+    if arrival > at {
+        let (arrival_h, at_h) = (arrival.hours(), at.hours());
+        return Err(ForecastError::NotArrived { name: name.to_owned(), arrival_h, at_h });
+    }
+    let past = arrived_by(&jobs, at);
+    let stop = Arc::clone(&attended.stop);
+    let mut chronicle = Chronicle::new(run, past, attended.interrupt.clone(), stop)?;
+    let situation = chronicle.situation(at)?;
+    let course = chronicle.courses().get(id.index()).copied().unwrap_or_default();
+    if let Some(end) = course.ended.filter(|end| *end <= at) {
+        let (end_h, at_h) = (end.hours(), at.hours());
+        return Err(ForecastError::Ended { name: name.to_owned(), end_h, at_h });
+    }
+    let Some(situation) = situation else {
+        return Err(ForecastError::NothingActive { n_times: 1 });
+    };
+    let outlook = Outlook::new(run, &situation, settings)?;
+    let courses: Vec<Course> = outlook.forks(&[id], attended)?.into_iter().flatten().collect();
+    Ok(described(&outlook, (name, id), &situation, (&courses, settings.limit)))
+}
+
+fn described(
+    outlook: &Outlook<'_>,
+    (name, id): (&str, JobId),
+    situation: &Situation,
+    (courses, limit): (&[Course], Seconds),
+) -> Forecast {
+    let at = situation.at;
+    let known = &situation.jobs[id.index()];
+    let from_then = |event: Option<Seconds>| event.map(|instant| (instant - at).max(Seconds::ZERO));
+    let over = |of: fn(&Course) -> Option<Seconds>| {
+        Distribution::of(courses.iter().map(|course| from_then(of(course))), limit)
+    };
+    let drawn_from = match outlook.work(id) {
+        Work::Known(_) => None,
+        Work::Drawn(drawn) => Some(DrawnFrom {
+            class: drawn.class,
+            n_ended: drawn.survival.n_ended,
+            n_active: drawn.survival.n_active,
+        }),
+    };
+    let blocks = outlook.blocks().map(|blocks| Blocked {
+        n_blocks: blocks.n_blocks(),
+        length: blocks.length,
+        n_jobs: blocks.n_jobs(),
+    });
+    Forecast {
+        job: name.to_owned(),
+        at,
+        arrival: known.job.arrival,
+        started: known.course.started,
+        start: known.course.started.is_none().then(|| over(|course| course.started)),
+        end: over(|course| course.ended),
+        n_active: situation.active().count(),
+        drawn_from,
+        n_by_class: outlook.n_by_class().collect(),
+        blocks,
+    }
+}
+
+/// The job of this name: its id in the trace, or its position where the trace has no ids.
+fn find(jobs: &[Job], name: &str) -> Result<JobId, ForecastError> {
+    let named = jobs.iter().position(|job| job.name.as_deref() == Some(name));
+    let is_unnamed = |position: &usize| jobs.get(*position).is_some_and(|job| job.name.is_none());
+    let found = named.or_else(|| name.parse().ok().filter(is_unnamed));
+    match found {
+        Some(position) => Ok(JobId::from_index(position)),
+        None if jobs.iter().all(|job| job.name.is_none()) => {
+            let message = format!(
+                "`{name}` is none of the trace's, which are known by position, from 0 to {}",
+                jobs.len() - 1
+            );
+            Err(ForecastError::setting("job", message))
+        }
+        None => Err(ForecastError::unknown_job(name, jobs.iter().filter_map(|job| job.name.as_deref()))),
+    }
+}

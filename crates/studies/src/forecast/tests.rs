@@ -1,0 +1,341 @@
+//! Forecasts against cases that are solved by hand, against what then happened, and against models that are true.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+
+use super::durations::{Observed, Survival};
+use super::future::Outlook;
+use super::past::{Chronicle, Course, arrived_by, jobs_of};
+use super::*;
+use crate::sweep::simulation::begin_with;
+use crate::sweep::{Inputs, Run};
+use apportion::index::{Id, JobId};
+use apportion::simulator::Simulation;
+use apportion::solver::Interrupt;
+use apportion::spec::run::RunSpec;
+use apportion::spec::{Fidelity, Source};
+use apportion::workload::random::SeedStreams;
+use apportion::{Catalog, Seconds, Steps};
+
+const MATRIX: &str = "format: apportion/throughputs-v1\nname: matrix\nunit: steps/s\n\
+                      source: {who: the authors, when: '2026', licence: Apache-2.0, note: made up for a test}\n\
+                      worker_types: [a]\nrows: [{job_type: x, scale_factor: 1, consolidated: [1.0]}]\n\
+                      colocation: {model: measured, retained: {a: [{job_type: x, scale_factor: 1, beside: [0.6]}]}}\n";
+
+/// A run of jobs with these steps and arrivals in s, called by position, in rounds of 100 s.
+fn run_of(policy: &str, n_workers: u32, jobs: &[(f64, f64)]) -> Run {
+    run_as(policy, n_workers, jobs, |_| {})
+}
+
+/// The same, with other rules of a round.
+fn run_as(policy: &str, n_workers: u32, jobs: &[(f64, f64)], rules: fn(&mut RunSpec)) -> Run {
+    let line =
+        |(position, (steps, arrival)): (usize, &(f64, f64))| format!("j{position},x,1,{steps},{arrival}\n");
+    let lines: String = jobs.iter().enumerate().map(line).collect();
+    let trace = format!("id,job_type,scale_factor,total_steps,arrival\n{lines}");
+    let mut spec = RunSpec { policy: policy.to_owned(), ..RunSpec::default() };
+    spec.cluster = format!("a={n_workers}").parse().unwrap();
+    spec.throughputs.0 = "matrix".to_owned();
+    spec.workload.trace = Some("trace".to_owned());
+    spec.mechanism.round_length = Seconds::new(100.0);
+    spec.mechanism.reset_interval = Seconds::new(100.0);
+    rules(&mut spec);
+    let inputs = Inputs::new(Catalog::embedded())
+        .with_text(Source::new("trace", trace))
+        .with_text(Source::new("matrix", MATRIX));
+    inputs.load(&spec).unwrap()
+}
+
+/// Jobs of a Poisson process whose steps are exponential, with a mean of 2000 s alone.
+fn exponential(seed: u64, n_jobs: usize, gap_s: f64) -> Vec<(f64, f64)> {
+    let streams = SeedStreams::new(seed);
+    let (mut gaps, mut steps) = (streams.stream("gaps"), streams.stream("steps"));
+    let mut now = 0.0;
+    let draw = |_| {
+        let job = (steps.exponential(2000.0).ceil(), now);
+        now += gaps.exponential(gap_s);
+        job
+    };
+    (0..n_jobs).map(draw).collect()
+}
+
+fn certain() -> Settings {
+    Settings { steps: JobSteps::Known, arriving: Arriving::None, n_forks: 3, ..Settings::default() }
+}
+
+fn chronicle(run: &Run) -> Chronicle {
+    let jobs = jobs_of(run).unwrap().into();
+    Chronicle::new(run, jobs, Interrupt::default(), Arc::new(AtomicBool::new(false))).unwrap()
+}
+
+fn forecast_of(run: &Run, job: &str, at_s: f64, settings: &Settings) -> Result<Forecast, ForecastError> {
+    forecast(run, (job, Seconds::new(at_s)), settings, &Attended::default())
+}
+
+/// One worker: the first job has it from 0 to 1000 s, the second from then to 1500 s.
+#[test]
+fn two_jobs_on_one_worker_are_forecast_exactly() {
+    let run = run_of("fifo", 1, &[(1000.0, 0.0), (500.0, 50.0)]);
+    let found = forecast_of(&run, "j1", 250.0, &certain()).unwrap();
+    let start = found.start.unwrap();
+    for part in [0.0, 0.1, 0.5, 0.9, 1.0] {
+        assert_eq!(start.quantile(part), Quantile::At(Seconds::new(750.0)));
+        assert_eq!(found.end.quantile(part), Quantile::At(Seconds::new(1250.0)));
+    }
+    let first = forecast_of(&run, "j0", 250.0, &certain()).unwrap();
+    assert_eq!((first.started, first.start), (Some(Seconds::ZERO), None));
+    assert_eq!(first.end.interval(0.8), [Quantile::At(Seconds::new(750.0)); 2]);
+}
+
+#[test]
+fn what_has_no_forecast_is_refused() {
+    let run = run_of("fifo", 1, &[(1000.0, 0.0), (500.0, 50.0), (500.0, 5000.0)]);
+    let refused = |job: &str, at_s: f64, settings: &Settings| {
+        let error = forecast_of(&run, job, at_s, settings).unwrap_err();
+        (error.to_string(), error.help().unwrap_or_default())
+    };
+    let known = certain();
+    assert_eq!(refused("j9", 100.0, &known).1, "did you mean `j0`?");
+    assert!(refused("j2", 100.0, &known).0.contains("arrives 1.39 h after the trace's first"));
+    assert!(refused("j0", 1000.0, &known).0.contains("ended after 0.28 h"));
+    assert!(forecast_of(&run, "j0", 999.0, &known).is_ok());
+    let drawn = Settings { steps: JobSteps::Drawn, ..known };
+    assert!(refused("j0", 500.0, &drawn).0.contains("no job has ended"));
+    let resampled = Settings { arriving: Arriving::Resampled, history: Seconds::new(60.0), ..known };
+    assert!(refused("j0", 500.0, &resampled).0.contains("no job arrived in the 0.02 h"));
+    assert!(refused("j0", 500.0, &Settings { n_forks: 0, ..known }).0.contains("forks: 0, expected"));
+    assert!(refused("j0", 500.0, &Settings { limit: Seconds::ZERO, ..known }).0.contains("limit: "));
+}
+
+#[test]
+fn an_end_after_the_limit_is_later_than_it() {
+    let run = run_of("fifo", 1, &[(1000.0, 0.0), (500.0, 50.0)]);
+    let limit = Seconds::new(800.0);
+    let found = forecast_of(&run, "j1", 250.0, &Settings { limit, ..certain() }).unwrap();
+    assert_eq!(found.start.unwrap().quantile(0.5), Quantile::At(Seconds::new(750.0)));
+    assert_eq!((found.end.n_happened(), found.end.n_forks()), (0, 3));
+    assert_eq!(found.end.quantile(0.1), Quantile::After(limit));
+}
+
+/// A fork with the future as it was is the simulation that never stopped: for rules, programs, and pairs.
+#[test]
+fn a_fork_with_the_actual_future_repeats_the_simulation() {
+    let jobs = exponential(1, 40, 700.0);
+    let published = |spec: &mut RunSpec| {
+        spec.semantics = Fidelity::Published;
+        spec.mechanism.preemption_cost = Seconds::new(130.0);
+    };
+    let rules: [fn(&mut RunSpec); 2] = [|_| {}, published];
+    for policy in ["fifo", "las", "srtf", "gandiva", "themis", "max_min_fairness", "finish_time_fairness"] {
+        for rules in rules {
+            repeat(&run_as(policy, 3, &jobs, rules));
+        }
+    }
+}
+
+fn repeat(run: &Run) {
+    let all = jobs_of(run).unwrap();
+    let mut whole = chronicle(run);
+    let times = [0.0, 150.0, 5000.0, 5050.0, 9999.0, 20_000.0].map(Seconds::new);
+    let situations = times.map(|at| whole.situation(at).unwrap().unwrap());
+    let ids: Vec<JobId> = (0..all.len()).map(JobId::from_index).collect();
+    whole.finish(&ids, Seconds::new(1e9)).unwrap();
+    let courses = whole.courses();
+    assert!(courses.iter().all(|course| course.ended.is_some()), "{:?}", run.spec);
+    for situation in &situations {
+        let outlook = Outlook::new(run, situation, &certain()).unwrap();
+        let later = all[situation.jobs.len()..].to_vec();
+        let active: Vec<JobId> = situation.active().collect();
+        let expected: Vec<Course> = active.iter().map(|id| courses[id.index()]).collect();
+        let found = outlook.with_future(later, &active).unwrap();
+        assert_eq!(found, expected, "{:?} at {}", run.spec, situation.at);
+        // What is known at the instant is the same where nothing later is simulated.
+        let jobs = arrived_by(&all, situation.at);
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut past = Chronicle::new(run, jobs, Interrupt::default(), stop).unwrap();
+        let told = past.situation(situation.at).unwrap().unwrap();
+        assert_eq!(told.jobs, situation.jobs);
+    }
+}
+
+/// What the trace has after the instant, and the steps that active jobs have left, are not looked at: not by rules that
+/// remember how many steps jobs had left, either.
+#[test]
+fn a_forecast_knows_nothing_of_what_comes() {
+    let jobs = exponential(2, 60, 500.0);
+    let at_s = 20_050.0;
+    let settings = Settings { n_forks: 40, ..Settings::default() };
+    for policy in ["fifo", "las", "gandiva", "max_min_fairness"] {
+        let run = run_of(policy, 3, &jobs);
+        let situation = chronicle(&run).situation(Seconds::new(at_s)).unwrap().unwrap();
+        let active: Vec<JobId> = situation.active().collect();
+        assert!(active.len() > 3, "{policy}");
+        let mut changed = jobs.clone();
+        for id in &active {
+            changed[id.index()].0 += 50_000.0;
+        }
+        changed.retain(|(_, arrival)| *arrival <= at_s);
+        changed.push((7.0, at_s + 1.0));
+        let name = format!("j{}", active.last().unwrap());
+        let before = forecast_of(&run, &name, at_s, &settings).unwrap();
+        let after = forecast_of(&run_of(policy, 3, &changed), &name, at_s, &settings).unwrap();
+        assert_eq!(before, after, "{policy}");
+        assert_ne!(before.end.quantile(0.1), before.end.quantile(0.9), "{policy}");
+    }
+}
+
+/// Totals that are restated and then stated as they were change nothing, and what has run stays.
+#[test]
+fn restated_steps_leave_what_has_run_as_it_was() {
+    let jobs = exponential(2, 60, 500.0);
+    for policy in ["las", "themis", "finish_time_fairness"] {
+        let run = run_of(policy, 3, &jobs);
+        let situation = chronicle(&run).situation(Seconds::new(20_000.0)).unwrap().unwrap();
+        let at = Some(&situation.checkpoint);
+        let begin = || begin_with(&run, run.arrivals().unwrap(), at, Interrupt::default()).unwrap();
+        let mut restated = begin();
+        for more in [500.0, 0.0] {
+            let steps = |id: JobId| Steps::new(situation.jobs[id.index()].job.total_steps.get() + more);
+            restated.restate_steps(|id, _| steps(id)).unwrap();
+        }
+        let saved = |simulation: &Simulation| serde_json::to_value(simulation.checkpoint()).unwrap();
+        assert_eq!(saved(&restated), saved(&begin()), "{policy}");
+        let refusal = restated.restate_steps(|_, steps_run| steps_run).unwrap_err().to_string();
+        assert!(refusal.contains("has run"), "{refusal}");
+    }
+}
+
+#[test]
+fn forecasts_are_the_same_on_any_number_of_threads() {
+    let run = run_of("max_min_fairness", 3, &exponential(3, 60, 500.0));
+    let at = Seconds::new(20_000.0);
+    let situation = chronicle(&run).situation(at).unwrap().unwrap();
+    let name = format!("j{}", situation.active().last().unwrap());
+    let settings = Settings { n_forks: 50, ..Settings::default() };
+    let on = |n_threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+        pool.install(|| forecast_of(&run, &name, at.get(), &settings).unwrap())
+    };
+    let one = on(1);
+    assert_eq!(one, on(2));
+    assert_eq!(one, on(7));
+    let other = forecast_of(&run, &name, at.get(), &Settings { seed: 1, ..settings }).unwrap();
+    assert_ne!(one.end, other.end);
+}
+
+/// The model is true: steps are exponential and arrivals Poisson, so that intervals hold as often as they say.
+#[test]
+fn forecasts_hold_where_the_model_is_true() {
+    let run = run_of("fifo", 4, &exponential(5, 500, 600.0));
+    let last = jobs_of(&run).unwrap().last().unwrap().arrival;
+    let plan = Plan { from: last * 0.3, to: last * 0.9, every: last * 0.6 / 150.0, n_jobs: 2 };
+    let settings = Settings { n_forks: 60, limit: Seconds::new(1e6), ..Settings::default() };
+    let found = calibrate(&run, &plan, &settings, &Attended::default()).unwrap();
+    for held in found.rows() {
+        assert!(held.n > 60, "{held:?}");
+        // (three standard errors of half as many forecasts: those close to one another are alike)
+        let most = 3.0 * (held.level * (1.0 - held.level) / (held.n as f64 / 2.0)).sqrt();
+        assert!((held.part() - held.level).abs() < most, "{held:?}");
+    }
+    assert_eq!(found.n_censored, 0);
+}
+
+/// Jobs that still run count: without them those that take long would be missing.
+#[test]
+fn jobs_that_have_not_ended_make_others_longer() {
+    let mut stream = SeedStreams::new(1).stream("work");
+    let observe = |censored: bool, stream: &mut apportion::workload::random::Stream| {
+        let (work, seen) = (stream.exponential(1000.0), stream.uniform_in(0.0, 2000.0));
+        let has_ended = !censored || work <= seen;
+        Observed { work_s: if has_ended { work } else { seen }, has_ended }
+    };
+    let observed: Vec<Observed> = (0..4000).map(|_| observe(true, &mut stream)).collect();
+    let ended: Vec<Observed> = observed.iter().copied().filter(|one| one.has_ended).collect();
+    let median = 1000.0 * std::f64::consts::LN_2;
+    let (of_all, of_ended) = (Survival::of(observed), Survival::of(ended));
+    assert!((of_all.quantile(0.0, 0.5) / median - 1.0).abs() < 0.08, "{}", of_all.quantile(0.0, 0.5));
+    assert!(of_ended.quantile(0.0, 0.5) < 0.75 * median);
+    // An exponential forgets: what is left after 500 s is as long as the whole.
+    assert!(((of_all.quantile(500.0, 0.5) - 500.0) / median - 1.0).abs() < 0.12);
+}
+
+/// Of four jobs the next is the shortest, between two, or the longest of five, each with probability 1/5.
+#[test]
+fn four_jobs_leave_five_places_for_the_next() {
+    let ended = |work_s| Observed { work_s, has_ended: true };
+    let survival = Survival::of([10.0, 20.0, 40.0, 80.0].map(ended).to_vec());
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+    close(survival.quantile(0.0, 0.1), 5.0);
+    close(survival.quantile(0.0, 0.3), 15.0);
+    close(survival.quantile(0.0, 0.7), 60.0);
+    assert!(survival.quantile(0.0, 0.81) > 80.0);
+    // Beyond 20, of two jobs: three places.
+    close(survival.quantile(20.0, 1.0 / 6.0), 30.0);
+    close(survival.quantile(20.0, 0.5), 60.0);
+    assert!(survival.quantile(100.0, 0.0) >= 100.0);
+    // Of jobs that are alike the next one is, too, but for the first and the last place.
+    let alike = Survival::of(vec![ended(50.0); 9]);
+    for uniform in [0.11, 0.5, 0.89] {
+        close(alike.quantile(0.0, uniform), 50.0);
+    }
+    assert!(alike.quantile(0.0, 0.05) < 50.0 && alike.quantile(0.0, 0.95) > 50.0);
+}
+
+#[test]
+fn ranks_are_uniform_however_many_times_are_equal() {
+    let mut stream = SeedStreams::new(4).stream("ties");
+    let mut ranks = Vec::new();
+    for _ in 0..20_000 {
+        // Starts of rounds: few instants, and some forks do not come to it.
+        let mut time = || Some(Seconds::new(100.0 * stream.below(4) as f64)).filter(|t| t.get() < 250.0);
+        let times: Vec<_> = (0..9).map(|_| time()).collect();
+        let happened = time();
+        ranks.push(Distribution::of(times, Seconds::new(250.0)).rank(happened, stream.uniform()));
+    }
+    for level in calibration::LEVELS {
+        let held = ranks.iter().filter(|rank| (**rank - 0.5).abs() <= level / 2.0).count() as f64;
+        assert!((held / ranks.len() as f64 - level).abs() < 0.015, "{level}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn quantiles_ascend(
+        times in prop::collection::vec(prop::option::of(0.0_f64..1000.0), 1..60),
+        parts in prop::collection::vec(0.0_f64..=1.0, 2..20),
+    ) {
+        let limit = Seconds::new(1000.0);
+        let found = Distribution::of(times.iter().map(|time| time.map(Seconds::new)), limit);
+        let mut parts = parts;
+        parts.sort_by(f64::total_cmp);
+        let value = |part: &f64| match found.quantile(*part) {
+            Quantile::At(time) => time.get(),
+            Quantile::After(limit) => limit.get() + 1.0,
+        };
+        let quantiles: Vec<f64> = parts.iter().map(value).collect();
+        prop_assert!(quantiles.is_sorted());
+        for (part, quantile) in parts.iter().zip(&quantiles) {
+            let n_by = times.iter().flatten().filter(|time| *time <= quantile).count();
+            prop_assert!(*quantile > limit.get() || n_by as f64 >= part * times.len() as f64);
+        }
+    }
+
+    #[test]
+    fn work_ascends_and_is_above_what_is_done(
+        observed in prop::collection::vec((0.5_f64..100.0, any::<bool>()), 1..40),
+        above_s in 0.0_f64..120.0,
+        uniforms in prop::collection::vec(0.0_f64..1.0, 2..20),
+    ) {
+        let observed = observed.iter().map(|(work_s, has_ended)| Observed {
+            work_s: work_s.round(), has_ended: *has_ended,
+        });
+        let survival = Survival::of(observed.collect());
+        let mut uniforms = uniforms;
+        uniforms.sort_by(f64::total_cmp);
+        let works: Vec<f64> = uniforms.iter().map(|uniform| survival.quantile(above_s, *uniform)).collect();
+        prop_assert!(works.is_sorted(), "{works:?}");
+        prop_assert!(works.iter().all(|work| *work >= above_s && work.is_finite()), "{works:?}");
+    }
+}
