@@ -17,6 +17,9 @@ use apportion_studies::sweep::Run;
 /// The quantiles that are always shown.
 const PARTS: [f64; 3] = [0.1, 0.5, 0.9];
 
+/// What is said of times after the limit.
+const LATER: &str = "more than";
+
 /// The forecast of a job, as `apportion forecast --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Forecasted<'a> {
@@ -245,20 +248,21 @@ fn for_programs(found: &Forecast, level: f64, settings: &Settings) -> Table {
 }
 
 fn for_people(found: &Forecast, level: f64) -> Table {
-    let percent = 100.0 * level;
+    let percent = (1e4 * level).round() / 100.0;
     let interval = format!("{percent} % interval");
     let mut table = Table::new(["h from then", "10 %", "50 %", "90 %", &*interval, "forks that came to it"]);
     for (event, distribution) in happenings(found) {
         let hours = |quantile| match quantile {
             Quantile::At(time) => format!("{:.2}", time.hours()),
-            Quantile::After(limit) => format!("more than {:.0}", limit.hours()),
+            Quantile::After(limit) => format!("{LATER} {:.1}", limit.hours()),
         };
         let mut cells: Vec<String> = columns(distribution, level).map(hours).collect();
         let to = cells.pop().unwrap_or_default();
         let from = cells.pop().unwrap_or_default();
         let mut row: Vec<Cell> = vec![event.into()];
         row.extend(cells.into_iter().map(Cell::from));
-        row.push(format!("{from} to {to}").into());
+        let is_late = from.starts_with(LATER);
+        row.push(if is_late { from.into() } else { format!("{from} to {to}").into() });
         row.push(format!("{} of {}", distribution.n_happened(), distribution.n_forks()).into());
         table.push(row);
     }
@@ -278,7 +282,7 @@ fn words(found: &Forecast, level: f64, settings: &Settings) -> String {
             found.job
         ),
         format!(
-            "The interval leaves out {:.3} % of the forks before it, and as many after it.",
+            "The interval leaves out {:.1} % of the forks before it, and as many after it.",
             50.0 * (1.0 - level)
         ),
     ];
