@@ -302,12 +302,16 @@ impl<'a> Converter<'a> {
 
 /// How long a row ran, s, above 0; the reason if that is not known or it did not.
 fn running_time(row: &Row) -> Result<f64, Reason> {
-    let has_run = row.started_s.is_some() || row.n_attempts.is_some_and(|n| n > 0);
+    let has_run = row.started_s.is_some()
+        || row.n_attempts.is_some_and(|n| n > 0)
+        || row.ran_s.is_some_and(|ran| ran > 0.0);
     let has_ended = row.ended_s.is_some() && row.state != State::Pending;
     match row.ran_s {
-        _ if row.started_s.is_none() && row.n_attempts == Some(0) => Err(Reason::NotStarted),
+        None if row.started_s.is_none() && row.n_attempts == Some(0) && row.state != State::Completed => {
+            Err(Reason::NotStarted)
+        }
         _ if matches!(row.state, State::Running | State::Pending) && !has_ended => {
-            Err(if has_run { Reason::NotEnded } else { Reason::NotStarted })
+            Err(if has_run || row.state == State::Running { Reason::NotEnded } else { Reason::NotStarted })
         }
         Some(ran) if ran > 0.0 => Ok(ran),
         Some(_) => Err(Reason::RanForNothing),

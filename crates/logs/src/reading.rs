@@ -12,6 +12,9 @@ use crate::tally::{Doubt, Reason, Tally};
 /// Complaints that are kept; a log of another kind would have one a line.
 const COMPLAINTS_MAX: usize = 19;
 
+/// The largest time of a row, s.
+const NUMBER_MAX: f64 = 1e15;
+
 /// Characters of a line that are kept to be shown with a complaint.
 const EXCERPT_MAX: usize = 1_000;
 
@@ -54,8 +57,14 @@ impl Reading {
         Self { source: source.to_owned(), clock: Clock::new(zone), ..Self::default() }
     }
 
-    /// The text as one that equal ones share.
+    /// The text as one that equal ones share: as a normalized log holds it, without blanks around it and without controls.
     pub(crate) fn share(&mut self, text: &str) -> Arc<str> {
+        let text = text.trim();
+        if text.chars().any(char::is_control) {
+            let plain: String =
+                text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+            return self.share(&plain);
+        }
         if let Some(shared) = self.strings.get(text) {
             return Arc::clone(shared);
         }
@@ -67,6 +76,12 @@ impl Reading {
     /// Takes in a row. One that repeats an earlier row is left out; another job under the same id is called `ID#2`.
     pub(crate) fn take(&mut self, mut row: Row) {
         let id = Arc::clone(&row.id);
+        let times = [row.submitted_s, row.eligible_s, row.started_s, row.ended_s, row.ran_s];
+        if times.into_iter().flatten().any(|time| !(-NUMBER_MAX..=NUMBER_MAX).contains(&time)) {
+            let place = Place { line: usize::try_from(row.line).unwrap_or(usize::MAX), column: 1, width: 1 };
+            let message = format!("a time of job `{id}` is larger than {NUMBER_MAX:e} s");
+            return self.complain(Fault { place, message }, "");
+        }
         if let Some(first) = self.row_of(&id) {
             let number = self.numbers.get(&id).copied().unwrap_or(1);
             let last = self.row_of(&format!("{id}#{number}")).unwrap_or(first);
@@ -94,7 +109,7 @@ impl Reading {
     pub(crate) fn complain(&mut self, fault: Fault, text: &str) {
         let Fault { place, message } = fault;
         self.left_out.entry(Reason::NotUnderstood).or_default().count(place.line as u64, None);
-        if self.complaints.len() >= COMPLAINTS_MAX {
+        if self.is_full() {
             return;
         }
         // (the part of a long line around the place)
@@ -115,6 +130,11 @@ impl Reading {
     pub(crate) fn forget_look_ups(&mut self) {
         (self.strings, self.ids, self.numbers) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
         self.rows.shrink_to_fit();
+    }
+
+    /// Are there as many complaints as are kept?
+    pub(crate) fn is_full(&self) -> bool {
+        self.complaints.len() >= COMPLAINTS_MAX
     }
 
     /// Takes over what was left out of, and not understood in, a second table of the same log.

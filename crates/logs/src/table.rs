@@ -15,7 +15,7 @@ use crate::tally::Doubt;
 const NOTHING: [&str; 10] = ["None", "none", "null", "NULL", "NaN", "nan", "N/A", "n/a", "-", "Unknown"];
 
 /// The largest number that a log's cell may hold.
-const NUMBER_MAX: f64 = 1e15;
+pub(crate) const NUMBER_MAX: f64 = 1e15;
 
 /// The columns of a form.
 #[derive(Clone, Copy, Debug)]

@@ -90,7 +90,7 @@ impl Reason {
             Self::Step => "steps of jobs, which other rows stand for",
             Self::Replaced => "slices of elastic jobs, which other rows stand for",
             Self::Superseded => "runs that had not ended, which other rows have as ended",
-            Self::Repeated => "repeat an earlier row, word for word",
+            Self::Repeated => "say the same as an earlier row",
             Self::NoWorkers => "asked for no accelerator",
             Self::WorkersUnknown => "how many accelerators they had is not known",
             Self::NotStarted => "never started",
@@ -101,12 +101,14 @@ impl Reason {
             Self::NoArrival => "no time says when they arrived",
             Self::State => "ended in a state that the rules leave out",
             Self::Fraction => "parts of accelerators, which the rules leave out",
-            Self::TooLarge => "larger than the largest scale factor of the matrix, which the rules leave out",
+            Self::TooLarge => {
+                "larger than the largest scale factor of their rule's job types, which the rules leave out"
+            }
             Self::NoRule => "no rule of `job_types` is about them",
             Self::LeftOutByRule => "a rule of `job_types` leaves them out",
             Self::NoJobType => "no job type of their rule runs at their size on their reference worker type",
             Self::OutsideWindow => "arrived outside the window",
-            Self::OutOfRange => "more steps, or a later arrival, than a trace holds",
+            Self::OutOfRange => "more or fewer steps, or a later arrival, than a trace holds",
         }
     }
 }

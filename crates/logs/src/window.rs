@@ -74,7 +74,9 @@ impl Window {
         let mut at = |bound: &Bound, open: f64| match bound {
             Bound::Open => open,
             Bound::After(after) => first_s + after,
-            Bound::Date(date) => clock.seconds(date).unwrap_or(open),
+            Bound::Date(date) => {
+                clock.seconds(date).or_else(|| Clock::new(None).seconds(date)).unwrap_or(open)
+            }
         };
         (at(&self.from, f64::NEG_INFINITY), at(&self.to, f64::INFINITY))
     }

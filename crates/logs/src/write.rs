@@ -1,6 +1,6 @@
 //! The trace of a log, written in pieces, each read back before it counts as written.
 
-use std::io;
+use std::io::{self, Cursor};
 
 use apportion::spec::{
     Source, SpecError, Trace, TraceForm, TraceOrder, WriteTraceError, read_trace, write_trace,
@@ -9,7 +9,11 @@ use apportion::throughput::Throughputs;
 use thiserror::Error;
 
 use crate::convert::{Converted, Converter};
+use crate::form::Form;
+use crate::normalized::write_rows;
+use crate::read::{ReadOptions, read_log_from};
 use crate::reading::Reading;
+use crate::row::Row;
 
 /// Jobs that are written at a time.
 const PIECE: usize = 10_000;
@@ -70,6 +74,29 @@ pub fn write_jobs(
         out.write_all(&source.text.as_bytes()[text..])?;
     }
     Ok(not_held)
+}
+
+/// Writes rows as a normalized log. Each piece is read back and compared before it is given to `out`.
+///
+/// # Errors
+/// As of [`write_jobs`].
+pub fn write_log(out: &mut dyn io::Write, rows: &[Row]) -> Result<(), WriteError> {
+    for (number, piece) in rows.chunks(PIECE).enumerate() {
+        let mut text = Vec::new();
+        write_rows(&mut text, piece)?;
+        let header = text.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let skipped = if number > 0 { header } else { 0 };
+        let options = ReadOptions::new(Form::Log);
+        let back = read_log_from("what was written", Cursor::new(text.clone()), &options);
+        let back = back.map_err(WriteError::Unread)?;
+        let is_same = |(one, other): (&Row, &Row)| one.id == other.id && one.says_the_same_as(other);
+        let n_same = piece.iter().zip(&back.rows).take_while(|pair| is_same(*pair)).count();
+        if let Some(row) = piece.get(n_same) {
+            return Err(WriteError::Changed { id: row.id.to_string() });
+        }
+        out.write_all(&text[skipped..])?;
+    }
+    Ok(())
 }
 
 /// Are the jobs that were read those that were written, in what the form holds?

@@ -71,7 +71,7 @@ impl Default for LasParameters {
     }
 }
 
-/// So small a part of a job's steps is a rounding error.
+/// Of steps that were restated so small a part is a rounding error.
 const ROUNDING: f64 = 1e-12;
 
 /// Least attained service. Its state: what each job was given, has run and has waited.
@@ -97,6 +97,9 @@ struct History {
     job: JobId,
     /// As of the last call.
     steps_remaining: f64,
+    /// Have they been restated since, so that they may be off by a rounding error?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_restated: bool,
     elapsed_s: f64,
     worker_type: Option<WorkerTypeId>,
     /// Worker-seconds, in all and at the last promotion.
@@ -143,6 +146,7 @@ impl Las {
         let mut now = known.cloned().unwrap_or(History {
             job: active.id,
             steps_remaining,
+            is_restated: false,
             elapsed_s,
             worker_type: None,
             attained: 0.0,
@@ -159,7 +163,7 @@ impl Las {
             Some(column) => column[job.index()],
             None => now.attained + ran * f64::from(active.scale_factor),
         };
-        (now.steps_remaining, now.elapsed_s) = (steps_remaining, elapsed_s);
+        (now.steps_remaining, now.elapsed_s, now.is_restated) = (steps_remaining, elapsed_s, false);
         let starved = |knob: f64| now.ran_s > 0.0 && now.waited_s >= knob * now.ran_s;
         if self.queue(&now) > 0 && self.parameters.promote_after.is_some_and(starved) {
             (now.forgotten, now.ran_s, now.waited_s) = (now.attained, 0.0, 0.0);
@@ -175,8 +179,8 @@ fn time_run(problem: &Problem, job: JobIndex, last: &History) -> f64 {
     let given = last.worker_type.and_then(|worker_type| throughput.get(worker_type.index()).copied());
     let fastest = throughput.iter().copied().fold(0.0, f64::max);
     let throughput = given.filter(|throughput| *throughput > 0.0).unwrap_or(fastest);
-    // (steps that were restated may differ by a rounding error from what they were)
-    if done > ROUNDING * last.steps_remaining { done / throughput } else { 0.0 }
+    let rounding = if last.is_restated { ROUNDING * last.steps_remaining } else { 0.0 };
+    if done > rounding { done / throughput } else { 0.0 }
 }
 
 impl Policy for Las {
@@ -223,6 +227,7 @@ impl Policy for Las {
     fn restate_steps(&mut self, job: JobId, more: Steps) {
         if let Some(history) = self.state.jobs.iter_mut().find(|history| history.job == job) {
             history.steps_remaining += more.get();
+            history.is_restated = true;
         }
     }
 }

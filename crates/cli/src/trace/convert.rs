@@ -5,16 +5,16 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::log::{Given, LogArguments, counted, like_a_log, sentences};
+use super::log::{Given, LogArguments, check_apart, counted, like_a_log, sentences};
 use crate::Session;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use crate::file::write;
 use crate::paths::name_or_path;
-use apportion::spec::{Source, TraceForm, TraceOrder, load_throughputs, read_trace};
+use apportion::spec::path_text;
+use apportion::spec::{Source, SpecError, TraceForm, TraceOrder, load_throughputs, read_trace};
 use apportion::throughput::Throughputs;
 use apportion_logs::ImportReport;
-use apportion_logs::normalized::write_rows;
-use apportion_logs::write::{WriteError, write_jobs};
+use apportion_logs::write::{WriteError, write_jobs, write_log as write_log_rows};
 use apportion_studies::file::NewFile;
 
 #[derive(Args, Debug)]
@@ -58,6 +58,12 @@ enum Written {
 }
 
 pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(), Failure> {
+    let ConvertArguments { file, out, report, .. } = arguments;
+    check_apart(&[
+        ("the log", Some(path_text::to_path(file).as_ref())),
+        ("--out", out.as_deref()),
+        ("--report", report.as_deref()),
+    ])?;
     let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
     let form = match (arguments.to, arguments.log.form()) {
         (Written::Native, _) => TraceForm::Native,
@@ -147,7 +153,11 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
     for (doubt, tally) in &log.doubts {
         session.note(format!("doubtful ({}): {}", tally.n, doubt.words()));
     }
-    into(arguments, session, |out| Ok(write_rows(out, &log.rows)?))
+    if log.rows.is_empty() {
+        let message = format!("no row is left of {} of the log", counted(log.n_read, "row"));
+        return Err(SpecError::about(log.source.clone(), message, None).into());
+    }
+    into(arguments, session, |out| write_log_rows(out, &log.rows))
 }
 
 /// Gives `write` the file that the user named, or standard output.

@@ -1,5 +1,7 @@
 //! The arguments by which a cluster's log is read as jobs, and what they come to.
 
+use std::fs;
+use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
@@ -158,6 +160,20 @@ impl Given {
     }
 }
 
+/// Refuses to write one file over another of the same call.
+pub(super) fn check_apart(paths: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    let place =
+        |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file()).unwrap_or(path.to_owned());
+    let there: Vec<_> = paths.iter().filter_map(|(what, path)| Some((*what, place((*path)?)))).collect();
+    for (at, (what, path)) in there.iter().enumerate() {
+        if let Some((other, _)) = there[..at].iter().find(|(_, other)| other == path) {
+            let message = format!("{what} and {other} are the same file, {}", path.display());
+            return Err(Failure::usage(message, Some("give it another name".to_owned())));
+        }
+    }
+    Ok(())
+}
+
 /// The complaint about a file that is no trace; of one that looks like a log, how to read it.
 pub(super) fn like_a_log(source: &Source, error: SpecError) -> SpecError {
     let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -197,7 +213,10 @@ pub(super) fn sentences(report: &ImportReport) -> Vec<String> {
         lines.push(format!("  {} left out: {words}{}", counted(rows.n, "row"), first(rows)));
     }
     if report.n_cut > 0 {
-        lines.push(format!("  {} given the largest scale factor there is", counted(report.n_cut, "job")));
+        lines.push(format!(
+            "  {} given the largest scale factor of their rule, and needed more",
+            counted(report.n_cut, "job")
+        ));
     }
     if report.n_rounded_up > 0 {
         let hours = format!("in the log they took {:.1} worker-hours", report.worker_hours_in_log);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, counted, like_a_log, sentences};
+use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, check_apart, counted, like_a_log, sentences};
 use super::sketch::sketch;
 use crate::Session;
 use crate::exit::Failure;
@@ -15,6 +15,7 @@ use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use apportion::Cluster;
 use apportion::index::{Id, WorkerTypeId};
+use apportion::spec::path_text;
 use apportion::spec::run::WorkerCounts;
 use apportion::spec::{Source, Trace, TraceForm, TraceOrder, TracedJob, load_throughputs, read_trace};
 use apportion::throughput::Throughputs;
@@ -48,6 +49,8 @@ pub(super) struct ShowArguments {
 }
 
 pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
+    let (file, page) = (path_text::to_path(&arguments.file), arguments.page.as_deref());
+    check_apart(&[("the log", Some(file.as_ref())), ("--page", page)])?;
     let cluster = arguments.cluster.as_ref().map(|counts| counts.to_string().parse::<Cluster>());
     let cluster = cluster.transpose().map_err(|error| Failure::usage(format!("--cluster: {error}"), None))?;
     if let Some(given) = arguments.log.read(&arguments.file)? {

@@ -168,7 +168,7 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
             Ok(Some(row)) => log.take(row),
             Ok(None) => {}
             Err(fault) => {
-                let text = entry.line_text(fault.place);
+                let text = if log.is_full() { "".into() } else { entry.line_text(fault.place) };
                 log.complain(fault, &text);
             }
         }
@@ -220,16 +220,29 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
 
 impl Admission<'_> {
     fn says_usage(&self) -> bool {
-        self.pod_set_assignments.iter().any(|set| !set.resource_usage.is_empty())
+        let mut used = self.pod_set_assignments.iter().flat_map(|set| set.resource_usage.keys());
+        used.any(|resource| counts_workers(resource))
     }
 }
 
 /// The end of the names of resources that are whole accelerators.
 const WHOLE: &str = "gpu";
 
+/// Other names of resources that are accelerators.
+const OTHERS: [&str; 6] = [
+    "gpu.intel.com/i915",
+    "gpu.intel.com/xe",
+    "habana.ai/gaudi",
+    "google.com/tpu",
+    "aws.amazon.com/neuron",
+    "huawei.com/Ascend910",
+];
+
 /// Does a resource count accelerators? `nvidia.com/gpu`, `amd.com/gpu`, and slices such as `nvidia.com/mig-1g.5gb`.
 fn counts_workers(resource: &str) -> bool {
-    resource.rsplit_once('/').is_some_and(|(_, kind)| kind == WHOLE || kind.starts_with("mig-"))
+    resource.rsplit_once('/').is_some_and(|(_, kind)| {
+        kind == WHOLE || kind.starts_with("mig-") || kind.starts_with("gpu.") || OTHERS.contains(&resource)
+    })
 }
 
 /// Accelerators that the admitted workload uses.
@@ -342,8 +355,9 @@ fn take_times(
         row.ended_s = time_of(evicted)?;
     }
     let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
-    let n_evictions: u32 = evictions.clone().map(|eviction| eviction.count.unwrap_or(0)).sum();
-    row.n_attempts = Some(n_evictions + u32::from(row.started_s.is_some()));
+    let n_evictions: u32 =
+        evictions.clone().fold(0, |sum: u32, eviction| sum.saturating_add(eviction.count.unwrap_or(0)));
+    row.n_attempts = Some(n_evictions.saturating_add(u32::from(row.started_s.is_some())));
     if (evicted.is_some() || n_evictions > 0) && past_s.is_none() && row.started_s.is_some() {
         log.doubt(Doubt::RunsLost, row.line, Some(&row.id));
     }

@@ -1,7 +1,7 @@
 //! Alibaba's PAI of 2020: a table of tasks, several a job, and one of jobs.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -51,6 +51,9 @@ const STATES: [(&str, State); 4] = [
     ("Waiting", State::Pending),
 ];
 
+/// A day, s.
+const DAY_S: f64 = 86_400.0;
+
 /// What the table of jobs says of one.
 struct Submission {
     user: Option<Arc<str>>,
@@ -77,11 +80,11 @@ struct Job {
     fault: Option<(Fault, String)>,
     /// Accelerators in whole ones: half of two is one.
     held: f64,
-    types: Vec<Arc<str>>,
+    types: BTreeSet<Arc<str>>,
     has_ended: bool,
     state: Option<State>,
     /// Digests of its tasks' lines, to know one that is repeated.
-    tasks: Vec<u64>,
+    tasks: BTreeSet<u64>,
 }
 
 pub(crate) fn read(
@@ -105,10 +108,9 @@ pub(crate) fn read(
         let mut hasher = DefaultHasher::new();
         cells.text.hash(&mut hasher);
         let digest = hasher.finish();
-        if jobs[at].tasks.contains(&digest) {
+        if !jobs[at].tasks.insert(digest) {
             return log.leave_out(Reason::Repeated, cells.line, Some(&jobs[at].row.id));
         }
-        jobs[at].tasks.push(digest);
         log.n_merged += u64::from(!is_first);
         if let Err(fault) = jobs[at].add(cells, log) {
             jobs[at].fault.get_or_insert((fault, cells.text.to_owned()));
@@ -182,7 +184,7 @@ fn submission(cells: &Cells<'_>, log: &mut Reading) -> Result<Submission, Fault>
 
 impl Job {
     fn new(row: Row) -> Self {
-        let (types, tasks) = (Vec::new(), Vec::new());
+        let (types, tasks) = (BTreeSet::new(), BTreeSet::new());
         Self { row, fault: None, held: 0.0, types, has_ended: true, state: None, tasks }
     }
 
@@ -200,19 +202,20 @@ impl Job {
         }
         let n_members =
             n_members.ok_or_else(|| cells.fault("inst_num", "a task of accelerators without inst_num"))?;
-        if start == Some(0.0) && end == Some(0.0) {
-            (start, end) = (None, None);
+        // (0 stands for a time that is missing in this log, whose times begin days after 0; of a table that begins at 0 it is
+        // a time)
+        if start == Some(0.0) && end.is_none_or(|end| end == 0.0 || end > DAY_S) {
+            start = None;
+        }
+        if end == Some(0.0) {
+            end = None;
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and saturating")]
         let per_member = (percent / 100.0).ceil() as u32;
         let before = row.n_workers.unwrap_or(0);
         row.n_workers = Some(before.saturating_add(n_members.saturating_mul(per_member)));
         self.held += f64::from(n_members) * percent / 100.0;
-        if let Some(name) = cells.name("gpu_type", log)?
-            && !self.types.contains(&name)
-        {
-            self.types.push(name);
-        }
+        self.types.extend(cells.name("gpu_type", log)?);
         row.started_s = row.started_s.into_iter().chain(start).reduce(f64::min);
         row.ended_s = row.ended_s.into_iter().chain(end).reduce(f64::max);
         self.has_ended &= end.is_some() || start.is_none();
@@ -232,10 +235,10 @@ impl Job {
         row.state = state.unwrap_or(State::Unknown);
         let all = f64::from(row.n_workers.unwrap_or(0));
         row.fraction = (held < all).then(|| held / all);
-        match types.as_slice() {
-            [] => {}
-            [only] => row.worker_type = Some(Arc::clone(only)),
-            _ => log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id)),
+        if types.len() > 1 {
+            log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id));
+        } else {
+            row.worker_type = types.into_iter().next();
         }
         match submissions.map(|submissions| submissions.of.get(&row.id)) {
             None => {}

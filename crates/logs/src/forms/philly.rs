@@ -45,8 +45,8 @@ struct Attempt<'a> {
     start_time: Option<&'a RawValue>,
     #[serde(borrow)]
     end_time: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    detail: Vec<Server<'a>>,
+    #[serde(borrow)]
+    detail: Option<Vec<Server<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -78,7 +78,7 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
             Ok(Some(row)) => log.take(row),
             Ok(None) => {}
             Err(fault) => {
-                let text = entry.line_text(fault.place);
+                let text = if log.is_full() { "".into() } else { entry.line_text(fault.place) };
                 log.complain(fault, &text);
             }
         }
@@ -119,9 +119,10 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     }
     let last = job.attempts.iter().rev().find(|attempt| attempt.n_workers() > 0).or(job.attempts.last());
     if let Some(last) = last {
-        row.n_workers = Some(u32::try_from(last.n_workers()).unwrap_or(u32::MAX));
+        let is_told = last.detail.is_some();
+        row.n_workers = Some(u32::try_from(last.n_workers()).unwrap_or(u32::MAX)).filter(|_| is_told);
         let servers: BTreeSet<Option<&str>> =
-            last.detail.iter().map(|server| server.ip.map(RawValue::get)).collect();
+            last.detail.iter().flatten().map(|server| server.ip.map(RawValue::get)).collect();
         row.n_nodes = u32::try_from(servers.len()).ok().filter(|n| *n > 0);
     }
     row.n_attempts = Some(u32::try_from(job.attempts.len()).unwrap_or(u32::MAX));
@@ -130,7 +131,7 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
 
 impl Attempt<'_> {
     fn n_workers(&self) -> usize {
-        self.detail.iter().map(|server| server.gpus.len()).sum()
+        self.detail.iter().flatten().map(|server| server.gpus.len()).sum()
     }
 }
 

@@ -10,7 +10,7 @@ use super::tres;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
-use crate::table::{Cells, Columns};
+use crate::table::{Cells, Columns, NUMBER_MAX};
 use crate::tally::{Doubt, Reason};
 
 /// The call that prints what [`read`] reads, for all jobs since a date.
@@ -124,7 +124,7 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
         log.leave_out(Reason::Step, cells.line, Some(&full));
         return Ok(None);
     }
-    let (id, component) = match full.split_once('+') {
+    let (id, component) = match full.split_once('+').filter(|(job, _)| !job.is_empty()) {
         None => (Arc::clone(&full), None),
         Some((job, component)) => {
             let number = component.parse().map_err(|_| {
@@ -254,16 +254,14 @@ fn jobs_of(mut runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
     let mut jobs: Vec<Row> = Vec::new();
     let mut last: Option<Row> = None;
     for run in without_open_ones(runs, log) {
-        let same = last.as_ref().is_some_and(|last| last.says_the_same_as(&run));
-        if same {
-            log.leave_out(Reason::Repeated, run.line, Some(&run.id));
-            continue;
-        }
         let is_later = last.as_ref().is_some_and(|last| is_attempt_after(last, &run));
         match jobs.last_mut().filter(|_| is_later) {
             Some(job) => {
                 log.doubt(Doubt::Requeued, run.line, Some(&run.id));
                 log.n_merged += 1;
+                if run.started_s.is_some() && run.n_workers != job.n_workers {
+                    log.doubt(Doubt::SizeChanged, run.line, Some(&run.id));
+                }
                 if run.started_s.zip(job.ended_s).is_some_and(|(start, end)| start < end - 1.0) {
                     log.doubt(Doubt::Overlap, run.line, Some(&run.id));
                 }
@@ -285,10 +283,14 @@ fn without_open_ones(runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
         run.ended_s.is_none() && runs.iter().any(|other| other.ended_s.is_some() && is_same(run, other))
     };
     let open: Vec<bool> = runs.iter().map(is_open).collect();
-    let mut kept = Vec::with_capacity(runs.len());
+    let mut kept: Vec<Row> = Vec::with_capacity(runs.len());
     for (run, is_open) in runs.into_iter().zip(open) {
+        // (runs are in order of submission: what repeats one is among those of the same)
+        let same_time = kept.iter().rev().take_while(|other| other.submitted_s == run.submitted_s);
         if is_open {
             log.leave_out(Reason::Superseded, run.line, Some(&run.id));
+        } else if same_time.into_iter().any(|other| other.says_the_same_as(&run)) {
+            log.leave_out(Reason::Repeated, run.line, Some(&run.id));
         } else {
             kept.push(run);
         }
@@ -296,10 +298,15 @@ fn without_open_ones(runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
     kept
 }
 
+/// How long after its end a run is requeued at the latest, s: later, the id has come round.
+const REQUEUED_WITHIN_S: f64 = 7.0 * 86_400.0;
+
 fn is_attempt_after(earlier: &Row, later: &Row) -> bool {
     let same = (&earlier.user, &earlier.group, &earlier.name) == (&later.user, &later.group, &later.name);
-    let is_after =
-        earlier.ended_s.zip(later.submitted_s).is_some_and(|(end, submitted)| submitted >= end - 1.0);
+    let is_after = earlier
+        .ended_s
+        .zip(later.submitted_s)
+        .is_some_and(|(end, submitted)| (end - 1.0..=end + REQUEUED_WITHIN_S).contains(&submitted));
     // (Slurm of old kept the time of submission)
     let is_with = earlier.submitted_s.is_some() && earlier.submitted_s == later.submitted_s;
     same && earlier.state != State::Completed && (is_after || is_with)
@@ -318,11 +325,11 @@ fn with_attempt(job: &Row, attempt: Row) -> Row {
         submitted_s: least(job.submitted_s, attempt.submitted_s),
         eligible_s: least(job.eligible_s, attempt.eligible_s),
         started_s: least(job.started_s, attempt.started_s),
-        ran_s: ran_s.filter(|_| !is_open),
+        ran_s: ran_s.filter(|ran| !is_open && *ran <= NUMBER_MAX),
         n_workers,
         n_nodes,
         worker_type: both_types(job.worker_type.as_deref(), attempt.worker_type.as_deref()),
-        n_attempts: Some(job.n_attempts.unwrap_or(0) + attempt.n_attempts.unwrap_or(0)),
+        n_attempts: Some(job.n_attempts.unwrap_or(0).saturating_add(attempt.n_attempts.unwrap_or(0))),
         line: job.line.min(attempt.line),
         ..attempt
     }

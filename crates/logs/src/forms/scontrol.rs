@@ -144,9 +144,10 @@ impl Block {
             }
         }
         let configured = tres::accelerators(configured.as_deref().unwrap_or_default()).unwrap_or_default();
-        let n: u32 = workers.iter().map(|(_, n)| *n).sum();
+        let sum = |all: &[(String, u32)]| all.iter().fold(0, |sum: u32, (_, n)| sum.saturating_add(*n));
+        let n = sum(&workers);
         // (accelerators whose type only the configured resources tell)
-        let of_types: u32 = configured.types.iter().map(|(_, n)| *n).sum();
+        let of_types = sum(&configured.types);
         if workers.iter().any(|(kind, _)| kind.is_empty()) && of_types == n {
             workers = configured.types;
         }

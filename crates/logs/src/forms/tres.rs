@@ -29,7 +29,13 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
         match (kind.to_ascii_lowercase().as_str(), of) {
             ("node", None) => found.n_nodes = Some(count()?),
             ("gres/gpu", None) => total = Some(count()?),
-            ("gres/gpu", Some(of)) if !of.is_empty() => found.types.push((of.to_owned(), count()?)),
+            ("gres/gpu", Some(of)) if !of.trim().is_empty() => {
+                let (of, n) = (of.trim().replace(char::is_control, " "), count()?);
+                match found.types.iter_mut().find(|(other, _)| *other == of) {
+                    Some((_, sum)) => *sum = sum.saturating_add(n),
+                    None => found.types.push((of, n)),
+                }
+            }
             ("gres/gpu", Some(_)) => return Err(not_understood()),
             ("gres/shard" | "gres/mps", _) => parts = parts.or(Some(entry)),
             _ => {}

@@ -189,3 +189,17 @@ fn what_is_written_is_read_back_in_pieces() {
         }
     }
 }
+
+#[test]
+fn a_window_that_no_clock_shows_holds_nothing() {
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let (rules, source) = Rules::embedded().unwrap();
+    let converter = Converter::new(&throughputs, (&rules, &source), 0).unwrap();
+    let zone = "Asia/Shanghai".parse().unwrap();
+    let window: Window = "9999-12-31..".parse().unwrap();
+    let converted = converter.convert(&many(3), Some(&window), Some(&zone));
+    assert_eq!((converted.chosen.len(), n_of(&converted, Reason::OutsideWindow)), (0, 3));
+    for text in ["3d..1d", "2020-02-02..2020-02-01", "1d", "a..b"] {
+        assert!(text.parse::<Window>().is_err(), "{text}");
+    }
+}

@@ -77,3 +77,36 @@ fn elapsed_times_are_taken_and_doubted_where_they_cannot_be() {
     assert_eq!(log.doubts[&Doubt::ElapsedTooLong].id.as_deref(), Some("2"));
     assert_eq!((log.rows[3].n_workers, log.doubts[&Doubt::OnlyAsked].n), (Some(4), 1));
 }
+
+#[test]
+fn the_same_dump_twice_counts_once_however_its_runs_are_ordered() {
+    let runs = "\
+3|ann|lab|1700000000|1700000010|1700003610|3600|PREEMPTED|1||gres/gpu=1|a
+3|ann|lab|1700000000|1700004000|1700007600|3600|COMPLETED|1||gres/gpu=1|a
+";
+    let twice = log(&[runs, runs].concat());
+    assert_eq!((only(&twice).ran_s, only(&twice).n_attempts), (Some(7200.0), Some(2)));
+    assert_eq!(twice.left_out[&Reason::Repeated].n, 2);
+}
+
+#[test]
+fn an_id_that_comes_round_after_a_failure_is_another_job() {
+    let log = log("\
+4|ann|lab|1600000000|1600000010|1600003610|3600|FAILED|1||gres/gpu=1|a
+4|ann|lab|1700000000|1700000010|1700000110|100|COMPLETED|1||gres/gpu=8|a
+");
+    let ids: Vec<&str> = log.rows.iter().map(|row| &*row.id).collect();
+    assert_eq!((ids, log.rows[1].n_workers), (vec!["4", "4#2"], Some(8)));
+}
+
+#[test]
+fn odd_resources_are_read_or_refused_and_never_break_off() {
+    let many =
+        "1|ann|lab|1700000000|1700000000|1700000600|600|COMPLETED|1||gres/gpu:a=4294967295,gres/gpu:b=1|a\n";
+    assert_eq!(only(&log(many)).n_workers, Some(u32::MAX));
+    let tab = "1|ann|lab|1700000000|1700000000|1700000600|600|COMPLETED|1||gres/gpu:a\tb =2|a\n";
+    assert_eq!(only(&log(tab)).worker_type.as_deref(), Some("a b"));
+    let long = "1|ann|lab|1700000000|1700000000|1700000600|1e15|PREEMPTED|1||gres/gpu=1|a\n\
+                1|ann|lab|1700000600|1700000700|1700000800|1e15|COMPLETED|1||gres/gpu=1|a\n";
+    assert_eq!(only(&log(long)).ran_s, None);
+}
