@@ -200,7 +200,11 @@ fn restated_steps_leave_what_has_run_as_it_was() {
             let steps = |id: JobId| Steps::new(situation.jobs[id.index()].job.total_steps.get() + more);
             restated.restate_steps(|id, _| steps(id)).unwrap();
         }
-        let saved = |simulation: &Simulation| serde_json::to_value(simulation.checkpoint()).unwrap();
+        // (that steps were restated is kept by a policy that looks for rounding errors then)
+        let mark = ",\"is_restated\":true";
+        let saved = |simulation: &Simulation| {
+            serde_json::to_string(&simulation.checkpoint()).unwrap().replace(mark, "")
+        };
         assert_eq!(saved(&restated), saved(&begin()), "{policy}");
         let refusal = restated.restate_steps(|_, steps_run| steps_run).unwrap_err().to_string();
         assert!(refusal.contains("has run"), "{refusal}");
