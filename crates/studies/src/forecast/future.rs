@@ -162,7 +162,7 @@ impl<'a> Outlook<'a> {
         Class::EACH.into_iter().map(move |class| (class, n_of(class))).filter(|(_, n)| *n > 0)
     }
 
-    /// The courses of some jobs in every fork: [fork][job]. The same settings give the same on any number of threads.
+    /// The courses of some jobs in every fork, `[fork][job]`. The same settings give the same on any number of threads.
     ///
     /// # Errors
     /// If a simulation fails, or the forks are stopped.
