@@ -203,3 +203,13 @@ fn a_window_that_no_clock_shows_holds_nothing() {
         assert!(text.parse::<Window>().is_err(), "{text}");
     }
 }
+
+#[test]
+fn parts_of_accelerators_are_rounded_up_and_a_start_at_0_long_before_the_end_is_none() {
+    let log = log("a,,u,g,0,,,3600,3,0.5,,completed,\nb,,u,g,1,,,3600,4,0.25,,completed,\n");
+    let Made { jobs, .. } = convert(&log, "", None);
+    assert_eq!(jobs.iter().map(|job| job.2).collect::<Vec<_>>(), [2, 1]);
+    let tasks = "j,worker,1.0,Terminated,0.0,1003700.0,600.0,10.0,100.0,T4\n";
+    let log = read_log_from("tasks.csv", Cursor::new(tasks), &ReadOptions::new(Form::Pai)).unwrap();
+    assert_eq!((log.rows[0].started_s, log.rows[0].ran_s), (None, None));
+}

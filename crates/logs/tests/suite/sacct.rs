@@ -110,3 +110,12 @@ fn odd_resources_are_read_or_refused_and_never_break_off() {
                 1|ann|lab|1700000600|1700000700|1700000800|1e15|COMPLETED|1||gres/gpu=1|a\n";
     assert_eq!(only(&log(long)).ran_s, None);
 }
+
+#[test]
+fn a_job_that_completed_is_not_requeued() {
+    let log = log("\
+6|ann|lab|1700000000|1700000010|1700000110|100|COMPLETED|1||gres/gpu=1|a
+6|ann|lab|1700000200|1700000210|1700000310|100|COMPLETED|1||gres/gpu=1|a
+");
+    assert_eq!((log.rows.len(), log.n_merged, log.doubts[&Doubt::SameId].n), (2, 0, 1));
+}
