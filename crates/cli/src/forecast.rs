@@ -124,7 +124,8 @@ fn settings(arguments: &ForecastArguments, n_forks: usize) -> Settings {
     }
 }
 
-/// Who stops forks: the user, between two of them; what is in progress then is broken off after a while.
+/// How forks are stopped and counted: no fork begins after the user has asked to stop, and forks in progress are broken off if
+/// they have not ended some time after that.
 fn attended<'a>(session: &Session, forked: &'a (dyn Fn() + Sync)) -> Attended<'a> {
     let interrupt = Interrupt::default().with_flag(session.interrupt.overdue());
     Attended { stop: session.interrupt.flag(), interrupt, forked: Some(forked) }

@@ -57,7 +57,7 @@ enum Action {
     Forms,
     /// Print the rules by which rows of a log become jobs where none are given, to start from.
     Rules,
-    /// Print the call of Slurm's sacct whose output is read.
+    /// Print a call of Slurm's sacct; its output is what `--from sacct` reads.
     SacctCommand,
 }
 

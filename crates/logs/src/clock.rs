@@ -70,7 +70,7 @@ impl Clock {
     }
 }
 
-/// The reading of a clock so many seconds after its 1970 began, and the fraction of a second.
+/// Date and time of day, from seconds since 1970 by the same clock; and the fraction of a second.
 fn civil(seconds: f64) -> Option<(DateTime, f64)> {
     let whole = seconds.floor();
     #[expect(clippy::cast_possible_truncation, reason = "a date before the year 10,000")]

@@ -219,7 +219,7 @@ impl<'a> Converter<'a> {
         Ok(Chosen { row: 0, kind, arrival_s, total_steps, weight })
     }
 
-    /// Those rows of the matrix whose job type a row's class names.
+    /// Of these rows of the matrix, the rows of the job type that a log row's class names.
     fn named(&self, row: &Row, kinds: &Kinds) -> Kinds {
         let mut named = Kinds::new();
         for (scale_factor, kinds) in kinds {

@@ -9,6 +9,7 @@ use crate::date;
 use crate::form::{Form, FormEntry};
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
+use crate::row::Row;
 use crate::tally::Doubt;
 
 /// What logs write where there is nothing.
@@ -114,6 +115,19 @@ impl Columns {
             return Err(SpecError::about(name, "the log is empty", None));
         }
         Ok(())
+    }
+
+    /// Makes a row of the log of each line; a line that is not understood is a complaint.
+    pub(crate) fn read_rows(
+        &self,
+        input: &mut Input,
+        log: &mut Reading,
+        row: impl Fn(&Cells<'_>, &mut Reading) -> Result<Row, Fault>,
+    ) -> Result<(), SpecError> {
+        self.read(input, log, |cells, log| match row(cells, log) {
+            Ok(row) => log.take(row),
+            Err(fault) => log.complain(fault, cells.text),
+        })
     }
 
     /// What the first line says of the columns.

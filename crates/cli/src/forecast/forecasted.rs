@@ -115,7 +115,7 @@ struct ClassRow {
     n_active: usize,
 }
 
-/// Active jobs whose steps were drawn from one class.
+/// A class of jobs, and how many active jobs had their steps drawn from it.
 #[derive(Serialize, JsonSchema)]
 struct ActiveRow {
     /// What a job has in common with those that its steps were drawn from.

@@ -40,7 +40,7 @@ pub(super) struct LogArguments {
     /// The rules by which rows of a log become jobs, as a file; `apportion trace rules` prints those that are used by default
     #[arg(long, value_name = "FILE", requires = "from", value_parser = name_or_path())]
     rules: Option<String>,
-    /// The time zone of a log whose times do not name one, as Asia/Shanghai or +08:00
+    /// The time zone of times in the log that name no zone themselves, as Asia/Shanghai or +08:00
     #[arg(long, value_name = "ZONE", requires = "from", allow_hyphen_values = true, value_parser = Zone::from_str)]
     zone: Option<Zone>,
     /// PAI's table of jobs, which has their submissions

@@ -26,7 +26,7 @@ use apportion_studies::report::page::NamedTable;
 use apportion_studies::report::workload::{self, Workload};
 use apportion_studies::report::{Cell, Table};
 
-/// The throughputs whose job types stand for the jobs of a log where none are named.
+/// The throughputs that a log is shown with if the command names none.
 const USUAL: &str = "osdi20";
 
 #[derive(Args, Debug)]

@@ -39,18 +39,11 @@ const ACME: Columns = Columns {
 };
 
 pub(crate) fn helios(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
-    HELIOS.read(input, log, |cells, log| take(cells, log, "vc"))
+    HELIOS.read_rows(input, log, |cells, log| row(cells, log, "vc"))
 }
 
 pub(crate) fn acme(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
-    ACME.read(input, log, |cells, log| take(cells, log, "group"))
-}
-
-fn take(cells: &Cells<'_>, log: &mut Reading, group: &str) {
-    match row(cells, log, group) {
-        Ok(row) => log.take(row),
-        Err(fault) => log.complain(fault, cells.text),
-    }
+    ACME.read_rows(input, log, |cells, log| row(cells, log, "group"))
 }
 
 fn row(cells: &Cells<'_>, log: &mut Reading, group: &str) -> Result<Row, Fault> {

@@ -30,10 +30,7 @@ const COLUMNS: Columns = Columns {
 };
 
 pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
-    COLUMNS.read(input, log, |cells, log| match row(cells, log) {
-        Ok(row) => log.take(row),
-        Err(fault) => log.complain(fault, cells.text),
-    })
+    COLUMNS.read_rows(input, log, row)
 }
 
 fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {

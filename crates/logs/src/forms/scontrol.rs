@@ -101,7 +101,7 @@ pub(crate) fn read(
 }
 
 impl Block {
-    /// Takes in a line of several `KEY=VALUE`, or of one whose value is free text.
+    /// Takes in a line: several `KEY=VALUE`, or one whose value is free text to the end of the line.
     fn take_line(&mut self, text: &str) {
         for word in text.split_whitespace() {
             let Some((key, value)) = word.split_once('=') else { continue };
