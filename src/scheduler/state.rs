@@ -13,8 +13,8 @@ use super::rounds::RoundsState;
 use crate::index::{EntityId, Id, IndexVec, JobId};
 use crate::policy::ObjectiveReport;
 use crate::problem::Entity;
-use crate::units::Seconds;
-use crate::workload::Combination;
+use crate::units::{Seconds, Steps};
+use crate::workload::{Combination, Job};
 
 /// The format that this version writes and reads.
 const FORMAT: &str = "apportion/scheduler-v1";
@@ -83,6 +83,33 @@ impl From<&InForceState> for InForce {
             solve: None,
             dropped: state.dropped.clone(),
         }
+    }
+}
+
+impl SchedulerState {
+    /// The job that was submitted under this name, if it is active.
+    pub fn find(&self, name: &str) -> Option<JobId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The active jobs by id, each with the steps that it has run.
+    pub fn active(&self) -> impl Iterator<Item = (JobId, &Job, Steps)> {
+        self.jobs.iter().map(|progress| (progress.id, &progress.job, Steps::new(progress.steps_run)))
+    }
+
+    /// Jobs that were ever submitted.
+    pub fn n_submitted(&self) -> usize {
+        self.n_submitted
+    }
+
+    /// The cluster, as it is written on command lines.
+    pub(crate) fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// The jobs, the owners and the mechanism.
+    pub(crate) fn parts(&self) -> (&[Progress], &[Entity], &RoundsState) {
+        (&self.jobs, &self.entities, &self.rounds)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A simulation between two rounds, to be saved and taken up again: with the same result, bit for bit.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,8 @@ use crate::cluster::Cluster;
 use crate::index::JobId;
 use crate::policy::{Policy, Ran, RoundPolicy};
 use crate::problem::{Entity, InnerRule};
-use crate::scheduler::active::Progress;
+use crate::scheduler::SchedulerState;
+use crate::scheduler::active::{LastRun, Progress};
 use crate::throughput::Throughputs;
 use crate::throughput::estimator::EstimatorState;
 use crate::units::{Seconds, Steps};
@@ -64,6 +66,45 @@ impl Checkpoint {
     /// Jobs that had arrived.
     pub fn n_arrived(&self) -> u32 {
         self.n_arrived
+    }
+
+    /// The checkpoint of a simulation that goes on where a scheduler is: at `now`, where a round starts, with the scheduler's
+    /// jobs, owners, accounts and leases. `self` is that of a simulation without jobs at its start, with the same cluster,
+    /// policy and options. `steps` has what jobs have run since the scheduler was told, by id.
+    ///
+    /// Workers that are down stay down.
+    ///
+    /// # Errors
+    /// If the scheduler has another cluster, or `self` is of a policy that decides inside rounds.
+    pub fn taking_over(
+        mut self,
+        state: &SchedulerState,
+        now: Seconds,
+        steps: &BTreeMap<JobId, Steps>,
+    ) -> Result<Self, SimulationError> {
+        let refuse = |reason: String| Err(SimulationError::Checkpoint { reason });
+        if state.cluster() != self.cluster {
+            return refuse(format!(
+                "the scheduler has the cluster `{}`, expected `{}`",
+                state.cluster(),
+                self.cluster
+            ));
+        }
+        let (jobs, entities, rounds) = state.parts();
+        let DriverState::Mechanized(driver) = &mut self.driver else {
+            return refuse("no scheduler has a policy that decides inside rounds".to_owned());
+        };
+        *driver = Box::new(rounds.clone());
+        self.n_arrived = u32::try_from(state.n_submitted()).unwrap_or(u32::MAX);
+        self.entities = entities.iter().map(|entity| entity.name.clone()).collect();
+        self.jobs = jobs.to_vec();
+        for progress in &mut self.jobs {
+            let known = steps.get(&progress.id).map_or(0.0, |steps| steps.get());
+            progress.steps_run = progress.steps_run.max(known);
+            progress.last_run = LastRun { now: now.get(), n_arrived: self.n_arrived };
+        }
+        self.clock = Clock { now: now.get(), ..Clock::default() };
+        Ok(self)
     }
 
     /// The active jobs by id, each with the steps that it has run.

@@ -10,7 +10,8 @@ use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::spec::run::RunSpec;
 use apportion::units::Seconds;
-use apportion_studies::forecast::durations::Class;
+use apportion_studies::forecast::likeness::Likeness;
+use apportion_studies::forecast::single::DrawnFrom;
 use apportion_studies::forecast::{Distribution, Forecast, Quantile, Settings};
 use apportion_studies::sweep::Run;
 
@@ -93,10 +94,8 @@ struct IntervalRow {
 pub(super) struct Assumed {
     /// Jobs that were active at the time of the forecast, this one among them.
     n_active: usize,
-    /// The jobs from which the job's steps were drawn; null if they were those of the trace.
-    drawn_from: Option<ClassRow>,
-    /// From which classes the steps of the active jobs were drawn; empty if they were those of the trace.
-    active_by_class: Vec<ActiveRow>,
+    /// The jobs from which steps were drawn; null if they were those of the trace.
+    drawn_from: Option<DrawnRow>,
     /// The blocks of time from which jobs to come were drawn; null if none came.
     blocks: Option<BlocksRow>,
     /// A fork ended so long after the time of the forecast at the latest.
@@ -106,22 +105,17 @@ pub(super) struct Assumed {
 
 /// Jobs from which steps were drawn.
 #[derive(Serialize, JsonSchema)]
-struct ClassRow {
-    /// What they have in common with the job.
-    class: Class,
+struct DrawnRow {
     /// Those that had ended.
     n_ended: usize,
     /// Those that had not: what they had run counts.
     n_active: usize,
-}
-
-/// A class of jobs, and how many active jobs had their steps drawn from it.
-#[derive(Serialize, JsonSchema)]
-struct ActiveRow {
-    /// What a job has in common with those that its steps were drawn from.
-    class: Class,
-    /// How many active jobs.
-    n_active: usize,
+    /// Which of them count more, as it would have foretold the last of them best.
+    likeness: Likeness,
+    /// How often a job takes the same place among all as the one that arrived before it, from 0 to 1.
+    repeats: f64,
+    /// The number of jobs of equal weight that would say as much of this job's steps as those that had ended.
+    n_effective: f64,
 }
 
 /// Blocks from which jobs to come were drawn.
@@ -158,12 +152,13 @@ impl Times {
 
 impl Assumed {
     fn of(found: &Forecast, settings: &Settings) -> Self {
-        let class = found.drawn_from.map(|from| ClassRow {
-            class: from.class,
+        let drawn_from = found.drawn_from.map(|from| DrawnRow {
             n_ended: from.n_ended,
             n_active: from.n_active,
+            likeness: from.likeness,
+            repeats: from.repeats,
+            n_effective: from.n_effective,
         });
-        let active = |(class, n_active): &(Class, usize)| ActiveRow { class: *class, n_active: *n_active };
         let blocks = found.blocks.map(|blocks| BlocksRow {
             n_blocks: blocks.n_blocks,
             length_s: blocks.length.get(),
@@ -171,8 +166,7 @@ impl Assumed {
         });
         Self {
             n_active: found.n_active,
-            drawn_from: class,
-            active_by_class: found.n_by_class.iter().map(active).collect(),
+            drawn_from,
             blocks,
             limit_s: settings.limit.get(),
         }
@@ -288,17 +282,7 @@ fn words(found: &Forecast, level: f64, settings: &Settings) -> String {
     ];
     match &found.drawn_from {
         None => lines.push("Assumed: every job takes the steps that the trace says.".to_owned()),
-        Some(from) => {
-            lines.push(format!(
-                "Assumed: its steps are as those of {}: {} ended, and {} active ones count for what they have run.",
-                from.class.words(),
-                from.n_ended,
-                from.n_active
-            ));
-            let by_class: Vec<String> =
-                found.n_by_class.iter().map(|(class, n)| format!("{n} from {}", class.words())).collect();
-            lines.push(format!("Steps of the {} active jobs: {}.", found.n_active, by_class.join(", ")));
-        }
+        Some(from) => lines.extend(drawn_words(from)),
     }
     match &found.blocks {
         None => lines.push("No job arrives any more.".to_owned()),
@@ -311,4 +295,34 @@ fn words(found: &Forecast, level: f64, settings: &Settings) -> String {
     }
     lines.push(format!("A fork ends {:.0} h after then at the latest.", settings.limit.hours()));
     lines.join("\n")
+}
+
+/// Of which jobs steps were drawn.
+fn drawn_words(from: &DrawnFrom) -> Vec<String> {
+    let DrawnFrom { n_ended, n_active, likeness, repeats, n_effective } = from;
+    let mut counts = Vec::new();
+    if let Some(half) = likeness.halves_after_jobs {
+        counts.push(format!("half for every {half} jobs that arrived between the two"));
+    }
+    let others = [("type or scale factor", likeness.other_type), ("owner", likeness.other_owner)];
+    counts.extend(
+        others.iter().filter(|(_, part)| *part < 1.0).map(|(of, part)| format!("{part} if it is of another {of}")),
+    );
+    let how = if counts.is_empty() {
+        "Each counts the same: nothing else would have foretold the last jobs better.".to_owned()
+    } else {
+        format!(
+            "What each counts would have foretold the last jobs best: {}. They say as much as {n_effective:.0} that count the same.",
+            counts.join(", ")
+        )
+    };
+    let from = format!("Assumed: jobs take as many steps as others took: {n_ended} ended, and {n_active} active ones count for what they have run.");
+    let mut lines = vec![from, how];
+    if *repeats > 0.0 {
+        lines.push(format!(
+            "Of active jobs that arrived one after the other, {:.0} % are as short or as long among all as the one before: so often the others were.",
+            100.0 * repeats
+        ));
+    }
+    lines
 }

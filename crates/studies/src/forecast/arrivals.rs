@@ -4,13 +4,14 @@
 //! from blocks drawn at random. A block keeps its time of day, so the rhythm of the day and bursts remain; that jobs
 //! come more often from week to week does not.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::forecast::durations::{Durations, Work};
+use crate::forecast::durations::Work;
 use crate::forecast::error::ForecastError;
 use crate::forecast::past::Situation;
 use crate::forecast::whole::whole;
-use crate::sweep::Run;
+use apportion::index::JobId;
 use apportion::units::Seconds;
 use apportion::workload::random::Stream;
 use apportion::workload::{Arrivals, Job};
@@ -43,15 +44,14 @@ pub struct Blocks {
 
 impl Blocks {
     /// The jobs that arrived in a time before an instant, at most since the first arrival. The steps of those that have not
-    /// ended are drawn anew each time, unless `durations` is none: they are then the trace's.
+    /// ended are drawn anew each time, as `works` has them.
     ///
     /// # Errors
     /// If there are none.
     pub fn of(
-        run: &Run,
         situation: &Situation,
         history: Seconds,
-        durations: Option<&Durations>,
+        works: &BTreeMap<JobId, Work>,
     ) -> Result<Self, ForecastError> {
         let at = situation.at;
         let history = history.min(at);
@@ -65,16 +65,18 @@ impl Blocks {
         }
         let start = at - length * n_blocks as f64;
         let mut blocks = vec![Vec::new(); n_blocks];
-        for known in situation.jobs.iter().filter(|known| known.job.arrival >= start) {
+        let active: BTreeMap<usize, &Work> =
+            situation.active.iter().filter_map(|(id, position)| Some((*position, works.get(id)?))).collect();
+        for (position, known) in situation.jobs.iter().enumerate() {
+            if known.job.arrival < start {
+                continue;
+            }
             let since_s = (known.job.arrival - start).get();
             let block = whole((since_s / length.get()).floor()).min(n_blocks - 1);
             let offset_s = since_s - block as f64 * length.get();
             let mut job = known.job.clone();
             (job.name, job.duration) = (None, None);
-            let work = match durations {
-                Some(durations) if known.course.ended.is_none() => durations.work(run, &job, known.steps_run),
-                _ => Work::Known(job.total_steps),
-            };
+            let work = active.get(&position).map_or(Work::Known(job.total_steps), |work| (*work).clone());
             blocks[block].push(Template { offset_s, job, work });
         }
         if blocks.iter().all(Vec::is_empty) {
@@ -123,7 +125,7 @@ impl Arrivals for Resampled {
         let Template { offset_s, job, work } = &blocks[self.place.0][self.place.1];
         self.place.1 += 1;
         let start_s = at.get() + length.get() * (self.n_begun - 1) as f64;
-        let steps = work.draw(&mut self.stream);
+        let steps = work.at(self.stream.uniform());
         Some(job.clone().total_steps(steps).arrival(Seconds::new(start_s + offset_s)))
     }
 }

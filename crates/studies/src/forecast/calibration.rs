@@ -184,7 +184,7 @@ pub fn calibrate(
 
 /// So many active jobs, each as likely, by id.
 fn drawn_jobs(situation: &Situation, n_jobs: usize, stream: &mut Stream) -> Vec<JobId> {
-    let mut drawn: Vec<JobId> = situation.active().collect();
+    let mut drawn: Vec<JobId> = situation.active.keys().copied().collect();
     stream.shuffle(&mut drawn);
     drawn.truncate(n_jobs);
     drawn.sort_unstable();
@@ -206,7 +206,7 @@ fn forecasts(
             let times = forks.iter().map(|courses| of(&courses[position]).map(|instant| instant - at));
             Distribution::of(times, settings.limit)
         };
-        let waits = situation.jobs[job.index()].course.started.is_none();
+        let waits = situation.find(*job).is_some_and(|known| known.course.started.is_none());
         let start = waits.then(|| over(|course| course.started));
         Point { job: *job, at, start, end: over(|course| course.ended) }
     };

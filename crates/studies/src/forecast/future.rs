@@ -1,12 +1,13 @@
 //! The future: forks of a simulation, each over one way in which things may go on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
 use crate::forecast::arrivals::{Blocks, Resampled};
-use crate::forecast::durations::{Class, Durations, Work};
+use crate::forecast::durations::{Durations, Work};
 use crate::forecast::error::ForecastError;
 use crate::forecast::past::{Course, KnownJob, Resumed, Situation};
 use crate::sweep::Run;
@@ -109,8 +110,10 @@ pub struct Outlook<'a> {
     run: &'a Run,
     situation: &'a Situation,
     settings: Settings,
-    /// Of all jobs that had arrived, by id.
-    works: Vec<Work>,
+    /// Of which jobs steps are drawn; none where they are known.
+    durations: Option<Durations>,
+    /// Of the active jobs.
+    works: BTreeMap<JobId, Work>,
     /// None where no jobs come.
     blocks: Option<Arc<Blocks>>,
 }
@@ -126,19 +129,16 @@ impl<'a> Outlook<'a> {
             JobSteps::Known => None,
             JobSteps::Drawn => Some(Durations::of(run, situation)?),
         };
-        let durations = durations.as_ref();
+        let work = |(id, known): (JobId, &KnownJob)| match &durations {
+            Some(durations) => (id, durations.work(run, id, known)),
+            None => (id, Work::Known(known.job.total_steps)),
+        };
+        let works: BTreeMap<JobId, Work> = situation.active().map(work).collect();
         let blocks = match settings.arriving {
             Arriving::None => None,
-            Arriving::Resampled => Some(Arc::new(Blocks::of(run, situation, settings.history, durations)?)),
+            Arriving::Resampled => Some(Arc::new(Blocks::of(situation, settings.history, &works)?)),
         };
-        let works = situation.jobs.iter().map(|known| match durations {
-            Some(durations) if known.course.ended.is_none() => {
-                durations.work(run, &known.job, known.steps_run)
-            }
-            _ => Work::Known(known.job.total_steps),
-        });
-        let works = works.collect();
-        Ok(Self { run, situation, settings: *settings, works, blocks })
+        Ok(Self { run, situation, settings: *settings, durations, works, blocks })
     }
 
     /// The blocks that jobs to come are drawn from, if they are.
@@ -146,20 +146,14 @@ impl<'a> Outlook<'a> {
         self.blocks.as_deref()
     }
 
-    /// What is known of the steps of a job that has arrived.
-    pub fn work(&self, job: JobId) -> &Work {
-        &self.works[job.index()]
+    /// How the steps of active jobs are drawn, if they are.
+    pub fn durations(&self) -> Option<&Durations> {
+        self.durations.as_ref()
     }
 
-    /// How many active jobs' steps are drawn from each class.
-    pub fn n_by_class(&self) -> impl Iterator<Item = (Class, usize)> {
-        let classes = self.situation.active().filter_map(|id| match self.work(id) {
-            Work::Drawn(drawn) => Some(drawn.class),
-            Work::Known(_) => None,
-        });
-        let classes: Vec<Class> = classes.collect();
-        let n_of = move |class: Class| classes.iter().filter(|other| **other == class).count();
-        Class::EACH.into_iter().map(move |class| (class, n_of(class))).filter(|(_, n)| *n > 0)
+    /// What is known of the steps of an active job.
+    pub fn work(&self, job: JobId) -> Option<&Work> {
+        self.works.get(&job)
     }
 
     /// The courses of some jobs in every fork, `[fork][job]`. The same settings give the same on any number of threads.
@@ -186,12 +180,14 @@ impl<'a> Outlook<'a> {
         let streams = SeedStreams::new(self.settings.seed);
         let name = |what: &str| format!("forecast at {} s, fork {index}: {what}", self.situation.at.get());
         let mut stream = streams.stream(name("steps"));
-        let totals: Vec<_> = self.works.iter().map(|work| work.draw(&mut stream)).collect();
+        let places = self.durations.as_ref().map(|durations| durations.places(&mut stream)).unwrap_or_default();
+        let place = |id: &JobId| places.get(id).copied().unwrap_or_default();
+        let totals = self.works.iter().map(|(id, work)| (*id, work.at(place(id)))).collect();
         let later: Box<dyn Arrivals> = match &self.blocks {
             Some(blocks) => Box::new(Resampled::new(Arc::clone(blocks), streams.stream(name("arrivals")))),
             None => Box::new(Listed::new(Vec::new())),
         };
-        self.go_on(&totals, later, jobs, interrupt)
+        self.go_on(totals, later, jobs, interrupt)
     }
 
     /// The courses of some jobs if all jobs have the steps of the trace, and these come later.
@@ -199,26 +195,33 @@ impl<'a> Outlook<'a> {
     /// # Errors
     /// If the simulation fails.
     pub fn with_future(&self, later: Vec<Job>, jobs: &[JobId]) -> Result<Vec<Course>, ForecastError> {
-        let totals: Vec<_> = self.situation.jobs.iter().map(|known| known.job.total_steps).collect();
-        self.go_on(&totals, Box::new(Listed::new(later)), jobs, Interrupt::default())
+        let totals = self.situation.active().map(|(id, known)| (id, known.job.total_steps)).collect();
+        self.go_on(totals, Box::new(Listed::new(later)), jobs, Interrupt::default())
     }
 
-    /// Goes on from the situation with these totals of steps, and these jobs after those that have arrived.
+    /// Goes on from the situation with these totals of the active jobs' steps, and these jobs after those that have arrived.
     fn go_on(
         &self,
-        totals: &[Steps],
+        mut totals: BTreeMap<JobId, Steps>,
         later: Box<dyn Arrivals>,
         jobs: &[JobId],
         interrupt: Interrupt,
     ) -> Result<Vec<Course>, ForecastError> {
-        let Situation { at, jobs: known, checkpoint, is_undecided } = self.situation;
+        let Situation { at, checkpoint, is_undecided, .. } = self.situation;
         let n_skipped = checkpoint.n_arrived();
-        let waiting = known.iter().zip(totals).skip(n_skipped as usize);
-        let waiting: Vec<Job> = waiting.map(|(known, total)| known.job.clone().total_steps(*total)).collect();
+        let waiting = totals.range(JobId::from_index(n_skipped as usize)..);
+        let waiting = waiting.filter_map(|(id, total)| {
+            Some(self.situation.find(*id)?.job.clone().total_steps(*total))
+        });
+        let waiting: Vec<Job> = waiting.collect();
+        // (a job that ended between the checkpoint and the instant takes what it took)
+        for (id, job, _) in checkpoint.active() {
+            totals.entry(id).or_insert(job.total_steps);
+        }
         let arrivals = Box::new(Resumed { n_skipped, known: waiting.into_iter(), later });
         let mut simulation = begin_with(self.run, arrivals, Some(checkpoint), interrupt)?;
-        simulation.restate_steps(|id, _| totals[id.index()])?;
-        let mut watch = Watch::of(jobs, known);
+        simulation.restate_steps(|id, steps_run| totals.get(&id).copied().unwrap_or(steps_run))?;
+        let mut watch = Watch::of(jobs, self.situation);
         if *is_undecided {
             simulation.start_round(&mut watch)?;
         }
@@ -245,8 +248,9 @@ struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    fn of(jobs: &'a [JobId], known: &[KnownJob]) -> Self {
-        let courses: Vec<Course> = jobs.iter().map(|id| known[id.index()].course).collect();
+    fn of(jobs: &'a [JobId], situation: &Situation) -> Self {
+        let course = |id: &JobId| situation.find(*id).map(|known| known.course).unwrap_or_default();
+        let courses: Vec<Course> = jobs.iter().map(course).collect();
         let n_open = courses.iter().filter(|course| course.ended.is_none()).count();
         Self { jobs, courses, n_open }
     }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! trace up to an instant ──▶ past ─Situation─▶ future ─forks─▶ distribution
-//!                                   durations, arrivals ──▲
+//!    likeness, survival ─▶ durations, arrivals ──▲
 //! ```
 //!
 //! A forecast knows what is known at the instant: the jobs that have arrived, what each has run, and the steps of those that
@@ -37,11 +37,13 @@
 mod error;
 mod whole;
 pub mod past;
+pub mod survival;
+pub mod likeness;
 pub mod durations;
 pub mod arrivals;
 pub mod distribution;
 pub mod future;
-mod single;
+pub mod single;
 pub mod calibration;
 #[cfg(test)]
 mod tests;
@@ -50,4 +52,5 @@ pub use calibration::{Calibration, Plan, calibrate};
 pub use distribution::{Distribution, Quantile};
 pub use error::ForecastError;
 pub use future::{Arriving, Attended, JobSteps, Settings};
-pub use single::{Forecast, forecast};
+pub use past::{KnownJob, Situation};
+pub use single::{Forecast, forecast, forecast_from};

@@ -34,16 +34,17 @@ pub struct KnownJob {
     pub course: Course,
 }
 
-/// What is known at an instant: from here on the simulation forks. Ids of jobs are positions in `jobs`.
+/// What is known at an instant: from here on the simulation forks.
 ///
-/// It says nothing of where it comes from. A scheduler in operation could give one, too: it would need the [`Checkpoint`] of a
-/// simulation of its jobs, and its record of jobs that have ended.
+/// It says nothing of where it comes from: a simulation of a trace ([`Chronicle`]), or a scheduler in operation.
 #[derive(Clone, Debug)]
 pub struct Situation {
     /// The instant.
     pub at: Seconds,
-    /// All jobs that have arrived by then.
+    /// Jobs that have arrived by then, in order of arrival; of those that have ended as many as are remembered.
     pub jobs: Vec<KnownJob>,
+    /// The jobs that have not ended, by id, with their positions in `jobs`.
+    pub active: BTreeMap<JobId, usize>,
     /// The simulation at the last boundary between rounds that is not after the instant.
     pub checkpoint: Checkpoint,
     /// Whether the round that starts at that boundary is still to be decided; else nothing runs until the next event.
@@ -51,10 +52,14 @@ pub struct Situation {
 }
 
 impl Situation {
-    /// The jobs that have arrived and not ended.
-    pub fn active(&self) -> impl Iterator<Item = JobId> {
-        let active = self.jobs.iter().enumerate().filter(|(_, known)| known.course.ended.is_none());
-        active.map(|(position, _)| JobId::from_index(position))
+    /// The jobs that have not ended, by id.
+    pub fn active(&self) -> impl ExactSizeIterator<Item = (JobId, &KnownJob)> {
+        self.active.iter().map(|(id, position)| (*id, &self.jobs[*position]))
+    }
+
+    /// An active job.
+    pub fn find(&self, id: JobId) -> Option<&KnownJob> {
+        self.active.get(&id).map(|position| &self.jobs[*position])
     }
 }
 
@@ -216,8 +221,10 @@ impl Chronicle {
             KnownJob { job: job.clone(), steps_run, course }
         };
         let arrived = self.jobs.iter().enumerate().take_while(|(_, job)| job.arrival <= at);
-        let jobs = arrived.map(known).collect();
-        Situation { at, jobs, checkpoint: checkpoint.clone(), is_undecided }
+        let jobs: Vec<KnownJob> = arrived.map(known).collect();
+        let active = jobs.iter().enumerate().filter(|(_, known)| known.course.ended.is_none());
+        let active = active.map(|(position, _)| (JobId::from_index(position), position)).collect();
+        Situation { at, jobs, active, checkpoint: checkpoint.clone(), is_undecided }
     }
 
     /// Goes on until all of these jobs have ended, or to an instant.

@@ -3,24 +3,29 @@
 use std::sync::Arc;
 
 use crate::forecast::distribution::Distribution;
-use crate::forecast::durations::{Class, Work};
+use crate::forecast::durations::Work;
 use crate::forecast::error::ForecastError;
 use crate::forecast::future::{Attended, Outlook, Settings};
-use crate::forecast::past::{Chronicle, Course, Situation, arrived_by, jobs_of};
+use crate::forecast::likeness::Likeness;
+use crate::forecast::past::{Chronicle, Course, KnownJob, Situation, arrived_by, jobs_of};
 use crate::sweep::Run;
 use apportion::index::{Id, JobId};
 use apportion::units::Seconds;
 use apportion::workload::Job;
 
 /// The jobs that steps were drawn from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DrawnFrom {
-    /// What they have in common.
-    pub class: Class,
     /// How many of them had ended.
     pub n_ended: usize,
     /// How many had not: of these what they had run is known.
     pub n_active: usize,
+    /// Which of them count more.
+    pub likeness: Likeness,
+    /// How often a job takes the same place among all as the one that arrived before it, from 0 to 1.
+    pub repeats: f64,
+    /// The number of jobs of equal weight that would say as much of this job's steps as those that had ended.
+    pub n_effective: f64,
 }
 
 /// The blocks that jobs to come were drawn from.
@@ -53,8 +58,6 @@ pub struct Forecast {
     pub n_active: usize,
     /// What its steps were drawn from; none if they were known.
     pub drawn_from: Option<DrawnFrom>,
-    /// How many of the active jobs were drawn from each class.
-    pub n_by_class: Vec<(Class, usize)>,
     /// What jobs to come were drawn from; none if none came.
     pub blocks: Option<Blocked>,
 }
@@ -92,30 +95,48 @@ pub fn forecast(
     let Some(situation) = situation else {
         return Err(ForecastError::NothingActive { n_times: 1 });
     };
-    let outlook = Outlook::new(run, &situation, settings)?;
+    forecast_from(run, &situation, (name, id), settings, attended)
+}
+
+/// Forecasts when an active job starts and ends, from a situation of a run with the same cluster, policy and rules.
+///
+/// # Errors
+/// If the job is not active there, or as [`Outlook::new`] and [`Outlook::forks`] say.
+pub fn forecast_from(
+    run: &Run,
+    situation: &Situation,
+    (name, id): (&str, JobId),
+    settings: &Settings,
+    attended: &Attended<'_>,
+) -> Result<Forecast, ForecastError> {
+    let Some(known) = situation.find(id) else {
+        return Err(ForecastError::NothingActive { n_times: 1 });
+    };
+    let outlook = Outlook::new(run, situation, settings)?;
     let courses: Vec<Course> = outlook.forks(&[id], attended)?.into_iter().flatten().collect();
-    Ok(described(&outlook, (name, id), &situation, (&courses, settings.limit)))
+    Ok(described(&outlook, (name, id), (situation, known), (&courses, settings.limit)))
 }
 
 fn described(
     outlook: &Outlook<'_>,
     (name, id): (&str, JobId),
-    situation: &Situation,
+    (situation, known): (&Situation, &KnownJob),
     (courses, limit): (&[Course], Seconds),
 ) -> Forecast {
     let at = situation.at;
-    let known = &situation.jobs[id.index()];
     let from_then = |event: Option<Seconds>| event.map(|instant| (instant - at).max(Seconds::ZERO));
     let over = |of: fn(&Course) -> Option<Seconds>| {
         Distribution::of(courses.iter().map(|course| from_then(of(course))), limit)
     };
-    let drawn_from = match outlook.work(id) {
-        Work::Known(_) => None,
-        Work::Drawn(drawn) => Some(DrawnFrom {
-            class: drawn.class,
-            n_ended: drawn.survival.n_ended,
-            n_active: drawn.survival.n_active,
+    let drawn_from = match (outlook.durations(), outlook.work(id)) {
+        (Some(durations), Some(Work::Drawn(drawn))) => Some(DrawnFrom {
+            n_ended: durations.n_ended,
+            n_active: durations.n_active,
+            likeness: durations.likeness,
+            repeats: durations.repeats,
+            n_effective: drawn.n_effective,
         }),
+        _ => None,
     };
     let blocks = outlook.blocks().map(|blocks| Blocked {
         n_blocks: blocks.n_blocks(),
@@ -129,9 +150,8 @@ fn described(
         started: known.course.started,
         start: known.course.started.is_none().then(|| over(|course| course.started)),
         end: over(|course| course.ended),
-        n_active: situation.active().count(),
+        n_active: situation.active.len(),
         drawn_from,
-        n_by_class: outlook.n_by_class().collect(),
         blocks,
     }
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use super::durations::{Observed, Survival};
+use super::likeness::{Compared, Likeness, repeats};
+use super::survival::{Observed, Survival, exponent};
 use super::future::Outlook;
 use super::past::{Chronicle, Course, arrived_by, jobs_of};
 use super::*;
@@ -147,7 +148,7 @@ fn repeat(run: &Run) {
     for situation in &situations {
         let outlook = Outlook::new(run, situation, &certain()).unwrap();
         let later = all[situation.jobs.len()..].to_vec();
-        let active: Vec<JobId> = situation.active().collect();
+        let active: Vec<JobId> = situation.active.keys().copied().collect();
         let expected: Vec<Course> = active.iter().map(|id| courses[id.index()]).collect();
         let found = outlook.with_future(later, &active).unwrap();
         assert_eq!(found, expected, "{:?} at {}", run.spec, situation.at);
@@ -170,7 +171,7 @@ fn a_forecast_knows_nothing_of_what_comes() {
     for policy in ["fifo", "las", "gandiva", "max_min_fairness"] {
         let run = run_of(policy, 3, &jobs);
         let situation = chronicle(&run).situation(Seconds::new(at_s)).unwrap().unwrap();
-        let active: Vec<JobId> = situation.active().collect();
+        let active: Vec<JobId> = situation.active.keys().copied().collect();
         assert!(active.len() > 3, "{policy}");
         let mut changed = jobs.clone();
         for id in &active {
@@ -216,7 +217,7 @@ fn forecasts_are_the_same_on_any_number_of_threads() {
     let run = run_of("max_min_fairness", 3, &exponential(3, 60, 500.0));
     let at = Seconds::new(20_000.0);
     let situation = chronicle(&run).situation(at).unwrap().unwrap();
-    let name = format!("j{}", situation.active().last().unwrap());
+    let name = format!("j{}", situation.active.keys().last().unwrap());
     let settings = Settings { n_forks: 50, ..Settings::default() };
     let on = |n_threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
@@ -246,6 +247,12 @@ fn forecasts_hold_where_the_model_is_true() {
     assert_eq!(found.n_censored, 0);
 }
 
+/// Of a job that takes more than some work, from jobs that all count the same.
+fn alike(mut observed: Vec<Observed>, above_s: f64) -> Survival {
+    observed.sort_by(|one, other| one.work_s.total_cmp(&other.work_s));
+    Survival::of(&observed, &vec![1.0; observed.len()], above_s, exponent(&observed))
+}
+
 /// Jobs that still run count: without them those that take long would be missing.
 #[test]
 fn jobs_that_have_not_ended_make_others_longer() {
@@ -258,33 +265,73 @@ fn jobs_that_have_not_ended_make_others_longer() {
     let observed: Vec<Observed> = (0..4000).map(|_| observe(true, &mut stream)).collect();
     let ended: Vec<Observed> = observed.iter().copied().filter(|one| one.has_ended).collect();
     let median = 1000.0 * std::f64::consts::LN_2;
-    let (of_all, of_ended) = (Survival::of(observed), Survival::of(ended));
-    assert!((of_all.quantile(0.0, 0.5) / median - 1.0).abs() < 0.08, "{}", of_all.quantile(0.0, 0.5));
-    assert!(of_ended.quantile(0.0, 0.5) < 0.75 * median);
+    let (of_all, of_ended) = (alike(observed.clone(), 0.0), alike(ended, 0.0));
+    assert!((of_all.quantile(0.5) / median - 1.0).abs() < 0.08, "{}", of_all.quantile(0.5));
+    assert!(of_ended.quantile(0.5) < 0.75 * median);
     // An exponential forgets: what is left after 500 s is as long as the whole.
-    assert!(((of_all.quantile(500.0, 0.5) - 500.0) / median - 1.0).abs() < 0.12);
+    assert!(((alike(observed, 500.0).quantile(0.5) - 500.0) / median - 1.0).abs() < 0.12);
 }
 
 /// Of four jobs the next is the shortest, between two, or the longest of five, each with probability 1/5.
 #[test]
 fn four_jobs_leave_five_places_for_the_next() {
     let ended = |work_s| Observed { work_s, has_ended: true };
-    let survival = Survival::of([10.0, 20.0, 40.0, 80.0].map(ended).to_vec());
+    let four = |above_s| alike([10.0, 20.0, 40.0, 80.0].map(ended).to_vec(), above_s);
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} {expected}");
-    close(survival.quantile(0.0, 0.1), 5.0);
-    close(survival.quantile(0.0, 0.3), 15.0);
-    close(survival.quantile(0.0, 0.7), 60.0);
-    assert!(survival.quantile(0.0, 0.81) > 80.0);
+    close(four(0.0).quantile(0.1), 5.0);
+    close(four(0.0).quantile(0.3), 15.0);
+    close(four(0.0).quantile(0.7), 60.0);
+    assert!(four(0.0).quantile(0.81) > 80.0);
     // Beyond 20, of two jobs: three places.
-    close(survival.quantile(20.0, 1.0 / 6.0), 30.0);
-    close(survival.quantile(20.0, 0.5), 60.0);
-    assert!(survival.quantile(100.0, 0.0) >= 100.0);
+    close(four(20.0).quantile(1.0 / 6.0), 30.0);
+    close(four(20.0).quantile(0.5), 60.0);
+    assert!(four(100.0).quantile(0.0) >= 100.0);
     // Of jobs that are alike the next one is, too, but for the first and the last place.
-    let alike = Survival::of(vec![ended(50.0); 9]);
+    let same = alike(vec![ended(50.0); 9], 0.0);
     for uniform in [0.11, 0.5, 0.89] {
-        close(alike.quantile(0.0, uniform), 50.0);
+        close(same.quantile(uniform), 50.0);
     }
-    assert!(alike.quantile(0.0, 0.05) < 50.0 && alike.quantile(0.0, 0.95) > 50.0);
+    assert!(same.quantile(0.05) < 50.0 && same.quantile(0.95) > 50.0);
+}
+
+/// A job of weight 3 is as three jobs that ended alike are, but that it stands for the work up to there alone.
+#[test]
+fn weights_count_as_so_many_jobs() {
+    let ended = |work_s| Observed { work_s, has_ended: true };
+    let weighted = Survival::of(&[10.0, 20.0].map(ended), &[3.0, 1.0], 0.0, 2.0);
+    // (the job to come has the mean weight, 2, so that a half of all weight ends at 10)
+    assert!((weighted.quantile(0.25) - 5.0).abs() < 1e-9, "{weighted:?}");
+    assert!((weighted.quantile(0.5 + 1.0 / 12.0) - 15.0).abs() < 1e-9, "{weighted:?}");
+    assert!(weighted.quantile(0.5 + 1.0 / 6.0 + 1e-6) > 20.0);
+}
+
+/// Jobs of some types and owners whose works, in s, depend on what the rule says of each.
+fn compared(n_jobs: usize, median_s: impl Fn(usize, usize, usize) -> f64) -> Vec<Compared> {
+    let mut stream = SeedStreams::new(7).stream("likeness");
+    let mut job = |position: usize| {
+        let (kind, owner) = (stream.below(8), stream.below(5));
+        let work_s = median_s(position, kind, owner) * stream.uniform_in(-0.7, 0.7).exp();
+        Compared { position, kind, owner: Some(owner), observed: Observed { work_s, has_ended: true } }
+    };
+    (0..n_jobs).map(|position| job(position)).collect()
+}
+
+/// What makes jobs alike is found where there is something, and nothing is where there is nothing.
+#[test]
+fn likeness_is_found_where_it_is() {
+    assert_eq!(Likeness::chosen(&compared(600, |_, _, _| 1000.0)), Likeness::ALL_ALIKE);
+    assert!(repeats(&compared(600, |_, _, _| 1000.0)) < 0.01);
+    let in_batches = compared(600, |position, _, _| [60.0, 9000.0, 800.0][position / 20 % 3]);
+    assert!(repeats(&in_batches) > 0.6, "{}", repeats(&in_batches));
+    let batches = Likeness::chosen(&compared(600, |position, _, _| [60.0, 9000.0, 800.0][position / 20 % 3]));
+    assert!(batches.halves_after_jobs.is_some_and(|half| half <= 30.0), "{batches:?}");
+    let types = Likeness::chosen(&compared(600, |_, kind, _| 100.0 * 2.0_f64.powi(kind as i32)));
+    assert!(types.other_type < 0.1 && types.other_owner > 0.2, "{types:?}");
+    let owners = Likeness::chosen(&compared(600, |_, _, owner| 100.0 * 3.0_f64.powi(owner as i32)));
+    assert!(owners.other_owner < 0.1 && owners.other_type > 0.2, "{owners:?}");
+    // Too few to tell.
+    assert_eq!(Likeness::chosen(&compared(20, |_, kind, _| 10.0_f64.powi(kind as i32))), Likeness::ALL_ALIKE);
+    assert_eq!(Likeness::chosen(&[]), Likeness::ALL_ALIKE);
 }
 
 #[test]
@@ -335,10 +382,10 @@ proptest! {
         let observed = observed.iter().map(|(work_s, has_ended)| Observed {
             work_s: work_s.round(), has_ended: *has_ended,
         });
-        let survival = Survival::of(observed.collect());
+        let survival = alike(observed.collect(), above_s);
         let mut uniforms = uniforms;
         uniforms.sort_by(f64::total_cmp);
-        let works: Vec<f64> = uniforms.iter().map(|uniform| survival.quantile(above_s, *uniform)).collect();
+        let works: Vec<f64> = uniforms.iter().map(|uniform| survival.quantile(*uniform)).collect();
         prop_assert!(works.is_sorted(), "{works:?}");
         prop_assert!(works.iter().all(|work| *work >= above_s && work.is_finite()), "{works:?}");
     }
