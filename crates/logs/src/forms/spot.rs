@@ -4,7 +4,7 @@ use apportion::spec::SpecError;
 
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
-use crate::row::Row;
+use crate::row::{Row, TOO_MANY_WORKERS};
 use crate::table::{Cells, Columns};
 
 const COLUMNS: Columns = Columns {
@@ -13,7 +13,7 @@ const COLUMNS: Columns = Columns {
     ignored: &["cpu_request"],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -28,17 +28,21 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.worker_type = cells.name("gpu_model", log)?;
     let per_member = cells.number("gpu_request")?;
     if let Some((each, members)) = per_member.zip(cells.count("worker_num")?) {
-        (row.n_workers, row.fraction) = workers(each, members);
+        let (n, fraction) = workers(each, members)
+            .ok_or_else(|| cells.fault("gpu_request", format!("the job has {TOO_MANY_WORKERS}")))?;
+        (row.n_workers, row.fraction) = (Some(n), fraction);
     }
     row.submitted_s = cells.signed("submit_time")?;
     row.ran_s = cells.signed("duration")?;
     Ok(row)
 }
 
-/// Workers, and the part of each, of so many members that each asked for so many: one and a half are parts of two.
-pub(super) fn workers(per_member: f64, n_members: u32) -> (Option<u32>, Option<f64>) {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and saturating")]
-    let each = per_member.ceil() as u32;
-    let fraction = per_member / f64::from(each);
-    (Some(each.saturating_mul(n_members)), (fraction < 1.0).then_some(fraction))
+/// Workers, and the part of each, of so many members that each asked for so many: one and a half are parts of two. None if
+/// there are more than can be counted.
+pub(super) fn workers(per_member: f64, n_members: u32) -> Option<(u32, Option<f64>)> {
+    let each = per_member.ceil();
+    let n = each * f64::from(n_members);
+    let fraction = per_member / each;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the largest")]
+    (n <= f64::from(u32::MAX)).then_some((n as u32, (fraction < 1.0).then_some(fraction)))
 }

@@ -239,3 +239,26 @@ c,,,20,60,1
         assert_eq!(doubts.collect::<Vec<_>>(), expected, "{rule}");
     }
 }
+
+#[test]
+fn more_accelerators_than_can_be_counted_are_not_understood() {
+    let set =
+        r#"{"count":4294967295,"template":{"spec":{"containers":[{"resources":{"limits":{"a/gpu":2}}}]}}}"#;
+    let workload = format!(r#"{{"kind":"Workload","metadata":{{"name":"w"}},"spec":{{"podSets":[{set}]}}}}"#);
+    for (form, text) in [
+        (Form::SpotGpu, "job_name,gpu_request,worker_num,submit_time,duration\na,1e15,1,0,60\n".to_owned()),
+        (
+            Form::SpotGpu,
+            "job_name,gpu_request,worker_num,submit_time,duration\na,2,4294967295,0,60\n".to_owned(),
+        ),
+        (Form::Pai, "j,worker,1,Terminated,1,61,600,10,1e15,T4\n".to_owned()),
+        (Form::Kueue, format!(r#"{{"items":[{workload}]}}"#)),
+    ] {
+        let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(form)).unwrap();
+        let message = &log.complaints[0].message;
+        assert!(log.rows.is_empty() && message.contains("more than 4294967295 accelerators"), "{message}");
+    }
+    let text = "id,ran_s,gpus,gpu_fraction\na,60,0,0.5\n";
+    let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(Form::Log)).unwrap();
+    assert!(log.complaints[0].message.contains("a part of 0 accelerators"), "{:?}", log.complaints);
+}
