@@ -12,7 +12,7 @@ use super::spot::workers;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State, TOO_MANY_WORKERS};
-use crate::table::{Cells, Columns};
+use crate::table::{Cells, Columns, is_nothing};
 use crate::tally::{Doubt, Reason};
 
 const TASKS: Columns = Columns {
@@ -220,7 +220,7 @@ impl Job {
         row.n_workers =
             Some(all.ok_or_else(|| cells.fault("plan_gpu", format!("the job has {TOO_MANY_WORKERS}")))?);
         self.held += f64::from(n_members) * percent / 100.0;
-        self.types.extend(cells.name("gpu_type", log)?);
+        self.types.extend(cells.name("gpu_type", log)?.filter(|kind| !is_nothing(kind)));
         row.started_s = row.started_s.into_iter().chain(start).reduce(f64::min);
         row.ended_s = row.ended_s.into_iter().chain(end).reduce(f64::max);
         self.has_ended &= end.is_some() || start.is_none();

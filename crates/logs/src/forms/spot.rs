@@ -5,7 +5,7 @@ use apportion::spec::SpecError;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, TOO_MANY_WORKERS};
-use crate::table::{Cells, Columns};
+use crate::table::{Cells, Columns, is_nothing};
 
 const COLUMNS: Columns = Columns {
     required: &["job_name", "gpu_request", "worker_num", "submit_time", "duration"],
@@ -25,7 +25,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     let mut row = Row::new(cells.id("job_name")?, cells.line);
     row.group = cells.name("organization", log)?;
     row.class = cells.name("job_type", log)?;
-    row.worker_type = cells.name("gpu_model", log)?;
+    row.worker_type = cells.name("gpu_model", log)?.filter(|kind| !is_nothing(kind));
     let per_member = cells.number("gpu_request")?;
     if let Some((each, members)) = per_member.zip(cells.count("worker_num")?) {
         let (n, fraction) = workers(each, members)
