@@ -147,6 +147,11 @@ impl Cluster {
         cluster
     }
 
+    /// Changes how many workers are on each server of a worker type; one at least.
+    pub fn set_workers_per_server(&mut self, id: WorkerTypeId, per_server: u32) {
+        self.types[id].workers_per_server = per_server.max(1);
+    }
+
     /// Changes the price of a worker type.
     pub fn set_price(&mut self, id: WorkerTypeId, price: DollarsPerWorkerHour) {
         self.types[id].price = Some(price);

@@ -277,6 +277,10 @@ fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Resul
 fn windows(sweep: &SweepSpec, arguments: &SweepArguments) -> Result<Vec<LogTrace>, Failure> {
     match (&sweep.log, &arguments.log) {
         (None, None) => Ok(Vec::new()),
+        (Some(_), Some(path)) if path == "-" && arguments.sweep.as_deref() == Some("-") => {
+            let message = "the sweep and --log are both `-`, and standard input is read once";
+            Err(Failure::usage(message, Some("name a file for one of them".to_owned())))
+        }
         (Some(spec), Some(path)) => Ok(log::traces(sweep, spec, path)?),
         (Some(spec), None) => {
             let message = format!(

@@ -29,6 +29,21 @@ impl FromStr for Zone {
     }
 }
 
+/// A time, with the other one that the same text stands for where the zone's clock shows it twice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Moment {
+    earlier: f64,
+    later: Option<f64>,
+}
+
+impl Moment {
+    /// The reading that is not before another time: the earlier where both are, or neither is.
+    pub(crate) fn after(self, last: Option<f64>) -> f64 {
+        let fits = |time: &f64| last.is_none_or(|last| *time >= last - 1.0);
+        if fits(&self.earlier) { self.earlier } else { self.later.filter(fits).unwrap_or(self.earlier) }
+    }
+}
+
 /// Reads times, and counts those that are not certain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
@@ -44,27 +59,35 @@ impl Clock {
         Self { zone, was_naive: false, was_ambiguous: false }
     }
 
+    /// Seconds from 1970 in UTC, the earlier of two readings; none if the text is no date and time.
+    pub(crate) fn seconds(&mut self, text: &str) -> Option<f64> {
+        self.moment(text).map(|moment| moment.earlier)
+    }
+
     /// Seconds from 1970 in UTC; none if the text is no date and time.
     ///
     /// A number is taken as such seconds.
-    pub(crate) fn seconds(&mut self, text: &str) -> Option<f64> {
+    pub(crate) fn moment(&mut self, text: &str) -> Option<Moment> {
+        let only = |earlier| Some(Moment { earlier, later: None });
         (self.was_naive, self.was_ambiguous) = (false, false);
         if let Some(seconds) = date::plain_seconds(text) {
-            return Some(seconds);
+            return only(seconds);
         }
         let (seconds, zone) = date::seconds(text)?;
         match (zone, &self.zone) {
-            (Some(ahead_s), _) => Some(seconds - ahead_s),
+            (Some(ahead_s), _) => only(seconds - ahead_s),
             (None, None) => {
                 self.was_naive = true;
-                Some(seconds)
+                only(seconds)
             }
             (None, Some(Zone(zone))) => {
                 let (local, fraction) = civil(seconds)?;
                 let found = zone.to_ambiguous_timestamp(local);
                 self.was_ambiguous = !matches!(found.offset(), AmbiguousOffset::Unambiguous { .. });
-                let at = found.compatible().ok()?;
-                Some(at.as_second() as f64 + fraction)
+                let is_twice = matches!(found.offset(), AmbiguousOffset::Fold { .. });
+                let in_s = |at: jiff::Timestamp| at.as_second() as f64 + fraction;
+                let later = found.later().ok().filter(|_| is_twice).map(in_s);
+                Some(Moment { earlier: in_s(found.compatible().ok()?), later })
             }
         }
     }
@@ -109,6 +132,13 @@ mod tests {
         assert_eq!((twice - before, after - before), (3600.0, 3.0 * 3600.0));
         west.seconds("2018-03-11 02:30:00").expect("a time");
         assert!(west.was_ambiguous);
+        // Of two readings the later is taken only where the earlier is before another time.
+        let moment = west.moment("2017-11-05 01:30:00").expect("a time");
+        let [first, second] = [twice, twice + 3600.0];
+        for (last, expected) in [(None, first), (Some(first), first), (Some(first + 60.0), second)] {
+            assert_eq!(Some(moment.after(last)), Some(expected), "{last:?}");
+        }
+        assert_eq!(Some(moment.after(Some(second + 60.0))), Some(first));
     }
 
     #[test]

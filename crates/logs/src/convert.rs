@@ -10,10 +10,10 @@ use apportion::workload::Job;
 use apportion::workload::random::SeedStreams;
 
 use crate::clock::Zone;
-use crate::pattern;
+use crate::pattern::{self, FirstMatch};
 use crate::reading::Reading;
 use crate::row::{Row, State};
-use crate::rules::{Arrival, DrawBy, EntityOf, Fate, Fractions, JobTypes, Rules, TooLarge};
+use crate::rules::{Arrival, DrawBy, EntityOf, Fate, Fractions, JobTypes, Rules, TooLarge, texts};
 use crate::tally::{Doubt, Reason, Tally};
 use crate::window::Window;
 
@@ -21,6 +21,8 @@ use crate::window::Window;
 const NUMBER_MAX: f64 = 1e15;
 /// The least steps of a trace.
 const STEPS_MIN: f64 = 1e-9;
+/// The most entries of rules that a row has to be compared with, of a list of them.
+const COMPARED_MAX: usize = 1_000;
 
 /// Makes jobs of rows.
 #[derive(Debug)]
@@ -32,6 +34,11 @@ pub struct Converter<'a> {
     kinds: Vec<Vec<Kinds>>,
     /// The worker type of each entry of `durations`.
     references: Vec<WorkerTypeId>,
+    /// The entries of `durations` and of `job_types`, by their patterns.
+    durations: FirstMatch<1>,
+    entries: FirstMatch<5>,
+    /// The rows of the matrix, by job type.
+    by_name: BTreeMap<&'a str, Vec<RowId>>,
 }
 
 /// Rows of the matrix, by scale factor.
@@ -78,12 +85,27 @@ impl<'a> Converter<'a> {
     /// A converter; `source` is the document of the rules, for complaints.
     ///
     /// # Errors
-    /// If a worker type is unknown, or a pattern of job types matches none of the matrix.
+    /// If a worker type is unknown, a pattern of job types matches none of the matrix, or rows would have to be compared with
+    /// too many entries.
     pub fn new(
         throughputs: &'a Throughputs,
         (rules, source): (&'a Rules, &Source),
         seed: u64,
     ) -> Result<Self, SpecError> {
+        let durations = FirstMatch::new(rules.durations.iter().map(|entry| [Some(entry.gpu_type.as_str())]));
+        let entries = FirstMatch::new(rules.job_types.iter().map(|entry| entry.when.patterns()));
+        for (beyond, list) in
+            [(durations.beyond(COMPARED_MAX), "durations"), (entries.beyond(COMPARED_MAX), "job_types")]
+        {
+            if let Some(at) = beyond {
+                let message = format!(
+                    "the {}th entry of `{list}` that only comparing tells from others, expected at most {COMPARED_MAX}",
+                    COMPARED_MAX + 1
+                );
+                let help = "entries that name different texts without `*` are looked up, and may be as many as you like";
+                return Err(source.error_at(&format!("{list}[{at}]"), message, Some(help.to_owned())));
+            }
+        }
         let mut references = Vec::new();
         for (at, entry) in rules.durations.iter().enumerate() {
             let names = throughputs.worker_types().iter().map(String::as_str);
@@ -107,7 +129,12 @@ impl<'a> Converter<'a> {
             }
             kinds.push(kinds_of(throughputs, entry));
         }
-        Ok(Self { throughputs, rules, streams: SeedStreams::new(seed), kinds, references })
+        let mut by_name: BTreeMap<&str, Vec<RowId>> = BTreeMap::new();
+        for (at, row) in throughputs.rows().iter().enumerate() {
+            by_name.entry(&row.job_type).or_default().push(RowId::from_index(at));
+        }
+        let streams = SeedStreams::new(seed);
+        Ok(Self { throughputs, rules, streams, kinds, references, durations, entries, by_name })
     }
 
     /// What becomes of the rows of a log; `zone` is that of the window's dates.
@@ -160,8 +187,8 @@ impl<'a> Converter<'a> {
             let row = &log.rows[chosen.row];
             let whole = f64::from(row.n_workers.unwrap_or(0));
             converted.ran_on[self.reference(row).index()] += 1;
-            if self.arrival(row).is_some_and(|(_, is_stand_in)| is_stand_in) {
-                converted.doubts.entry(Doubt::NoSubmission).or_default().count(row.line, Some(&row.id));
+            if let Some((_, Some(doubt))) = self.arrival(row) {
+                converted.doubts.entry(doubt).or_default().count(row.line, Some(&row.id));
             }
             let scale_factor = f64::from(self.throughputs.rows()[chosen.kind].scale_factor);
             if scale_factor > row.held().unwrap_or(0.0) {
@@ -190,8 +217,8 @@ impl<'a> Converter<'a> {
         let (arrival_s, _) = self.arrival(row).ok_or(Reason::NoArrival)?;
         let whole = f64::from(row.n_workers.ok_or(Reason::WorkersUnknown)?);
         let n_workers = self.n_workers(row, whole).ok_or(Reason::Fraction)?;
-        let entry =
-            self.rules.job_types.iter().position(|entry| entry.when.holds(row)).ok_or(Reason::NoRule)?;
+        let holds = |at: usize| self.rules.job_types[at].when.holds(row);
+        let entry = self.entries.find(texts(row), holds).ok_or(Reason::NoRule)?;
         if self.rules.job_types[entry].leave_out {
             return Err(Reason::LeftOutByRule);
         }
@@ -199,7 +226,7 @@ impl<'a> Converter<'a> {
         let named;
         let mut kinds = &self.kinds[entry][reference.index()];
         if self.rules.job_types[entry].named_by_class {
-            named = self.named(row, kinds);
+            named = self.named(row, reference);
             kinds = &named;
         }
         let fitting = kinds.iter().find(|(scale_factor, _)| f64::from(**scale_factor) >= n_workers);
@@ -219,18 +246,12 @@ impl<'a> Converter<'a> {
         Ok(Chosen { row: 0, kind, arrival_s, total_steps, weight })
     }
 
-    /// Of these rows of the matrix, the rows of the job type that a log row's class names.
-    fn named(&self, row: &Row, kinds: &Kinds) -> Kinds {
-        let mut named = Kinds::new();
-        for (scale_factor, kinds) in kinds {
-            let is_it = |kind: &&RowId| {
-                Some(self.throughputs.rows()[**kind].job_type.as_str()) == row.class.as_deref()
-            };
-            if let Some(kind) = kinds.iter().find(is_it) {
-                named.insert(*scale_factor, vec![*kind]);
-            }
-        }
-        named
+    /// The rows of the matrix of the job type that a log row's class names, which run on a worker type.
+    fn named(&self, row: &Row, on: WorkerTypeId) -> Kinds {
+        let named = row.class.as_deref().and_then(|class| self.by_name.get(class));
+        let runs = |kind: &&RowId| self.throughputs.alone(**kind, on) > 0.0;
+        let kinds = named.into_iter().flatten().filter(runs);
+        kinds.map(|kind| (self.throughputs.rows()[*kind].scale_factor, vec![*kind])).collect()
     }
 
     /// 64 random bits: the same for all rows that share a draw, whatever else is in the log.
@@ -247,16 +268,19 @@ impl<'a> Converter<'a> {
             .or_insert_with(|| stream(format!("imported_job_type of {}\0{}\0{}", key.0, key.1, key.2)))
     }
 
-    /// The time of a row's arrival, and whether a later one stands for the one that the rules name.
-    fn arrival(&self, row: &Row) -> Option<(f64, bool)> {
-        let times = [row.submitted_s, row.eligible_s, row.started_s];
-        let from = match self.rules.arrival {
-            Arrival::Submitted => 0,
-            Arrival::Eligible => 1,
-            Arrival::Started => 2,
+    /// The time of a row's arrival, and what is doubtful where a later one stands for the one that the rules name.
+    fn arrival(&self, row: &Row) -> Option<(f64, Option<Doubt>)> {
+        let (submitted, eligible, started) = (row.submitted_s, row.eligible_s, row.started_s);
+        let times: &[_] = match self.rules.arrival {
+            Arrival::Submitted => &[
+                (submitted, None),
+                (eligible, Some(Doubt::NoSubmissionButEligible)),
+                (started, Some(Doubt::NoSubmission)),
+            ],
+            Arrival::Eligible => &[(eligible, None), (started, Some(Doubt::NoEligible))],
+            Arrival::Started => &[(started, None)],
         };
-        let found = times[from..].iter().position(Option::is_some)?;
-        times[from + found].map(|time| (time, found > 0))
+        times.iter().find_map(|(time, doubt)| Some(((*time)?, *doubt)))
     }
 
     /// Workers that a row needs; none if the rules leave it out for its parts.
@@ -271,11 +295,7 @@ impl<'a> Converter<'a> {
 
     /// The worker type that a row's running time is of.
     fn reference(&self, row: &Row) -> WorkerTypeId {
-        let name = row.worker_type.as_deref();
-        let entry = |entry: &crate::rules::DurationOf| {
-            name.is_some_and(|name| pattern::matches(&entry.gpu_type, name))
-        };
-        let found = self.rules.durations.iter().position(entry);
+        let found = self.durations.find([row.worker_type.as_deref()], |_| true);
         found.map_or(WorkerTypeId::from_index(0), |at| self.references[at])
     }
 
@@ -331,8 +351,7 @@ fn below(bits: u64, n: usize) -> usize {
 fn kinds_of(throughputs: &Throughputs, entry: &JobTypes) -> Vec<Kinds> {
     let mut of_types = vec![Kinds::new(); throughputs.worker_types().len()];
     for (at, row) in throughputs.rows().iter().enumerate() {
-        let is_drawn = entry.draw.iter().any(|pattern| pattern::matches(pattern, &row.job_type));
-        if !(is_drawn || entry.named_by_class) {
+        if !entry.draw.iter().any(|pattern| pattern::matches(pattern, &row.job_type)) {
             continue;
         }
         let kind = RowId::from_index(at);

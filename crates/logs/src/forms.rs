@@ -2,6 +2,7 @@
 
 pub(crate) mod slurm_state;
 pub(crate) mod cluster_log;
+pub(crate) mod spot;
 pub(crate) mod dlrm;
 pub(crate) mod kueue;
 pub(crate) mod log;
@@ -11,4 +12,3 @@ pub(crate) mod philly;
 pub(crate) mod tres;
 pub(crate) mod sacct;
 pub(crate) mod scontrol;
-pub(crate) mod spot;

@@ -1,13 +1,16 @@
 //! A log as lines of text: streamed, unpacked where it is gzip.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Take};
 
 use apportion::spec::{SpecError, path_text};
 use flate2::bufread::MultiGzDecoder;
 
-/// The longest line that is read, in bytes.
+/// The longest line that is read, and the most blank lines one after another, in bytes.
 const LINE_MAX: u64 = 1 << 26;
+
+/// The most that is read of a log, unpacked, in bytes.
+const SIZE_MAX: u64 = 1 << 34;
 
 /// What gzip begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -16,7 +19,8 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(crate) struct Input {
     /// What complaints call it.
     pub(crate) name: String,
-    lines: Box<dyn BufRead>,
+    /// Its text, as far as it is read.
+    lines: Take<Box<dyn BufRead>>,
     /// The line read last, without its end.
     buffer: Vec<u8>,
     /// Its number, from 1.
@@ -43,11 +47,12 @@ impl Input {
         } else {
             Box::new(plain)
         };
-        Ok(Self { name: name.to_owned(), lines, buffer: Vec::new(), number: 0 })
+        Ok(Self { name: name.to_owned(), lines: lines.take(SIZE_MAX), buffer: Vec::new(), number: 0 })
     }
 
     /// The next line that is not blank, with its number; none at the end.
     pub(crate) fn line(&mut self) -> Result<Option<(u64, &str)>, SpecError> {
+        let mut n_blank = 0;
         loop {
             self.buffer.clear();
             let mut limited = (&mut self.lines).take(LINE_MAX);
@@ -55,11 +60,12 @@ impl Input {
                 .read_until(b'\n', &mut self.buffer)
                 .map_err(|error| unreadable(&self.name, self.number + 1, &error))?;
             if n_read == 0 {
-                return Ok(None);
+                return self.check_size().map(|()| None);
             }
             self.number += 1;
             if self.buffer.len() as u64 == LINE_MAX && !self.buffer.ends_with(b"\n") {
-                let message = format!("line {} is longer than {LINE_MAX} bytes", self.number);
+                let message =
+                    format!("line {} is longer than {LINE_MAX} bytes, the most that is read", self.number);
                 return Err(SpecError::about(self.name.clone(), message, None));
             }
             while matches!(self.buffer.last(), Some(b'\n' | b'\r')) {
@@ -70,6 +76,11 @@ impl Input {
             }
             if !self.buffer.trim_ascii().is_empty() {
                 break;
+            }
+            n_blank += n_read as u64;
+            if n_blank > LINE_MAX {
+                let message = format!("more than {LINE_MAX} bytes of blank lines up to line {}", self.number);
+                return Err(SpecError::about(self.name.clone(), message, None));
             }
         }
         match str::from_utf8(&self.buffer) {
@@ -92,7 +103,7 @@ impl Input {
         loop {
             let piece = self.lines.fill_buf().map_err(|error| unreadable(&self.name, self.number, &error))?;
             if piece.is_empty() {
-                return Ok(());
+                return self.check_size();
             }
             let n_read = piece.len();
             let mark = "\u{feff}".as_bytes();
@@ -101,8 +112,46 @@ impl Input {
             self.lines.consume(n_read);
         }
     }
+
+    /// Refuses a log of which not all was read.
+    fn check_size(&self) -> Result<(), SpecError> {
+        if self.lines.limit() > 0 {
+            return Ok(());
+        }
+        let message = format!("larger than {SIZE_MAX} bytes unpacked, the most that is read of a log");
+        let help = "read it in parts, such as one for each month".to_owned();
+        Err(SpecError::about(self.name.clone(), message, Some(help)))
+    }
 }
 
 fn unreadable(name: &str, line: u64, error: &io::Error) -> SpecError {
     SpecError::about(name, format!("cannot be read after line {}: {error}", line.saturating_sub(1)), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a text after all of its lines are read, of which at most so many bytes are.
+    fn said(text: impl Read + 'static, most: u64) -> String {
+        let mut input = Input::new("log", Box::new(text)).expect("a text");
+        input.lines.set_limit(most);
+        loop {
+            match input.line() {
+                Ok(Some(_)) => {}
+                Ok(None) => return String::new(),
+                Err(error) => return error.to_string(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_without_an_end_is_refused_with_the_limit() {
+        assert_eq!(said("a\nb\n".as_bytes(), 5), "");
+        let expected = "log: larger than 17179869184 bytes unpacked, the most that is read of a log";
+        assert_eq!(said(io::repeat(b'a').take(3).chain("\nb\n".as_bytes()), 6), expected);
+        assert_eq!(said("a\nb\n".as_bytes(), 4), expected);
+        let expected = "log: line 1 is longer than 67108864 bytes, the most that is read";
+        assert_eq!(said(io::repeat(0), SIZE_MAX), expected);
+    }
 }

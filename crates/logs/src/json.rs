@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use apportion::spec::trace::field::Field;
 use apportion::spec::{Place, SpecError};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::input::Input;
@@ -13,6 +14,9 @@ use crate::table::Value;
 
 /// The longest entry that is read, in bytes.
 const ENTRY_MAX: usize = 1 << 26;
+
+/// The most text that is read of a document beside its entries, and between two of them, in bytes.
+const BESIDE_MAX: usize = 1 << 20;
 
 /// An entry of a list.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +47,28 @@ struct Scan {
     is_escaped: bool,
     /// The last string outside the list, to know keys by.
     string: Vec<u8>,
+    /// The document without the list's entries.
+    beside: Vec<u8>,
+    /// Where the list's brackets stand.
+    opened: Option<(usize, usize)>,
+    closed: Option<(usize, usize)>,
     entry: Vec<u8>,
     start: (usize, usize),
+    /// Blanks since the last entry.
+    n_blank: usize,
+    /// Was a comma the last thing in the list?
+    is_after_comma: bool,
     at: (usize, usize),
-    is_over: bool,
 }
 
 impl List {
-    /// Gives each entry of the list to `take`.
-    pub(crate) fn read(self, input: &mut Input, mut take: impl FnMut(Entry<'_>)) -> Result<(), SpecError> {
+    /// Gives each entry of the list to `take`, and what the document says beside them to the caller, with an empty list in
+    /// their place.
+    pub(crate) fn read<T: DeserializeOwned>(
+        self,
+        input: &mut Input,
+        mut take: impl FnMut(Entry<'_>),
+    ) -> Result<T, SpecError> {
         let mut scan = Scan { at: (1, 0), ..Scan::default() };
         let refuse = |name: &str, (line, column): (usize, usize), message: &str| {
             let mut error = SpecError::about(name, message, Some(format!("expected {}", self.expected)));
@@ -76,11 +93,18 @@ impl List {
             }
             Ok(())
         })?;
-        match (scan.inside, scan.is_over) {
-            (Some(_), true) if scan.depth == 0 => Ok(()),
-            (Some(_), _) => Err(refuse(&name, scan.at, "the document ends inside its list: it is cut off")),
-            (None, _) => Err(refuse(&name, (1, 1), "no JSON list of entries")),
+        match (scan.opened, scan.closed) {
+            (Some(_), Some(_)) => {}
+            (Some(_), None) => {
+                return Err(refuse(&name, scan.at, "the document ends inside its list: it is cut off"));
+            }
+            (None, _) => return Err(refuse(&name, (1, 1), "no JSON list of entries")),
         }
+        serde_json::from_slice(&scan.beside).map_err(|error| {
+            let message = error.to_string();
+            let message = message.split(" at line ").next().unwrap_or(&message);
+            refuse(&name, scan.place_beside((error.line(), error.column())), message)
+        })
     }
 }
 
@@ -92,90 +116,107 @@ impl Scan {
         } else if byte & 0xc0 != 0x80 {
             self.at.1 += 1;
         }
-        let is_inside = self.inside.is_some() && !self.is_over;
-        if is_inside {
-            let is_blank = byte.is_ascii_whitespace() || byte == b',' || byte == b']';
-            if self.entry.is_empty() && !is_blank {
-                self.start = self.at;
-            }
-            if !self.entry.is_empty() || !is_blank {
-                self.entry.push(byte);
-            }
-            if self.entry.len() > ENTRY_MAX {
-                return Err("an entry that is too long");
-            }
+        match self.inside {
+            Some(depth) if self.closed.is_none() => self.step_inside(byte, depth),
+            _ => self.step_beside(byte, under).map(|()| false),
         }
-        if self.is_string {
-            return Ok(self.inside_string(byte, is_inside));
-        }
-        match byte {
-            b'"' => {
-                self.is_string = true;
-                self.string.clear();
-            }
-            b'[' | b'{' => {
-                if self.is_over && self.depth == 0 {
-                    return Err("text after the end of the document");
-                }
-                self.depth += 1;
-                let is_the_list = match under {
-                    None => self.depth == 1,
-                    Some(key) => self.depth == 2 && self.string == key.as_bytes(),
-                };
-                if self.inside.is_none() && is_the_list && byte == b'[' {
-                    self.inside = Some(self.depth);
-                    self.entry.clear();
-                } else if self.inside.is_none() && under.is_none() {
-                    return Err("no JSON list of entries");
-                }
-            }
-            b']' | b'}' => return self.close(byte),
-            b',' if self.inside == Some(self.depth) && !self.is_over => {
-                self.entry.pop();
-                return Ok(!self.entry.is_empty());
-            }
-            byte if self.inside.is_none()
-                && under.is_none()
-                && !byte.is_ascii_whitespace()
-                && byte < 0x80 =>
-            {
-                return Err("no JSON list of entries");
-            }
-            _ => {}
-        }
-        Ok(false)
     }
 
-    fn inside_string(&mut self, byte: u8, is_inside: bool) -> bool {
-        match byte {
-            _ if self.is_escaped => self.is_escaped = false,
-            b'\\' => self.is_escaped = true,
-            b'"' => {
-                self.is_string = false;
-                return false;
+    /// A byte of the list; says if an entry is whole.
+    fn step_inside(&mut self, byte: u8, depth: usize) -> Result<bool, &'static str> {
+        let is_between = self.depth == depth && !self.is_string;
+        let is_empty = self.entry.is_empty();
+        if is_empty && byte.is_ascii_whitespace() {
+            self.n_blank += 1;
+            return if self.n_blank > BESIDE_MAX {
+                Err("more than 1 MiB without an entry")
+            } else {
+                Ok(false)
+            };
+        }
+        if is_between && byte == b',' {
+            self.is_after_comma = true;
+            return if is_empty { Err("a comma that no entry stands before") } else { Ok(true) };
+        }
+        if is_between && byte == b']' {
+            if is_empty && self.is_after_comma {
+                return Err("a comma that no entry stands after");
             }
-            _ => {}
+            self.depth -= 1;
+            self.closed = Some(self.at);
+            self.beside.push(byte);
+            return Ok(!is_empty);
         }
-        if !is_inside && self.string.len() < 64 {
-            self.string.push(byte);
-        }
-        false
-    }
-
-    fn close(&mut self, byte: u8) -> Result<bool, &'static str> {
-        let ends_list = self.inside == Some(self.depth) && !self.is_over;
-        self.depth = self.depth.checked_sub(1).ok_or("a bracket that closes nothing")?;
-        if !ends_list {
-            return Ok(false);
-        }
-        if byte != b']' {
+        if is_between && byte == b'}' {
             return Err("a brace that closes a list");
         }
-        self.is_over = true;
-        if self.entry.last() == Some(&b']') {
-            self.entry.pop();
+        if is_empty {
+            (self.start, self.n_blank, self.is_after_comma) = (self.at, 0, false);
         }
-        Ok(!self.entry.is_empty())
+        self.entry.push(byte);
+        if self.entry.len() > ENTRY_MAX {
+            return Err("an entry that is longer than 64 MiB");
+        }
+        self.follow(byte).map(|()| false)
+    }
+
+    /// A byte before or after the list.
+    fn step_beside(&mut self, byte: u8, under: Option<&str>) -> Result<(), &'static str> {
+        self.beside.push(byte);
+        if self.beside.len() > BESIDE_MAX {
+            return Err(match self.inside {
+                None => "more than 1 MiB before a list of entries",
+                Some(_) => "more than 1 MiB beside the list of entries",
+            });
+        }
+        let was_string = self.is_string;
+        self.follow(byte)?;
+        if was_string || self.is_string {
+            match (was_string, self.is_string) {
+                (true, true) => self.string.push(byte),
+                (false, _) => self.string.clear(),
+                _ => {}
+            }
+            return Ok(());
+        }
+        let is_the_list = self.inside.is_none()
+            && byte == b'['
+            && match under {
+                None => self.depth == 1,
+                Some(key) => self.depth == 2 && self.string == key.as_bytes(),
+            };
+        if is_the_list {
+            (self.inside, self.opened) = (Some(self.depth), Some(self.at));
+        } else if self.inside.is_none() && under.is_none() && !byte.is_ascii_whitespace() {
+            return Err("no JSON list of entries");
+        }
+        Ok(())
+    }
+
+    /// Follows strings, brackets and braces.
+    fn follow(&mut self, byte: u8) -> Result<(), &'static str> {
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' if self.is_string => self.is_escaped = true,
+            b'"' => self.is_string = !self.is_string,
+            _ if self.is_string => {}
+            b'[' | b'{' => self.depth += 1,
+            b']' | b'}' => self.depth = self.depth.checked_sub(1).ok_or("a bracket that closes nothing")?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Where a place of the text beside the entries stands in the document.
+    fn place_beside(&self, (line, column): (usize, usize)) -> (usize, usize) {
+        let (Some(opened), Some(closed)) = (self.opened, self.closed) else { return (line, column) };
+        if (line, column) <= opened {
+            (line, column)
+        } else if line == opened.0 {
+            (closed.0, closed.1 + column - opened.1 - 1)
+        } else {
+            (line + closed.0 - opened.0, column)
+        }
     }
 }
 

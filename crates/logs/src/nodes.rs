@@ -3,14 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use apportion::spec::SpecError;
+use apportion::index::{Id, WorkerTypeId};
+use apportion::spec::trace::field::Field;
+use apportion::spec::{Place, SpecError};
 use apportion::{Cluster, ClusterError};
 
 use crate::forms::scontrol::{self, Node};
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
-use crate::table::{Cells, Columns};
+use crate::table::{Cells, Columns, is_nothing};
 use crate::tally::Tally;
+
+/// The most characters of a worker type's name.
+const NAME_MAX: usize = 200;
 
 /// A form of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +53,7 @@ const SPOT_GPU: Columns = Columns {
     ignored: &["cpu_num"],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -58,7 +63,7 @@ const OPENB: Columns = Columns {
     ignored: &["cpu_milli", "memory_mib"],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -81,13 +86,34 @@ impl Nodes {
             Ok(((*name).clone(), u32::try_from(*n_workers).map_err(|_| too_many)?))
         });
         let mut cluster = Cluster::try_new(counted.collect::<Result<Vec<_>, ClusterError>>()?)?;
-        for (name, _, most) in types {
-            cluster = cluster.with_workers_per_server(name, most)?;
+        for (at, (_, _, most)) in types.into_iter().enumerate() {
+            cluster.set_workers_per_server(WorkerTypeId::from_index(at), most);
         }
         Ok(cluster)
     }
 
-    fn take(&mut self, node: Node) {
+    /// Takes in a node; what of it is not understood comes back.
+    fn take(&mut self, mut node: Node) -> Result<(), String> {
+        for (kind, _) in &mut node.workers {
+            if is_nothing(kind) {
+                kind.clear();
+            }
+            if kind.contains(['=', ','])
+                || kind.contains(char::is_control)
+                || kind.chars().nth(NAME_MAX).is_some()
+            {
+                let shown = Field::shortened(kind);
+                return Err(format!(
+                    "worker type `{shown}`, expected at most {NAME_MAX} characters, without `=`, `,` and controls, as \
+                     --cluster takes"
+                ));
+            }
+        }
+        self.count(node);
+        Ok(())
+    }
+
+    fn count(&mut self, node: Node) {
         if node.is_away {
             return self.away.count(node.line, Some(&node.name));
         }
@@ -144,15 +170,16 @@ fn read(input: &mut Input, form: NodeForm) -> Result<Nodes, SpecError> {
             Ok(node) => node,
             Err(fault) => return log.complain(fault, text),
         };
-        if names.insert(Arc::clone(&node.name)) {
-            return nodes.take(node);
-        }
-        let place = apportion::spec::Place {
-            line: usize::try_from(node.line).unwrap_or(usize::MAX),
-            column: 1,
-            width: 1,
+        let place = Place { line: usize::try_from(node.line).unwrap_or(usize::MAX), column: 1, width: 1 };
+        let shown = Field::shortened(&node.name);
+        let taken = if names.insert(Arc::clone(&node.name)) {
+            nodes.take(node)
+        } else {
+            Err("it is in the table already".to_owned())
         };
-        log.complain(Fault { place, message: format!("node `{}` is in the table already", node.name) }, text);
+        if let Err(what) = taken {
+            log.complain(Fault { place, message: format!("node `{shown}`: {what}") }, text);
+        }
     };
     match form {
         NodeForm::Scontrol => scontrol::read(input, &mut log, take)?,
@@ -172,14 +199,9 @@ fn node(cells: &Cells<'_>, [name, kind, n_workers]: [&str; 3]) -> Result<Node, F
     let n = cells.count(n_workers)?.ok_or_else(|| {
         cells.fault(n_workers, format!("how many accelerators the node has is not said: no {n_workers}"))
     })?;
-    let kind = cells.raw(kind).filter(|kind| *kind != "nan").unwrap_or_default();
-    if kind.contains(['=', ',']) {
-        return Err(cells
-            .fault(name, format!("worker type `{kind}` has `=` or `,`, which separate types of a cluster")));
-    }
     Ok(Node {
         name: cells.id(name)?,
-        workers: vec![(kind.to_owned(), n)],
+        workers: vec![(cells.raw(kind).unwrap_or_default().to_owned(), n)],
         is_away: false,
         is_contradictory: false,
         line: cells.line,

@@ -7,7 +7,7 @@ use apportion::spec::{Diagnostic, Place, SpecError};
 
 use crate::clock::{Clock, Zone};
 use crate::row::Row;
-use crate::tally::{Doubt, Reason, Tally};
+use crate::tally::{Doubt, Reason, Tally, excerpt};
 
 /// Complaints that are kept; a log of another kind would have one a line.
 const COMPLAINTS_MAX: usize = 19;
@@ -39,10 +39,12 @@ pub struct Reading {
     pub unused_columns: Vec<String>,
     pub(crate) clock: Clock,
     strings: BTreeSet<Arc<str>>,
-    /// Where the row of an id is among the rows.
+    /// Where the first row of an id is among the rows, by the log's own ids.
     ids: BTreeMap<Arc<str>, usize>,
-    /// The last number that was added to an id which several jobs have.
-    numbers: BTreeMap<Arc<str>, u32>,
+    /// Where the last row of an id is which several jobs have, and the number that was added to it.
+    again: BTreeMap<Arc<str>, (usize, u32)>,
+    /// Ids with a number added.
+    numbered: BTreeSet<Arc<str>>,
 }
 
 /// What is not understood, and where.
@@ -79,28 +81,39 @@ impl Reading {
         let times = [row.submitted_s, row.eligible_s, row.started_s, row.ended_s, row.ran_s];
         if times.into_iter().flatten().any(|time| !(-NUMBER_MAX..=NUMBER_MAX).contains(&time)) {
             let place = Place { line: usize::try_from(row.line).unwrap_or(usize::MAX), column: 1, width: 1 };
-            let message = format!("a time of job `{id}` is larger than {NUMBER_MAX:e} s");
+            let message = format!("a time of job `{}` is larger than {NUMBER_MAX:e} s", excerpt(&id));
             return self.complain(Fault { place, message }, "");
         }
-        if let Some(first) = self.row_of(&id) {
-            let number = self.numbers.get(&id).copied().unwrap_or(1);
-            let last = self.row_of(&format!("{id}#{number}")).unwrap_or(first);
-            if [first, last].into_iter().any(|at| self.rows[at].says_the_same_as(&row)) {
-                return self.leave_out(Reason::Repeated, row.line, Some(&id));
-            }
-            let mut free = number + 1;
-            while self.row_of(&format!("{id}#{free}")).is_some() {
-                free += 1;
-            }
-            self.doubt(Doubt::SameId, row.line, Some(&id));
-            row.id = format!("{id}#{free}").into();
-            self.numbers.insert(id, free);
+        let at = self.rows.len();
+        let first = self.row_of(&id);
+        let (last, number) = self.again.get(&id).copied().unwrap_or((first.unwrap_or(at), 1));
+        if first.into_iter().chain(first.map(|_| last)).any(|at| self.rows[at].says_the_same_as(&row)) {
+            return self.leave_out(Reason::Repeated, row.line, Some(&id));
         }
-        self.ids.insert(Arc::clone(&row.id), self.rows.len());
+        if first.is_some() || self.numbered.contains(&id) {
+            self.doubt(Doubt::SameId, row.line, Some(&id));
+            let (name, number) = self.free_id(&id, number);
+            row.id = Arc::clone(&name);
+            self.numbered.insert(name);
+            self.again.insert(Arc::clone(&id), (at, number));
+        }
+        self.ids.entry(id).or_insert(at);
         self.rows.push(row);
     }
 
-    /// Where the row of an id is among the rows.
+    /// An id with a number after it that no row has, and the number: the first that is free after the last.
+    fn free_id(&self, id: &str, last: u32) -> (Arc<str>, u32) {
+        let mut number = last + 1;
+        loop {
+            let name = format!("{id}#{number}");
+            if !self.ids.contains_key(name.as_str()) && !self.numbered.contains(name.as_str()) {
+                return (name.into(), number);
+            }
+            number += 1;
+        }
+    }
+
+    /// Where the first row of an id of the log is among the rows.
     pub(crate) fn row_of(&self, id: &str) -> Option<usize> {
         self.ids.get(id).copied()
     }
@@ -128,7 +141,8 @@ impl Reading {
 
     /// Gives back the memory that only reading needs.
     pub(crate) fn forget_look_ups(&mut self) {
-        (self.strings, self.ids, self.numbers) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        (self.strings, self.numbered) = (BTreeSet::new(), BTreeSet::new());
+        (self.ids, self.again) = (BTreeMap::new(), BTreeMap::new());
         self.rows.shrink_to_fit();
     }
 

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+/// What is said of a job whose workers a row cannot count.
+pub(crate) const TOO_MANY_WORKERS: &str = "more than 4294967295 accelerators";
+
 /// What a log says of one job. What it does not say is `None`, never 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -78,11 +81,6 @@ impl Row {
         at(self) == at(other)
     }
 
-    /// When it arrived: its submission, or the earliest later time that the log has.
-    pub fn arrived_s(&self) -> Option<f64> {
-        self.submitted_s.or(self.eligible_s).or(self.started_s)
-    }
-
     /// Does it end before it starts, or start before it is submitted, by more than a second?
     pub fn contradicts_itself(&self) -> bool {
         let is_before = |one: Option<f64>, other: Option<f64>| {
@@ -152,6 +150,23 @@ impl State {
             Self::Pending => "pending",
             Self::Unknown => "unknown",
         }
+    }
+
+    /// The state of a job of two parts: it has not ended before both have, and is completed if both are.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        let rank = |state: Self| match state {
+            Self::Running => 9,
+            Self::Pending => 8,
+            Self::NodeFailure => 7,
+            Self::OutOfMemory => 6,
+            Self::Failed => 5,
+            Self::Timeout => 4,
+            Self::Preempted => 3,
+            Self::Cancelled => 2,
+            Self::Unknown => 1,
+            Self::Completed => 0,
+        };
+        if rank(other) > rank(self) { other } else { self }
     }
 
     /// The state of a name of the normalized log.

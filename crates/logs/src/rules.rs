@@ -6,7 +6,6 @@ use apportion::spec::{Source, SpecError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::pattern;
 use crate::row::{Row, State};
 
 /// The format of the document.
@@ -44,10 +43,11 @@ pub struct Rules {
     #[serde(default)]
     pub draw_by: DrawBy,
     /// The worker type that a row's running time is of, by the log's name of its accelerator: the first entry that
-    /// matches. Rows that none matches ran on the matrix's first worker type.
+    /// matches. Rows that none matches ran on the matrix's first worker type. At most 1,000 entries have a `*`.
     #[serde(default)]
     pub durations: Vec<DurationOf>,
-    /// Which job types stand for which rows: the first entry that matches decides.
+    /// Which job types stand for which rows: the first entry that matches decides. Those that name a text without `*` are
+    /// looked up by it: at most 1,000 have none such, or the same.
     #[serde(default = "any_job_type")]
     pub job_types: Vec<JobTypes>,
 }
@@ -222,18 +222,20 @@ impl Rules {
 }
 
 impl When {
-    /// Is the row one of these?
-    pub fn holds(&self, row: &Row) -> bool {
-        let text = |pattern: &Option<String>, text: Option<&str>| {
-            pattern.as_deref().is_none_or(|pattern| text.is_some_and(|text| pattern::matches(pattern, text)))
-        };
+    /// The patterns of a row's texts, in the order of [`texts`].
+    pub(crate) fn patterns(&self) -> [Option<&str>; 5] {
+        [&self.name, &self.user, &self.class, &self.group, &self.gpu_type].map(Option::as_deref)
+    }
+
+    /// Is a row whose texts match one of these?
+    pub(crate) fn holds(&self, row: &Row) -> bool {
         self.gpus_from.is_none_or(|from| row.n_workers.is_some_and(|n| n >= from))
             && self.gpus_to.is_none_or(|to| row.n_workers.is_some_and(|n| n <= to))
-            && text(&self.gpu_type, row.worker_type.as_deref())
-            && text(&self.class, row.class.as_deref())
-            && text(&self.name, row.name.as_deref())
-            && text(&self.user, row.user.as_deref())
-            && text(&self.group, row.group.as_deref())
             && self.state.is_none_or(|state| state == row.state)
     }
+}
+
+/// The texts of a row that rules have patterns of.
+pub(crate) fn texts(row: &Row) -> [Option<&str>; 5] {
+    [&row.name, &row.user, &row.class, &row.group, &row.worker_type].map(Option::as_deref)
 }

@@ -1,5 +1,6 @@
 //! Tables with a header, read line by line: cells by the names of their columns.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apportion::spec::trace::field::{Field, split_at, split_commas};
@@ -10,10 +11,10 @@ use crate::form::{Form, FormEntry};
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::Row;
-use crate::tally::Doubt;
+use crate::tally::{Doubt, excerpt};
 
-/// What logs write where there is nothing.
-const NOTHING: [&str; 10] = ["None", "none", "null", "NULL", "NaN", "nan", "N/A", "n/a", "-", "Unknown"];
+/// What logs write where there is nothing, in any case.
+const NOTHING: [&str; 6] = ["none", "null", "nan", "n/a", "-", "unknown"];
 
 /// The largest number that a log's cell may hold.
 pub(crate) const NUMBER_MAX: f64 = 1e15;
@@ -31,8 +32,8 @@ pub(crate) struct Columns {
     pub(crate) without_header: &'static [&'static str],
     /// What separates cells.
     pub(crate) separator: char,
-    /// Columns which, where they are the last, take what else a line has: their text may hold the separator.
-    pub(crate) takes_rest: &'static [&'static str],
+    /// Columns whose text may hold the separator, as may that of unknown columns; none of a form whose separator is quoted.
+    pub(crate) with_separator: &'static [&'static str],
     /// What to do where a column is missing, to go on after what is expected.
     pub(crate) advice: &'static str,
 }
@@ -44,8 +45,8 @@ struct Header {
     n_columns: usize,
     /// Does the first line name them?
     is_a_line: bool,
-    /// Does the last column take what else a line has?
-    takes_rest: bool,
+    /// Columns whose text may hold the separator, with their positions.
+    with_separator: Vec<(String, usize)>,
 }
 
 /// The cells of one line.
@@ -79,6 +80,10 @@ impl Columns {
             };
             let mut fields = match split {
                 Ok(fields) => fields,
+                Err((place, message)) if header.is_none() => {
+                    let help = "the first line names the columns".to_owned();
+                    return Err(refused((&name, text), place, message.to_owned(), help));
+                }
                 Err((place, message)) => {
                     log.n_read += 1;
                     log.complain(Fault { place, message: message.to_owned() }, text);
@@ -100,13 +105,12 @@ impl Columns {
                 }
             };
             log.n_read += 1;
-            if header.takes_rest && fields.len() > header.n_columns {
-                join_rest(&mut fields, header.n_columns, self.separator);
+            if let ([(_, at)], true) = (&header.with_separator[..], fields.len() > header.n_columns) {
+                join(&mut fields, *at, header.n_columns, self.separator);
             }
             if fields.len() != header.n_columns {
                 let place = fields[fields.len() - 1].place;
-                let message = format!("{} columns, expected {}", fields.len(), header.n_columns);
-                log.complain(Fault { place, message }, text);
+                log.complain(Fault { place, message: self.miscounted(header, fields.len()) }, text);
                 continue;
             }
             take(&Cells { line, text, names: &header.names, fields: &fields }, log);
@@ -130,6 +134,19 @@ impl Columns {
         })
     }
 
+    /// What is said of a line of too few or too many cells.
+    fn miscounted(&self, header: &Header, n: usize) -> String {
+        let message = format!("{n} columns, expected {}", header.n_columns);
+        if n < header.n_columns || header.with_separator.is_empty() {
+            return message;
+        }
+        let names: Vec<String> =
+            header.with_separator.iter().take(4).map(|(name, _)| format!("`{name}`")).collect();
+        let names = names.join(", ");
+        let by = self.separator;
+        format!("{message}: a text holds `{by}`, and of which column is not known: {names}{}", self.advice)
+    }
+
     /// What the first line says of the columns.
     fn header(
         &self,
@@ -150,13 +167,8 @@ impl Columns {
                 Some(FormEntry { name, .. }) => format!("its columns are those of the form `{name}`; {help}"),
                 None => help,
             };
-            let mut refused = SpecError::about(name, message, Some(help));
-            for diagnostic in &mut refused.diagnostics {
-                (diagnostic.line, diagnostic.column, diagnostic.width) =
-                    (usize::try_from(line).unwrap_or(0), 1, 1);
-                diagnostic.excerpt = text.chars().take(1_000).collect();
-            }
-            refused
+            let place = Place { line: usize::try_from(line).unwrap_or(0), column: 1, width: 1 };
+            refused((name, text), place, message, help)
         };
         if self.separator != ',' && !text.contains(self.separator) {
             let message = format!("columns are not separated by `{}`", self.separator);
@@ -171,29 +183,47 @@ impl Columns {
                 format!("{} columns, expected {} as in {}", fields.len(), columns.len(), columns.join(", "));
             return Err(refuse(message, "a table without a header has just these".to_owned()));
         }
-        let is_twice = |(at, name): &(usize, &&str)| !name.is_empty() && columns[..*at].contains(*name);
-        if let Some((_, twice)) = columns.iter().enumerate().find(is_twice) {
-            return Err(refuse(format!("two columns `{twice}`"), "name each column once".to_owned()));
+        let mut there = BTreeSet::new();
+        if let Some(twice) = columns.iter().find(|name| !name.is_empty() && !there.insert(**name)) {
+            let message = format!("two columns `{}`", excerpt(twice));
+            return Err(refuse(message, "name each column once".to_owned()));
         }
         let place = |name: &&'static str| Some((*name, columns.iter().position(|other| other == name)?));
         let names: Vec<_> = self.required.iter().chain(self.optional).filter_map(place).collect();
-        let is_known = |name: &&&str| {
-            name.is_empty() || [self.required, self.optional, self.ignored].iter().any(|of| of.contains(name))
+        let is_known = |name: &str| {
+            name.is_empty()
+                || [self.required, self.optional, self.ignored].iter().any(|of| of.contains(&name))
         };
-        log.unused_columns
-            .extend(columns.iter().filter(|name| !is_known(name)).map(|name| (*name).to_owned()));
-        let takes_rest = columns.last().is_some_and(|last| self.takes_rest.contains(last));
-        Ok(Header { names, n_columns: columns.len(), is_a_line: has_header, takes_rest })
+        let mut with_separator = Vec::new();
+        for (at, name) in columns.iter().enumerate() {
+            if !is_known(name) {
+                log.unused_columns.push(excerpt(name));
+            }
+            if !self.with_separator.is_empty() && (!is_known(name) || self.with_separator.contains(name)) {
+                with_separator.push((excerpt(name), at));
+            }
+        }
+        Ok(Header { names, n_columns: columns.len(), is_a_line: has_header, with_separator })
     }
 }
 
-/// Makes the last of so many columns of it and of all that follow.
-fn join_rest(fields: &mut Vec<Field<'_>>, n_columns: usize, separator: char) {
-    let rest: Vec<Field<'_>> = fields.drain(n_columns - 1..).collect();
-    let texts: Vec<&str> = rest.iter().map(|field| &*field.text).collect();
+/// The refusal of a table for what its first line is.
+fn refused((name, text): (&str, &str), place: Place, message: String, help: String) -> SpecError {
+    let mut refused = SpecError::about(name, message, Some(help));
+    for diagnostic in &mut refused.diagnostics {
+        (diagnostic.line, diagnostic.column, diagnostic.width) = (place.line, place.column, place.width);
+        diagnostic.excerpt = text.chars().take(1_000).collect();
+    }
+    refused
+}
+
+/// Makes one cell of those that a text with separators in it was split to, so that there are as many as columns.
+fn join(fields: &mut Vec<Field<'_>>, at: usize, n_columns: usize, separator: char) {
+    let n_parts = fields.len() - n_columns + 1;
+    let texts: Vec<&str> = fields[at..at + n_parts].iter().map(|field| &*field.text).collect();
     let text = texts.join(&separator.to_string());
-    let place = Place { width: text.chars().count().max(1), ..rest[0].place };
-    fields.push(Field { text: text.into(), place });
+    let place = Place { width: text.chars().count().max(1), ..fields[at].place };
+    fields.splice(at..at + n_parts, [Field { text: text.into(), place }]);
 }
 
 impl Header {
@@ -231,7 +261,7 @@ impl Cells<'_> {
     }
 
     fn value<T>(&self, column: &str, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Value<T> {
-        let Some(text) = self.raw(column).filter(|text| !NOTHING.contains(text)) else { return Ok(None) };
+        let Some(text) = self.raw(column).filter(|text| !is_nothing(text)) else { return Ok(None) };
         parse(text).map(Some).ok_or_else(|| {
             let shown = Field::shortened(text);
             self.fault(column, format!("{column} is `{shown}`, expected {expected}"))
@@ -288,13 +318,21 @@ impl Cells<'_> {
         self.value(column, "a duration such as 1-02:03:04, or in s", date::elapsed_s)
     }
 
-    /// A date and time, as s since 1970.
-    pub(crate) fn time(&self, column: &str, log: &mut Reading) -> Value<f64> {
-        let time = self.value(column, date::EXPECTED, |text| log.clock.seconds(text))?;
-        if time.is_some() {
-            log.doubt_time(self.line);
+    /// Dates and times in the order in which they came about, as s since 1970: of two readings the one that is in order.
+    pub(crate) fn times<const N: usize>(
+        &self,
+        columns: [&str; N],
+        log: &mut Reading,
+    ) -> Result<[Option<f64>; N], Fault> {
+        let (mut times, mut last) = ([None; N], None);
+        for (time, column) in times.iter_mut().zip(columns) {
+            let moment = self.value(column, date::EXPECTED, |text| log.clock.moment(text))?;
+            if let Some(moment) = moment {
+                log.doubt_time(self.line);
+                (*time, last) = (Some(moment.after(last)), Some(moment.after(last)));
+            }
         }
-        Ok(time)
+        Ok(times)
     }
 
     /// One of the words that a form has for something.
@@ -302,7 +340,7 @@ impl Cells<'_> {
         let Some(text) = self.raw(column) else { return Ok(None) };
         match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
             Some((_, meaning)) => Ok(Some(*meaning)),
-            None if NOTHING.contains(&text) => Ok(None),
+            None if is_nothing(text) => Ok(None),
             None => {
                 let shown = Field::shortened(text);
                 let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -311,6 +349,11 @@ impl Cells<'_> {
             }
         }
     }
+}
+
+/// Does a text say that there is nothing?
+pub(crate) fn is_nothing(text: &str) -> bool {
+    NOTHING.iter().any(|nothing| nothing.eq_ignore_ascii_case(text))
 }
 
 /// A number from 0.

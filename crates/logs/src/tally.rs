@@ -5,6 +5,17 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// Characters of a log's text that are shown of it in a count.
+const EXCERPT_MAX: usize = 60;
+
+/// A text of a log, short enough to be shown.
+pub(crate) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// How many rows, and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tally {
@@ -12,7 +23,7 @@ pub struct Tally {
     pub n: u64,
     /// The line of the first in the log; 0 if there is none.
     pub line: u64,
-    /// The id of the first, where it has one.
+    /// The id of the first, where it has one; of a long one its beginning.
     pub id: Option<String>,
 }
 
@@ -20,7 +31,7 @@ impl Tally {
     /// One row more.
     pub fn count(&mut self, line: u64, id: Option<&Arc<str>>) {
         if self.n == 0 || line < self.line {
-            (self.line, self.id) = (line, id.map(ToString::to_string));
+            (self.line, self.id) = (line, id.map(|id| excerpt(id)));
         }
         self.n += 1;
     }
@@ -62,7 +73,7 @@ pub enum Reason {
     RanForNothing,
     /// Its times contradict one another: it ends before it starts, or starts before it is submitted.
     Contradictory,
-    /// No time says when it arrived.
+    /// Neither the time that is its arrival by the rules nor a later one is there.
     NoArrival,
     /// The rules leave out jobs that ended so.
     State,
@@ -98,7 +109,7 @@ impl Reason {
             Self::RunningTimeUnknown => "have ended, and how long they ran is not known",
             Self::RanForNothing => "ran for 0 s",
             Self::Contradictory => "end before they start, or start before they are submitted",
-            Self::NoArrival => "no time says when they arrived",
+            Self::NoArrival => "neither the time that is their arrival by the rules nor a later one is there",
             Self::State => "ended in a state that the rules leave out",
             Self::Fraction => "parts of accelerators, which the rules leave out",
             Self::TooLarge => {
@@ -139,14 +150,24 @@ pub enum Doubt {
     Requeued,
     /// Workers of several types in one job.
     SeveralTypes,
-    /// A time of submission that is not there; a later time stands for it.
+    /// A time of submission that is not there; the start stands for it.
     NoSubmission,
+    /// A time of submission that is not there; the time from which the job could run stands for it.
+    NoSubmissionButEligible,
+    /// A time from which the job could run that is not there; the start stands for it.
+    NoEligible,
     /// A job of one table that the other does not have.
     NotInJobTable,
     /// A job that was evicted or requeued; the log keeps its last run only.
     RunsLost,
     /// A line that repeats the table's header.
     RepeatedHeader,
+    /// Attempts of one job that are not in order of time; they are put in order.
+    AttemptsSorted,
+    /// A list that is a part of a longer one.
+    PartOfList,
+    /// A row of Slurm's without the job's full name.
+    NoJobId,
 }
 
 impl Doubt {
@@ -158,8 +179,8 @@ impl Doubt {
                  set for summer time an hour is wrong; `--zone` gives the zone"
             }
             Self::AmbiguousTimes => {
-                "times that the zone's clock shows twice or never, when it is set back or forth; the earlier reading, or \
-                 the time after the gap, is taken"
+                "times that the zone's clock shows twice or never, when it is set back or forth; the earlier reading, unless \
+                 only the later is in order with the row's other times, or the time after the gap is taken"
             }
             Self::DurationDiffers => "the log's duration is not end less start, which is taken",
             Self::ElapsedTooLong => "elapsed times longer than from start to end; the elapsed time is taken",
@@ -180,11 +201,27 @@ impl Doubt {
                 "jobs on several worker types, at once or one after the other; none is taken"
             }
             Self::NoSubmission => {
-                "no time of submission: the earliest later time is taken, so waiting on the original cluster is part of it"
+                "no time of submission: the start is taken as arrival, so waiting on the original cluster is part of it"
+            }
+            Self::NoSubmissionButEligible => {
+                "no time of submission: the time from which they could run is taken as arrival"
+            }
+            Self::NoEligible => {
+                "no time from which they could run: the start is taken as arrival, so waiting on the original cluster is part \
+                 of it"
             }
             Self::NotInJobTable => "jobs that the table of jobs does not have",
             Self::RunsLost => "evicted or requeued jobs, of which the log keeps the last run only",
             Self::RepeatedHeader => "lines that repeat the header",
+            Self::AttemptsSorted => {
+                "attempts of one job that are not in order of time; they are put in order of their starts"
+            }
+            Self::PartOfList => {
+                "the list is a part of a longer one, as its `metadata.continue` says: there are more workloads than it has"
+            }
+            Self::NoJobId => {
+                "no JobID, only JobIDRaw: components of heterogeneous jobs are taken as jobs of their own; ask sacct for JobID, too"
+            }
         }
     }
 }

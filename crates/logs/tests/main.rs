@@ -8,6 +8,7 @@ mod suite {
     mod clusters;
     mod conversion;
     mod fixtures;
+    mod many;
     mod refused;
     mod sacct;
     mod written_and_read;

@@ -64,6 +64,7 @@ pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(),
         ("--out", out.as_deref()),
         ("--report", report.as_deref()),
     ])?;
+    arguments.log.check_one_input(file, arguments.throughputs.as_deref())?;
     let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
     let form = match (arguments.to, arguments.log.form()) {
         (Written::Native, _) => TraceForm::Native,

@@ -23,6 +23,9 @@ use apportion_logs::{
 /// The most complaints about a log that are shown where rows are left out.
 pub(super) const COMPLAINTS_SHOWN: usize = 5;
 
+/// The most columns that are not used whose names are shown.
+const COLUMNS_SHOWN: usize = 20;
+
 /// The names of forms; that of Slurm's log is known by the scheduler's, too.
 fn forms() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMS.map(|entry| {
@@ -85,6 +88,22 @@ impl LogArguments {
             (self.seed != 0, "--seed"),
         ];
         flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
+    }
+
+    /// Refuses a call that has two things read from standard input.
+    pub(super) fn check_one_input(&self, file: &str, throughputs: Option<&str>) -> Result<(), Failure> {
+        let given = [
+            ("the log", Some(file)),
+            ("--throughputs", throughputs),
+            ("--rules", self.rules.as_deref()),
+            ("--job-table", self.job_table.as_deref()),
+        ];
+        let mut from = given.into_iter().filter(|(_, path)| *path == Some("-")).map(|(what, _)| what);
+        if let (Some(one), Some(other)) = (from.next(), from.next()) {
+            let message = format!("{one} and {other} are both `-`, and standard input is read once");
+            return Err(Failure::usage(message, Some("name a file for one of them".to_owned())));
+        }
+        Ok(())
     }
 
     /// Reads the log at a path; none if no form is named.
@@ -229,7 +248,10 @@ pub(super) fn sentences(report: &ImportReport) -> Vec<String> {
         lines.push(format!("doubtful ({}): {words}{}", rows.n, first(rows)));
     }
     if !report.unused_columns.is_empty() {
-        lines.push(format!("columns not used: {}", report.unused_columns.join(", ")));
+        let shown: Vec<&str> = report.unused_columns.iter().take(COLUMNS_SHOWN).map(String::as_str).collect();
+        let n_more = report.unused_columns.len() - shown.len();
+        let more = if n_more > 0 { format!(", and {n_more} more") } else { String::new() };
+        lines.push(format!("columns not used: {}{more}", shown.join(", ")));
     }
     lines
 }

@@ -51,6 +51,7 @@ pub(super) struct ShowArguments {
 pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
     let (file, page) = (path_text::to_path(&arguments.file), arguments.page.as_deref());
     check_apart(&[("the log", Some(file.as_ref())), ("--page", page)])?;
+    arguments.log.check_one_input(&arguments.file, arguments.throughputs.as_deref())?;
     let cluster = arguments.cluster.as_ref().map(|counts| counts.to_string().parse::<Cluster>());
     let cluster = cluster.transpose().map_err(|error| Failure::usage(format!("--cluster: {error}"), None))?;
     if let Some(given) = arguments.log.read(&arguments.file)? {

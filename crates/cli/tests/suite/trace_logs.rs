@@ -107,6 +107,33 @@ fn a_log_of_which_no_job_is_left_is_refused_with_every_reason() {
 }
 
 #[test]
+fn standard_input_is_read_for_one_thing() {
+    for (arguments, expected) in [
+        (
+            &["trace", "show", "-", "--from", "pai", "--job-table", "-"][..],
+            "the log and --job-table are both `-`",
+        ),
+        (&["trace", "convert", "-", "--from", "log", "--rules", "-"], "the log and --rules are both `-`"),
+        (
+            &["trace", "show", "jobs.csv", "--from", "log", "--throughputs", "-", "--rules", "-"],
+            "--throughputs and --rules are both `-`",
+        ),
+    ] {
+        assert_refused(arguments, expected);
+    }
+}
+
+#[test]
+fn of_many_columns_that_are_not_used_the_first_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let columns: Vec<String> = (0..50).map(|at| format!("c{at}{}", "x".repeat(100))).collect();
+    let text = format!("id,submitted_s,ran_s,gpus,{}\na,0,60,1{}\n", columns.join(","), ",".repeat(50));
+    let text = stdout(&["trace", "show", &written(folder.path(), "log.csv", &text), "--from", "log"]);
+    let line = text.lines().find(|line| line.starts_with("columns not used: c0x")).expect("a line");
+    assert!(line.ends_with("x…, and 30 more") && line.contains("c19x") && !line.contains("c20x"), "{line}");
+}
+
+#[test]
 fn nodes_become_a_cluster() {
     let folder = tempfile::tempdir().expect("a folder");
     let nodes = "NodeName=n1 Gres=gpu:a100:4(S:0-1) State=IDLE\nNodeName=n2 Gres=gpu:a100:4 State=DOWN*\nNodeName=n3 Gres=(null) State=IDLE\n";

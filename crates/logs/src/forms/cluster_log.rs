@@ -1,6 +1,7 @@
 //! Helios and Acme: a line a job, with the columns of a Slurm cluster's log.
 
 use apportion::spec::SpecError;
+use apportion::spec::trace::field::Field;
 
 use super::slurm_state;
 use crate::input::Input;
@@ -15,7 +16,7 @@ const HELIOS: Columns = Columns {
     ignored: &["cpu_num", "queue"],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -34,7 +35,7 @@ const ACME: Columns = Columns {
     ],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -53,9 +54,8 @@ fn row(cells: &Cells<'_>, log: &mut Reading, group: &str) -> Result<Row, Fault> 
     row.class = cells.name("type", log)?;
     row.n_workers = cells.count("gpu_num")?;
     row.n_nodes = cells.count("node_num")?;
-    row.submitted_s = cells.time("submit_time", log)?;
-    row.started_s = cells.time("start_time", log)?;
-    row.ended_s = cells.time("end_time", log)?;
+    [row.submitted_s, row.started_s, row.ended_s] =
+        cells.times(["submit_time", "start_time", "end_time"], log)?;
     row.state = state(cells)?;
     if matches!(row.state, State::Running | State::Pending) && row.ended_s.is_some() {
         // `SUSPENDED` of a job that has ended does not say how.
@@ -70,8 +70,10 @@ fn row(cells: &Cells<'_>, log: &mut Reading, group: &str) -> Result<Row, Fault> 
 
 fn state(cells: &Cells<'_>) -> Result<State, Fault> {
     let Some(text) = cells.raw("state") else { return Ok(State::Unknown) };
-    slurm_state::of(text)
-        .ok_or_else(|| cells.fault("state", format!("state is `{text}`, expected {}", slurm_state::EXPECTED)))
+    slurm_state::of(text).ok_or_else(|| {
+        let shown = Field::shortened(text);
+        cells.fault("state", format!("state is `{shown}`, expected {}", slurm_state::EXPECTED))
+    })
 }
 
 /// End less start where both are there, else the duration that the log gives.

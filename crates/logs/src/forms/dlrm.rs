@@ -5,7 +5,7 @@ use apportion::spec::SpecError;
 use super::spot::workers;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
-use crate::row::Row;
+use crate::row::{Row, TOO_MANY_WORKERS};
 use crate::table::{Cells, Columns};
 
 const COLUMNS: Columns = Columns {
@@ -25,7 +25,7 @@ const COLUMNS: Columns = Columns {
     ],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -38,7 +38,9 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.name = cells.name("app_name", log)?;
     row.class = cells.name("role", log)?;
     if let Some(each) = cells.number("gpu_request")? {
-        (row.n_workers, row.fraction) = workers(each, 1);
+        let (n, fraction) = workers(each, 1)
+            .ok_or_else(|| cells.fault("gpu_request", format!("the instance has {TOO_MANY_WORKERS}")))?;
+        (row.n_workers, row.fraction) = (Some(n), fraction);
     }
     row.submitted_s = cells.number("creation_time")?;
     row.started_s = cells.number("scheduled_time")?;

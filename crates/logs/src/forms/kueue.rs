@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use apportion::spec::SpecError;
+use apportion::spec::trace::field::Field;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::philly::{NAME, name};
@@ -11,7 +13,7 @@ use crate::date;
 use crate::input::Input;
 use crate::json::{Entry, List};
 use crate::reading::{Fault, Reading};
-use crate::row::{Row, State};
+use crate::row::{Row, State, TOO_MANY_WORKERS};
 use crate::table::Value;
 use crate::tally::{Doubt, Reason};
 
@@ -19,6 +21,21 @@ const LIST: List = List {
     under: Some("items"),
     expected: "a JSON document {items: [workloads]}, as `kubectl get workloads -A -o json` prints",
 };
+
+/// What the document says beside its workloads.
+#[derive(Deserialize)]
+struct Whole {
+    #[serde(rename = "items")]
+    _items: IgnoredAny,
+    metadata: Option<WholeMetadata>,
+}
+
+#[derive(Deserialize)]
+struct WholeMetadata {
+    /// Where the list goes on, if it is a part of a longer one.
+    #[serde(rename = "continue")]
+    rest: Option<String>,
+}
 
 /// What an entry is.
 #[derive(Deserialize)]
@@ -162,7 +179,7 @@ struct Eviction {
 }
 
 pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
-    LIST.read(input, |entry| {
+    let Whole { metadata, .. } = LIST.read(input, |entry| {
         log.n_read += 1;
         match row(&entry, log) {
             Ok(Some(row)) => log.take(row),
@@ -172,16 +189,20 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
                 log.complain(fault, &text);
             }
         }
-    })
+    })?;
+    if metadata.and_then(|metadata| metadata.rest).is_some_and(|rest| !rest.is_empty()) {
+        log.doubt(Doubt::PartOfList, 0, None);
+    }
+    Ok(())
 }
 
 fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     let Kind { kind } = entry.parse()?;
     if kind.as_deref() != Some("Workload") {
-        let kind = kind.unwrap_or_default();
+        let shown = Field::shortened(&kind.unwrap_or_default());
         return Err(Fault {
             place: entry.place(),
-            message: format!("an entry of kind `{kind}`, expected a Workload"),
+            message: format!("an entry of kind `{shown}`, expected a Workload"),
         });
     }
     let Workload { metadata, spec, status } = entry.parse()?;
@@ -247,13 +268,13 @@ fn counts_workers(resource: &str) -> bool {
 
 /// Accelerators that the admitted workload uses.
 fn used(entry: &Entry<'_>, admission: &Admission<'_>) -> Result<u32, Fault> {
-    let mut total: u32 = 0;
+    let mut total = Some(0);
     for assignment in &admission.pod_set_assignments {
         for (_, raw) in assignment.resource_usage.iter().filter(|(resource, _)| counts_workers(resource)) {
-            total = total.saturating_add(quantity(entry, raw)?);
+            total = plus(total, Some(quantity(entry, raw)?));
         }
     }
-    Ok(total)
+    total.ok_or_else(|| too_many(entry))
 }
 
 /// Accelerators that the workload asks for: of each pod as many as its containers ask for together, or as one that runs
@@ -263,29 +284,44 @@ fn asked(
     pod_sets: &[PodSet<'_>],
     admission: Option<&Admission<'_>>,
 ) -> Result<u32, Fault> {
-    let mut total: u32 = 0;
+    let assignments = admission.into_iter().flat_map(|admission| &admission.pod_set_assignments);
+    let mut admitted: BTreeMap<Option<&str>, u32> = BTreeMap::new();
+    for assignment in assignments {
+        if let Some(n_pods) = assignment.count {
+            admitted.entry(assignment.name.as_deref()).or_insert(n_pods);
+        }
+    }
+    let mut total = Some(0);
     for set in pod_sets {
-        let mut at_once: u32 = 0;
+        let mut at_once = Some(0);
         for container in &set.template.spec.containers {
-            at_once = at_once.saturating_add(of_container(entry, container)?);
+            at_once = plus(at_once, of_container(entry, container)?);
         }
         for container in &set.template.spec.init_containers {
-            at_once = at_once.max(of_container(entry, container)?);
+            let alone = of_container(entry, container)?;
+            at_once = at_once.zip(alone).map(|(one, other)| one.max(other));
         }
-        let assignments = admission.into_iter().flat_map(|admission| &admission.pod_set_assignments);
-        let admitted = assignments.filter(|of| of.name == set.name).find_map(|of| of.count);
-        let n_pods = admitted.or(set.count).unwrap_or(1);
-        total = total.saturating_add(at_once.saturating_mul(n_pods));
+        let n_pods = admitted.get(&set.name.as_deref()).copied().or(set.count).unwrap_or(1);
+        total = plus(total, at_once.and_then(|at_once| at_once.checked_mul(n_pods)));
     }
-    Ok(total)
+    total.ok_or_else(|| too_many(entry))
 }
 
 /// Accelerators of one container: of extended resources a limit is a request.
-fn of_container(entry: &Entry<'_>, container: &Container<'_>) -> Result<u32, Fault> {
+fn of_container(entry: &Entry<'_>, container: &Container<'_>) -> Result<Option<u32>, Fault> {
     let Resources { requests, limits } = &container.resources;
     let all = limits.iter().chain(requests).filter(|(resource, _)| counts_workers(resource));
     let each: BTreeMap<&String, &RawValue> = all.map(|(resource, raw)| (resource, *raw)).collect();
-    each.values().try_fold(0, |sum: u32, raw| Ok(sum.saturating_add(quantity(entry, raw)?)))
+    each.values().try_fold(Some(0), |sum, raw| Ok(plus(sum, Some(quantity(entry, raw)?))))
+}
+
+/// A sum of accelerators; none if there are more than can be counted.
+fn plus(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    one?.checked_add(other?)
+}
+
+fn too_many(entry: &Entry<'_>) -> Fault {
+    Fault { place: entry.place(), message: format!("the workload has {TOO_MANY_WORKERS}") }
 }
 
 /// The slice of an accelerator that all containers with accelerators ask for: `mig-1g.5gb`.
@@ -314,7 +350,10 @@ fn quantity(entry: &Entry<'_>, raw: &RawValue) -> Result<u32, Fault> {
     };
     digits.parse::<u32>().ok().and_then(|number| number.checked_mul(factor)).ok_or_else(|| Fault {
         place: entry.place_of(raw),
-        message: format!("a quantity of accelerators is `{text}`, expected a whole number"),
+        message: format!(
+            "a quantity of accelerators is `{}`, expected a whole number",
+            Field::shortened(text)
+        ),
     })
 }
 

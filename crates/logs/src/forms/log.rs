@@ -1,6 +1,7 @@
 //! The normalized log, read back.
 
 use apportion::spec::SpecError;
+use apportion::spec::trace::field::Field;
 
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
@@ -47,7 +48,7 @@ const COLUMNS: Columns = Columns {
     ignored: &[],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -72,13 +73,16 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
             "gpu_fraction is out of range, expected a number above 0 and below 1, or nothing for whole ones";
         return Err(cells.fault("gpu_fraction", message));
     }
+    if row.fraction.is_some() && row.n_workers == Some(0) {
+        return Err(cells.fault("gpu_fraction", "gpu_fraction is a part of 0 accelerators, expected nothing"));
+    }
     row.n_nodes = cells.count("nodes")?;
     row.worker_type = cells.name("gpu_type", log)?;
     row.state = match cells.raw("state") {
         None => State::Unknown,
         Some(text) => State::of(text).ok_or_else(|| {
             let known = State::ALL.map(State::name).join(", ");
-            cells.fault("state", format!("state is `{text}`, expected one of {known}"))
+            cells.fault("state", format!("state is `{}`, expected one of {known}", Field::shortened(text)))
         })?,
     };
     row.n_attempts = cells.count("attempts")?;

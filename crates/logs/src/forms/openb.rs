@@ -1,5 +1,6 @@
 //! Alibaba's pods of 2023, which ask for parts of an accelerator or for whole ones.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apportion::spec::SpecError;
@@ -7,7 +8,7 @@ use apportion::spec::SpecError;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
-use crate::table::{Cells, Columns};
+use crate::table::{Cells, Columns, is_nothing};
 
 const COLUMNS: Columns = Columns {
     required: &["name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"],
@@ -15,7 +16,7 @@ const COLUMNS: Columns = Columns {
     ignored: &["cpu_milli", "memory_mib"],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -37,9 +38,15 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.state = cells.word("pod_phase", &PHASES)?.unwrap_or(State::Unknown);
     row.n_workers = cells.count("num_gpu")?;
     // (of several accelerators a pod has each whole, whatever the column says)
+    let thousandths = cells.number("gpu_milli")?;
+    if let (Some(0), Some(thousandths)) =
+        (row.n_workers, thousandths.filter(|thousandths| *thousandths > 0.0))
+    {
+        let message = format!("{thousandths} thousandths of 0 accelerators, expected 0 of them");
+        return Err(cells.fault("gpu_milli", message));
+    }
     if row.n_workers == Some(1)
-        && let Some(thousandths) =
-            cells.number("gpu_milli")?.filter(|thousandths| (*thousandths - 1000.0).abs() > 1e-6)
+        && let Some(thousandths) = thousandths.filter(|thousandths| (*thousandths - 1000.0).abs() > 1e-6)
     {
         if !(thousandths > 0.0 && thousandths < 1000.0) {
             let message = format!("{thousandths} thousandths of one accelerator, expected from 1 to 1000");
@@ -58,12 +65,8 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
 
 /// The worker types that would do, each once; none if any would.
 fn alternatives(types: &str, log: &mut Reading) -> Option<Arc<str>> {
-    let mut each: Vec<&str> = Vec::new();
-    for name in types.split('|').map(str::trim) {
-        let is_one = !name.is_empty() && !name.eq_ignore_ascii_case("nan");
-        if is_one && !each.contains(&name) {
-            each.push(name);
-        }
-    }
+    let mut known = BTreeSet::new();
+    let names = types.split('|').map(str::trim).filter(|name| !name.is_empty() && !is_nothing(name));
+    let each: Vec<&str> = names.filter(|name| known.insert(*name)).collect();
     (!each.is_empty()).then(|| log.share(&each.join("|")))
 }

@@ -6,11 +6,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use apportion::spec::SpecError;
+use apportion::spec::trace::field::Field;
 
+use super::spot::workers;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
-use crate::row::{Row, State};
-use crate::table::{Cells, Columns};
+use crate::row::{Row, State, TOO_MANY_WORKERS};
+use crate::table::{Cells, Columns, is_nothing};
 use crate::tally::{Doubt, Reason};
 
 const TASKS: Columns = Columns {
@@ -30,7 +32,7 @@ const TASKS: Columns = Columns {
         "gpu_type",
     ],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -40,7 +42,7 @@ const JOBS: Columns = Columns {
     ignored: &["inst_id", "end_time"],
     without_header: &["job_name", "inst_id", "user", "status", "start_time", "end_time"],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -161,7 +163,10 @@ fn read_jobs(table: &mut Input, log: &mut Reading) -> Result<Submissions, SpecEr
                 if same {
                     of_table.leave_out(Reason::Repeated, cells.line, Some(&id));
                 } else {
-                    let message = format!("job `{id}` is in the table of jobs already, with other values");
+                    let message = format!(
+                        "job `{}` is in the table of jobs already, with other values",
+                        Field::shortened(&id)
+                    );
                     of_table.complain(cells.fault("job_name", message), cells.text);
                 }
             }
@@ -191,7 +196,7 @@ impl Job {
     /// Takes in a task. Those without accelerators count only for the job's state.
     fn add(&mut self, cells: &Cells<'_>, log: &mut Reading) -> Result<(), Fault> {
         let state = cells.word("status", &STATES)?;
-        self.state = worse(self.state, state);
+        self.state = self.state.into_iter().chain(state).reduce(State::worse);
         let percent = cells.number("plan_gpu")?.unwrap_or(0.0);
         let (mut start, mut end) = (cells.number("start_time")?, cells.number("end_time")?);
         let n_members = cells.count("inst_num")?;
@@ -210,12 +215,12 @@ impl Job {
         if end == Some(0.0) {
             end = None;
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and saturating")]
-        let per_member = (percent / 100.0).ceil() as u32;
-        let before = row.n_workers.unwrap_or(0);
-        row.n_workers = Some(before.saturating_add(n_members.saturating_mul(per_member)));
+        let workers = workers(percent / 100.0, n_members);
+        let all = workers.and_then(|(n, _)| n.checked_add(row.n_workers.unwrap_or(0)));
+        row.n_workers =
+            Some(all.ok_or_else(|| cells.fault("plan_gpu", format!("the job has {TOO_MANY_WORKERS}")))?);
         self.held += f64::from(n_members) * percent / 100.0;
-        self.types.extend(cells.name("gpu_type", log)?);
+        self.types.extend(cells.name("gpu_type", log)?.filter(|kind| !is_nothing(kind)));
         row.started_s = row.started_s.into_iter().chain(start).reduce(f64::min);
         row.ended_s = row.ended_s.into_iter().chain(end).reduce(f64::max);
         self.has_ended &= end.is_some() || start.is_none();
@@ -253,16 +258,4 @@ impl Job {
         }
         log.take(row);
     }
-}
-
-/// The state of a job of two tasks: it has not ended before both have, and has failed if one has.
-fn worse(one: Option<State>, other: Option<State>) -> Option<State> {
-    let rank = |state: Option<State>| match state {
-        Some(State::Running) => 5,
-        Some(State::Pending) => 4,
-        Some(State::Failed) => 3,
-        Some(_) => 1,
-        None => 0,
-    };
-    if rank(one) >= rank(other) { one } else { other }
 }

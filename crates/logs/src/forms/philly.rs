@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use apportion::spec::SpecError;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::date;
@@ -71,6 +72,9 @@ struct Times {
     is_running: bool,
 }
 
+/// Start and end of an attempt, and which attempt of the job it is.
+type Attempted = (Option<f64>, Option<f64>, usize);
+
 pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
     LIST.read(input, |entry| {
         log.n_read += 1;
@@ -83,6 +87,7 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
             }
         }
     })
+    .map(|IgnoredAny| ())
 }
 
 /// The row of a job; none if it was left out.
@@ -99,8 +104,9 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     let state = |text: &str| STATES.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
     let state = entry.value(job.status, ("status", "one of Pass, Killed, Failed"), state)?;
     row.state = state.unwrap_or(State::Unknown);
-    row.submitted_s = time(entry, job.submitted_time, "submitted_time", log)?;
-    let times = times(entry, &job.attempts, log)?;
+    row.submitted_s = time(entry, job.submitted_time, ("submitted_time", None), log)?;
+    let attempts = in_order(entry, &job.attempts, &row, log)?;
+    let times = times(&attempts);
     if times.overlap {
         log.doubt(Doubt::Overlap, row.line, Some(&row.id));
     }
@@ -113,11 +119,12 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
         row.state = State::Running;
     }
     // (the workers of the last attempt that had any)
-    let sizes: Vec<usize> = job.attempts.iter().map(Attempt::n_workers).collect();
+    let ordered: Vec<&Attempt<'_>> = attempts.iter().map(|(.., at)| &job.attempts[*at]).collect();
+    let sizes: Vec<usize> = ordered.iter().map(|attempt| attempt.n_workers()).collect();
     if sizes.windows(2).any(|pair| pair[0] != pair[1]) {
         log.doubt(Doubt::SizeChanged, row.line, Some(&row.id));
     }
-    let last = job.attempts.iter().rev().find(|attempt| attempt.n_workers() > 0).or(job.attempts.last());
+    let last = ordered.iter().rev().find(|attempt| attempt.n_workers() > 0).or(ordered.last());
     if let Some(last) = last {
         let is_told = last.detail.is_some();
         row.n_workers = Some(u32::try_from(last.n_workers()).unwrap_or(u32::MAX)).filter(|_| is_told);
@@ -135,13 +142,37 @@ impl Attempt<'_> {
     }
 }
 
+/// Starts and ends of a job's attempts, in order of time, and which attempt each is; without times one stays after the one
+/// before it.
+fn in_order(
+    entry: &Entry<'_>,
+    attempts: &[Attempt<'_>],
+    row: &Row,
+    log: &mut Reading,
+) -> Result<Vec<Attempted>, Fault> {
+    let (mut all, mut keys) = (Vec::new(), Vec::new());
+    let (mut last, mut key) = (row.submitted_s, f64::NEG_INFINITY);
+    for (at, attempt) in attempts.iter().enumerate() {
+        let start = time(entry, attempt.start_time, ("start_time", last), log)?;
+        last = start.or(last);
+        let end = time(entry, attempt.end_time, ("end_time", last), log)?;
+        last = end.or(last);
+        key = start.or(end).unwrap_or(key);
+        keys.push(key);
+        all.push((start, end, at));
+    }
+    if !keys.is_sorted() {
+        log.doubt(Doubt::AttemptsSorted, row.line, Some(&row.id));
+        all.sort_by(|one, other| keys[one.2].total_cmp(&keys[other.2]));
+    }
+    Ok(all)
+}
+
 /// The times of all attempts together. How long a job ran is known if each attempt has a start and an end.
-fn times(entry: &Entry<'_>, attempts: &[Attempt<'_>], log: &mut Reading) -> Result<Times, Fault> {
+fn times(attempts: &[Attempted]) -> Times {
     let mut times = Times::default();
     let mut is_known = !attempts.is_empty();
-    for attempt in attempts {
-        let start = time(entry, attempt.start_time, "start_time", log)?;
-        let end = time(entry, attempt.end_time, "end_time", log)?;
+    for (start, end, _) in attempts.iter().copied() {
         times.started_s = times.started_s.or(start);
         times.overlap |= start.zip(times.ended_s).is_some_and(|(start, last)| start < last - 1.0);
         match start.zip(end) {
@@ -156,15 +187,21 @@ fn times(entry: &Entry<'_>, attempts: &[Attempt<'_>], log: &mut Reading) -> Resu
         times.ended_s = end;
     }
     times.ran_s = times.ran_s.filter(|_| is_known);
-    Ok(times)
+    times
 }
 
-fn time(entry: &Entry<'_>, raw: Option<&RawValue>, name: &str, log: &mut Reading) -> Value<f64> {
-    let time = entry.value(raw, (name, date::EXPECTED), |text| log.clock.seconds(text))?;
-    if time.is_some() {
+/// A time, which comes after another one of the same job where that is known.
+fn time(
+    entry: &Entry<'_>,
+    raw: Option<&RawValue>,
+    (name, last): (&str, Option<f64>),
+    log: &mut Reading,
+) -> Value<f64> {
+    let moment = entry.value(raw, (name, date::EXPECTED), |text| log.clock.moment(text))?;
+    if moment.is_some() {
         log.doubt_time(entry.line());
     }
-    Ok(time)
+    Ok(moment.map(|moment| moment.after(last)))
 }
 
 pub(super) const NAME: &str = "a name without control characters";

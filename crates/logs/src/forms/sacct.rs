@@ -1,8 +1,9 @@
 //! Slurm's accounting: a line a run of a job, of a task of an array, or of a component of a heterogeneous job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apportion::spec::trace::field::Field;
 use apportion::spec::{Place, SpecError};
 
 use super::slurm_state;
@@ -44,10 +45,23 @@ const COLUMNS: Columns = Columns {
         "Timelimit",
         "TimelimitRaw",
         "Priority",
+        "NodeList",
+        "Suspended",
+        "NCPUS",
+        "AllocCPUS",
+        "AllocNodes",
+        "ReqCPUS",
+        "ReqNodes",
+        "ReqMem",
+        "CPUTime",
+        "CPUTimeRAW",
+        "TotalCPU",
+        "ExitCode",
+        "DerivedExitCode",
     ],
     without_header: &[],
     separator: '|',
-    takes_rest: &["JobName", "Constraints"],
+    with_separator: &["JobName", "Constraints"],
     advice: "; `apportion trace sacct-command` prints the call of sacct whose output is read",
 };
 
@@ -69,18 +83,24 @@ struct Several {
 pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
     let mut several = Several::default();
     let source = input.name.clone();
-    let mut has_resources = true;
+    let (mut has_resources, mut has_ids) = (true, true);
     COLUMNS.read(input, log, |cells, log| {
         has_resources &= cells.has("AllocTRES") || cells.has("ReqTRES");
+        has_ids &= cells.has("JobID") || cells.has("JobIDRaw");
         match run(cells, log) {
             Ok(Some(run)) => several.take(run, log),
             Ok(None) => {}
             Err(fault) => log.complain(fault, cells.text),
         }
     })?;
-    if !has_resources {
-        let help = "`apportion trace sacct-command` prints the call of sacct whose output is read".to_owned();
-        return Err(SpecError::about(source, "neither a column `AllocTRES` nor `ReqTRES`", Some(help)));
+    for (has_one, columns) in
+        [(has_resources, "`AllocTRES` nor `ReqTRES`"), (has_ids, "`JobID` nor `JobIDRaw`")]
+    {
+        if !has_one {
+            let help =
+                "`apportion trace sacct-command` prints the call of sacct whose output is read".to_owned();
+            return Err(SpecError::about(source, format!("neither a column {columns}"), Some(help)));
+        }
     }
     for runs in several.jobs {
         finish(runs, log);
@@ -128,11 +148,15 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
         None => (Arc::clone(&full), None),
         Some((job, component)) => {
             let number = component.parse().map_err(|_| {
-                cells.fault(column, format!("{column} is `{full}`, expected such as 12, 12_3 or 12+0"))
+                let shown = Field::shortened(&full);
+                cells.fault(column, format!("{column} is `{shown}`, expected such as 12, 12_3 or 12+0"))
             })?;
             (job.into(), Some(number))
         }
     };
+    if column == "JobIDRaw" {
+        log.doubt(Doubt::NoJobId, cells.line, Some(&id));
+    }
     let mut row = Row::new(id, cells.line);
     row.name = cells.name("JobName", log)?;
     row.user = cells.name("User", log)?;
@@ -142,10 +166,8 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
         None => cells.name("Partition", log)?,
     };
     row.state = state(cells)?;
-    row.submitted_s = cells.time("Submit", log)?;
-    row.eligible_s = cells.time("Eligible", log)?;
-    row.started_s = cells.time("Start", log)?;
-    row.ended_s = cells.time("End", log)?;
+    [row.submitted_s, row.eligible_s, row.started_s, row.ended_s] =
+        cells.times(["Submit", "Eligible", "Start", "End"], log)?;
     let elapsed = match cells.number("ElapsedRaw")? {
         Some(elapsed) => Some(elapsed),
         None => cells.elapsed("Elapsed")?,
@@ -168,8 +190,10 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
 
 fn state(cells: &Cells<'_>) -> Result<State, Fault> {
     let Some(text) = cells.raw("State") else { return Ok(State::Unknown) };
-    slurm_state::of(text)
-        .ok_or_else(|| cells.fault("State", format!("State is `{text}`, expected {}", slurm_state::EXPECTED)))
+    slurm_state::of(text).ok_or_else(|| {
+        let shown = Field::shortened(text);
+        cells.fault("State", format!("State is `{shown}`, expected {}", slurm_state::EXPECTED))
+    })
 }
 
 /// Workers, their type and nodes: those that the job got, or those that it asked for.
@@ -195,7 +219,7 @@ fn resources(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Result<(), 
     row.worker_type = match types[..] {
         [] => None,
         [only] => Some(log.share(only)),
-        _ => types.into_iter().fold(None, |all, one| both_types(all.as_deref(), Some(one))),
+        _ => Some(types.join(BESIDE).into()),
     };
     Ok(())
 }
@@ -207,7 +231,7 @@ fn finish(runs: Vec<Run>, log: &mut Reading) {
     let earlier = log.row_of(&id);
     let is_mixed = runs.iter().any(|run| run.component.is_none()) || earlier.is_some();
     if is_mixed && runs.iter().any(|run| run.component.is_some()) {
-        let message = format!("job `{id}` has rows with and without a component");
+        let message = format!("job `{}` has rows with and without a component", Field::shortened(&id));
         return log.complain(Fault { place, message }, "");
     }
     let mut components: BTreeMap<Option<u32>, Vec<Row>> = BTreeMap::new();
@@ -216,10 +240,10 @@ fn finish(runs: Vec<Run>, log: &mut Reading) {
     }
     if let Some(at) = earlier {
         let mut rows = components.remove(&None).unwrap_or_default();
-        rows.insert(0, log.rows[at].clone());
+        rows.insert(0, Row { id: Arc::clone(&id), ..log.rows[at].clone() });
         let mut jobs = jobs_of(rows, log).into_iter();
         if let Some(first) = jobs.next() {
-            log.rows[at] = first;
+            log.rows[at] = Row { id: Arc::clone(&log.rows[at].id), ..first };
         }
         for row in jobs {
             log.take(row);
@@ -276,20 +300,16 @@ fn jobs_of(mut runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
 
 /// The runs less those that had not ended in one row and have in another, as where two logs are joined.
 fn without_open_ones(runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
-    let is_same = |one: &Row, other: &Row| {
-        one.started_s.is_some() && (one.submitted_s, one.started_s) == (other.submitted_s, other.started_s)
-    };
-    let is_open = |run: &Row| {
-        run.ended_s.is_none() && runs.iter().any(|other| other.ended_s.is_some() && is_same(run, other))
-    };
-    let open: Vec<bool> = runs.iter().map(is_open).collect();
+    // (times as bits, by which runs are looked up)
+    let times = |run: &Row| Some((run.submitted_s.map(f64::to_bits), run.started_s?.to_bits()));
+    let ended: BTreeSet<_> = runs.iter().filter(|run| run.ended_s.is_some()).filter_map(times).collect();
+    let mut said = BTreeSet::new();
     let mut kept: Vec<Row> = Vec::with_capacity(runs.len());
-    for (run, is_open) in runs.into_iter().zip(open) {
-        // (runs are in order of submission: what repeats one is among those of the same)
-        let same_time = kept.iter().rev().take_while(|other| other.submitted_s == run.submitted_s);
+    for run in runs {
+        let is_open = run.ended_s.is_none() && times(&run).is_some_and(|times| ended.contains(&times));
         if is_open {
             log.leave_out(Reason::Superseded, run.line, Some(&run.id));
-        } else if same_time.into_iter().any(|other| other.says_the_same_as(&run)) {
+        } else if !said.insert(format!("{:?}", Row { id: "".into(), line: 0, ..run.clone() })) {
             log.leave_out(Reason::Repeated, run.line, Some(&run.id));
         } else {
             kept.push(run);
@@ -336,14 +356,15 @@ fn with_attempt(job: &Row, attempt: Row) -> Row {
 }
 
 /// What stands between the types of a job of several, which are told apart once all of its rows are read.
-const BESIDE: char = '\n';
+const BESIDE: &str = "\n";
 
-/// The worker types of two parts of a job, each once.
+/// The worker types of two parts of a job, each once; two of them where there are more, which is as much as is said of them.
 fn both_types(one: Option<&str>, other: Option<&str>) -> Option<Arc<str>> {
     let mut types: Vec<&str> = one.into_iter().chain(other).flat_map(|types| types.split(BESIDE)).collect();
     types.sort_unstable();
     types.dedup();
-    (!types.is_empty()).then(|| types.join(&BESIDE.to_string()).into())
+    types.truncate(2);
+    (!types.is_empty()).then(|| types.join(BESIDE).into())
 }
 
 /// Two components of a heterogeneous job, which run at the same time, as one.
@@ -351,8 +372,8 @@ fn together(row: Row, other: &Row) -> Row {
     let least = |one: Option<f64>, other: Option<f64>| one.into_iter().chain(other).reduce(f64::min);
     let worker_type = both_types(row.worker_type.as_deref(), other.worker_type.as_deref());
     Row {
-        n_workers: row.n_workers.zip(other.n_workers).map(|(one, other)| one.saturating_add(other)),
-        n_nodes: row.n_nodes.zip(other.n_nodes).map(|(one, other)| one.saturating_add(other)),
+        n_workers: row.n_workers.zip(other.n_workers).and_then(|(one, other)| one.checked_add(other)),
+        n_nodes: row.n_nodes.zip(other.n_nodes).and_then(|(one, other)| one.checked_add(other)),
         submitted_s: least(row.submitted_s, other.submitted_s),
         eligible_s: least(row.eligible_s, other.eligible_s),
         started_s: least(row.started_s, other.started_s),
@@ -360,6 +381,7 @@ fn together(row: Row, other: &Row) -> Row {
         ran_s: row.ran_s.zip(other.ran_s).map(|(one, other)| one.max(other)),
         n_attempts: row.n_attempts.max(other.n_attempts),
         worker_type,
+        state: row.state.worse(other.state),
         ..row
     }
 }

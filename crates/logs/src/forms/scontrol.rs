@@ -1,12 +1,15 @@
 //! Slurm's nodes: `scontrol show node`, a block a node, or a line a node with `-o`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apportion::spec::trace::field::Field;
 use apportion::spec::{Place, SpecError};
 
 use super::tres;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
+use crate::row::TOO_MANY_WORKERS;
 
 /// A node with accelerators.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,38 +123,41 @@ impl Block {
 
     fn node(self) -> Result<Node, Fault> {
         let Self { line, name, gres, state, configured } = self;
+        let shown = Field::shortened(&name);
         let fault = |message: String| Fault {
             place: Place { line: usize::try_from(line).unwrap_or(usize::MAX), column: 1, width: 1 },
-            message,
+            message: format!("node `{shown}` {message}"),
         };
-        let state = state.ok_or_else(|| fault(format!("node `{name}` has no State")))?;
+        let state = state.ok_or_else(|| fault("has no State".to_owned()))?;
+        let gres = gres.ok_or_else(|| {
+            fault("has no Gres, which scontrol prints of a node without accelerators, too".to_owned())
+        })?;
         let mut is_away = false;
         for flag in state.split('+') {
             let plain = flag.trim_end_matches(|mark: char| !mark.is_ascii_alphanumeric());
             let known = STATES.iter().find(|(name, _)| *name == plain);
             let known = known.ok_or_else(|| {
-                fault(format!("node `{name}` has State `{state}`, which is none of Slurm's"))
+                fault(format!("has State `{}`, which is none of Slurm's", Field::shortened(&state)))
             })?;
             is_away |= known.1;
         }
-        let mut workers: Vec<(String, u32)> = Vec::new();
-        for entry in split(gres.as_deref().unwrap_or_default()) {
-            let found = accelerators(entry).map_err(|what| fault(format!("node `{name}`: {what}")))?;
+        let mut workers: BTreeMap<String, u32> = BTreeMap::new();
+        for entry in split(&gres) {
+            let found = accelerators(entry).map_err(|what| fault(format!("has {what}")))?;
             let Some((kind, n)) = found else { continue };
-            match workers.iter_mut().find(|(other, _)| *other == kind) {
-                Some((_, sum)) => *sum = sum.saturating_add(n),
-                None => workers.push((kind, n)),
-            }
+            let sum = workers.entry(kind).or_default();
+            *sum = sum.checked_add(n).ok_or_else(|| fault(format!("has {TOO_MANY_WORKERS}")))?;
         }
+        let mut workers: Vec<(String, u32)> = workers.into_iter().collect();
         let configured = tres::accelerators(configured.as_deref().unwrap_or_default()).unwrap_or_default();
-        let sum = |all: &[(String, u32)]| all.iter().fold(0, |sum: u32, (_, n)| sum.saturating_add(*n));
+        let sum = |all: &[(String, u32)]| all.iter().map(|(_, n)| u64::from(*n)).sum::<u64>();
         let n = sum(&workers);
         // (accelerators whose type only the configured resources tell)
         let of_types = sum(&configured.types);
         if workers.iter().any(|(kind, _)| kind.is_empty()) && of_types == n {
             workers = configured.types;
         }
-        let is_contradictory = configured.is_listed && configured.n != n;
+        let is_contradictory = configured.is_listed && u64::from(configured.n) != n;
         Ok(Node { name: name.into(), workers, is_away, is_contradictory, line })
     }
 }
@@ -179,13 +185,14 @@ fn accelerators(entry: &str) -> Result<Option<(String, u32)>, String> {
     }
     let parts: Vec<&str> = parts.collect();
     let parts: Vec<&str> = parts.into_iter().filter(|part| *part != "no_consume").collect();
+    let not_understood = || format!("Gres `{}`, expected gpu:TYPE:NUMBER", Field::shortened(entry));
     let (kind, n) = match parts[..] {
         [] => ("", "1"),
         [n] => ("", n),
         [kind, n] => (kind, n),
-        _ => return Err(format!("`{entry}` is not understood, expected gpu:TYPE:NUMBER")),
+        _ => return Err(not_understood()),
     };
-    let n = n.parse().map_err(|_| format!("`{entry}` is not understood, expected gpu:TYPE:NUMBER"))?;
+    let n = n.parse().map_err(|_| not_understood())?;
     Ok(Some((kind.to_owned(), n)))
 }
 

@@ -4,8 +4,8 @@ use apportion::spec::SpecError;
 
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
-use crate::row::Row;
-use crate::table::{Cells, Columns};
+use crate::row::{Row, TOO_MANY_WORKERS};
+use crate::table::{Cells, Columns, is_nothing};
 
 const COLUMNS: Columns = Columns {
     required: &["job_name", "gpu_request", "worker_num", "submit_time", "duration"],
@@ -13,7 +13,7 @@ const COLUMNS: Columns = Columns {
     ignored: &["cpu_request"],
     without_header: &[],
     separator: ',',
-    takes_rest: &[],
+    with_separator: &[],
     advice: "",
 };
 
@@ -25,20 +25,24 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     let mut row = Row::new(cells.id("job_name")?, cells.line);
     row.group = cells.name("organization", log)?;
     row.class = cells.name("job_type", log)?;
-    row.worker_type = cells.name("gpu_model", log)?;
+    row.worker_type = cells.name("gpu_model", log)?.filter(|kind| !is_nothing(kind));
     let per_member = cells.number("gpu_request")?;
     if let Some((each, members)) = per_member.zip(cells.count("worker_num")?) {
-        (row.n_workers, row.fraction) = workers(each, members);
+        let (n, fraction) = workers(each, members)
+            .ok_or_else(|| cells.fault("gpu_request", format!("the job has {TOO_MANY_WORKERS}")))?;
+        (row.n_workers, row.fraction) = (Some(n), fraction);
     }
     row.submitted_s = cells.signed("submit_time")?;
     row.ran_s = cells.signed("duration")?;
     Ok(row)
 }
 
-/// Workers, and the part of each, of so many members that each asked for so many: one and a half are parts of two.
-pub(super) fn workers(per_member: f64, n_members: u32) -> (Option<u32>, Option<f64>) {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and saturating")]
-    let each = per_member.ceil() as u32;
-    let fraction = per_member / f64::from(each);
-    (Some(each.saturating_mul(n_members)), (fraction < 1.0).then_some(fraction))
+/// Workers, and the part of each, of so many members that each asked for so many: one and a half are parts of two. None if
+/// there are more than can be counted.
+pub(super) fn workers(per_member: f64, n_members: u32) -> Option<(u32, Option<f64>)> {
+    let each = per_member.ceil();
+    let n = each * f64::from(n_members);
+    let fraction = per_member / each;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the largest")]
+    (n <= f64::from(u32::MAX)).then_some((n as u32, (fraction < 1.0).then_some(fraction)))
 }

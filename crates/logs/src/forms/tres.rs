@@ -1,5 +1,11 @@
 //! Slurm's lists of trackable resources: `cpu=8,gres/gpu:a100=4,gres/gpu=4,mem=64G,node=1`.
 
+use std::collections::BTreeMap;
+
+use apportion::spec::trace::field::Field;
+
+use crate::row::TOO_MANY_WORKERS;
+
 /// The accelerators of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accelerators {
@@ -20,9 +26,15 @@ pub(crate) struct Accelerators {
 pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
     let mut found = Accelerators::default();
     let (mut total, mut parts) = (None, None);
+    let mut types: BTreeMap<String, u32> = BTreeMap::new();
+    let too_many = || format!("`{}`, which is {TOO_MANY_WORKERS}", Field::shortened(text));
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-        let not_understood =
-            || format!("`{entry}`, expected entries such as cpu=8, gres/gpu=2 and gres/gpu:a100=2");
+        let not_understood = || {
+            format!(
+                "`{}`, expected entries such as cpu=8, gres/gpu=2 and gres/gpu:a100=2",
+                Field::shortened(entry)
+            )
+        };
         let (name, value) = entry.split_once('=').ok_or_else(not_understood)?;
         let count = || value.parse::<u32>().map_err(|_| not_understood());
         let (kind, of) = name.split_once(':').map_or((name, None), |(kind, of)| (kind, Some(of)));
@@ -31,23 +43,22 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
             ("gres/gpu", None) => total = Some(count()?),
             ("gres/gpu", Some(of)) if !of.trim().is_empty() => {
                 let (of, n) = (of.trim().replace(char::is_control, " "), count()?);
-                match found.types.iter_mut().find(|(other, _)| *other == of) {
-                    Some((_, sum)) => *sum = sum.saturating_add(n),
-                    None => found.types.push((of, n)),
-                }
+                let sum = types.entry(of).or_default();
+                *sum = sum.checked_add(n).ok_or_else(too_many)?;
             }
             ("gres/gpu", Some(_)) => return Err(not_understood()),
             ("gres/shard" | "gres/mps", _) => parts = parts.or(Some(entry)),
             _ => {}
         }
     }
-    let of_types = found.types.iter().fold(0, |sum: u32, (_, n)| sum.saturating_add(*n));
-    found.n = total.unwrap_or(of_types);
-    found.is_listed = total.is_some() || !found.types.is_empty();
-    found.types.retain(|(_, n)| *n > 0);
+    let of_types = types.values().try_fold(0, |sum: u32, n| sum.checked_add(*n));
+    found.n = total.or(of_types).ok_or_else(too_many)?;
+    found.is_listed = total.is_some() || !types.is_empty();
+    found.types = types.into_iter().filter(|(_, n)| *n > 0).collect();
     match parts {
         Some(entry) if found.n == 0 => Err(format!(
-            "`{entry}`, which is parts of accelerators, and how large a part the log does not say"
+            "`{}`, which is parts of accelerators, and how large a part the log does not say",
+            Field::shortened(entry)
         )),
         _ => Ok(found),
     }
@@ -66,7 +77,7 @@ mod tests {
         for (text, expected) in [
             ("billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,mem=64G,node=1", of(4, &[("a100", 4)], Some(1))),
             ("cpu=1,gres/gpu:v100=2,node=2", of(2, &[("v100", 2)], Some(2))),
-            ("gres/gpu:v100=2,gres/gpu:a100=1", of(3, &[("v100", 2), ("a100", 1)], None)),
+            ("gres/gpu:v100=2,gres/gpu:a100=1", of(3, &[("a100", 1), ("v100", 2)], None)),
             ("cpu=4,mem=1G", of(0, &[], None)),
             ("", of(0, &[], None)),
             ("gres/gpu=1,gres/shard=4", of(1, &[], None)),
@@ -74,6 +85,10 @@ mod tests {
             ("gres/shard=4", Err("`gres/shard=4`, which is parts")),
             ("gres/gpu=two", Err("`gres/gpu=two`, expected entries")),
             ("cpu", Err("`cpu`, expected entries")),
+            (
+                "gres/gpu:a=4294967295,gres/gpu:b=1",
+                Err("`gres/gpu:a=4294967295,gres/gpu:b=1`, which is more"),
+            ),
         ] {
             match (accelerators(text), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),

@@ -1,6 +1,8 @@
 //! Tables of nodes as clusters.
 
-use apportion_logs::nodes::{NodeForm, Nodes, read_nodes};
+use std::io::Cursor;
+
+use apportion_logs::nodes::{NodeForm, Nodes, read_nodes, read_nodes_from};
 
 use super::fixtures::fixture;
 
@@ -30,7 +32,7 @@ fn slurm_prints_the_same_nodes_in_blocks_and_in_lines() {
     assert_eq!(
         said,
         [
-            "node `gpu12`: `gpu:a100:vier` is not understood, expected gpu:TYPE:NUMBER",
+            "node `gpu12` has Gres `gpu:a100:vier`, expected gpu:TYPE:NUMBER",
             "node `gpu15` has State `ERGOGRAY`, which is none of Slurm's"
         ]
     );
@@ -45,4 +47,45 @@ fn tables_of_nodes_are_read_and_what_is_not_understood_is_said() {
     let openb = nodes("nodes/openb_node_list_all_node.csv", NodeForm::Openb);
     assert_eq!(openb.n_not_understood, 2, "{:?}", openb.complaints);
     assert_eq!(openb.cluster().unwrap().to_string(), "G2=8,G3=8,V100M32=8,P100=2,T4=2,V100M16=1");
+}
+
+#[test]
+fn types_that_name_none_and_types_that_a_cluster_cannot_have_are_said_with_their_line() {
+    for kind in ["", "None", "NaN", "nan", "null", "N/A"] {
+        for (text, form) in [
+            (format!("node_name,gpu_model,gpu_capacity_num\na,T4,1\nb,{kind},8\n"), NodeForm::SpotGpu),
+            (
+                format!(
+                    "NodeName=a State=IDLE Gres=gpu:T4:1\nNodeName=b State=IDLE Gres=gpu:T4:2,gpu:{kind}:8\n"
+                ),
+                NodeForm::Scontrol,
+            ),
+        ] {
+            let nodes = read_nodes_from("nodes", Cursor::new(text), form).unwrap();
+            assert_eq!((nodes.without_type.n, nodes.n_not_understood), (1, 0), "{kind}");
+            assert_eq!(nodes.cluster().unwrap().to_string(), "T4=1");
+        }
+    }
+    let long = "x".repeat(1_000_000);
+    for (text, line, expected) in [
+        (
+            "NodeName=a State=IDLE Gres=gpu:t=4:1",
+            1,
+            "node `a`: worker type `t=4`, expected at most 200 characters",
+        ),
+        ("NodeName=a State=IDLE Gres=(null)\nNodeName=b\n   State=IDLE", 2, "node `b` has no Gres"),
+        ("NodeName=a State=IDLE Gres=gpu:T4:1000000000000000", 1, "Gres `gpu:T4:1000000000000000`, expected"),
+        ("NodeName=a State=IDLE Gres=gpu:T4:4294967295,gpu:T4:1", 1, "more than 4294967295 accelerators"),
+        (&format!("NodeName=a State=IDLE Gres=gpu:{long}:1"), 1, "…`, expected at most 200 characters"),
+        (&format!("NodeName={long} State=IDLE Gres=gpu:x:y:z:1"), 1, "…` has Gres"),
+        (&format!("NodeName=a State={long} Gres=gpu:T4:1"), 1, "…`, which is none of Slurm's"),
+    ] {
+        let nodes = read_nodes_from("nodes", Cursor::new(text.to_owned()), NodeForm::Scontrol).unwrap();
+        let [only] = &nodes.complaints[..] else { panic!("{:?}", nodes.complaints) };
+        assert!(only.message.contains(expected) && only.message.len() < 300, "{}", only.message);
+        assert_eq!(only.line, line);
+    }
+    let text = "node_name,gpu_model,gpu_capacity_num\na,\"T4,T5\",1\nb,T4=,8\n";
+    let nodes = read_nodes_from("nodes", Cursor::new(text), NodeForm::SpotGpu).unwrap();
+    assert_eq!(nodes.complaints.iter().map(|complaint| complaint.line).collect::<Vec<_>>(), [2, 3]);
 }

@@ -7,7 +7,7 @@ use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
 use apportion_logs::read::read_log_from;
 use apportion_logs::write::write_jobs;
-use apportion_logs::{Converted, Converter, Form, ReadOptions, Reading, Reason, Rules, Window};
+use apportion_logs::{Converted, Converter, Doubt, Form, ReadOptions, Reading, Reason, Rules, Window};
 
 const HEAD: &str =
     "id,name,user,group,submitted_s,started_s,ended_s,ran_s,gpus,gpu_fraction,gpu_type,state,class\n";
@@ -212,4 +212,53 @@ fn parts_of_accelerators_are_rounded_up_and_a_start_at_0_long_before_the_end_is_
     let tasks = "j,worker,1.0,Terminated,0.0,1003700.0,600.0,10.0,100.0,T4\n";
     let log = read_log_from("tasks.csv", Cursor::new(tasks), &ReadOptions::new(Form::Pai)).unwrap();
     assert_eq!((log.rows[0].started_s, log.rows[0].ran_s), (None, None));
+}
+
+#[test]
+fn which_time_stands_for_an_arrival_is_said() {
+    let text = "\
+id,submitted_s,eligible_s,started_s,ran_s,gpus
+a,0,10,20,60,1
+b,,10,20,60,1
+c,,,20,60,1
+";
+    let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(Form::Log)).unwrap();
+    for (rule, arrivals, expected) in [
+        (
+            "submitted",
+            [0.0, 10.0, 20.0],
+            &[(Doubt::NoSubmission, "c"), (Doubt::NoSubmissionButEligible, "b")][..],
+        ),
+        ("eligible", [0.0, 0.0, 10.0], &[(Doubt::NoEligible, "c")]),
+        ("started", [0.0, 0.0, 0.0], &[]),
+    ] {
+        let Made { jobs, converted } = convert(&log, &format!("arrival: {rule}"), None);
+        assert_eq!(jobs.iter().map(|job| job.3).collect::<Vec<_>>(), arrivals, "{rule}");
+        let doubts =
+            converted.doubts.iter().map(|(doubt, tally)| (*doubt, tally.id.as_deref().unwrap_or_default()));
+        assert_eq!(doubts.collect::<Vec<_>>(), expected, "{rule}");
+    }
+}
+
+#[test]
+fn more_accelerators_than_can_be_counted_are_not_understood() {
+    let set =
+        r#"{"count":4294967295,"template":{"spec":{"containers":[{"resources":{"limits":{"a/gpu":2}}}]}}}"#;
+    let workload = format!(r#"{{"kind":"Workload","metadata":{{"name":"w"}},"spec":{{"podSets":[{set}]}}}}"#);
+    for (form, text) in [
+        (Form::SpotGpu, "job_name,gpu_request,worker_num,submit_time,duration\na,1e15,1,0,60\n".to_owned()),
+        (
+            Form::SpotGpu,
+            "job_name,gpu_request,worker_num,submit_time,duration\na,2,4294967295,0,60\n".to_owned(),
+        ),
+        (Form::Pai, "j,worker,1,Terminated,1,61,600,10,1e15,T4\n".to_owned()),
+        (Form::Kueue, format!(r#"{{"items":[{workload}]}}"#)),
+    ] {
+        let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(form)).unwrap();
+        let message = &log.complaints[0].message;
+        assert!(log.rows.is_empty() && message.contains("more than 4294967295 accelerators"), "{message}");
+    }
+    let text = "id,ran_s,gpus,gpu_fraction\na,60,0,0.5\n";
+    let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(Form::Log)).unwrap();
+    assert!(log.complaints[0].message.contains("a part of 0 accelerators"), "{:?}", log.complaints);
 }

@@ -1,6 +1,9 @@
 //! Files that are no log of the form that is asked for, cut off, or of a form that cannot be trusted.
 
-use apportion_logs::{Form, ReadOptions, read_log};
+use std::io::{self, Cursor, Read};
+
+use apportion_logs::read::read_log_from;
+use apportion_logs::{Doubt, Form, ReadOptions, read_log};
 
 use super::fixtures::fixture;
 
@@ -48,4 +51,80 @@ fn services_are_read_where_they_are_asked_for() {
     let path = fixture("refused/disaggregated_DLRM_trace.csv").display().to_string();
     let log = read_log(&path, &ReadOptions { force: true, ..ReadOptions::new(Form::Dlrm) }).unwrap();
     assert_eq!(log.n_not_understood(), 0, "{:?}", log.complaints);
+}
+
+/// Message and help of the refusal of a text.
+fn said_of(text: impl Read + 'static, form: Form) -> String {
+    let error = read_log_from("log", text, &ReadOptions::new(form)).expect_err("refused");
+    format!("{error}; {}", error.diagnostics[0].help.clone().unwrap_or_default())
+}
+
+#[test]
+fn documents_that_go_on_after_their_list_or_have_two_are_refused() {
+    let pod = r#"{"kind":"Pod"}"#;
+    for (text, expected) in [
+        (format!("{{\"items\":[{pod}]}}\n\n  more"), "log:3:3: trailing characters"),
+        (format!("{{\"items\":[{pod},\n{pod}],\"items\":[{pod}]}}"), "log:2:23: duplicate field `items`"),
+        (format!("{{\"items\":[{pod}]"), "EOF while parsing"),
+        (format!("{{\"items\":[{pod},]}}"), "log:1:26: a comma that no entry stands after"),
+        (format!("{{\"items\":[,{pod}]}}"), "log:1:11: a comma that no entry stands before"),
+        (format!("{{\"items\":[{pod}}}]}}"), "log:1:25: a brace that closes a list"),
+        (format!("no {{\"items\":[{pod}]}}"), "log:1:2: expected ident"),
+    ] {
+        let said = said_of(Cursor::new(text.clone()), Form::Kueue);
+        assert!(said.contains(expected), "{text}: {said}\nlacks {expected}");
+    }
+    assert!(said_of("[] []".as_bytes(), Form::Philly).contains("log:1:4: trailing characters"));
+}
+
+#[test]
+fn a_list_that_is_a_part_of_a_longer_one_is_doubtful() {
+    for (rest, is_part) in [("", false), ("abc", true)] {
+        let text = format!(r#"{{"items":[], "metadata": {{"continue": "{rest}"}}}}"#);
+        let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(Form::Kueue)).unwrap();
+        assert_eq!(log.doubts.contains_key(&Doubt::PartOfList), is_part, "{rest}");
+    }
+}
+
+#[test]
+fn a_document_without_an_end_is_refused_with_the_limit() {
+    for (byte, form, expected) in [
+        (0, Form::Kueue, "more than 1 MiB before a list of entries"),
+        (b' ', Form::Philly, "more than 1 MiB before a list of entries"),
+    ] {
+        let said = said_of(io::repeat(byte), form);
+        assert!(said.contains(expected), "{said}");
+    }
+    let said = said_of("[".as_bytes().chain(io::repeat(b'\n')), Form::Philly);
+    assert!(said.contains("more than 1 MiB without an entry"), "{said}");
+    let said = said_of("[[] ".as_bytes().chain(io::repeat(b'1')), Form::Philly);
+    assert!(said.contains("an entry that is longer than 64 MiB"), "{said}");
+}
+
+#[test]
+fn a_header_with_an_open_quote_is_refused_with_its_place() {
+    let said = said_of("job_id,\"gpu_num,submit_time\n1,1,1\n".as_bytes(), Form::Helios);
+    assert_eq!(said, "log:1:8: a quote that is not closed; the first line names the columns");
+}
+
+#[test]
+fn long_texts_of_a_log_are_cut_where_they_are_shown() {
+    let long = "x".repeat(1_000_000);
+    let sacct = "JobID|Submit|Start|End|State|AllocTRES";
+    for (text, form) in [
+        (format!("{sacct}\n1|||||{long}\n"), Form::Sacct),
+        (format!("{sacct}\n1||||{long}|\n"), Form::Sacct),
+        (format!("{sacct}\n{long}+a|||||\n"), Form::Sacct),
+        (format!("{sacct}|{long}|{long}\n"), Form::Sacct),
+        (format!("job_id,gpu_num,submit_time,state\n1,1,2020-01-01 00:00,{long}\n"), Form::Helios),
+        (format!("id,ran_s,gpus,state\n1,1,1,{long}\n"), Form::Log),
+        (format!("id,ran_s,gpus,{long}\n{long},1,1,1\n{long},1,1,1\n"), Form::Log),
+        (format!("{{\"items\":[{{\"kind\":\"{long}\"}}]}}"), Form::Kueue),
+    ] {
+        let told = match read_log_from("log", Cursor::new(text), &ReadOptions::new(form)) {
+            Ok(log) => format!("{:?} {:?} {:?}", log.complaints, log.left_out, log.unused_columns),
+            Err(error) => error.to_string(),
+        };
+        assert!(told.contains('…') && told.len() < 2_000, "{form:?}: {}", &told[..told.len().min(3_000)]);
+    }
 }

@@ -1,5 +1,6 @@
 //! What a real Slurm prints of jobs that were requeued, joined from two calls, suspended or given nothing.
 
+use std::collections::BTreeSet;
 use std::io::Cursor;
 
 use apportion_logs::read::read_log_from;
@@ -7,9 +8,13 @@ use apportion_logs::{Doubt, Form, ReadOptions, Reading, Reason, Row, State};
 
 const HEAD: &str = "JobID|User|Account|Submit|Start|End|ElapsedRaw|State|NNodes|ReqTRES|AllocTRES|JobName\n";
 
+fn read(text: &str) -> Reading {
+    let text = Cursor::new(text.to_owned());
+    read_log_from("sacct.txt", text, &ReadOptions::new(Form::Sacct)).unwrap()
+}
+
 fn log(lines: &str) -> Reading {
-    let text = [HEAD, lines].concat();
-    let log = read_log_from("sacct.txt", Cursor::new(text), &ReadOptions::new(Form::Sacct)).unwrap();
+    let log = read(&[HEAD, lines].concat());
     assert!(log.complaints.is_empty(), "{:?}", log.complaints);
     let n_left_out: u64 = log.left_out.values().map(|tally| tally.n).sum();
     assert_eq!(log.n_read, log.rows.len() as u64 + log.n_merged + n_left_out);
@@ -103,7 +108,8 @@ fn an_id_that_comes_round_after_a_failure_is_another_job() {
 fn odd_resources_are_read_or_refused_and_never_break_off() {
     let many =
         "1|ann|lab|1700000000|1700000000|1700000600|600|COMPLETED|1||gres/gpu:a=4294967295,gres/gpu:b=1|a\n";
-    assert_eq!(only(&log(many)).n_workers, Some(u32::MAX));
+    let said = read(&[HEAD, many].concat()).complaints;
+    assert!(said[0].message.contains("more than 4294967295 accelerators"), "{said:?}");
     let tab = "1|ann|lab|1700000000|1700000000|1700000600|600|COMPLETED|1||gres/gpu:a\tb =2|a\n";
     assert_eq!(only(&log(tab)).worker_type.as_deref(), Some("a b"));
     let long = "1|ann|lab|1700000000|1700000000|1700000600|1e15|PREEMPTED|1||gres/gpu=1|a\n\
@@ -118,4 +124,100 @@ fn a_job_that_completed_is_not_requeued() {
 6|ann|lab|1700000200|1700000210|1700000310|100|COMPLETED|1||gres/gpu=1|a
 ");
     assert_eq!((log.rows.len(), log.n_merged, log.doubts[&Doubt::SameId].n), (2, 0, 1));
+}
+
+#[test]
+fn a_separator_in_a_text_shifts_no_column() {
+    let line = "|1700000000|1700000010|1700000110|COMPLETED|gres/gpu=1";
+    // Where one column alone may hold it, it is that one, wherever it stands.
+    for (head, line) in [
+        ("JobID|JobName|Submit|Start|End|State|AllocTRES|", format!("1|a|b|c{line}|")),
+        ("JobID|Submit|Start|End|State|AllocTRES|JobName", format!("1{line}|a|b|c")),
+    ] {
+        let log = read(&format!("{head}\n{line}\n"));
+        assert_eq!((only(&log).name.as_deref(), only(&log).n_workers), (Some("a|b|c"), Some(1)));
+    }
+    for last in ["Constraints", "Comment"] {
+        let log = read(&format!("JobID|JobName|Submit|Start|End|State|AllocTRES|{last}\n1|a|b{line}|x\n"));
+        let expected = format!(
+            "9 columns, expected 8: a text holds `|`, and of which column is not known: `JobName`, `{last}`"
+        );
+        let message = &log.complaints[0].message;
+        assert!(log.rows.is_empty() && message.starts_with(&expected), "{message}");
+    }
+}
+
+#[test]
+fn an_id_that_looks_numbered_is_another_job() {
+    let run = |id: &str, user: &str, submitted: u32| {
+        format!(
+            "{id}|{user}|lab|{submitted}|{}|{}|60|COMPLETED|1||gres/gpu=1|a\n",
+            submitted + 10,
+            submitted + 70
+        )
+    };
+    // The same of another user, and the same once more under the name that the first was given.
+    let logs = [
+        [run("k#2", "ann", 1_700_000_000), run("k", "ann", 1_700_000_000), run("k", "bob", 1_700_000_000)],
+        [run("k", "ann", 1_700_000_000), run("k", "bob", 1_700_000_000), run("k#2", "bob", 1_700_000_000)],
+        [run("k#1", "bob", 1_700_000_000), run("k", "ann", 1_700_000_000), run("k", "bob", 1_700_000_000)],
+    ];
+    for lines in logs {
+        let log = log(&lines.concat());
+        let ids: BTreeSet<&str> = log.rows.iter().map(|row| &*row.id).collect();
+        assert_eq!((log.rows.len(), ids.len()), (3, 3), "{:?}", log.rows);
+    }
+    let lines = "k,9,1\nk,8,1\nk#2,8,1\nk#2,8,1\nk#2,7,1\nk,8,1\nk#1,9,1\n";
+    let text = format!("id,ran_s,gpus\n{lines}");
+    let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(Form::Log)).unwrap();
+    let ids: Vec<&str> = log.rows.iter().map(|row| &*row.id).collect();
+    assert_eq!(ids, ["k", "k#2", "k#2#2", "k#2#3", "k#1"]);
+    assert_eq!((log.left_out[&Reason::Repeated].n, log.doubts[&Doubt::SameId].n), (2, 3));
+}
+
+#[test]
+fn a_job_of_components_ended_as_the_worst_of_them() {
+    for (states, expected) in [
+        (["COMPLETED", "FAILED"], State::Failed),
+        (["FAILED", "COMPLETED"], State::Failed),
+        (["CANCELLED", "NODE_FAIL"], State::NodeFailure),
+        (["COMPLETED", "RUNNING"], State::Running),
+        (["COMPLETED", "COMPLETED"], State::Completed),
+    ] {
+        let line = |at: usize, state: &str| {
+            format!("3+{at}|ann|lab|1700000000|1700000010|1700000110|100|{state}|1||gres/gpu=1|a\n")
+        };
+        let log = log(&[line(0, states[0]), line(1, states[1])].concat());
+        assert_eq!((only(&log).state, only(&log).n_workers), (expected, Some(2)), "{states:?}");
+    }
+}
+
+#[test]
+fn without_full_names_components_are_doubtful() {
+    let line = "9|1700000000|1700000010|1700000110|COMPLETED|gres/gpu=1\n";
+    let log = read(&format!("JobIDRaw|Submit|Start|End|State|AllocTRES\n{line}"));
+    assert_eq!((log.rows.len(), log.doubts[&Doubt::NoJobId].n), (1, 1));
+    let text = "Submit|Start|End|State|AllocTRES\n1700000000|||COMPLETED|\n";
+    let error = read_log_from("sacct.txt", Cursor::new(text), &ReadOptions::new(Form::Sacct));
+    assert!(error.expect_err("refused").to_string().contains("neither a column `JobID` nor `JobIDRaw`"));
+}
+
+#[test]
+fn of_an_hour_that_comes_twice_the_one_is_taken_that_is_in_order() {
+    // The clocks of this zone were set back at 3:00 on 2025-10-26.
+    let options =
+        ReadOptions { zone: Some("Europe/Berlin".parse().unwrap()), ..ReadOptions::new(Form::Sacct) };
+    let times = |times: &str| {
+        let text = format!("JobID|State|AllocTRES|Submit|Start|End\n1|COMPLETED|gres/gpu=1|{times}\n");
+        let log = read_log_from("sacct.txt", Cursor::new(text), &options).unwrap();
+        let row = only(&log);
+        let [submitted, started, ended] = [row.submitted_s, row.started_s, row.ended_s].map(Option::unwrap);
+        (started - submitted, ended - started, log.doubts[&Doubt::AmbiguousTimes].n)
+    };
+    let day = "2025-10-26T";
+    assert_eq!(times(&format!("{day}02:10:00|{day}02:50:00|{day}02:20:00")), (2400.0, 1800.0, 3));
+    assert_eq!(times(&format!("{day}02:50:00|{day}02:10:00|{day}02:20:00")), (1200.0, 600.0, 3));
+    assert_eq!(times(&format!("{day}02:10:00|{day}02:20:00|{day}02:50:00")), (600.0, 1800.0, 3));
+    // A time that is in order by neither reading is that of the earlier.
+    assert_eq!(times(&format!("{day}04:00:00|{day}02:00:00|{day}02:30:00")), (-10_800.0, 1800.0, 2));
 }
