@@ -33,17 +33,19 @@ impl<'a> Said<'a> {
 
     /// Something to know.
     pub(super) fn note(&self, message: impl AsRef<str>) {
-        match self.as_events {
-            true => event(&json!({ "event": "note", "message": message.as_ref() })),
-            false => self.session.note(message),
+        if self.as_events {
+            event(&json!({ "event": "note", "message": message.as_ref() }));
+        } else {
+            self.session.note(message);
         }
     }
 
     /// The validation of the weights that a training begins with.
     pub(super) fn first(&self, when: &str, validation: f64) {
-        match self.as_events {
-            true => event(&json!({ "event": "update", "update": 0, "done": 0, "validation": validation })),
-            false => self.note(format!("{when}: validation {validation:.4}")),
+        if self.as_events {
+            event(&json!({ "event": "update", "update": 0, "done": 0, "validation": validation }));
+        } else {
+            self.note(format!("{when}: validation {validation:.4}"));
         }
     }
 
