@@ -180,7 +180,8 @@ fn rules_are_compared_in_pairs() {
 
 #[test]
 fn trained_agents_of_two_kinds_play_by_name() {
-    let names = ["", "_joint", "_longer", "_order", "_switching"].map(|name| format!("dual_agent{name}"));
+    let names =
+        ["", "_joint", "_longer", "_order", "_server", "_switching"].map(|name| format!("dual_agent{name}"));
     let file = |name: &str| format!("{}/../../training/{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
     let table = |weights: &[String]| {
         let small = ["--policy", "srtf/posterior", "--traces", "1"];
