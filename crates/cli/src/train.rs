@@ -20,7 +20,11 @@ A path that the document begins with (`from:`) starts in the document's folder; 
 
 The folder gets curve.csv (one line an update), checkpoint.safetensors (to go on from; running the command again does)
 and best.safetensors (the weights that did best in validation, for use). Those play the document's test episodes in the
-end, and the last line before the table says how well.")]
+end; the last line before the table says how well, and so does the table.
+
+A training that is done goes on where the document, or --set, now gives it more: a larger `budget.decisions` or
+`budget.patience`. Rates that fall with the budget then fall over the larger one. --progress json says all of it in lines of
+JSON: {\"event\": \"update\", …} after each validation, in the end {\"event\": \"test\", …}.")]
 pub struct TrainArguments {
     /// A training document, `format: apportion/training-v1`
     #[arg(value_name = "FILE", value_parser = name_or_path())]
@@ -31,9 +35,10 @@ pub struct TrainArguments {
     /// Put another value in place of the document's: FIELD is a path as in `ppo.n_steps`, VALUE is YAML
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// Updates between checkpoints
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
-    checkpoint_every: u64,
+    /// Updates between checkpoints; without it, there is one after each update that ends a quarter of a minute or more after
+    /// the last one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    checkpoint_every: Option<u64>,
 }
 
 /// Runs the command.
@@ -49,6 +54,10 @@ pub(super) fn run(_arguments: &TrainArguments, _session: &Session) -> Result<(),
 #[cfg(feature = "train")]
 mod document;
 #[cfg(feature = "train")]
+mod resumed;
+#[cfg(feature = "train")]
+mod said;
+#[cfg(feature = "train")]
 pub(super) use training::run;
 
 #[cfg(feature = "train")]
@@ -59,16 +68,18 @@ mod training {
     use std::sync::Arc;
 
     use super::document::Document;
+    use super::resumed::budgets_before;
+    use super::said::{Reached, Said, Test, of_actions};
     use super::{Failure, Session, TrainArguments};
     use crate::file::write_bytes;
-    use crate::progress::Progress as Bar;
+    use crate::progress::{Pace, Progress as Bar};
     use apportion::spec::SpecError;
     use apportion::workload::random::SeedStreams;
     use apportion_learn::actor::Actor;
-    use apportion_learn::checkpoint::{Checkpoint, Provenance};
+    use apportion_learn::checkpoint::{Checkpoint, Provenance, Raised};
     use apportion_learn::system::{System, SystemError};
     use apportion_learn::training::TrainingError;
-    use apportion_learn::training::learner::{AnyLearner, Learner as _, Progress, Saved};
+    use apportion_learn::training::learner::{AnyLearner, Learner as _, Saved};
     use apportion_learn::training::run::{CurvePoint, Ended, Training};
     use apportion_published::training::beginning::Beginning;
     use apportion_published::training::spec::{Episodes, Measure, TrainingSpec};
@@ -88,6 +99,8 @@ mod training {
         system: System,
         /// Of the file of weights that it begins with, if it names one.
         from_digest: Option<String>,
+        /// Budgets that it had before.
+        raised: Vec<Raised>,
     }
 
     /// Runs the command.
@@ -98,25 +111,40 @@ mod training {
         let document = Document::read(&arguments.training, &arguments.set)?;
         let spec = document.changed()?;
         let system = systems::open(&spec.system, &spec.world).map_err(|error| {
-            let place = if matches!(error, SystemError::World { .. }) { "world" } else { "system" };
-            document.error_at(place, error.to_string(), None)
+            let place = match &error {
+                SystemError::World { reason } => place_in_world(&spec.world, reason),
+                SystemError::Unknown { .. } => "system".to_owned(),
+            };
+            document.error_at(&place, error.to_string(), None)
         })?;
-        let mut job = Job { arguments, session, document, spec, system, from_digest: None };
+        let mut job =
+            Job { arguments, session, document, spec, system, from_digest: None, raised: Vec::new() };
         let beginning = Beginning::load(&job.spec, &job.system).map_err(|error| job.failed(&error))?;
         job.from_digest = beginning.map(|beginning| beginning.digest);
         job.run()
     }
 
+    /// Where a document has the option of its world that a complaint names first.
+    fn place_in_world(world: &serde_json::Value, reason: &str) -> String {
+        let named = reason.split('`').nth(1).filter(|field| world.get(field).is_some());
+        named.map_or("world".to_owned(), |field| format!("world.{field}"))
+    }
+
     impl Job<'_> {
-        fn run(&self) -> Result<(), Failure> {
+        fn run(&mut self) -> Result<(), Failure> {
             let learner = self.spec.learner(&self.system).map_err(|error| self.failed(&error))?;
             let mut training =
                 Training::new(learner, self.spec.budget.clone()).map_err(|error| self.failed(&error))?;
             fs::create_dir_all(&self.arguments.out)
                 .map_err(Failure::io(format!("create {}", self.arguments.out.display())))?;
             self.take_up(&mut training)?;
+            self.go_on(training)
+        }
+
+        fn go_on(&self, mut training: Training<AnyLearner>) -> Result<(), Failure> {
+            let mut said = Said::new(self.session);
             let mut curve = self.curve_so_far(training.learner().n_updates())?;
-            let mut written = Ok(());
+            let (mut written, mut pace) = (Ok(()), Pace::start());
             let mut validate =
                 |actor: Arc<dyn Actor>| TrainingSpec::judge(&self.system, &actor, &self.spec.validation);
             let returns = match self.spec.validation.measure {
@@ -124,7 +152,7 @@ mod training {
                 Measure::Service => "less service times over those of `las`, mean and 99th percentile",
                 Measure::Times => "less mean service and completion times over those of `las`",
             };
-            self.session.note(format!("validation is {returns}"));
+            said.note(format!("validation is {returns}, {}", of_actions(self.spec.validation.choice)));
             let begins_with = [
                 (self.spec.warm_up.is_some(), "after the warm-up"),
                 (self.spec.from.is_some(), "at the beginning"),
@@ -133,12 +161,21 @@ mod training {
             if let (0, Some((_, when))) = (training.learner().n_updates(), knows) {
                 self.warm_up(training.learner())?;
                 let found = training.judge_first(&mut validate).map_err(|error| self.failed(&error))?;
-                self.session.note(format!("{when}: validation {found:.4}"));
+                said.first(when, found);
             }
             let ended = training.run(&mut validate, &mut |training, point| {
                 curve.push_str(&line(point));
-                self.say(training.learner(), point);
-                let due = point.progress.n_updates.is_multiple_of(self.arguments.checkpoint_every);
+                said.update(&Reached {
+                    point,
+                    counted: self.spec.counted(),
+                    filling: training.learner().filling(),
+                    best: training.best().map(|best| best.validation),
+                });
+                // A replay is tens of megabytes, and an update may take no longer than a millisecond.
+                let due = match self.arguments.checkpoint_every {
+                    Some(n_updates) => point.progress.n_updates.is_multiple_of(n_updates),
+                    None => pace.is_due(),
+                };
                 if due {
                     written = self.keep(training, &curve);
                 }
@@ -154,8 +191,11 @@ mod training {
                 return Err(Failure::Interrupted { message });
             }
             self.say_if_in_vain(training.learner());
-            self.test(&training)?;
-            self.report(&training, ended)
+            let test = self.test(&training)?;
+            if let Some(test) = &test {
+                said.test(test);
+            }
+            self.report(&training, ended, test)
         }
 
         /// Lets the document's teacher show what it does.
@@ -170,21 +210,25 @@ mod training {
                 error => self.failed(&error),
             })?;
             let updates = warm_up.updates;
-            self.session
-                .note(format!("warm-up of {updates} updates: cross-entropy {first:.3}, then {last:.3}"));
+            self.note(format!("warm-up of {updates} updates: cross-entropy {first:.3}, then {last:.3}"));
             Ok(())
         }
 
+        fn note(&self, message: impl AsRef<str>) {
+            Said::new(self.session).note(message);
+        }
+
         fn provenance(&self, counts: (u64, u64)) -> Result<Provenance, TrainingError> {
-            self.spec.provenance((&self.system, self.from_digest.as_deref()), counts)
+            let provenance = self.spec.provenance((&self.system, self.from_digest.as_deref()), counts)?;
+            Ok(Provenance { raised: self.raised.clone(), ..provenance })
         }
 
         fn path(&self, name: &str) -> PathBuf {
             self.arguments.out.join(name)
         }
 
-        /// Goes on from the folder's checkpoint, if there is one.
-        fn take_up(&self, training: &mut Training<AnyLearner>) -> Result<(), Failure> {
+        /// Goes on from the folder's checkpoint, if there is one; by a larger budget, too.
+        fn take_up(&mut self, training: &mut Training<AnyLearner>) -> Result<(), Failure> {
             let path = self.path(CHECKPOINT);
             if !path.exists() {
                 return Ok(());
@@ -197,20 +241,16 @@ mod training {
             let checkpoint =
                 Checkpoint::from_bytes(&bytes).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
             let provenance = self.provenance((0, 0)).map_err(|error| self.failed(&error))?;
-            if checkpoint.header.spec != provenance.spec {
-                return Err(about("it is of a training by another document".to_owned(), Some(elsewhere)));
-            }
-            if checkpoint.header.data_digest != provenance.data_digest {
-                return Err(about("it is of a training on other data".to_owned(), Some(elsewhere)));
-            }
-            if checkpoint.header.from_digest != provenance.from_digest {
-                return Err(about("it began with other weights".to_owned(), Some(elsewhere)));
-            }
+            let before = budgets_before(&checkpoint.header, &provenance);
+            self.raised = before.map_err(|reason| about(reason, Some(elsewhere)))?;
             let state =
                 checkpoint.state().map_err(|error| about(error.to_string(), Some(elsewhere)))?.clone();
             let saved = Saved { tensors: checkpoint.tensors, state };
             training.restore(&saved).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
-            self.session.note(format!("going on after update {}", training.learner().n_updates()));
+            let n_updates = training.learner().n_updates();
+            let is_raised = self.raised.last().is_some_and(|raised| raised.n_updates == n_updates);
+            let with = if is_raised { ", with a larger budget" } else { "" };
+            self.note(format!("going on after update {n_updates}{with}"));
             Ok(())
         }
 
@@ -249,25 +289,12 @@ mod training {
             write_bytes(&quiet, &self.path(CHECKPOINT), &checkpoint.to_bytes().map_err(|error| bug(&error))?)
         }
 
-        fn say(&self, learner: &AnyLearner, point: &CurvePoint) {
-            let Some(validation) = point.validation else { return };
-            let (unit, total) = self.spec.counted();
-            let Progress { n_updates, n_decisions, .. } = point.progress;
-            // The last update may go on beyond the budget.
-            let total = total.max(n_decisions);
-            let filling = learner.filling().map(|(n, of)| format!(", still filling the replay: {n}/{of}"));
-            self.session.note(format!(
-                "update {n_updates}, {n_decisions} of {total} {unit}: validation {validation:.4}{}",
-                filling.unwrap_or_default()
-            ));
-        }
-
         /// Says so if nothing was learned.
         fn say_if_in_vain(&self, learner: &AnyLearner) {
             if let Some((n, of)) = learner.filling() {
                 let begins = self.spec.warm_up.is_some() || self.spec.from.is_some();
                 let since = if begins { " since the beginning" } else { "" };
-                self.session.note(format!(
+                self.note(format!(
                     "nothing was learned{since}: the replay has {n} of {of} samples; give more `budget.decisions`, or \
                      a smaller `actor_critic.replay`"
                 ));
@@ -275,17 +302,18 @@ mod training {
         }
 
         /// Plays the episodes that judge in the end.
-        fn test(&self, training: &Training<AnyLearner>) -> Result<(), Failure> {
-            let (Some(test), Some(best)) = (&self.spec.test, training.best()) else { return Ok(()) };
+        fn test(&self, training: &Training<AnyLearner>) -> Result<Option<Test>, Failure> {
+            let (Some(test), Some(best)) = (self.spec.test_episodes(), training.best()) else {
+                return Ok(None);
+            };
             let Some(actor) = training.best_actor().map_err(|error| self.failed(&error))? else {
-                return Ok(());
+                return Ok(None);
             };
             let progress = Bar::new(self.session, test.seeds.len() as u64, "test episodes");
             let mut returns = Vec::new();
             // As many at once as there are threads, so that there is something to see where episodes are long.
             for seeds in test.seeds.chunks(rayon::current_num_threads()) {
-                let measure = self.spec.validation.measure;
-                let episodes = Episodes { seeds: seeds.to_vec(), measure, ..test.clone() };
+                let episodes = Episodes { seeds: seeds.to_vec(), ..test.clone() };
                 let played = TrainingSpec::returns(&self.system, &actor, &episodes);
                 returns.extend(played.map_err(|error| self.failed(&error))?);
                 for _ in seeds {
@@ -297,17 +325,28 @@ mod training {
                 }
             }
             progress.finish();
-            let (n, update) = (returns.len(), best.n_updates);
-            if n > 0 {
-                let mean = returns.iter().sum::<f64>() / n as f64;
-                self.session.note(format!("test {mean:.4}: {n} episodes by the weights of update {update}"));
-            }
-            Ok(())
+            let n_episodes = returns.len();
+            let mean = returns.iter().sum::<f64>() / n_episodes.max(1) as f64;
+            let test = Test { mean, n_episodes, choice: test.choice, n_updates: best.n_updates };
+            Ok((n_episodes > 0).then_some(test))
         }
 
-        fn report(&self, training: &Training<AnyLearner>, ended: Ended) -> Result<(), Failure> {
-            let mut table =
-                Table::new(["system", "updates", "decisions", "ended", "best_update", "best_validation"]);
+        fn report(
+            &self,
+            training: &Training<AnyLearner>,
+            ended: Ended,
+            test: Option<Test>,
+        ) -> Result<(), Failure> {
+            let mut table = Table::new([
+                "system",
+                "updates",
+                "decisions",
+                "ended",
+                "best_update",
+                "best_validation",
+                "test",
+                "test_episodes",
+            ]);
             let learner = training.learner();
             let why = if ended == Ended::Patience { "no better validation" } else { "budget" };
             let best = training.best();
@@ -318,6 +357,8 @@ mod training {
                 why.into(),
                 best.map_or(Cell::Empty, |best| Cell::Count(best.n_updates)),
                 best.map_or(Cell::Empty, |best| Cell::Number(best.validation, 4)),
+                test.map_or(Cell::Empty, |test| Cell::Number(test.mean, 4)),
+                test.map_or(Cell::Empty, |test| Cell::Count(test.n_episodes as u64)),
             ]);
             self.session.output.table(&table)
         }

@@ -59,6 +59,9 @@ pub struct Header {
     /// SHA-256 of the file of weights that the training began with, in hexadecimal, if its specification says `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_digest: Option<String>,
+    /// Budgets that the training had before its specification's, if that was raised on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub raised: Vec<Raised>,
     /// The seed of the training.
     pub seed: u64,
     /// Version of the program that wrote it.
@@ -72,6 +75,19 @@ pub struct Header {
     /// What the algorithm keeps beside arrays.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     state: Value,
+}
+
+/// A budget that was raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Raised {
+    /// Decisions after which the training was to end.
+    pub decisions: u64,
+    /// Validations without a new best after which it was to end early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<u32>,
+    /// Updates made until it was raised.
+    pub n_updates: u64,
 }
 
 /// Weights, or a training between two updates, with where they come from.
@@ -132,6 +148,8 @@ pub struct Provenance {
     pub data_digest: String,
     /// SHA-256 of the file of weights that it began with, in hexadecimal.
     pub from_digest: Option<String>,
+    /// Budgets that it had before.
+    pub raised: Vec<Raised>,
     /// The seed.
     pub seed: u64,
     /// Updates made so far.
@@ -157,7 +175,8 @@ impl Checkpoint {
     }
 
     fn new(contents: Contents, provenance: Provenance, tensors: Tensors, state: Value) -> Self {
-        let Provenance { network, spec, data_digest, from_digest, seed, n_updates, n_decisions } = provenance;
+        let Provenance { network, spec, data_digest, from_digest, raised, seed, n_updates, n_decisions } =
+            provenance;
         let header = Header {
             format: FORMAT.to_owned(),
             contents,
@@ -165,6 +184,7 @@ impl Checkpoint {
             spec,
             data_digest,
             from_digest,
+            raised,
             seed,
             crate_version: env!("CARGO_PKG_VERSION").to_owned(),
             n_updates,
@@ -203,6 +223,7 @@ impl Checkpoint {
             spec: header.spec,
             data_digest: header.data_digest,
             from_digest: header.from_digest,
+            raised: header.raised,
             seed: header.seed,
             n_updates: header.n_updates,
             n_decisions: header.n_decisions,
@@ -280,6 +301,7 @@ mod tests {
             spec: json!({ "format": "apportion/training-v1", "seed": 3 }),
             data_digest: "00ff".to_owned(),
             from_digest: Some("ff00".to_owned()),
+            raised: Vec::new(),
             seed: 3,
             n_updates: 7,
             n_decisions: 14_336,

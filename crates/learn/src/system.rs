@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -11,6 +11,7 @@ use crate::actor::{Actor, Choice};
 use crate::environment::{Environment, Show};
 use crate::vectorized::Finished;
 use apportion::policy::Policy;
+use apportion::spec::Source;
 use apportion::spec::run::sha256;
 
 /// A learned scheduler and its name: what its module declares, and a list of systems names.
@@ -200,9 +201,17 @@ pub fn check_seen(field: &str, n: usize) -> Result<(), SystemError> {
 ///
 /// # Errors
 /// If it has no such options.
-pub fn options<T: Default + for<'de> Deserialize<'de>>(world: &Value) -> Result<T, SystemError> {
+pub fn options<T: Default + DeserializeOwned>(world: &Value) -> Result<T, SystemError> {
     if world.is_null() {
         return Ok(T::default());
     }
-    T::deserialize(world).map_err(|error| SystemError::World { reason: error.to_string() })
+    T::deserialize(world)
+        .map_err(|error| SystemError::World { reason: in_words::<T>(world, &error.to_string()) })
+}
+
+/// A complaint of serde's about a world, in the words that documents have for it: with the field that it is about.
+fn in_words<T: DeserializeOwned>(world: &Value, complaint: &str) -> String {
+    let read_again = Source::new("world", world.to_string()).parse::<T>();
+    let said = read_again.err().and_then(|error| error.diagnostics.first().map(|said| said.message.clone()));
+    said.unwrap_or_else(|| complaint.to_owned())
 }

@@ -98,7 +98,7 @@ mod tests {
         let said = |world: Value| open("deepshare", &world).unwrap_err().to_string();
         assert!(said(json!({ "jobs": 0 })).contains("`jobs` is 0"));
         assert!(said(json!({ "mix": "nothing" })).contains("unknown mix `nothing`"));
-        assert!(said(json!({ "job": 3 })).contains("unknown field `job`"));
+        assert!(said(json!({ "job": 3 })).contains("unknown key `job`"));
         let said = |world: Value| open("gangs", &world).unwrap_err().to_string();
         assert!(said(json!({ "rates": [] })).contains("`rates` is []"));
         assert!(said(json!({ "actor": "uniform" })).contains("`actor` is a rule"));

@@ -8,17 +8,18 @@ use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::path_text;
 
 /// Weights that ship with the program, by name: `training/NAME.safetensors`, made by the document beside it.
-pub const WEIGHTS: [(&str, &[u8]); 15] = [
+pub const WEIGHTS: [(&str, &[u8]); 16] = [
     ("deepshare_cells", include_bytes!("../../../training/deepshare_cells.safetensors")),
     ("deepshare_e", include_bytes!("../../../training/deepshare_e.safetensors")),
     ("deepshare_hybrid", include_bytes!("../../../training/deepshare_hybrid.safetensors")),
     ("dl2", include_bytes!("../../../training/dl2.safetensors")),
     ("dl2_world", include_bytes!("../../../training/dl2_world.safetensors")),
     ("dual_agent", include_bytes!("../../../training/dual_agent.safetensors")),
-    ("dual_agent_beside", include_bytes!("../../../training/dual_agent_beside.safetensors")),
     ("dual_agent_joint", include_bytes!("../../../training/dual_agent_joint.safetensors")),
     ("dual_agent_longer", include_bytes!("../../../training/dual_agent_longer.safetensors")),
+    ("dual_agent_order", include_bytes!("../../../training/dual_agent_order.safetensors")),
     ("dual_agent_rounds", include_bytes!("../../../training/dual_agent_rounds.safetensors")),
+    ("dual_agent_server", include_bytes!("../../../training/dual_agent_server.safetensors")),
     ("dual_agent_switching", include_bytes!("../../../training/dual_agent_switching.safetensors")),
     ("elastic", include_bytes!("../../../training/elastic.safetensors")),
     ("learned_pairs", include_bytes!("../../../training/learned_pairs.safetensors")),

@@ -125,7 +125,7 @@ def test_legal_actions_are_taken_in_place_of_others() -> None:
 def test_options_are_those_of_the_world() -> None:
     assert gymnasium.make("apportion/Gangs-v0", actor="window", slots=16).observation_space.shape == (144,)
     assert gymnasium.make("apportion/Gangs-v0", slots=np.int64(3), rates=np.array([0.5])).action_space.n == 10
-    with pytest.raises(ap.InputError, match="unknown field `job`, expected one of"):
+    with pytest.raises(ap.InputError, match="unknown key `job`, expected one of"):
         gymnasium.make("apportion/DL2-v0", job=3)
     with pytest.raises(ap.InputError, match="2 agents with these options"):
         gymnasium.make("apportion/Rounds-v0", play="agents")

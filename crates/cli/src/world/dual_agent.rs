@@ -15,7 +15,7 @@ use apportion_learn::actor::Actor;
 use apportion_published::dual_agent::player::{play, read_agents};
 use apportion_published::dual_agent::{
     Cloud, CloudOptions, DriftOptions, DualAgentSummary, EpisodeOptions, Rule, RulePlayer, Tables,
-    WorkloadOptions, generate,
+    WorkloadOptions, fitted, generate,
 };
 use apportion_published::world::PlayError;
 use apportion_published::world::WorldJob;
@@ -47,6 +47,21 @@ pub(super) struct DualAgentArguments {
     /// Hours for which a straggling server does, on average
     #[arg(long, value_name = "HOURS", default_value_t = 1.0)]
     straggle: f64,
+    /// Part of the servers that straggle at any time
+    #[arg(long, value_name = "PART", default_value_t = DriftOptions::default().stragglers)]
+    stragglers: f64,
+    /// How far servers of one type differ and drift, as a multiple of what was measured
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
+    drift: f64,
+    /// Correlation of servers within a rack
+    #[arg(long, value_name = "PART", default_value_t = DriftOptions::default().rack_correlation)]
+    rack_correlation: f64,
+    /// Fit the constants of `posterior` and `switching` to servers that drift so, in place of those of the default world
+    #[arg(long)]
+    fitted: bool,
+    /// Have `posterior` and `switching` take servers for unrelated, those of one rack, too
+    #[arg(long)]
+    unrelated: bool,
     /// Seed of the first workload, of its servers' drift, and of what rules draw
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -136,8 +151,33 @@ fn options(arguments: &DualAgentArguments) -> Result<CloudOptions, Failure> {
         straggle.is_finite() && straggle > 0.0,
         format!("`--straggle` is {straggle}, expected a finite number of hours above 0"),
     )?;
-    let drift = DriftOptions { straggle_s: straggle * HOUR_S, ..DriftOptions::default() };
-    Ok(CloudOptions { scale, drift, ..CloudOptions::default() })
+    let (stragglers, times, rack_correlation) =
+        (arguments.stragglers, arguments.drift, arguments.rack_correlation);
+    within(
+        (0.0..=0.9).contains(&stragglers),
+        format!("`--stragglers` is {stragglers}, expected a number from 0 to 0.9"),
+    )?;
+    within((0.0..=10.0).contains(&times), format!("`--drift` is {times}, expected a number from 0 to 10"))?;
+    within(
+        (0.0..=1.0).contains(&rack_correlation),
+        format!("`--rack-correlation` is {rack_correlation}, expected a number from 0 to 1"),
+    )?;
+    let usual = DriftOptions::default();
+    let drift = DriftOptions {
+        straggle_s: straggle * HOUR_S,
+        stragglers,
+        bias: times * usual.bias,
+        walk: times * usual.walk,
+        rack_correlation,
+        ..usual
+    };
+    let options = CloudOptions { scale, drift, ..CloudOptions::default() };
+    let mut options = if arguments.fitted { fitted(options) } else { options };
+    if arguments.unrelated {
+        options.filter.kernel.walking = 0.0;
+        options.switching.steady.kernel.walking = 0.0;
+    }
+    Ok(options)
 }
 
 fn players(arguments: &DualAgentArguments) -> Result<Vec<Player>, Failure> {
@@ -175,8 +215,11 @@ fn table_of(
     workloads: &[(u64, Vec<WorldJob>)],
     runs: &[&[DualAgentSummary]],
 ) -> Table {
-    let first =
-        if arguments.per_trace { &["policy", "seed"][..] } else { &["policy", "times_against", "p"][..] };
+    let first = if arguments.per_trace {
+        &["policy", "seed"][..]
+    } else {
+        &["policy", "times_against", "times_low", "times_high", "p"][..]
+    };
     let mut table = Table::new(first.iter().copied().chain(COLUMNS.iter().map(|(name, _)| *name)));
     let cells =
         |summary: &DualAgentSummary| COLUMNS.iter().map(|(_, cell)| cell(summary)).collect::<Vec<_>>();
@@ -195,11 +238,15 @@ fn table_of(
         let pairs: Vec<(f64, f64)> =
             both.map(|(base, own)| (base.run.completion_s, own.run.completion_s)).collect();
         let paired = Paired::of(&pairs);
-        let p = paired.and_then(|paired| paired.ratio?.p);
+        let ratio = paired.and_then(|paired| paired.ratio);
+        let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 4));
+        let interval = ratio.and_then(|ratio| ratio.interval);
         let mut row = vec![
             Cell::from(player.name()),
-            paired.map_or(Cell::Empty, |paired| Cell::Number(paired.factor(), 4)),
-            p.map_or(Cell::Empty, |p| Cell::Number(p, 4)),
+            number(paired.map(|paired| paired.factor())),
+            number(interval.map(|interval| interval.lower)),
+            number(interval.map(|interval| interval.upper)),
+            number(ratio.and_then(|ratio| ratio.p)),
         ];
         row.extend(cells(&DualAgentSummary::mean(of_player)));
         table.push(row);

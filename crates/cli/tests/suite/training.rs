@@ -115,7 +115,7 @@ fn a_training_ends_with_what_its_best_weights_do_in_test() {
     };
     let (told, kept) = run();
     let [line] = &told[..] else { panic!("one line: {told:?}") };
-    assert!(line.contains(": 3 episodes by the weights of update "), "{line}");
+    assert!(line.contains(": 3 episodes of sampled actions by the weights of update "), "{line}");
     let again = run();
     assert_eq!(
         (&told, &kept),
@@ -186,7 +186,7 @@ fn faults_are_shown_where_they_are() {
         assert_refused(&["train", &file, "--out", &out], expected);
     };
     said("deepshare", "deepshaer", "training.yaml:2:9");
-    said("jobs: 8", "jobs: 0", "training.yaml:3:8");
+    said("jobs: 8", "jobs: 0", "training.yaml:3:16");
     said("n_steps: 64", "n_steps: 0", "training.yaml:4:17");
     said("n_steps", "n_stepps", "n_steps");
     said("seeds: [1, 2]", "seeds: []", "training.yaml:8:22");
@@ -246,4 +246,92 @@ fn a_training_goes_on_from_the_weights_of_another() {
         "hidden: [9]",
         "`actor.0.0.weight` has shape [8, 64], and this training's has [9, 64]",
     );
+}
+
+#[test]
+fn a_larger_budget_goes_on_with_what_a_folder_keeps() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    std::fs::write(&file, TRAINING).expect("written");
+    train(&file, &out);
+    let run = |set: &[&str]| {
+        let output = apportion(&[&["train", &file, "--out", &out], set].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{message}");
+        message
+    };
+    let more = ["--set", "budget.decisions=512"];
+    assert!(run(&more).contains("going on after update 4, with a larger budget"));
+    let curve = std::fs::read_to_string(Path::new(&out).join("curve.csv")).expect("a curve");
+    assert_eq!(curve.lines().count(), 9, "{curve}");
+    assert!(run(&more).contains("going on after update 8\n"), "it is not raised twice");
+    let kept = std::fs::read(Path::new(&out).join("best.safetensors")).expect("weights");
+    let header = String::from_utf8_lossy(&kept).into_owned();
+    let raised = r#"\"raised\":[{\"decisions\":256,\"n_updates\":4}]"#;
+    assert!(header.contains(raised), "{header}");
+    // As a training that had it from the beginning, for the rate is the same throughout.
+    let whole = path(folder.path(), "whole");
+    let output = apportion(&[&["train", &file, "--out", &whole], &more[..]].concat());
+    assert!(output.status.success());
+    let whole = std::fs::read_to_string(Path::new(&whole).join("curve.csv")).expect("a curve");
+    assert_eq!(curve, whole);
+    let refused = |set: &str, expected: &str| {
+        assert_refused(&["train", &file, "--out", &out, "--set", set], expected);
+    };
+    refused("budget.decisions=256", "its `budget.decisions` was 512, expected as many, or more");
+    refused("budget={decisions: 600, validate_every: 1}", "its `budget.validate_every` was 2");
+    refused("budget={decisions: 600, validate_every: 2, patience: 3}", "its `budget.patience` was none");
+}
+
+#[test]
+fn programs_are_told_in_lines_of_json() {
+    let tested = format!("{TRAINING}test: {{ seeds: [7, 8, 9], choice: most_probable }}\n");
+    let message = said(&tested, &["--progress", "json"]);
+    let events: Vec<serde_json::Value> =
+        message.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let of = |kind: &str| events.iter().filter(|event| event["event"] == kind).collect::<Vec<_>>();
+    let updates = of("update");
+    assert_eq!(updates.len(), 2, "{message}");
+    let numbers = ["update", "done", "total"].map(|field| updates[1][field].as_u64());
+    assert_eq!(numbers, [Some(4), Some(256), Some(256)]);
+    assert_eq!(updates[1]["unit"], "decisions");
+    assert!(updates[1]["validation"].is_f64() && updates[1]["best_validation"].is_f64());
+    let [test] = of("test")[..] else { panic!("one test: {message}") };
+    assert_eq!((&test["episodes"], &test["choice"]), (&3.into(), &"most_probable".into()));
+    assert!(of("note").len() == 1, "{message}");
+}
+
+#[test]
+fn a_test_is_played_as_validation_is_and_says_how() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    let most_probable = TRAINING.replace("seeds: [1, 2]", "seeds: [1, 2], choice: most_probable");
+    std::fs::write(&file, format!("{most_probable}test: {{ seeds: [7, 8] }}\n")).expect("written");
+    let run = ["train", &file, "--out", &out, "--format", "json"];
+    let output = apportion(&run);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{message}");
+    assert!(message.contains("validation is mean reward of a round, of the most probable actions"));
+    let told = message.lines().find_map(|line| line.strip_prefix("test ")).expect("a line");
+    assert!(told.contains(": 2 episodes of the most probable actions by the weights of update "), "{told}");
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let row = &rows[0];
+    assert_eq!(row["test_episodes"], 2, "{rows}");
+    let test = row["test"].as_f64().expect("a number");
+    assert_eq!(format!("{test:.4}"), told.split(':').next().expect("a number"));
+}
+
+#[test]
+fn an_option_of_the_world_is_named_by_what_is_wrong_with_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    let world = REPLAYED.replace("system: elastic", "system: dl2");
+    let world = world.replace("{ workers: 2, jobs: 6, sight: pairs, window: 6 }", "{ jobs: 6, tasks: -1 }");
+    std::fs::write(&file, &world).expect("written");
+    let run = ["train", &file, "--out", &out];
+    assert_refused(&run, "`tasks` is `-1`, expected a whole number from 0 to 65535");
+    assert_refused(&run, "training.yaml:3:26");
+    let set = ["--set", "world.tasks=many"];
+    std::fs::write(&file, world.replace("-1", "2")).expect("written");
+    assert_refused(&[&run[..], &set[..]].concat(), "`--set world.tasks=many`: `tasks` is the text \"many\"");
 }

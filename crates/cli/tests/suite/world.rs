@@ -171,7 +171,7 @@ fn rules_are_compared_in_pairs() {
     let (code, table, message) = dual_agent(&["--policy", "fifo/best_fit", "--against", "srtf/oracle"]);
     assert_eq!(code, Some(0), "{message}");
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
-    assert_eq!(rows[0][..4], ["policy", "times_against", "p", "completion_h"]);
+    assert_eq!(rows[0][..6], ["policy", "times_against", "times_low", "times_high", "p", "completion_h"]);
     assert_eq!(rows[1][..3], ["srtf/oracle", "1", "1"]);
     assert_eq!(rows[2][0], "fifo/best_fit");
     let (_, per_trace, _) = dual_agent(&["--policy", "srtf/posterior", "--per-trace"]);
@@ -180,7 +180,8 @@ fn rules_are_compared_in_pairs() {
 
 #[test]
 fn trained_agents_of_two_kinds_play_by_name() {
-    let names = ["", "_beside", "_joint", "_longer", "_switching"].map(|name| format!("dual_agent{name}"));
+    let names =
+        ["", "_joint", "_longer", "_order", "_server", "_switching"].map(|name| format!("dual_agent{name}"));
     let file = |name: &str| format!("{}/../../training/{name}.safetensors", env!("CARGO_MANIFEST_DIR"));
     let table = |weights: &[String]| {
         let small = ["--policy", "srtf/posterior", "--traces", "1"];
@@ -207,6 +208,9 @@ fn what_is_no_rule_and_no_weights_is_refused() {
         (["--weights", &file], "not a whole safetensors file"),
         (["--scale", "0"], "`--scale` is 0"),
         (["--straggle", "0"], "`--straggle` is 0"),
+        (["--stragglers", "1"], "`--stragglers` is 1"),
+        (["--drift", "11"], "`--drift` is 11"),
+        (["--rack-correlation", "1.5"], "`--rack-correlation` is 1.5"),
         (["--jobs", "0"], "0 is not in 1..=10000000"),
         (["--weights", "dual_agent_jiont"], "did you mean `dual_agent_joint`?"),
         (["--weights", "nowhere.safetensors"], "there is no such file"),

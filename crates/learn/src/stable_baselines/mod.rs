@@ -57,6 +57,7 @@ pub fn import(bytes: &[u8]) -> Result<Checkpoint, ImportError> {
         spec: json!({ "imported_from": "stable-baselines3", "version": version, "file_digest": digest }),
         data_digest: String::new(),
         from_digest: None,
+        raised: Vec::new(),
         seed: number("seed").unwrap_or_default(),
         n_updates: number("_n_updates").unwrap_or_default(),
         n_decisions: number("num_timesteps").unwrap_or_default(),

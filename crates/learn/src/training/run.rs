@@ -284,6 +284,7 @@ mod tests {
             spec: serde_json::json!({}),
             data_digest: String::new(),
             from_digest: None,
+            raised: Vec::new(),
             seed: 1,
             n_updates: 7,
             n_decisions: whole.learner().n_decisions(),

@@ -1,5 +1,6 @@
 //! DL2's sample injection: in training, some drawn actions are replaced by the ones that plainly bad allocations
-//! call for.
+//! call for. [`Injection`] asks the drawn job alone; [`ReleasedInjection`] asks every job of the window, as the released
+//! trainer does.
 //!
 //! In order, the first that applies, and only if the network gives the action a probability above 10⁻²⁰:
 //! 1. some job of the window has more tasks than 3 to 5 times (drawn each time) those of the job that has the fewest: that
@@ -11,6 +12,14 @@
 //!    worker or a bundle, each as likely;
 //! 5. the drawn job has at least half as many workers as parameter servers: at one in two chances a parameter server; a
 //!    bundle once in a hundred.
+//!
+//! The released trainer differs in this:
+//! - It asks the jobs of the window one after another, whichever was drawn, and also where nothing was, for rules 2 to 5;
+//!   the first answer counts. Many jobs have one, so that drawn actions are rare there, and stopping above all.
+//! - A replacement by the first rule is itself replaced if another rule applies, and both of its actions must be probable.
+//! - Numbers that are drawn are whole, and so is the quotient of the first rule, in Python 2.
+//! - A job that has neither worker nor parameter server may also get a bundle. A parameter server that is missing is given if
+//!   a *worker* is probable.
 //!
 //! Source: Peng et al.'s released trainer.
 
@@ -129,13 +138,119 @@ impl Exploration for Injection {
     }
 }
 
+/// The rules as the released trainer has them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ReleasedInjection(Injection);
+
+impl ReleasedInjection {
+    /// For a window of so many jobs.
+    pub fn new(n_jobs: usize) -> Self {
+        Self(Injection::new(n_jobs))
+    }
+
+    /// What the job that has least gets where another has many times as much.
+    fn balancing(&self, moment: &Moment, stream: &mut Stream) -> Option<usize> {
+        let jobs = (0..self.0.n_jobs).filter(|job| Injection::is_there(moment, *job));
+        let held = jobs.map(|job| {
+            let (workers, servers) = self.0.tasks(moment, job);
+            (workers + servers, job)
+        });
+        let held: Vec<(f32, usize)> = held.collect();
+        let (fewest, job) = held.iter().copied().min_by(|one, other| one.0.total_cmp(&other.0))?;
+        let most = held.iter().map(|(held, _)| *held).fold(0.0, f32::max);
+        let called_for = fewest > 0.0 && f64::from((most / fewest).floor()) > 3.0 + stream.below(3) as f64;
+        let both = [WORKER, BUNDLE].iter().all(|kind| probable(moment, 3 * job + kind));
+        (called_for && both).then(|| 3 * job + if stream.uniform() < 0.5 { BUNDLE } else { WORKER })
+    }
+
+    /// What a job of the window is given. None leaves it to the next.
+    fn of_job(&self, moment: &Moment, job: usize, stream: &mut Stream) -> Option<Given> {
+        let [worker, server, bundle] = [WORKER, PARAMETER_SERVER, BUNDLE].map(|kind| 3 * job + kind);
+        let can = |action: usize| moment.mask[action] && probable(moment, action);
+        let n_actions: u64 = self.0.kinds.iter().sum();
+        let (rarest, n_rarest) = self.0.kinds.iter().enumerate().min_by_key(|(_, n)| **n)?;
+        if *n_rarest > 0 && n_rarest * 1000 < n_actions && can(3 * job + rarest) {
+            return Some(Given::Action(3 * job + rarest));
+        }
+        let (workers, servers) = self.0.tasks(moment, job);
+        if workers == 0.0 || servers == 0.0 {
+            let neither = workers == 0.0 && servers == 0.0;
+            let mut given = (neither && can(bundle) && stream.uniform() < 0.5).then_some(bundle);
+            if workers == 0.0 && can(worker) {
+                given = Some(worker);
+            }
+            if servers == 0.0 && moment.mask[server] && probable(moment, worker) {
+                given = Some(server);
+            }
+            return Some(given.map_or(Given::Nothing, Given::Action));
+        }
+        let many = f64::from(servers) > f64::from(workers) * self.0.ratio;
+        if many && stream.uniform() < 0.5 {
+            let kind = if stream.uniform() < 0.5 { bundle } else { worker };
+            return (can(bundle) && can(worker)).then_some(Given::Action(kind));
+        }
+        if workers >= 0.5 * servers && stream.uniform() < 0.5 {
+            let kind = if stream.uniform() < 0.01 { bundle } else { server };
+            return (can(bundle) && can(server)).then_some(Given::Action(kind));
+        }
+        None
+    }
+}
+
+/// What a job of the window is given, after which no other is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    /// This.
+    Action(usize),
+    /// What had been chosen before.
+    Nothing,
+}
+
+fn probable(moment: &Moment, action: usize) -> bool {
+    moment.probabilities[action] > LEAST
+}
+
+impl Exploration for ReleasedInjection {
+    fn begin_round(&mut self, stream: &mut Stream) {
+        self.0.ratio = 3.0 + stream.below(5) as f64;
+    }
+
+    fn choose(&mut self, moment: &Moment, drawn: usize, stream: &mut Stream) -> usize {
+        let mut chosen = self.balancing(moment, stream).unwrap_or(drawn);
+        let jobs = (0..self.0.n_jobs).filter(|job| Injection::is_there(moment, *job));
+        for job in jobs {
+            match self.of_job(moment, job, stream) {
+                Some(Given::Action(action)) => chosen = action,
+                Some(Given::Nothing) => {}
+                None => continue,
+            }
+            break;
+        }
+        // An action must be allowed, which the released trainer does not ask of all that it chooses.
+        let chosen = if moment.mask[chosen] { chosen } else { drawn };
+        if chosen < 3 * self.0.n_jobs {
+            self.0.kinds[chosen % 3] += 1;
+        }
+        chosen
+    }
+
+    fn state(&self) -> Value {
+        self.0.state()
+    }
+
+    fn restore(&mut self, state: &Value) -> Result<(), TrainingError> {
+        self.0.restore(state)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use apportion::workload::random::SeedStreams;
 
     /// Two jobs; all actions as likely.
-    fn chosen(rules: &mut Injection, tasks: [(f32, f32); 2], drawn: usize) -> Vec<usize> {
+    fn chosen(rules: &(impl Exploration + Clone), tasks: [(f32, f32); 2], drawn: usize) -> Vec<usize> {
         let observation = [1.0, 1.0, tasks[0].0, tasks[1].0, tasks[0].1, tasks[1].1];
         let (mask, probabilities) = ([true; 7], [1.0 / 7.0; 7]);
         let moment = Moment {
@@ -159,30 +274,45 @@ mod tests {
 
     #[test]
     fn each_rule_replaces_what_it_is_for() {
-        let mut rules = Injection { kinds: [10; 3], ..Injection::new(2) };
-        assert_eq!(chosen(&mut rules, [(6.0, 6.0), (1.0, 1.0)], 0), [3, 5], "the job that has least");
-        assert_eq!(chosen(&mut rules, [(2.0, 2.0), (0.0, 2.0)], 6), [6], "stopping is let be");
-        assert_eq!(chosen(&mut rules, [(2.0, 2.0), (0.0, 3.0)], 0), [3], "the worker that is missing");
+        let rules = Injection { kinds: [10; 3], ..Injection::new(2) };
+        assert_eq!(chosen(&rules, [(6.0, 6.0), (1.0, 1.0)], 0), [3, 5], "the job that has least");
+        assert_eq!(chosen(&rules, [(2.0, 2.0), (0.0, 2.0)], 6), [6], "stopping is let be");
+        assert_eq!(chosen(&rules, [(2.0, 2.0), (0.0, 3.0)], 0), [3], "the worker that is missing");
+        assert_eq!(chosen(&rules, [(3.0, 0.0), (1.0, 1.0)], 3), [1], "the parameter server that is missing");
         assert_eq!(
-            chosen(&mut rules, [(3.0, 0.0), (1.0, 1.0)], 3),
-            [1],
-            "the parameter server that is missing"
-        );
-        assert_eq!(
-            chosen(&mut rules, [(1.0, 4.0), (2.0, 2.0)], 1),
+            chosen(&rules, [(1.0, 4.0), (2.0, 2.0)], 1),
             [0, 1, 2],
             "more parameter servers than enough"
         );
-        assert_eq!(chosen(&mut rules, [(2.0, 2.0), (2.0, 2.0)], 0), [0, 1], "more workers than enough");
-        let mut rules = Injection { kinds: [5000, 5000, 1], ..Injection::new(2) };
-        assert_eq!(chosen(&mut rules, [(2.0, 2.0), (2.0, 2.0)], 0), [2], "a kind that is hardly ever chosen");
+        assert_eq!(chosen(&rules, [(2.0, 2.0), (2.0, 2.0)], 0), [0, 1], "more workers than enough");
+        let rules = Injection { kinds: [5000, 5000, 1], ..Injection::new(2) };
+        assert_eq!(chosen(&rules, [(2.0, 2.0), (2.0, 2.0)], 0), [2], "a kind that is hardly ever chosen");
+    }
+
+    #[test]
+    fn as_released_every_job_is_asked_whatever_was_drawn() {
+        let injection = Injection { kinds: [10; 3], ..Injection::new(2) };
+        let rules = ReleasedInjection(injection.clone());
+        let even = [(2.0, 2.0), (2.0, 2.0)];
+        assert_eq!(chosen(&injection, even, 6), [6], "stopping is let be");
+        assert_eq!(
+            chosen(&rules, even, 6),
+            [1, 4, 6],
+            "one of the jobs gets a parameter server, or nothing does"
+        );
+        assert_eq!(chosen(&rules, [(2.0, 2.0), (0.0, 2.0)], 0), [1, 3], "the first that has an answer");
+        assert_eq!(chosen(&rules, [(0.0, 0.0), (2.0, 2.0)], 6), [1], "the last of what is missing");
+        let rare = ReleasedInjection(Injection { kinds: [5000, 5000, 1], ..Injection::new(2) });
+        assert_eq!(chosen(&rare, even, 6), [2], "a kind that is hardly ever chosen, for the first job");
+        let never = ReleasedInjection(Injection { kinds: [5000, 5000, 0], ..Injection::new(2) });
+        assert!(!chosen(&never, even, 6).contains(&2), "one that was never chosen is not rare there");
     }
 
     #[test]
     fn counts_and_ratio_survive_a_stop() {
         let mut rules = Injection::new(2);
         rules.begin_round(&mut SeedStreams::new(2).stream("ratio"));
-        chosen(&mut rules, [(2.0, 2.0), (2.0, 2.0)], 0);
+        chosen(&rules, [(2.0, 2.0), (2.0, 2.0)], 0);
         let mut resumed = Injection::new(2);
         resumed.restore(&rules.state()).unwrap();
         assert_eq!(resumed, rules);

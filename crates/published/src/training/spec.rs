@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::beginning::Beginning;
-use crate::dl2::injection::Injection;
+use crate::dl2::injection::{Injection, ReleasedInjection};
 use crate::dual_agent;
 use crate::dual_agent::training_network::{SetModel, SetOptions};
 use crate::elastic::exploration::FewestFirst;
@@ -110,7 +110,7 @@ pub struct TrainingSpec {
     pub validation: Episodes,
     /// The episodes that judge in the end, as validation does: the training never plays them, its best weights do.
     #[serde(default)]
-    pub test: Option<Episodes>,
+    pub test: Option<TestEpisodes>,
 }
 
 /// What replaces actions that are drawn.
@@ -120,8 +120,10 @@ pub enum ExplorationName {
     /// Nothing.
     #[default]
     AsDrawn,
-    /// DL2's rules, for its own world.
+    /// DL2's rules, for its own world, asked of the drawn job.
     Injection,
+    /// The same as its released trainer has them: asked of every job of the window, whatever was drawn.
+    InjectionReleased,
     /// A climb of a job that holds fewest workers, with a chance, where another holds 3 to 5 times as many: for the elastic
     /// world, seen as pairs.
     FewestFirst {
@@ -145,6 +147,20 @@ pub struct Episodes {
     #[serde(default)]
     pub choice: Choice,
     /// What they are judged by.
+    #[serde(default, skip_serializing_if = "Measure::is_reward")]
+    pub measure: Measure,
+}
+
+/// Episodes of fixed seeds that judge in the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestEpisodes {
+    /// Their seeds.
+    pub seeds: Vec<u64>,
+    /// How actions are chosen from probabilities; as in validation, if this is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
+    /// What they are judged by, which is what validation is judged by.
     #[serde(default, skip_serializing_if = "Measure::is_reward")]
     pub measure: Measure,
 }
@@ -220,8 +236,13 @@ impl TrainingSpec {
     }
 
     fn check_exploration(&self) -> Result<(), TrainingError> {
-        let injects = self.exploration == ExplorationName::Injection;
-        within(!injects || self.system == "dl2", "exploration", "injection", "another, outside of `dl2`")?;
+        let injects = match self.exploration {
+            ExplorationName::Injection => Some("injection"),
+            ExplorationName::InjectionReleased => Some("injection_released"),
+            _ => None,
+        };
+        let fine = injects.is_none() || self.system == "dl2";
+        within(fine, "exploration", injects.unwrap_or_default(), "another, outside of `dl2`")?;
         let fewest = matches!(self.exploration, ExplorationName::FewestFirst { .. });
         let pairs = self.system == "elastic" && self.world_says("sight", "pairs");
         let elsewhere = "another, outside of `elastic` with `sight: pairs`";
@@ -256,6 +277,13 @@ impl TrainingSpec {
         within(shared.is_none(), "test.seeds", value, "seeds that validation has not seen")?;
         let alike = test.measure == Measure::Reward || test.measure == self.validation.measure;
         within(alike, "test.measure", test.measure.name(), "that of `validation`, beside which it is told")
+    }
+
+    /// The episodes that judge in the end, with what they take over from validation.
+    pub fn test_episodes(&self) -> Option<Episodes> {
+        let TestEpisodes { seeds, choice, .. } = self.test.as_ref()?;
+        let Episodes { choice: of_validation, measure, .. } = self.validation;
+        Some(Episodes { seeds: seeds.clone(), choice: choice.unwrap_or(of_validation), measure })
     }
 
     /// Is this what the document has for an option of the world?
@@ -307,6 +335,7 @@ impl TrainingSpec {
             let explore = |_| match self.exploration {
                 ExplorationName::AsDrawn => Box::new(AsDrawn) as Box<dyn Exploration>,
                 ExplorationName::Injection => Box::new(Injection::new(n_jobs)),
+                ExplorationName::InjectionReleased => Box::new(ReleasedInjection::new(n_jobs)),
                 ExplorationName::FewestFirst { chance } => Box::new(FewestFirst { chance }),
                 ExplorationName::EpsilonGreedy { chance } => Box::new(EpsilonGreedy { chance }),
             };
@@ -409,6 +438,7 @@ impl TrainingSpec {
             spec: spec.map_err(|error| TrainingError::Checkpoint { reason: error.to_string() })?,
             data_digest: system.data_digest.clone(),
             from_digest: from_digest.map(str::to_owned),
+            raised: Vec::new(),
             seed: self.seed,
             n_updates,
             n_decisions,
