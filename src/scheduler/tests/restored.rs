@@ -163,9 +163,8 @@ fn taken_over(scheduler: &Scheduler, policy: &str, (now, heavy): (Seconds, &Enti
     let nothing = || Box::new(Listed::new(Vec::new()));
     let fresh = Simulation::new(parts(), nothing(), ready(), simulator::Options::default()).unwrap();
     let checkpoint = fresh.checkpoint().taking_over(&scheduler.state(), now, &BTreeMap::new()).unwrap();
-    let mut simulation = Simulation::resume(parts(), nothing(), ready(), &checkpoint)
-        .unwrap()
-        .with_entities([heavy.clone()]);
+    let mut simulation =
+        Simulation::resume(parts(), nothing(), ready(), &checkpoint).unwrap().with_entities([heavy.clone()]);
     let mut granted = Granted::default();
     simulation.start_round(&mut granted).unwrap();
     granted

@@ -164,12 +164,7 @@ impl Assumed {
             length_s: blocks.length.get(),
             n_jobs: blocks.n_jobs,
         });
-        Self {
-            n_active: found.n_active,
-            drawn_from,
-            blocks,
-            limit_s: settings.limit.get(),
-        }
+        Self { n_active: found.n_active, drawn_from, blocks, limit_s: settings.limit.get() }
     }
 }
 
@@ -306,7 +301,10 @@ fn drawn_words(from: &DrawnFrom) -> Vec<String> {
     }
     let others = [("type or scale factor", likeness.other_type), ("owner", likeness.other_owner)];
     counts.extend(
-        others.iter().filter(|(_, part)| *part < 1.0).map(|(of, part)| format!("{part} if it is of another {of}")),
+        others
+            .iter()
+            .filter(|(_, part)| *part < 1.0)
+            .map(|(of, part)| format!("{part} if it is of another {of}")),
     );
     let how = if counts.is_empty() {
         "Each counts the same: nothing else would have foretold the last jobs better.".to_owned()
@@ -316,7 +314,9 @@ fn drawn_words(from: &DrawnFrom) -> Vec<String> {
             counts.join(", ")
         )
     };
-    let from = format!("Assumed: jobs take as many steps as others took: {n_ended} ended, and {n_active} active ones count for what they have run.");
+    let from = format!(
+        "Assumed: jobs take as many steps as others took: {n_ended} ended, and {n_active} active ones count for what they have run."
+    );
     let mut lines = vec![from, how];
     if *repeats > 0.0 {
         lines.push(format!(

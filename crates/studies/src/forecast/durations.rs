@@ -82,11 +82,19 @@ impl Durations {
     /// If none of them has ended.
     pub fn of(run: &Run, situation: &Situation) -> Result<Self, ForecastError> {
         let mut numbered = Numbered::default();
-        let all = situation.jobs.iter().enumerate().map(|(position, known)| numbered.compared(run, position, known));
+        let all = situation
+            .jobs
+            .iter()
+            .enumerate()
+            .map(|(position, known)| numbered.compared(run, position, known));
         let all: Vec<Compared> = all.collect();
         let first = all.len().saturating_sub(COMPARED_MAX);
-        let mut compared: Vec<Compared> =
-            all.iter().enumerate().filter(|(position, job)| *position >= first || !job.observed.has_ended).map(|(_, job)| *job).collect();
+        let mut compared: Vec<Compared> = all
+            .iter()
+            .enumerate()
+            .filter(|(position, job)| *position >= first || !job.observed.has_ended)
+            .map(|(_, job)| *job)
+            .collect();
         let n_ended = compared.iter().filter(|job| job.observed.has_ended).count();
         if n_ended == 0 {
             return Err(ForecastError::NothingEnded { at_h: situation.at.hours() });
@@ -96,7 +104,16 @@ impl Durations {
         let observed: Vec<Observed> = compared.iter().map(|job| job.observed).collect();
         let active = situation.active.iter().map(|(id, position)| (*id, all[*position])).collect();
         let n_active = compared.len() - n_ended;
-        Ok(Self { likeness, repeats, n_ended, n_active, exponent: exponent(&observed), compared, observed, active })
+        Ok(Self {
+            likeness,
+            repeats,
+            n_ended,
+            n_active,
+            exponent: exponent(&observed),
+            compared,
+            observed,
+            active,
+        })
     }
 
     /// Places of all active jobs among others, as uniform numbers in [0, 1), by id. Jobs that arrive one after the other may
@@ -118,9 +135,12 @@ impl Durations {
     pub fn work(&self, run: &Run, id: JobId, known: &KnownJob) -> Work {
         let Some(own) = self.active.get(&id) else { return Work::Known(known.job.total_steps) };
         let n_jobs = self.compared.len();
-        let weights: Vec<f64> = self.compared.iter().map(|job| self.likeness.weight(own, job, n_jobs)).collect();
-        let of_ended = || weights.iter().zip(&self.observed).filter(|(_, one)| one.has_ended).map(|(weight, _)| *weight);
-        let n_effective = of_ended().sum::<f64>().powi(2) / of_ended().map(|weight| weight * weight).sum::<f64>();
+        let weights: Vec<f64> =
+            self.compared.iter().map(|job| self.likeness.weight(own, job, n_jobs)).collect();
+        let of_ended =
+            || weights.iter().zip(&self.observed).filter(|(_, one)| one.has_ended).map(|(weight, _)| *weight);
+        let n_effective =
+            of_ended().sum::<f64>().powi(2) / of_ended().map(|weight| weight * weight).sum::<f64>();
         let (steps_run, rate) = (known.steps_run.get(), rate(run, &known.job));
         let survival = Survival::of(&self.observed, &weights, steps_run / rate, self.exponent);
         Work::Drawn(Drawn { survival, n_effective, steps_run, rate })
@@ -141,7 +161,8 @@ impl Numbered {
         let kind = *self.kinds.entry((job.job_type.clone(), job.scale_factor)).or_insert(next);
         let next = self.owners.len();
         let owner = job.entity.clone().map(|owner| *self.owners.entry(owner).or_insert(next));
-        let observed = Observed { work_s: steps_run.get() / rate(run, job), has_ended: course.ended.is_some() };
+        let observed =
+            Observed { work_s: steps_run.get() / rate(run, job), has_ended: course.ended.is_some() };
         Compared { position, kind, owner, observed }
     }
 }

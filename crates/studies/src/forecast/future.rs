@@ -180,7 +180,8 @@ impl<'a> Outlook<'a> {
         let streams = SeedStreams::new(self.settings.seed);
         let name = |what: &str| format!("forecast at {} s, fork {index}: {what}", self.situation.at.get());
         let mut stream = streams.stream(name("steps"));
-        let places = self.durations.as_ref().map(|durations| durations.places(&mut stream)).unwrap_or_default();
+        let places =
+            self.durations.as_ref().map(|durations| durations.places(&mut stream)).unwrap_or_default();
         let place = |id: &JobId| places.get(id).copied().unwrap_or_default();
         let totals = self.works.iter().map(|(id, work)| (*id, work.at(place(id)))).collect();
         let later: Box<dyn Arrivals> = match &self.blocks {
@@ -210,9 +211,8 @@ impl<'a> Outlook<'a> {
         let Situation { at, checkpoint, is_undecided, .. } = self.situation;
         let n_skipped = checkpoint.n_arrived();
         let waiting = totals.range(JobId::from_index(n_skipped as usize)..);
-        let waiting = waiting.filter_map(|(id, total)| {
-            Some(self.situation.find(*id)?.job.clone().total_steps(*total))
-        });
+        let waiting =
+            waiting.filter_map(|(id, total)| Some(self.situation.find(*id)?.job.clone().total_steps(*total)));
         let waiting: Vec<Job> = waiting.collect();
         // (a job that ended between the checkpoint and the instant takes what it took)
         for (id, job, _) in checkpoint.active() {

@@ -76,11 +76,7 @@ impl Likeness {
         for halves_after_jobs in HALVES_AFTER {
             for other_type in counts(has_kinds) {
                 for other_owner in counts(has_owners) {
-                    grid.push(Self {
-                        halves_after_jobs,
-                        other_type: *other_type,
-                        other_owner: *other_owner,
-                    });
+                    grid.push(Self { halves_after_jobs, other_type: *other_type, other_owner: *other_owner });
                 }
             }
         }
@@ -127,7 +123,9 @@ fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut ranks = vec![0.0; values.len()];
     let mut first = 0;
     while first < order.len() {
-        let equal = order[first..].iter().take_while(|other| values[**other].total_cmp(&values[order[first]]).is_eq());
+        let equal = order[first..]
+            .iter()
+            .take_while(|other| values[**other].total_cmp(&values[order[first]]).is_eq());
         let last = first + equal.count();
         for index in &order[first..last] {
             ranks[*index] = (first + last - 1) as f64 / 2.0;

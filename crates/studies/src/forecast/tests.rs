@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use super::likeness::{Compared, Likeness, repeats};
-use super::survival::{Observed, Survival, exponent};
 use super::future::Outlook;
+use super::likeness::{Compared, Likeness, repeats};
 use super::past::{Chronicle, Course, arrived_by, jobs_of};
+use super::survival::{Observed, Survival, exponent};
 use super::*;
 use crate::sweep::simulation::begin_with;
 use crate::sweep::{Inputs, Run};
