@@ -174,7 +174,7 @@ fn studies_run_on_windows_of_a_log_that_the_user_has() {
     for (study, log, n_jobs) in [
         ("philly", "philly/cluster_job_log.json", "2"),
         ("helios", "helios/cluster_log.csv", "9"),
-        ("spot-2026", "spot-gpu/job_info_df.csv", "12"),
+        ("spot-2026", "spot-gpu/job_info_df.csv", "13"),
     ] {
         let (log, out) = ([fixtures, log].concat(), path(folder.path(), study));
         let sweep = ["sweep", study, "--quick", "--log", &log, "--out", &out];
