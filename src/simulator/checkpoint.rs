@@ -94,7 +94,7 @@ impl Checkpoint {
         let DriverState::Mechanized(driver) = &mut self.driver else {
             return refuse("no scheduler has a policy that decides inside rounds".to_owned());
         };
-        *driver = Box::new(rounds.clone());
+        **driver = rounds.clone();
         self.n_arrived = u32::try_from(state.n_submitted()).unwrap_or(u32::MAX);
         self.entities = entities.iter().map(|entity| entity.name.clone()).collect();
         self.jobs = jobs.to_vec();

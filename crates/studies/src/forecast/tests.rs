@@ -308,12 +308,12 @@ fn weights_count_as_so_many_jobs() {
 /// Jobs of some types and owners whose works, in s, depend on what the rule says of each.
 fn compared(n_jobs: usize, median_s: impl Fn(usize, usize, usize) -> f64) -> Vec<Compared> {
     let mut stream = SeedStreams::new(7).stream("likeness");
-    let mut job = |position: usize| {
+    let job = |position: usize| {
         let (kind, owner) = (stream.below(8), stream.below(5));
         let work_s = median_s(position, kind, owner) * stream.uniform_in(-0.7, 0.7).exp();
         Compared { position, kind, owner: Some(owner), observed: Observed { work_s, has_ended: true } }
     };
-    (0..n_jobs).map(|position| job(position)).collect()
+    (0..n_jobs).map(job).collect()
 }
 
 /// What makes jobs alike is found where there is something, and nothing is where there is nothing.
@@ -325,12 +325,12 @@ fn likeness_is_found_where_it_is() {
     assert!(repeats(&in_batches) > 0.6, "{}", repeats(&in_batches));
     let batches = Likeness::chosen(&compared(600, |position, _, _| [60.0, 9000.0, 800.0][position / 20 % 3]));
     assert!(batches.halves_after_jobs.is_some_and(|half| half <= 30.0), "{batches:?}");
-    let types = Likeness::chosen(&compared(600, |_, kind, _| 100.0 * 2.0_f64.powi(kind as i32)));
+    let types = Likeness::chosen(&compared(600, |_, kind, _| 100.0 * 2.0_f64.powf(kind as f64)));
     assert!(types.other_type < 0.1 && types.other_owner > 0.2, "{types:?}");
-    let owners = Likeness::chosen(&compared(600, |_, _, owner| 100.0 * 3.0_f64.powi(owner as i32)));
+    let owners = Likeness::chosen(&compared(600, |_, _, owner| 100.0 * 3.0_f64.powf(owner as f64)));
     assert!(owners.other_owner < 0.1 && owners.other_type > 0.2, "{owners:?}");
     // Too few to tell.
-    assert_eq!(Likeness::chosen(&compared(20, |_, kind, _| 10.0_f64.powi(kind as i32))), Likeness::ALL_ALIKE);
+    assert_eq!(Likeness::chosen(&compared(20, |_, kind, _| 10.0_f64.powf(kind as f64))), Likeness::ALL_ALIKE);
     assert_eq!(Likeness::chosen(&[]), Likeness::ALL_ALIKE);
 }
 
