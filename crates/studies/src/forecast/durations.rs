@@ -1,9 +1,9 @@
 //! How many steps jobs take in all, drawn from what jobs like them took.
 //!
 //! Steps of different job types are not alike, so what a job has run is counted as work: the time that its steps take
-//! alone on the worker type where it is fastest. How long a job takes is [estimated](Survival) from all jobs that have arrived,
-//! those that are [like](Likeness) it counting more. A job that has run some work is drawn on the condition that it takes
-//! more than that.
+//! alone on the worker type where it is fastest. How long a job takes is [estimated](Survival) from all jobs that have arrived;
+//! the more a job is [like](Likeness) it, the more it counts. A job that has run some work is drawn on the condition that it
+//! takes more than that.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub enum Work {
 pub struct Drawn {
     /// How much work it takes.
     survival: Survival,
-    /// The number of jobs of equal weight that would say as much as those that ended and the weights that they have (Kish).
+    /// Kish's effective number of the jobs that ended: so many jobs of equal weight would say as much.
     pub n_effective: f64,
     /// Steps that it has run.
     steps_run: f64,
@@ -117,7 +117,7 @@ impl Durations {
     }
 
     /// Places of all active jobs among others, as uniform numbers in [0, 1), by id. Jobs that arrive one after the other may
-    /// take the same place: a batch of jobs that no one has seen the end of is short or long as a whole.
+    /// take the same place: a batch of which no job has ended yet is short or long as a whole.
     pub fn places(&self, stream: &mut Stream) -> BTreeMap<JobId, f64> {
         let mut last: Option<(usize, f64)> = None;
         let mut place = |(id, job): (&JobId, &Compared)| {

@@ -1,9 +1,9 @@
 //! How much one job says of another: which jobs are alike, found in what has happened.
 //!
-//! People submit jobs in batches, so jobs that arrive near one another may take as long as one another; so may jobs of one type,
-//! and those of one owner. How much each counts differs from cluster to cluster. A [`Likeness`] weighs jobs by all three, and
-//! [`Likeness::chosen`] takes the one of a grid under which the jobs that arrived last would have been foretold best, each from
-//! those that arrived before it: their likelihood, in a life table of a few intervals of work.
+//! People submit jobs in batches, so jobs that arrive near one another may take similarly long; so may jobs of one type, and
+//! jobs of one owner. How much each of the three matters differs from cluster to cluster. A [`Likeness`] is a weight for each.
+//! [`Likeness::chosen`] tries a grid of them: it foretells each of the jobs that arrived last from the jobs before it, by a
+//! life table with a few intervals of work, and takes the likeness under which what happened was most likely.
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -27,7 +27,7 @@ const CHANCE: f64 = 2.0;
 /// Jobs that arrive one after the other are never taken to be alike more often.
 const REPEATS_MAX: f64 = 0.98;
 
-/// A job among those that are compared.
+/// A job that is compared with others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
     /// Its position in order of arrival.
