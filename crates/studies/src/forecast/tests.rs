@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
+use super::durations::{Durations, Work};
 use super::future::Outlook;
 use super::likeness::{Compared, Likeness, repeats};
 use super::past::{Chronicle, Course, arrived_by, jobs_of};
@@ -332,6 +333,38 @@ fn likeness_is_found_where_it_is() {
     // Too few to tell.
     assert_eq!(Likeness::chosen(&compared(20, |_, kind, _| 10.0_f64.powf(kind as f64))), Likeness::ALL_ALIKE);
     assert_eq!(Likeness::chosen(&[]), Likeness::ALL_ALIKE);
+}
+
+/// Of thirteen batches of twenty jobs four are short, the last one among them. Once three quarters of it have ended, a job of it
+/// is drawn short more often than the three tenths of all jobs that are. While only one has, the batch is drawn as a whole.
+#[test]
+fn a_batch_is_drawn_as_its_jobs_that_ended_and_as_a_whole() {
+    let steps = |batch: usize, job: usize| [80.0, 6000.0, 6000.0, 6000.0][batch % 4] + job as f64;
+    let job = |batch: usize, job: usize| (steps(batch, job), 20_000.0 * batch as f64 + 5.0 * job as f64);
+    let mut jobs: Vec<_> = (0..13).flat_map(|batch| (0..20).map(move |place| job(batch, place))).collect();
+    // (of the last batch, some take longer than the others, but not as long as those of long batches)
+    jobs.iter_mut().rev().take(5).for_each(|(steps, _)| *steps = 400.0);
+    let run = run_of("fifo", 40, &jobs);
+    let begun = chronicle(&run).situation(Seconds::new(240_000.0 + 300.0)).unwrap().unwrap();
+    assert_eq!(begun.active.len(), 5);
+    let durations = Durations::of(&run, &begun).unwrap();
+    let (id, known) = begun.active().next().unwrap();
+    let short = durations.work(&run, id, &KnownJob { steps_run: Steps::ZERO, ..known.clone() });
+    assert!(short.at(0.4).get() < 200.0 && short.at(0.99).get() > 1000.0, "{:?}", durations.likeness);
+    assert!(matches!(short, Work::Drawn(drawn) if drawn.n_effective < 120.0));
+
+    let fresh = chronicle(&run).situation(Seconds::new(240_000.0 + 99.0)).unwrap().unwrap();
+    assert_eq!(fresh.active.len(), 19);
+    let durations = Durations::of(&run, &fresh).unwrap();
+    let mut stream = SeedStreams::new(9).stream("places");
+    let (mut equal, mut all) = (0, 0);
+    for _ in 0..200 {
+        let places: Vec<f64> = durations.places(&mut stream).into_values().collect();
+        all += places.len() - 1;
+        equal += places.windows(2).filter(|pair| pair[0].total_cmp(&pair[1]).is_eq()).count();
+    }
+    assert!(durations.repeats > 0.8);
+    assert!((equal as f64 / all as f64 - durations.repeats).abs() < 0.03, "{equal} of {all}");
 }
 
 #[test]
