@@ -54,7 +54,7 @@ struct LevelRow {
     level: f64,
     /// Forecasts.
     n: usize,
-    /// The part of the forecasts, from 0 to 1, in whose interval the event happened.
+    /// The part of the forecasts, from 0 to 1, that held: the event happened within their interval.
     held: f64,
     /// Its binomial standard error, as if forecasts were independent: the true one is larger.
     standard_error: f64,

@@ -112,7 +112,8 @@ struct DrawnRow {
     n_active: usize,
     /// Which of them count more, as it would have foretold the last of them best.
     likeness: Likeness,
-    /// How often a job takes the same place among all as the one that arrived before it, from 0 to 1.
+    /// The part of the active jobs, from 0 to 1, that are drawn at the same place among all as the job that arrived before: the
+    /// rank correlation of jobs that ended.
     repeats: f64,
     /// The number of jobs of equal weight that would say as much of this job's steps as those that had ended.
     n_effective: f64,
@@ -307,7 +308,7 @@ fn drawn_words(from: &DrawnFrom) -> Vec<String> {
             .map(|(of, part)| format!("{part} if it is of another {of}")),
     );
     let how = if counts.is_empty() {
-        "Each counts the same: nothing else would have foretold the last jobs better.".to_owned()
+        "Each counts the same: no other weights are known to foretell better.".to_owned()
     } else {
         format!(
             "What each counts would have foretold the last jobs best: {}. They say as much as {n_effective:.0} that count the same.",
@@ -320,7 +321,7 @@ fn drawn_words(from: &DrawnFrom) -> Vec<String> {
     let mut lines = vec![from, how];
     if *repeats > 0.0 {
         lines.push(format!(
-            "Of active jobs that arrived one after the other, {:.0} % are as short or as long among all as the one before: so often the others were.",
+            "Of active jobs that arrived one after the other, {:.0} % are drawn as short or as long among all as the one before: the rank correlation of those that ended.",
             100.0 * repeats
         ));
     }

@@ -49,6 +49,12 @@ pub enum ForecastError {
         /// The time of the forecast, in h.
         at_h: f64,
     },
+    /// A job that a situation does not have among its active ones.
+    #[error("job: `{name}` is not active")]
+    NotActive {
+        /// What it is called.
+        name: String,
+    },
     /// Nothing from which to draw the steps of jobs.
     #[error("at: no job has ended by {at_h:.2} h, so nothing says how long jobs take")]
     NothingEnded {

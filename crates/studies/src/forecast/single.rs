@@ -110,7 +110,7 @@ pub fn forecast_from(
     attended: &Attended<'_>,
 ) -> Result<Forecast, ForecastError> {
     let Some(known) = situation.find(id) else {
-        return Err(ForecastError::NothingActive { n_times: 1 });
+        return Err(ForecastError::NotActive { name: name.to_owned() });
     };
     let outlook = Outlook::new(run, situation, settings)?;
     let courses: Vec<Course> = outlook.forks(&[id], attended)?.into_iter().flatten().collect();
