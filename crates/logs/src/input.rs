@@ -132,7 +132,7 @@ fn unreadable(name: &str, line: u64, error: &io::Error) -> SpecError {
 mod tests {
     use super::*;
 
-    /// What is said of a text after all of its lines are read, of which at most so many bytes are.
+    /// Reads all lines of a text under a limit of so many bytes, and gives the error that ends it.
     fn said(text: impl Read + 'static, most: u64) -> String {
         let mut input = Input::new("log", Box::new(text)).expect("a text");
         input.lines.set_limit(most);

@@ -69,13 +69,13 @@ impl<const N: usize> FirstMatch<N> {
         all
     }
 
-    /// The first entry that texts may have to be compared with after so many others; none if there is none.
+    /// The first entry that has `most` others before it in a list that is searched entry by entry; none if no list is so long.
     pub(crate) fn beyond(&self, most: usize) -> Option<usize> {
         let lists = self.by_text.iter().flat_map(BTreeMap::values).chain([&self.others]);
         lists.filter_map(|list| list.get(most).copied()).min()
     }
 
-    /// The first entry all of whose patterns the texts match, and of which `holds` is true.
+    /// The first entry for which `holds` is true and whose patterns all match their texts.
     pub(crate) fn find(&self, texts: [Option<&str>; N], holds: impl Fn(usize) -> bool) -> Option<usize> {
         let texts = texts.map(|text| text.map(str::to_lowercase));
         let is_match = |at: &usize| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What is said of a job whose workers a row cannot count.
+/// The reason why a job that asks for 2³² accelerators or more is left out.
 pub(crate) const TOO_MANY_WORKERS: &str = "more than 4294967295 accelerators";
 
 /// What a log says of one job. What it does not say is `None`, never 0.

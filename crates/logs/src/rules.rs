@@ -227,7 +227,7 @@ impl When {
         [&self.name, &self.user, &self.class, &self.group, &self.gpu_type].map(Option::as_deref)
     }
 
-    /// Is a row whose texts match one of these?
+    /// Do the conditions on numbers and the state hold for a row? Its texts are compared by their patterns.
     pub(crate) fn holds(&self, row: &Row) -> bool {
         self.gpus_from.is_none_or(|from| row.n_workers.is_some_and(|n| n >= from))
             && self.gpus_to.is_none_or(|to| row.n_workers.is_some_and(|n| n <= to))

@@ -106,7 +106,7 @@ pub(super) struct Test {
     pub(super) n_episodes: usize,
     /// How actions were chosen.
     pub(super) choice: Choice,
-    /// The update whose weights played.
+    /// The number of the update after which the weights that were tested were kept.
     pub(super) n_updates: u64,
 }
 

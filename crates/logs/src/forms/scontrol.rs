@@ -104,7 +104,7 @@ pub(crate) fn read(
 }
 
 impl Block {
-    /// Takes in a line: several `KEY=VALUE`, or one whose value is free text to the end of the line.
+    /// Takes in a line of words `KEY=VALUE`. What stands after `Reason=`, or another key of free text, is not read.
     fn take_line(&mut self, text: &str) {
         for word in text.split_whitespace() {
             let Some((key, value)) = word.split_once('=') else { continue };

@@ -37,8 +37,8 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     Ok(row)
 }
 
-/// Workers, and the part of each, of so many members that each asked for so many: one and a half are parts of two. None if
-/// there are more than can be counted.
+/// The whole workers of a job, and the part of each that it asked for: `n_members` members, each with `per_member`
+/// accelerators. Members that ask for one and a half have two each, three quarters of both. None from 2³² workers on.
 pub(super) fn workers(per_member: f64, n_members: u32) -> Option<(u32, Option<f64>)> {
     let each = per_member.ceil();
     let n = each * f64::from(n_members);
