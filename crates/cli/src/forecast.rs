@@ -1,6 +1,8 @@
 //! `apportion forecast`: when a job of a trace will start and end.
 
 mod calibrated;
+pub(crate) mod forks;
+pub(crate) mod shown;
 mod forecasted;
 mod rules;
 
@@ -16,13 +18,11 @@ use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
 use apportion::units::Seconds;
 use apportion_published::plugin;
-use apportion_studies::forecast::future::FORKS_MAX;
-use apportion_studies::forecast::{
-    Arriving, Attended, ForecastError, JobSteps, Plan, Settings, calibrate, forecast,
-};
+use apportion_studies::forecast::{Attended, ForecastError, JobSteps, Plan, Settings, calibrate, forecast};
 use apportion_studies::sweep::{Inputs, Run};
 pub(super) use calibrated::Calibrated;
 pub(super) use forecasted::Forecasted;
+use forks::ForkArguments;
 use rules::RuleArguments;
 
 /// Forks of a calibration, for each instant, where nothing is said.
@@ -48,25 +48,12 @@ pub struct ForecastArguments {
     /// The job: its id in the trace, or its position from 0 in a trace without ids
     #[arg(long, value_name = "JOB", required_unless_present = "calibrate")]
     job: Option<String>,
-    /// Forks; 1000 where not given, and 200 for each time of a calibration
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=FORKS_MAX as u64))]
-    forks: Option<usize>,
-    /// The part of the forks that the interval holds, as much being before as after
-    #[arg(long, value_name = "P", default_value = "0.8", value_parser = part)]
-    interval: f64,
-    /// How far back jobs that arrived may arrive again
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "14d")]
-    history: Seconds,
-    /// Whether jobs arrive after the time
-    #[arg(long, value_enum, default_value = "resampled")]
-    arrivals: ArrivalsFlag,
     /// Jobs take the steps that the trace says
     #[arg(long)]
     known_durations: bool,
-    /// A fork ends so long after the time at the latest
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30d")]
-    limit: Seconds,
-    /// Forecast at many times, and compare with what the simulation of the whole trace then does
+    #[command(flatten)]
+    forks: ForkArguments,
+    /// Forecast at many times, by 200 forks each where not given, and compare with what the simulation of the whole trace then does
     #[arg(long, conflicts_with_all = ["at", "job"], help_heading = "Calibration")]
     calibrate: bool,
     /// The first time; half way to the last arrival where not given
@@ -90,43 +77,19 @@ pub struct ForecastArguments {
     jobs_per_point: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum ArrivalsFlag {
-    /// As they arrived before, whole days drawn at random
-    Resampled,
-    /// None does
-    None,
-}
-
-fn part(text: &str) -> Result<f64, String> {
-    let parsed: Option<f64> = text.parse().ok();
-    let within = parsed.filter(|part| *part > 0.0 && *part < 1.0);
-    within.ok_or_else(|| format!("`{text}` is no part, expected a number above 0 and below 1, such as 0.8"))
-}
-
 pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<(), Failure> {
     let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?).map_err(run_failure)?;
     if arguments.calibrate { calibration(arguments, session, &run) } else { single(arguments, session, &run) }
 }
 
 fn settings(arguments: &ForecastArguments, n_forks: usize) -> Settings {
-    let arriving = match arguments.arrivals {
-        ArrivalsFlag::Resampled => Arriving::Resampled,
-        ArrivalsFlag::None => Arriving::None,
-    };
-    Settings {
-        n_forks: arguments.forks.unwrap_or(n_forks),
-        seed: arguments.rules.seed(),
-        steps: if arguments.known_durations { JobSteps::Known } else { JobSteps::Drawn },
-        arriving,
-        history: arguments.history,
-        limit: arguments.limit,
-    }
+    let steps = if arguments.known_durations { JobSteps::Known } else { JobSteps::Drawn };
+    arguments.forks.settings(n_forks, arguments.rules.seed(), steps)
 }
 
 /// How forks are stopped and counted: no fork begins after the user has asked to stop, and forks in progress are broken off if
 /// they have not ended some time after that.
-fn attended<'a>(session: &Session, forked: &'a (dyn Fn() + Sync)) -> Attended<'a> {
+pub(crate) fn attended<'a>(session: &Session, forked: &'a (dyn Fn() + Sync)) -> Attended<'a> {
     let interrupt = Interrupt::default().with_flag(session.interrupt.overdue());
     Attended { stop: session.interrupt.flag(), interrupt, forked: Some(forked) }
 }
@@ -145,7 +108,7 @@ fn single(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result
     bar.finish();
     let found = found.map_err(|error| failure(error, session))?;
     session.note(format!("{} forks in {:.1} s", settings.n_forks, stopwatch.elapsed().as_secs_f64()));
-    forecasted::show(session, run, (&found, arguments.interval, &settings))
+    forecasted::show(session, run, (&found, arguments.forks.interval, &settings))
 }
 
 fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result<(), Failure> {
@@ -164,7 +127,7 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
 }
 
 /// How the command ends without a forecast. What is in progress when the user asks to stop may fail.
-fn failure(error: ForecastError, session: &Session) -> Failure {
+pub(crate) fn failure(error: ForecastError, session: &Session) -> Failure {
     let help = error.help();
     match error {
         ForecastError::Interrupted { n_done } => {

@@ -38,14 +38,14 @@ pub mod compare;
 pub mod report;
 pub mod simulate;
 pub mod forecast;
+#[cfg(feature = "live")]
+pub mod live;
 pub mod schema;
 pub mod completions;
 pub mod sweep;
 pub mod gavel;
 pub mod train;
 pub mod world;
-#[cfg(feature = "live")]
-pub mod live;
 pub mod arguments;
 
 use std::borrow::Cow;

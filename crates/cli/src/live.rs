@@ -4,6 +4,7 @@ mod remote;
 mod events;
 mod jobs;
 mod history;
+mod when;
 mod agent;
 mod log;
 mod local;
@@ -23,6 +24,7 @@ use clap::Subcommand;
 use crate::Session;
 use crate::diagnostics;
 use crate::exit::{ExitStatus, Failure};
+pub(super) use when::When;
 
 /// What concerns a live scheduler.
 #[derive(Debug, Subcommand)]
@@ -39,6 +41,8 @@ pub enum LiveCommand {
     History(history::HistoryArguments),
     /// Say what binds a job of a running scheduler
     Why(jobs::WhyArguments),
+    /// Forecast when a job of a running scheduler starts and ends
+    When(when::WhenArguments),
     /// Say what a running scheduler's round and the next one hold
     Next(jobs::NextArguments),
     /// Stop a job of a running scheduler, and never start it again
@@ -106,6 +110,7 @@ pub(super) fn run(command: &LiveCommand, session: &Session) -> Result<(), Failur
         LiveCommand::Jobs(arguments) => jobs::run(arguments, session),
         LiveCommand::History(arguments) => history::run(arguments, session),
         LiveCommand::Why(arguments) => jobs::run_why(arguments, session),
+        LiveCommand::When(arguments) => when::run(arguments, session),
         LiveCommand::Next(arguments) => jobs::run_next(arguments, session),
         LiveCommand::Cancel(arguments) => jobs::run_cancel(arguments, session),
         LiveCommand::Events(arguments) => events::run(arguments, session),

@@ -47,8 +47,9 @@ pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> Result<(), 
         return Err(Failure::usage(message, suggestion(name, names())));
     };
     let Some(schema) = (document.schema)() else {
-        let help = "build it with `cargo build --release --features train`";
-        return Err(Failure::usage("this build has no training", Some(help.to_owned())));
+        let feature = if document.name == "training" { "train" } else { "live" };
+        let help = format!("build it with `cargo build --release --features {feature}`");
+        return Err(Failure::usage(format!("this build does not know the document `{name}`"), Some(help)));
     };
     session.output.json(&schema)
 }

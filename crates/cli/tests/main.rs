@@ -65,6 +65,9 @@ mod metrics;
 mod learning;
 #[path = "suite/schema_checker.rs"]
 mod schema_checker;
+#[cfg(feature = "live")]
+#[path = "suite/live_when.rs"]
+mod live_when;
 #[path = "suite/schema.rs"]
 mod schema;
 #[cfg(feature = "train")]

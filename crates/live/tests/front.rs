@@ -56,7 +56,7 @@ impl Served {
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (client, until) = (driver.client(), Arc::clone(&stop));
-        let options = Options { tokens, tls: None };
+        let options = Options { tokens, tls: None, ..Options::default() };
         let front = thread::spawn(move || {
             front::serve(client, listener, options, &until).unwrap();
         });

@@ -481,7 +481,11 @@ fn a_link_that_is_cut_for_longer_than_a_lease_starts_nothing_twice() {
 #[test]
 fn each_token_has_its_role() {
     let folder = TempDir::new().unwrap();
-    let options = || Options { tokens: Some(Tokens::of("people's").and("agents'", Role::Agent)), tls: None };
+    let options = || Options {
+        tokens: Some(Tokens::of("people's").and("agents'", Role::Agent)),
+        tls: None,
+        ..Options::default()
+    };
     let head = Head::start_at(folder.path(), 2.0, ("127.0.0.1:0".parse().unwrap(), options()));
     let body = report("one", "v100", 2);
     let ask = |start: &str, token: &str, body: &str| {
@@ -514,7 +518,7 @@ fn each_token_has_its_role() {
     node.until("an agent that is heeded", |news| *news == News::Heeded);
     let address = head.address;
     drop(head);
-    let others = Options { tokens: Some(Tokens::of("another")), tls: None };
+    let others = Options { tokens: Some(Tokens::of("another")), tls: None, ..Options::default() };
     let head = Head::start_at(folder.path(), 2.0, (address, others));
     assert!(node.until_refused().contains("not one of the scheduler's"));
     drop(head);
@@ -601,8 +605,11 @@ fn many_wait_for_orders_at_once() {
 fn https_is_spoken_where_the_certificate_is_trusted() {
     let folder = TempDir::new().unwrap();
     let tls = Tls::read(&tls_file("head.pem"), &tls_file("head.key")).unwrap();
-    let options =
-        Options { tokens: Some(Tokens::of("people's").and("agents'", Role::Agent)), tls: Some(tls) };
+    let options = Options {
+        tokens: Some(Tokens::of("people's").and("agents'", Role::Agent)),
+        tls: Some(tls),
+        ..Options::default()
+    };
     let head = Head::start_at(folder.path(), 30.0, ("127.0.0.1:0".parse().unwrap(), options));
     let (url, port) = (format!("https://{}", head.address), head.address.port());
     let ca = tls_file("ca.pem");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -32,7 +32,7 @@ use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
 use apportion_live::core::{SettingError, Settings};
 use apportion_live::driver::{Driver, StartError};
-use apportion_live::front::{self, FrontError, Options, Tls, Tokens};
+use apportion_live::front::{self, FrontError, Options, Served, Tls, Tokens};
 use apportion_live::store::StoreError;
 use apportion_published::plugin;
 
@@ -196,6 +196,8 @@ pub(super) struct Plan {
     pub(super) settings: Settings,
     /// The partition that is the cluster, where Slurm starts jobs.
     pub(super) partition: Option<Partition>,
+    /// What clients are told of the policy and the throughputs.
+    served: Served,
 }
 
 impl Plan {
@@ -222,18 +224,33 @@ impl Plan {
         let usual = Seconds::new(if arguments.demo { 2.0 } else { 360.0 });
         let round_length = arguments.round_length.unwrap_or(usual);
         let policy = arguments.policy.clone().or(arguments.demo.then(|| demo::POLICY.to_owned()));
+        let policy = policy.ok_or_else(|| missing("policy"))?;
+        let served = Served {
+            policy: named(&policy, plugin::catalog().names().contains(&policy.as_str())),
+            throughputs: named(
+                &arguments.throughputs,
+                Throughputs::embedded_text(&arguments.throughputs).is_some(),
+            ),
+        };
         let state = arguments.state.clone().or(arguments.demo.then(|| demo::STATE.into()));
         Ok(Self {
             cluster,
-            policy: policy.ok_or_else(|| missing("policy"))?,
+            policy,
             state: state.ok_or_else(|| missing("state"))?,
             throughputs,
             round_length,
             reset_interval: arguments.reset_interval.unwrap_or(round_length * ROUNDS_PER_RESET),
             settings: arguments.times.settings(round_length),
             partition,
+            served,
         })
     }
+}
+
+/// A name of what ships as it is, and a path from the root.
+fn named(name_or_path: &str, ships: bool) -> String {
+    let absolute = absolute(name_or_path).ok().filter(|_| !ships);
+    absolute.map_or_else(|| name_or_path.to_owned(), |path| path.display().to_string())
 }
 
 impl ServeArguments {
@@ -324,7 +341,8 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
                 }
             });
         }
-        let served = front::serve(client.clone(), listener, Options { tokens, tls }, &stop);
+        let served =
+            front::serve(client.clone(), listener, Options { tokens, tls, served: plan.served }, &stop);
         is_over.store(true, Ordering::Relaxed);
         served
     });

@@ -31,7 +31,7 @@ pub(super) struct Document {
 }
 
 /// All of them.
-pub(super) const DOCUMENTS: [Document; 18] = [
+pub(super) const DOCUMENTS: [Document; 19] = [
     Document {
         name: "snapshot",
         summary: "One decision's input: a cluster and its active jobs",
@@ -180,6 +180,19 @@ pub(super) const DOCUMENTS: [Document; 18] = [
         summary: "The result of `apportion forecast --calibrate --format json`",
         notes: "",
         schema: || Some(written::<Calibrated<'_>>().to_value()),
+        example: None,
+    },
+    Document {
+        name: "when",
+        summary: "The result of `apportion when --format json`",
+        notes: "",
+        schema: || {
+            #[cfg(feature = "live")]
+            let schema = Some(written::<crate::live::When<'_>>().to_value());
+            #[cfg(not(feature = "live"))]
+            let schema = None;
+            schema
+        },
         example: None,
     },
     Document {

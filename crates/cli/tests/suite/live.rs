@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::browser::Browser;
 
 /// How often something that must come is looked for.
-const LOOKS: usize = 600;
+pub(crate) const LOOKS: usize = 600;
 
 /// A name that would break out of anything that takes it for more than text.
 const NASTY: &str = "</script><script>window.broken = 1</script><img src=x onerror=broken=1>";
@@ -46,7 +46,7 @@ const USUAL: [&str; 8] = [
 ];
 
 impl Served {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         Self::start_with(folder, arguments, &[])
     }
 
@@ -92,7 +92,7 @@ impl Served {
     }
 
     #[track_caller]
-    fn refused(&self, folder: &Path, arguments: &[&str]) -> String {
+    pub(crate) fn refused(&self, folder: &Path, arguments: &[&str]) -> String {
         said_with_2(self.run(folder, arguments))
     }
 

@@ -269,7 +269,8 @@ fn a_schema_and_its_reader_agree_on_names_and_types_of_fields() {
                 }
             }
         }
-        let only_written = ["events", "simulation", "forecast", "calibration", "results", "import-report"];
+        let only_written =
+            ["events", "simulation", "forecast", "calibration", "when", "results", "import-report"];
         let is_read = !["trace", "log", "prices"].contains(&&*name) && !only_written.contains(&&*name);
         assert!(n_refused > 0 || !is_read, "{name}: no document was tried");
     }

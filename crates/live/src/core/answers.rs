@@ -147,8 +147,7 @@ impl Core {
             (None, Some(_)) => State::Placed,
             (None, None) => State::Waiting,
         };
-        let run = job.run.as_ref();
-        let steps = run.map_or(0.0, |run| run.progress.steps).max(job.record.checkpointed);
+        let (run, steps) = (job.run.as_ref(), job.steps());
         let worker_type =
             run.map(|run| run.lease.1).or(job.placement.as_ref().map(|placement| placement.worker_type));
         let mut servers: Vec<_> =

@@ -23,6 +23,7 @@ mod rounds;
 mod server;
 mod settings;
 mod settle;
+mod situation;
 mod unfit;
 mod why;
 
@@ -46,6 +47,7 @@ pub use answers::{JobView, NextView, PlaceView, ServerView, State};
 pub use record::{How, JobRecord, Note, Outcome, Record, RunRecord, ServerRecord, Stored};
 pub use requests::{Answer, Refusal, Request, Submission};
 pub use settings::{SettingError, Settings};
+pub use situation::{PastView, SITUATION_FORMAT, SituationView};
 pub use why::{HolderView, TypeView, Why};
 
 use crate::protocol::{JobNumber, Orders, Report, Run};

@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::answers::{JobView, NextView, ServerView};
 use super::job::{Ending, LiveJob, Reason};
 use super::record::{How, JobRecord};
+use super::situation::SituationView;
 use super::why::Why;
 use super::{Core, JobNumber};
 use crate::protocol::Program;
@@ -52,6 +53,8 @@ pub enum Request {
     Next,
     /// All servers that have joined.
     Servers,
+    /// What a simulation needs to go on from here.
+    Situation,
 }
 
 /// What is answered.
@@ -76,6 +79,8 @@ pub enum Answer {
     Next(Box<NextView>),
     /// Servers.
     Servers(Vec<ServerView>),
+    /// A situation.
+    Situation(Box<SituationView>),
 }
 
 /// Why a request is not granted.
@@ -111,6 +116,7 @@ impl Core {
             Request::Why(job) => self.why(job).map(|why| Answer::Why(Box::new(why))),
             Request::Next => Ok(Answer::Next(Box::new(self.next_view()))),
             Request::Servers => Ok(Answer::Servers(self.server_views())),
+            Request::Situation => self.situation().map(|view| Answer::Situation(Box::new(view))),
         }
     }
 

@@ -7,6 +7,7 @@
 //! | `GET /v1/jobs/N` | a job, and what binds it |
 //! | `DELETE /v1/jobs/N` | its cancellation |
 //! | `GET /v1/next` | the round, and the next one where it is decided |
+//! | `GET /v1/situation` | what a simulation needs to go on from here ([`Situated`]) |
 //! | `GET /v1/servers` | all servers that have joined |
 //! | `POST /v1/servers/NAME/drain`, `…/resume` | a server gets no new job, for a reason; or jobs again |
 //! | `GET /v1/health` | how the scheduler is; 503 while the disk refuses |
@@ -40,6 +41,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -52,6 +54,7 @@ pub use form::{Form, JobForm};
 pub use guard::{Role, TokenError, Tokens};
 pub use tls::{Tls, TlsError};
 
+use crate::core::SituationView;
 use crate::driver::Client;
 
 /// How many connections are served at once; more are closed. An agent has two.
@@ -76,6 +79,28 @@ pub struct Options {
     pub tokens: Option<Tokens>,
     /// The certificate and key of https; without them http is spoken.
     pub tls: Option<Tls>,
+    /// What clients are told of the policy.
+    pub served: Served,
+}
+
+/// The documents by which the scheduler decides, for clients that simulate it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// The policy: a name, or a path on the scheduler's machine.
+    pub policy: String,
+    /// The throughputs: a name, or a path on the scheduler's machine.
+    pub throughputs: String,
+}
+
+/// The answer of `/v1/situation`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Situated {
+    /// By what the scheduler decides.
+    #[serde(flatten)]
+    pub served: Served,
+    /// Where it is.
+    #[serde(flatten)]
+    pub situation: SituationView,
 }
 
 /// Why nothing can be served.
@@ -129,7 +154,7 @@ async fn accept(
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let (close, closing) = watch::channel(false);
     let services = Services {
-        router: routes::router(client, options.tokens, closing.clone()),
+        router: routes::router((client, options.served), options.tokens, closing.clone()),
         tls: options.tls.map(|tls| (tls, routes::only_https())),
     };
     while !stop.load(Ordering::Relaxed) {

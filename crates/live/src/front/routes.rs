@@ -20,7 +20,7 @@ use serde_json::json;
 use super::agents::{self, Closing};
 use super::form::Form;
 use super::guard::{self, Tokens};
-use super::metrics;
+use super::{Served, Situated, metrics};
 use crate::core::{Answer, Refusal, Request as Asked};
 use crate::driver::{Client, Unanswered};
 use crate::protocol::JobNumber;
@@ -69,7 +69,7 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 }
 
 /// All routes.
-pub(super) fn router(client: Client, tokens: Option<Tokens>, closing: Closing) -> Router {
+pub(super) fn router((client, served): (Client, Served), tokens: Option<Tokens>, closing: Closing) -> Router {
     let tokens = Arc::new(tokens);
     Router::new()
         .route("/", get(page))
@@ -77,6 +77,7 @@ pub(super) fn router(client: Client, tokens: Option<Tokens>, closing: Closing) -
         .route("/v1/jobs", get(jobs).post(submit))
         .route("/v1/jobs/{number}", get(why).delete(cancel))
         .route("/v1/next", get(next))
+        .route("/v1/situation", get(move |State(client)| situation(client, served.clone())))
         .route("/v1/servers", get(servers))
         .route("/v1/servers/{name}/drain", post(drain))
         .route("/v1/servers/{name}/resume", post(resume))
@@ -182,6 +183,13 @@ async fn cancel(State(client): State<Client>, Path(number): Path<String>) -> Res
 
 async fn next(State(client): State<Client>) -> Result<Response, Fault> {
     answered(client, Asked::Next).await
+}
+
+async fn situation(client: Client, served: Served) -> Result<Response, Fault> {
+    match ask(client, Asked::Situation).await? {
+        Answer::Situation(situation) => Ok(json(StatusCode::OK, &Situated { served, situation: *situation })),
+        _ => Err(unavailable("the scheduler answered something else".to_owned())),
+    }
 }
 
 async fn servers(State(client): State<Client>) -> Result<Response, Fault> {

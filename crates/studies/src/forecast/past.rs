@@ -8,6 +8,7 @@ use crate::forecast::error::ForecastError;
 use crate::sweep::Run;
 use crate::sweep::simulation::begin_with;
 use apportion::index::{Id, JobId};
+use apportion::scheduler::SchedulerState;
 use apportion::simulator::{Checkpoint, Event, Observer, Options, Simulation, Slice, Step};
 use apportion::solver::Interrupt;
 use apportion::units::{Seconds, Steps};
@@ -52,6 +53,31 @@ pub struct Situation {
 }
 
 impl Situation {
+    /// Where a scheduler is at an instant of its clock. The run has its cluster, policy and rules; its trace is not looked at.
+    /// `jobs` are those that it has been given, each with its id there if it has not ended; they need be in no order.
+    ///
+    /// The round in progress counts as over: at the instant the next one is decided.
+    ///
+    /// # Errors
+    /// If the run has what forecasts do not know, or the scheduler has another cluster or kind of policy.
+    pub fn taking_over(
+        run: &Run,
+        state: &SchedulerState,
+        at: Seconds,
+        mut jobs: Vec<(Option<JobId>, KnownJob)>,
+    ) -> Result<Self, ForecastError> {
+        check_run(run)?;
+        jobs.sort_by(|(_, one), (_, other)| one.job.arrival.get().total_cmp(&other.job.arrival.get()));
+        let positions = jobs.iter().enumerate();
+        let active: BTreeMap<JobId, usize> =
+            positions.filter_map(|(position, (id, _))| Some(((*id)?, position))).collect();
+        let steps = active.iter().map(|(id, position)| (*id, jobs[*position].1.steps_run)).collect();
+        let fresh = begin_with(run, Box::new(Listed::new(Vec::new())), None, Interrupt::default())?;
+        let checkpoint = fresh.checkpoint().taking_over(state, at, &steps)?;
+        let jobs = jobs.into_iter().map(|(_, known)| known).collect();
+        Ok(Self { at, jobs, active, checkpoint, is_undecided: true })
+    }
+
     /// The jobs that have not ended, by id.
     pub fn active(&self) -> impl ExactSizeIterator<Item = (JobId, &KnownJob)> {
         self.active.iter().map(|(id, position)| (*id, &self.jobs[*position]))

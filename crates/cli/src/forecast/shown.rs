@@ -1,0 +1,275 @@
+//! The parts of a forecast that are shown alike, whatever it is of: times, and what was assumed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::output::{Cell, Table};
+use apportion::units::Seconds;
+use apportion_studies::forecast::likeness::Likeness;
+use apportion_studies::forecast::single::DrawnFrom;
+use apportion_studies::forecast::{Distribution, Forecast, Quantile, Settings};
+
+/// The quantiles that are always shown.
+const PARTS: [f64; 3] = [0.1, 0.5, 0.9];
+
+/// What is said of times after the limit.
+const LATER: &str = "more than";
+
+/// The time until something happens, over all forks.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Times {
+    /// Forks.
+    n_forks: usize,
+    /// Forks in which it happened within the limit. In the others it happens later than that.
+    n_happened: usize,
+    /// Quantiles, in order.
+    quantiles: Vec<QuantileRow>,
+    /// The interval asked for.
+    interval: IntervalRow,
+}
+
+/// A quantile.
+#[derive(Serialize, JsonSchema)]
+struct QuantileRow {
+    /// The part of the forks in which it has happened by then, from 0 to 1.
+    part: f64,
+    /// The time from that of the forecast; null if it is later than the limit.
+    #[schemars(extend("x-unit" = "s"))]
+    time_s: Option<f64>,
+}
+
+/// An interval that leaves out as many forks before as after.
+#[derive(Serialize, JsonSchema)]
+struct IntervalRow {
+    /// The part of the forks that it holds, from 0 to 1.
+    level: f64,
+    /// Its start, from the time of the forecast; null if it is later than the limit.
+    #[schemars(extend("x-unit" = "s"))]
+    from_s: Option<f64>,
+    /// Its end; null if it is later than the limit.
+    #[schemars(extend("x-unit" = "s"))]
+    to_s: Option<f64>,
+}
+
+/// What a forecast assumed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Assumed {
+    /// Jobs that were active at the time of the forecast, this one among them.
+    n_active: usize,
+    /// The jobs from which steps were drawn; null if they were those of the trace.
+    drawn_from: Option<DrawnRow>,
+    /// The blocks of time from which jobs to come were drawn; null if none came.
+    blocks: Option<BlocksRow>,
+    /// A fork ended so long after the time of the forecast at the latest.
+    #[schemars(extend("x-unit" = "s"))]
+    limit_s: f64,
+}
+
+/// Jobs from which steps were drawn.
+#[derive(Serialize, JsonSchema)]
+struct DrawnRow {
+    /// Those that had ended.
+    n_ended: usize,
+    /// Those that had not: what they had run counts.
+    n_active: usize,
+    /// Which of them count more, as it would have foretold the last of them best.
+    likeness: Likeness,
+    /// The part of the active jobs, from 0 to 1, that are drawn at the same place among all as the job that arrived before: the
+    /// rank correlation of jobs that ended.
+    repeats: f64,
+    /// The number of jobs of equal weight that would say as much of this job's steps as those that had ended.
+    n_effective: f64,
+}
+
+/// Blocks from which jobs to come were drawn.
+#[derive(Serialize, JsonSchema)]
+struct BlocksRow {
+    /// How many.
+    n_blocks: usize,
+    /// How long each is.
+    #[schemars(extend("x-unit" = "s"))]
+    length_s: f64,
+    /// Jobs in all of them.
+    n_jobs: usize,
+}
+
+fn seconds(quantile: Quantile) -> Option<f64> {
+    match quantile {
+        Quantile::At(time) => Some(time.get()),
+        Quantile::After(_) => None,
+    }
+}
+
+impl Times {
+    pub(crate) fn of(distribution: &Distribution, level: f64) -> Self {
+        let row = |part| QuantileRow { part, time_s: seconds(distribution.quantile(part)) };
+        let [from, to] = distribution.interval(level).map(seconds);
+        Self {
+            n_forks: distribution.n_forks(),
+            n_happened: distribution.n_happened(),
+            quantiles: PARTS.map(row).into(),
+            interval: IntervalRow { level, from_s: from, to_s: to },
+        }
+    }
+}
+
+impl Assumed {
+    pub(crate) fn of(found: &Forecast, settings: &Settings) -> Self {
+        let drawn_from = found.drawn_from.map(|from| DrawnRow {
+            n_ended: from.n_ended,
+            n_active: from.n_active,
+            likeness: from.likeness,
+            repeats: from.repeats,
+            n_effective: from.n_effective,
+        });
+        let blocks = found.blocks.map(|blocks| BlocksRow {
+            n_blocks: blocks.n_blocks,
+            length_s: blocks.length.get(),
+            n_jobs: blocks.n_jobs,
+        });
+        Self { n_active: found.n_active, drawn_from, blocks, limit_s: settings.limit.get() }
+    }
+}
+
+/// Start and end, where they are still to come.
+fn happenings(found: &Forecast) -> impl Iterator<Item = (&'static str, &Distribution)> {
+    found.start.iter().map(|start| ("start", start)).chain([("end", &found.end)])
+}
+
+/// The quantiles and the interval of a distribution, in columns.
+fn columns(distribution: &Distribution, level: f64) -> impl Iterator<Item = Quantile> {
+    let quantiles = PARTS.map(|part| distribution.quantile(part));
+    quantiles.into_iter().chain(distribution.interval(level))
+}
+
+/// A forecast in columns, for programs.
+pub(crate) fn for_programs(found: &Forecast, level: f64, settings: &Settings) -> Table {
+    let names = [
+        "event",
+        "forks",
+        "happened",
+        "p10_h",
+        "p50_h",
+        "p90_h",
+        "interval_from_h",
+        "interval_to_h",
+        "level",
+        "limit_h",
+    ];
+    let mut table = Table::new(names);
+    for (event, distribution) in happenings(found) {
+        let hours = |quantile| match quantile {
+            Quantile::At(time) => Cell::Number(time.hours(), 6),
+            Quantile::After(_) => Cell::Empty,
+        };
+        let (n_forks, n_happened) = (distribution.n_forks() as u64, distribution.n_happened() as u64);
+        let mut row = vec![event.into(), Cell::Count(n_forks), Cell::Count(n_happened)];
+        row.extend(columns(distribution, level).map(hours));
+        row.extend([Cell::Number(level, 2), Cell::Number(settings.limit.hours(), 6)]);
+        table.push(row);
+    }
+    table
+}
+
+/// The unit in which people read times up to this one: its name, and its length.
+fn unit(longest: Seconds) -> (&'static str, Seconds) {
+    let (minute, hour) = (Seconds::new(60.0), Seconds::new(3600.0));
+    match longest {
+        time if time < minute * 3.0 => ("s", Seconds::new(1.0)),
+        time if time < hour * 3.0 => ("min", minute),
+        _ => ("h", hour),
+    }
+}
+
+/// A time in words.
+pub(crate) fn in_words(time: Seconds) -> String {
+    let (name, length) = unit(time);
+    format!("{:.2} {name}", time / length)
+}
+
+/// A forecast in columns, for people.
+pub(crate) fn for_people(found: &Forecast, level: f64) -> Table {
+    let percent = (1e4 * level).round() / 100.0;
+    let interval = format!("{percent} % interval");
+    let all = happenings(found).flat_map(|(_, distribution)| columns(distribution, level));
+    let longest =
+        all.map(|(Quantile::At(time) | Quantile::After(time))| time).fold(Seconds::ZERO, Seconds::max);
+    let (name, length) = unit(longest);
+    let from_then = format!("{name} from then");
+    let mut table = Table::new([&*from_then, "10 %", "50 %", "90 %", &*interval, "forks that came to it"]);
+    for (event, distribution) in happenings(found) {
+        let told = |quantile| match quantile {
+            Quantile::At(time) => format!("{:.2}", time / length),
+            Quantile::After(limit) => format!("{LATER} {:.1}", limit / length),
+        };
+        let mut cells: Vec<String> = columns(distribution, level).map(told).collect();
+        let to = cells.pop().unwrap_or_default();
+        let from = cells.pop().unwrap_or_default();
+        let mut row: Vec<Cell> = vec![event.into()];
+        row.extend(cells.into_iter().map(Cell::from));
+        let is_late = from.starts_with(LATER);
+        row.push(if is_late { from.into() } else { format!("{from} to {to}").into() });
+        row.push(format!("{} of {}", distribution.n_happened(), distribution.n_forks()).into());
+        table.push(row);
+    }
+    table
+}
+
+/// What was assumed of steps that were drawn, and of jobs to come, in lines.
+pub(crate) fn assumed_words(found: &Forecast, settings: &Settings) -> Vec<String> {
+    let mut lines = found.drawn_from.as_ref().map(drawn_words).unwrap_or_default();
+    match &found.blocks {
+        None => lines.push("No job arrives any more.".to_owned()),
+        Some(blocks) => lines.push(format!(
+            "Jobs arrive as in {} blocks of {} before then, drawn at random: {} jobs in all of them.",
+            blocks.n_blocks,
+            in_words(blocks.length),
+            blocks.n_jobs
+        )),
+    }
+    lines.push(format!("A fork ends {} after then at the latest.", in_words(settings.limit)));
+    lines
+}
+
+/// What the interval of a level leaves out, in words.
+pub(crate) fn interval_words(level: f64) -> String {
+    format!(
+        "The interval leaves out {:.1} % of the forks before it, and as many after it.",
+        50.0 * (1.0 - level)
+    )
+}
+
+/// Of which jobs steps were drawn.
+fn drawn_words(from: &DrawnFrom) -> Vec<String> {
+    let DrawnFrom { n_ended, n_active, likeness, repeats, n_effective } = from;
+    let mut counts = Vec::new();
+    if let Some(half) = likeness.halves_after_jobs {
+        counts.push(format!("half for every {half} jobs that arrived between the two"));
+    }
+    let others = [("type or scale factor", likeness.other_type), ("owner", likeness.other_owner)];
+    counts.extend(
+        others
+            .iter()
+            .filter(|(_, part)| *part < 1.0)
+            .map(|(of, part)| format!("{part} if it is of another {of}")),
+    );
+    let how = if counts.is_empty() {
+        "Each counts the same: no other weights are known to foretell better.".to_owned()
+    } else {
+        format!(
+            "What each counts would have foretold the last jobs best: {}. They say as much as {n_effective:.0} that count the same.",
+            counts.join(", ")
+        )
+    };
+    let from = format!(
+        "Assumed: jobs take as many steps as others took: {n_ended} ended, and {n_active} active ones count for what they have run."
+    );
+    let mut lines = vec![from, how];
+    if *repeats > 0.0 {
+        lines.push(format!(
+            "Of active jobs that arrived one after the other, {:.0} % are drawn as short or as long among all as the one before: the rank correlation of those that ended.",
+            100.0 * repeats
+        ));
+    }
+    lines
+}

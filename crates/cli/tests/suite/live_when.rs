@@ -1,0 +1,124 @@
+//! When a job of a scheduler that runs will start and end.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::live::{LOOKS, Served};
+use crate::schema_checker::check;
+
+const MATRIX: &str = "\
+format: apportion/throughputs-v1
+name: one
+unit: steps/s
+source: {who: nobody}
+worker_types: [fast]
+rows: [{job_type: A, scale_factor: 1, consolidated: [1.0]}]
+";
+
+/// One worker, and rounds of 2 s. What it reads is named by paths from its own folder.
+const ONE: &str =
+    "serve --local --cluster fast=1 --throughputs one.yaml --policy fifo --round-length 2 --state=state";
+
+fn served(folder: &Path) -> Served {
+    fs::write(folder.join("one.yaml"), MATRIX).unwrap();
+    Served::start(folder, &ONE.split(' ').collect::<Vec<_>>())
+}
+
+fn submit(served: &Served, folder: &Path, text: &str) {
+    served.ask(folder, &text.split(' ').collect::<Vec<_>>());
+}
+
+#[track_caller]
+fn until(served: &Served, folder: &Path, job: usize, state: &str) {
+    let is_so = || {
+        let jobs = served.json(folder, &["jobs"]);
+        let found = jobs.as_array().unwrap().iter().find(|one| one["job"] == job);
+        found.is_some_and(|one| one["state"] == state)
+    };
+    assert!((0..LOOKS).any(|_| is_so() || {
+        thread::sleep(Duration::from_millis(100));
+        false
+    }));
+}
+
+/// The time of a quantile, in s from now.
+fn time(times: &Value, position: usize) -> f64 {
+    times["quantiles"][position]["time_s"].as_f64().unwrap()
+}
+
+#[test]
+fn a_job_starts_when_the_one_before_it_has_done_its_steps() {
+    let (folder, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (at, there) = (folder.path(), elsewhere.path());
+    let served = served(at);
+    submit(&served, at, "submit --name first --job-type A --steps 1000 -- sleep 1000");
+    until(&served, at, 0, "running");
+    submit(&served, at, "submit --job-type A --steps 500 -- sleep 1000");
+    submit(&served, at, "submit --job-type mine --throughput fast=2 --steps 300 -- sleep 1000");
+
+    let flags = ["--arrivals", "none", "--forks", "3"];
+    let when = |job: &str| served.json(there, &[&["when", job][..], &flags].concat());
+    let (first, second, third) = (when("0"), when("1"), when("2"));
+    // 1000 steps at 1 step/s are 1000 s, less what has passed: the job says nothing of steps, so time counts.
+    let first_end = time(&first["end"], 1);
+    assert!(first_end > 800.0 && first_end <= 1000.0, "{first}");
+    assert_eq!(
+        (&first["start"], &first["starts"], &first["name"]),
+        (&Value::Null, &1.into(), &"first".into())
+    );
+    assert_eq!(first["n_reckoned"], 1);
+    assert!(time(&second["start"], 0) <= first_end + 2.0, "{first} {second}");
+    assert!((time(&second["end"], 2) - time(&second["start"], 2) - 500.0).abs() <= 2.0, "{second}");
+    assert!(
+        (time(&third["end"], 1) - time(&third["start"], 1) - 150.0).abs() <= 2.0,
+        "its own speed counts: {third}"
+    );
+    assert!(time(&third["start"], 1) > 1200.0, "it is the last: {third}");
+    assert_eq!(second["assumed"]["n_active"], 3);
+    let schema: Value = serde_json::from_str(&served.ask(there, &["schema", "when"])).unwrap();
+    for document in [&first, &second] {
+        assert_eq!(check(&schema, document), Ok(()));
+    }
+
+    let said = served.ask(there, &[&["when", "1"][..], &flags].concat());
+    for words in [
+        "min from then",
+        "Job 1 was submitted",
+        "has not started",
+        "fifo decides",
+        "Active jobs take the steps that they were submitted with.",
+        "1 active jobs report no steps",
+        "No job arrives any more.",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    served.ask(at, &["cancel", "0"]);
+    until(&served, at, 0, "cancelled");
+    assert!(served.refused(there, &["when", "0"]).contains("job 0 is over: it was cancelled"));
+    assert!(served.refused(there, &["when", "7"]).contains("has no job 7"));
+    // What the next one runs is drawn from what the cancelled one ran, which was little.
+    let drawn = served.json(there, &["when", "2", "--draw-durations", "--forks", "20"]);
+    assert_eq!(drawn["assumed"]["drawn_from"]["n_ended"], 1);
+    fs::remove_file(at.join("one.yaml")).unwrap();
+    let said = served.refused(there, &["when", "1"]);
+    assert!(said.contains("one.yaml") && said.contains("--throughputs"), "{said}");
+}
+
+#[test]
+fn nothing_starts_where_no_server_is() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("one.yaml"), MATRIX).unwrap();
+    let remote = ONE.replace(" --local", "");
+    let served = Served::start(at, &remote.split(' ').collect::<Vec<_>>());
+    submit(&served, at, "submit --job-type A --steps 10 -- true");
+    let when = served.json(at, &["when", "0", "--arrivals", "none", "--forks", "2", "--limit", "1h"]);
+    assert_eq!((&when["start"]["n_happened"], &when["end"]["n_happened"]), (&0.into(), &0.into()), "{when}");
+}

@@ -1,0 +1,111 @@
+//! What is answered to a client that simulates on from here: the scheduler's state, and the jobs that it knows.
+
+use std::collections::BTreeMap;
+
+use apportion::Job;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::job::LiveJob;
+use super::record::{How, JobRecord};
+use super::requests::Refusal;
+use super::{Core, OVER_MAX};
+use crate::protocol::JobNumber;
+
+/// The format of a situation.
+pub const SITUATION_FORMAT: &str = "apportion/situation-v1";
+
+/// What a simulation needs to go on where the scheduler is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SituationView {
+    /// The format of this document: [`SITUATION_FORMAT`].
+    pub format: String,
+    /// Now, on the scheduler's clock.
+    pub now_s: f64,
+    /// Workers by type, as on command lines; those of servers that have not joined included.
+    pub cluster: String,
+    /// Workers on each server, by type.
+    pub workers_per_server: BTreeMap<String, u32>,
+    /// Length of a round.
+    pub round_length_s: f64,
+    /// Least time between two computations of the allocation.
+    pub reset_interval_s: f64,
+    /// The scheduler's state, which a [`SchedulerState`](apportion::scheduler::SchedulerState) reads. It has a job's id by its
+    /// number.
+    pub scheduler: Value,
+    /// All jobs that are active, and the last that were, by number.
+    pub jobs: Vec<PastView>,
+    /// Every job that was active at this instant of the scheduler's clock, or arrived later, is among the jobs.
+    pub complete_since_s: f64,
+}
+
+/// A job, and what it has run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PastView {
+    /// Its number.
+    pub number: JobNumber,
+    /// What its user calls it.
+    pub name: Option<String>,
+    /// What the policy knows of it. Its arrival is an instant on the scheduler's clock.
+    pub job: Job,
+    /// Steps that it has done, as it says; at least those of its last checkpoint.
+    pub steps: f64,
+    /// How long all of its ranks have run on workers of each type, s.
+    pub received_s: BTreeMap<String, f64>,
+    /// How often it has been started.
+    pub starts: u32,
+    /// When it was over.
+    pub ended_s: Option<f64>,
+    /// How it ended.
+    pub how: Option<How>,
+}
+
+fn past(record: &JobRecord, steps: f64) -> PastView {
+    let outcome = record.outcome.as_ref();
+    PastView {
+        number: record.number,
+        name: record.name.clone(),
+        job: record.job.clone(),
+        steps,
+        received_s: record.received.iter().map(|(name, ran)| (name.clone(), ran.get())).collect(),
+        starts: record.incarnation,
+        ended_s: outcome.map(|outcome| outcome.at.get()),
+        how: outcome.map(|outcome| outcome.how),
+    }
+}
+
+impl Core {
+    /// The situation now, after the mechanism was told what has been received until now.
+    pub(super) fn situation(&mut self) -> Result<SituationView, Refusal> {
+        self.tell_received(self.now);
+        let scheduler = serde_json::to_value(self.scheduler.state())
+            .map_err(|error| Refusal::Invalid { text: format!("the state has no form in JSON: {error}") })?;
+        let active = self.jobs.values().map(|job| past(&job.record, job.steps()));
+        let waiting = self.unfit_records().map(|record| past(record, record.checkpointed));
+        let over = self.over.iter().map(|record| past(record, record.checkpointed));
+        let mut jobs: Vec<PastView> = active.chain(waiting).chain(over).collect();
+        jobs.sort_by_key(|job| job.number);
+        let oldest = self.over.front().filter(|_| self.over.len() >= OVER_MAX);
+        let oldest = oldest.and_then(|record| record.outcome.as_ref());
+        let (cluster, options) = (self.scheduler.cluster(), self.scheduler.options());
+        let on_servers = cluster.types().iter().map(|kind| (kind.name.clone(), kind.workers_per_server));
+        Ok(SituationView {
+            format: SITUATION_FORMAT.to_owned(),
+            now_s: self.now.get(),
+            cluster: cluster.to_string(),
+            workers_per_server: on_servers.collect(),
+            round_length_s: options.round_length.get(),
+            reset_interval_s: options.mechanism.reset_interval.get(),
+            scheduler,
+            jobs,
+            complete_since_s: oldest.map_or(0.0, |outcome| outcome.at.get()),
+        })
+    }
+}
+
+impl LiveJob {
+    /// Steps that it has done, as it says; at least those of its last checkpoint.
+    pub(super) fn steps(&self) -> f64 {
+        self.run.as_ref().map_or(0.0, |run| run.progress.steps).max(self.record.checkpointed)
+    }
+}
