@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::service::{Service, Services};
+use crate::cluster::Cluster;
 use crate::index::JobId;
 use crate::simulator::Event;
 use crate::spec::snapshot::Label;
@@ -37,6 +39,9 @@ pub struct JobRecord {
     /// Its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<String>,
+    /// What it received.
+    #[serde(flatten)]
+    pub service: Service,
 }
 
 impl JobRecord {
@@ -50,16 +55,28 @@ impl JobRecord {
 }
 
 /// Measured jobs, in the order in which they ended, with the first arrival and last completion of all jobs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completions {
     jobs: Vec<JobRecord>,
+    services: Services,
     first_arrival: Option<Seconds>,
     last_completion: Option<Seconds>,
 }
 
 impl Completions {
+    /// The fold before the first event, on this cluster.
+    pub fn new(cluster: &Cluster) -> Self {
+        Self {
+            jobs: Vec::new(),
+            services: Services::new(cluster),
+            first_arrival: None,
+            last_completion: None,
+        }
+    }
+
     /// Takes in one event.
     pub fn fold(&mut self, event: &Event<'_>) {
+        self.services.fold(event);
         match *event {
             Event::Arrival { job, .. } => {
                 let first = self.first_arrival.get_or_insert(job.arrival);
@@ -67,14 +84,20 @@ impl Completions {
             }
             Event::Completion { at, id, measured, job, isolated } => {
                 self.last_completion = Some(self.last_completion.map_or(at, |last| last.max(at)));
+                let service = self.services.close(id, at);
                 if measured {
                     let jct = at - job.arrival;
                     let rho = (isolated.get() > 0.0).then(|| jct / isolated);
                     let (completion, jct) = (Some(at), Some(jct));
-                    self.jobs.push(JobRecord { completion, jct, rho, ..record(id, job) });
+                    self.jobs.push(JobRecord { completion, jct, rho, ..record(id, job, service) });
                 }
             }
-            Event::Dropped { id, measured: true, job, .. } => self.jobs.push(record(id, job)),
+            Event::Dropped { at, id, measured, job } => {
+                let service = self.services.close(id, at);
+                if measured {
+                    self.jobs.push(record(id, job, service));
+                }
+            }
             _ => {}
         }
     }
@@ -102,7 +125,7 @@ impl Completions {
     }
 }
 
-fn record(id: JobId, job: &Job) -> JobRecord {
+fn record(id: JobId, job: &Job, service: Service) -> JobRecord {
     let position = job.name.is_some().then_some(id);
     let id = job.name.clone().map_or_else(|| Label::from(id), Label::Text);
     JobRecord {
@@ -117,5 +140,6 @@ fn record(id: JobId, job: &Job) -> JobRecord {
         rho: None,
         slo: job.slo,
         entity: job.entity.clone(),
+        service,
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
-use crate::simulator::{Event, Observer, Slice};
+use crate::simulator::{Event, JobShares, Observer, Slice};
 use crate::spec::run::RunSpec;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 use crate::workload::{Combination, Job};
@@ -93,6 +93,20 @@ pub enum LogError {
     },
 }
 
+/// [`JobShares`] as they are read.
+#[derive(Debug, Deserialize)]
+struct SharesRecord {
+    jobs: Combination<JobId>,
+    shares: BTreeMap<String, f64>,
+}
+
+impl SharesRecord {
+    fn row(&self) -> JobShares<'_> {
+        let shares = self.shares.iter().map(|(name, share)| (name.as_str(), *share)).collect();
+        JobShares { jobs: self.jobs, shares }
+    }
+}
+
 /// [`Event`] as it is read, owning its data; an event that is not here is an error.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -113,6 +127,8 @@ enum Record {
         dropped: Vec<JobId>,
         #[serde(default)]
         uncertified: bool,
+        #[serde(default)]
+        shares: Option<Vec<SharesRecord>>,
     },
     RoundStarted {
         now: Seconds,
@@ -177,19 +193,28 @@ impl Record {
             Self::Arrival { now, id, measured, job } => {
                 Event::Arrival { now: *now, id: *id, measured: *measured, job }
             }
-            Self::Allocated { now, n_jobs, backend, route, iterations, fallbacks, dropped, uncertified } => {
-                Event::Allocated {
-                    now: *now,
-                    n_jobs: *n_jobs,
-                    backend: backend.as_deref(),
-                    route: route.as_deref(),
-                    iterations: *iterations,
-                    fallbacks,
-                    dropped: dropped.clone(),
-                    uncertified: *uncertified,
-                    solve_seconds: 0.0,
-                }
-            }
+            Self::Allocated {
+                now,
+                n_jobs,
+                backend,
+                route,
+                iterations,
+                fallbacks,
+                dropped,
+                uncertified,
+                shares,
+            } => Event::Allocated {
+                now: *now,
+                n_jobs: *n_jobs,
+                backend: backend.as_deref(),
+                route: route.as_deref(),
+                iterations: *iterations,
+                fallbacks,
+                dropped: dropped.clone(),
+                uncertified: *uncertified,
+                shares: shares.as_ref().map(|rows| rows.iter().map(SharesRecord::row).collect()),
+                solve_seconds: 0.0,
+            },
             Self::RoundStarted { now, round, n_active, n_leases } => {
                 Event::RoundStarted { now: *now, round: *round, n_active: *n_active, n_leases: *n_leases }
             }

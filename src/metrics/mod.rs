@@ -5,6 +5,7 @@
 //! a unit and a column is an entry of [`table`].
 
 pub mod cdf;
+pub mod service;
 pub mod completion;
 pub mod fairness;
 pub mod log;
@@ -19,5 +20,6 @@ pub mod utilization;
 pub use completion::{Completions, JobRecord};
 pub use fairness::Fairness;
 pub use recorder::Recorder;
+pub use service::Service;
 pub use summary::{Distribution, Summary, WeightClass};
 pub use table::{METRICS, Metric};

@@ -23,7 +23,7 @@ impl Recorder {
     /// Before the first event, on this cluster: [`Simulation::cluster`](crate::simulator::Simulation::cluster).
     pub fn new(cluster: &Cluster) -> Self {
         Self {
-            completions: Completions::default(),
+            completions: Completions::new(cluster),
             utilization: Utilization::new(cluster),
             counts: Counts::default(),
             solve_seconds: 0.0,

@@ -1,9 +1,12 @@
 //! Events of a simulation, passed to an observer as they happen.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Cluster;
 use crate::index::{JobId, WorkerId, WorkerTypeId};
 use crate::policy::Decision;
 use crate::problem::Problem;
@@ -49,6 +52,8 @@ pub enum Event<'a> {
         /// Whether the policy has an objective, and the decision was not proven to be its optimum; false by default.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         uncertified: bool,
+        /// What it gives, without shares of 0; null in a log of an older program.
+        shares: Option<Vec<JobShares<'a>>>,
         /// Wall time of build, solve and expansion, in seconds.
         #[serde(skip)]
         solve_seconds: f64,
@@ -182,6 +187,30 @@ pub struct Slice {
     pub throughput: [f64; 2],
     /// Whether the steps count.
     pub succeeded: bool,
+}
+
+/// What an allocation gives a job alone, or two jobs that share workers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JobShares<'a> {
+    /// The jobs.
+    pub jobs: Combination<JobId>,
+    /// The part of its time, from 0 to 1, that it is to have workers of a type, by the type's name.
+    pub shares: BTreeMap<&'a str, f64>,
+}
+
+impl<'a> JobShares<'a> {
+    /// A row of an allocation: shares by worker type of the cluster. None if all are 0.
+    pub fn of(
+        jobs: Combination<JobId>,
+        row: impl IntoIterator<Item = impl Borrow<f64>>,
+        cluster: &'a Cluster,
+    ) -> Option<Self> {
+        let names = cluster.types().iter().map(|kind| kind.name.as_str());
+        let shares = names.zip(row).map(|(name, share)| (name, *share.borrow()));
+        let shares: BTreeMap<&str, f64> = shares.filter(|(_, share)| *share > 0.0).collect();
+        (!shares.is_empty()).then_some(Self { jobs, shares })
+    }
 }
 
 /// A receiver of every event, in order.

@@ -33,7 +33,7 @@ mod snapshot;
 mod standstill;
 
 pub use checkpoint::Checkpoint;
-pub use event::{Event, Observer, Slice, Unobserved};
+pub use event::{Event, JobShares, Observer, Slice, Unobserved};
 pub use live::{Live, Refill};
 pub use options::{
     Consolidation, Contention, ExecutionTime, Faults, JobFaults, Options, PairEnd, PreemptionCost,

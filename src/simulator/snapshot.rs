@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Event, Observer};
+use super::event::{Event, JobShares, Observer};
 use crate::cluster::Cluster;
 use crate::index::{JobId, WorkerTypeId};
 use crate::policy::Decision;
@@ -51,8 +51,19 @@ impl Situation for EventSnapshot<'_> {
             fallbacks: solve.map_or(&[], |solve| solve.fallbacks.as_slice()),
             dropped: decision.dropped.iter().map(|job| problem.jobs()[*job].id).collect(),
             uncertified: decision.objective.as_ref().is_some_and(|objective| !objective.optimal),
+            shares: Some(shares(problem, decision, self.cluster)),
             solve_seconds: solve.map_or(0.0, |solve| solve.seconds.total()),
         });
         self.table.try_out(problem, decision)
     }
+}
+
+/// The shares of an allocation above 0, by job and worker type.
+fn shares<'a>(problem: &Problem, decision: &Decision, cluster: &'a Cluster) -> Vec<JobShares<'a>> {
+    let allocation = &decision.allocation;
+    let rows = allocation.combinations().enumerate().map(|(row, jobs)| {
+        let jobs = jobs.map(|job| problem.jobs()[job].id);
+        JobShares::of(jobs, allocation.shares().row(row), cluster)
+    });
+    rows.flatten().collect()
 }

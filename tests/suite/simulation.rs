@@ -38,6 +38,8 @@ struct Checker {
     jcts: Vec<f64>,
     now: f64,
     round_length: f64,
+    /// Busy time of all workers.
+    busy_s: f64,
 }
 
 impl Checker {
@@ -57,11 +59,13 @@ impl Checker {
             jcts: Vec::new(),
             now: 0.0,
             round_length: options.round_length.get(),
+            busy_s: 0.0,
         }
     }
 
     /// What a lease ran.
     fn ran(&mut self, slice: &Slice) {
+        self.busy_s += slice.time.get() * f64::from(slice.n_workers);
         let workers = &self.leased[&slice.jobs];
         assert_eq!(workers.len(), slice.n_workers as usize);
         for worker in workers {
@@ -265,6 +269,13 @@ proptest! {
             prop_assert!((average / second - 1.0).abs() < 1e-12);
         }
         prop_assert!(summary.utilization["all"] >= 0.0);
+        // All jobs are measured: what they received is what workers were busy.
+        let received: f64 = summary.jobs.iter().flat_map(|job| job.service.worker_hours.values()).sum();
+        prop_assert!((received - checker.busy_s / 3600.0).abs() <= 1e-9 * received.max(1.0));
+        for job in &summary.jobs {
+            let part = job.service.share_owed.unwrap_or(0.0);
+            prop_assert!((0.0..=1.0 + 1e-9).contains(&part), "job {:?} is owed {part}", job.id);
+        }
         prop_assert!(summary.lease_extensions + summary.preemptions <= summary.leases);
     }
 

@@ -1,17 +1,18 @@
 //! One simulation, its events kept as columns.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use apportion::index::{Id, JobId, JobIndex};
 use apportion::metrics::table::{DETAILS, dictionary};
-use apportion::metrics::{JobRecord, METRICS, Recorder, Summary};
+use apportion::metrics::{JobRecord, METRICS, Recorder, Service, Summary};
 use apportion::policy::Decision;
 use apportion::problem::Problem;
 use apportion::simulator::{Event, Limits, Observer, Outcome, Simulation};
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
-use apportion::units::Seconds;
+use apportion::units::{Dollars, Seconds};
 use apportion::workload::Combination;
 use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::spec::SweepSpec;
@@ -390,7 +391,35 @@ fn jobs<'py>(py: Python<'py>, jobs: &[JobRecord]) -> PyResult<Bound<'py, PyDict>
     let names: Vec<JobName> = jobs.iter().map(|job| JobName::from(&job.id)).collect();
     let table = table.into_dict(py)?;
     table.set_item("name", names)?;
+    set_received(py, &table, &jobs.iter().map(|job| Some(&job.service)).collect::<Vec<_>>())?;
     Ok(table)
+}
+
+/// Adds columns of what jobs received; NaN, and −1 for counts, where that is not known.
+pub(crate) fn set_received<'py>(
+    py: Python<'py>,
+    table: &Bound<'py, PyDict>,
+    jobs: &[Option<&Service>],
+) -> PyResult<()> {
+    let column = |of: &dyn Fn(&Service) -> Option<f64>| {
+        let values = jobs.iter().map(|service| service.and_then(of).unwrap_or(f64::NAN));
+        values.collect::<Vec<f64>>().into_pyarray(py)
+    };
+    let count = |service: &Service| i64::try_from(service.preemptions).unwrap_or(i64::MAX);
+    let preemptions: Vec<i64> = jobs.iter().map(|service| service.map_or(-1, count)).collect();
+    table.set_item("wait", column(&|service| service.wait.map(Seconds::get)))?;
+    table.set_item("service", column(&|service| Some(service.service.get())))?;
+    table.set_item("preemptions", preemptions.into_pyarray(py))?;
+    table.set_item("cost", column(&|service| service.cost.map(Dollars::get)))?;
+    table.set_item("share_received", column(&|service| service.share_received))?;
+    table.set_item("share_owed", column(&|service| service.share_owed))?;
+    let types: BTreeSet<&String> =
+        jobs.iter().flatten().flat_map(|service| service.worker_hours.keys()).collect();
+    for name in types {
+        let hours = column(&|service| service.worker_hours.get(name).copied());
+        table.set_item(format!("worker_hours_{name}"), hours)?;
+    }
+    Ok(())
 }
 
 /// The metrics that there are: name, unit, label, meaning, and which value is better.

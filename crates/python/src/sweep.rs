@@ -24,6 +24,7 @@ use crate::attended::attended;
 use crate::errors;
 use crate::function::{Given, Raised};
 use crate::options::Text;
+use crate::simulation::set_received;
 
 /// How a sweep is made.
 #[derive(Debug, FromPyObject)]
@@ -210,6 +211,8 @@ impl Results {
         table.set_item("completion", numbers(|job| job.completion.unwrap_or(f64::NAN)))?;
         table.set_item("jct", numbers(|job| job.jct.unwrap_or(f64::NAN)))?;
         table.set_item("rho", numbers(|job| job.rho.unwrap_or(f64::NAN)))?;
+        let received: Vec<_> = jobs.iter().map(|job| job.service.as_ref()).collect();
+        set_received(py, &table, &received)?;
         Ok(table)
     }
 

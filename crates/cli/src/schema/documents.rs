@@ -202,7 +202,8 @@ pub(super) const DOCUMENTS: [Document; 19] = [
                 without `spec`, `data`, `seconds` and `jobs_checksum`. Beside these columns there is one for each axis, called as the study \
                 calls it. The table `utilization` has the utilization of each worker type; the table `jobs`, where the study \
                 says `keep_jobs`, each measured job: `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, \
-                `jct` and `rho`, as in the result of a simulation.",
+                `jct` and `rho`, as in the result of a simulation; the table `services` what each of them received: `wait`, `service`, \
+                `preemptions`, `cost`, `share_received` and `share_owed`, and the table `worker_hours` the `hours` of each `worker_type`.",
         schema: || Some(results()),
         example: None,
     },

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use apportion::index::{Id, JobId, WorkerId};
 use apportion::scheduler::{Decided, Lease, Round};
-use apportion::simulator::Event;
+use apportion::simulator::{Event, JobShares};
 use apportion::workload::Combination;
 use apportion::{Seconds, StepsPerSecond};
 
@@ -323,6 +323,10 @@ impl Core {
     fn write_decided(&mut self, now: Seconds, decided: &Decided) {
         if let (Decided::Fresh { .. }, Some(in_force)) = (decided, self.scheduler.in_force().cloned()) {
             let solve = in_force.solve.as_ref();
+            let cluster = self.scheduler.cluster().clone();
+            let row = |(jobs, row): &(Combination<JobId>, Vec<f64>)| {
+                JobShares::of(jobs.map(|id| self.log_id(id)), row, &cluster)
+            };
             let event = Event::Allocated {
                 now,
                 n_jobs: self.jobs.len(),
@@ -332,6 +336,7 @@ impl Core {
                 fallbacks: solve.map_or(&[], |solve| &solve.fallbacks),
                 dropped: in_force.dropped.iter().map(|id| self.log_id(*id)).collect(),
                 uncertified: in_force.objective.as_ref().is_some_and(|objective| !objective.optimal),
+                shares: Some(in_force.shares.iter().filter_map(row).collect()),
                 solve_seconds: 0.0,
             };
             self.event(now, &event);

@@ -48,7 +48,9 @@ class Run:
         self.summary: dict[str, float | None] = answer["summary"]
         #: Busy worker-time over worker-time, by worker type, and of `all`.
         self.utilization: dict[str, float] = answer["utilization"]
-        #: The measured jobs. Times in s; NaN for what did not come to pass.
+        #: The measured jobs, and what they received: `wait` for their first workers, `service` (time with workers), `preemptions`,
+        #: `worker_hours_TYPE` (of workers that two jobs shared, half), `cost` ($), and the part of their time that they had workers
+        #: (`share_received`) and that allocations gave them (`share_owed`). Times in s; NaN for what did not come to pass.
         self.jobs = Table(_first(answer["jobs"], "name"))
         self._tables: dict[str, Table | None] = {
             name: None if answer[name] is None else Table(self._named(answer[name])) for name in TABLES
@@ -288,7 +290,8 @@ class Study:
 
     @property
     def jobs(self) -> Table:
-        """The measured jobs of the runs that kept them (`keep_jobs=True`), with the `digest` of their run."""
+        """The measured jobs of the runs that kept them (`keep_jobs=True`), with the `digest` of their run and what they received, as
+        in `Run.jobs`. In results of older versions that is NaN, and −1 preemptions."""
         return Table(self._results.jobs())
 
     def to_pandas(self) -> Any:

@@ -1,12 +1,14 @@
 //! The page about one simulation.
 
+use std::collections::BTreeSet;
+
 use apportion::cluster::Cluster;
 use apportion::metrics::cdf::Cdf;
 use apportion::metrics::table::DETAILS;
 use apportion::metrics::timeline::Timeline;
-use apportion::metrics::{JobRecord, METRICS, Metric, Summary};
+use apportion::metrics::{JobRecord, METRICS, Metric, Service, Summary};
 use apportion::spec::snapshot::Label;
-use apportion::units::Seconds;
+use apportion::units::{Dollars, Seconds};
 
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
 use super::gantt::Gantt;
@@ -234,6 +236,11 @@ fn jobs(jobs: &[JobRecord]) -> Table {
         "completion (h)",
         "completion time (h)",
         "ρ",
+        "wait (h)",
+        "service (h)",
+        "preemptions",
+        "share received",
+        "share owed",
     ];
     let mut table = Table::new(heads);
     let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
@@ -247,6 +254,11 @@ fn jobs(jobs: &[JobRecord]) -> Table {
             number(job.completion.map(Seconds::hours)),
             number(job.jct.map(Seconds::hours)),
             number(job.rho),
+            number(job.service.wait.map(Seconds::hours)),
+            number(Some(job.service.service.hours())),
+            Cell::Count(job.service.preemptions),
+            number(job.service.share_received),
+            number(job.service.share_owed),
         ]);
     }
     table
@@ -259,13 +271,20 @@ fn id_cell(id: &Label) -> Cell {
     }
 }
 
-/// The measured jobs for programs, in seconds.
+/// The measured jobs for programs, in seconds; the busy time of their workers in hours, a column for each worker type.
 pub fn jobs_in_seconds(jobs: &[JobRecord]) -> Table {
     let head = ["id", "job_type", "scale_factor", "weight", "arrival", "completion", "jct", "rho"];
-    let mut table = Table::new(head);
+    let received = ["wait", "service", "preemptions", "cost", "share_received", "share_owed"];
+    let types: BTreeSet<&str> =
+        jobs.iter().flat_map(|job| job.service.worker_hours.keys()).map(String::as_str).collect();
+    let mut heads: Vec<String> = head.into_iter().chain(received).map(str::to_owned).collect();
+    heads.extend(types.iter().map(|name| format!("worker_hours_{name}")));
+    let mut table = Table::new(heads.iter().map(String::as_str));
     let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
     for job in jobs {
-        table.push(vec![
+        let Service { wait, service, preemptions, worker_hours, cost, share_received, share_owed } =
+            &job.service;
+        let mut row = vec![
             id_cell(&job.id),
             job.job_type.clone().into(),
             Cell::Count(u64::from(job.scale_factor)),
@@ -274,7 +293,15 @@ pub fn jobs_in_seconds(jobs: &[JobRecord]) -> Table {
             number(job.completion.map(Seconds::get)),
             number(job.jct.map(Seconds::get)),
             number(job.rho),
-        ]);
+            number(wait.map(Seconds::get)),
+            Cell::Number(service.get(), 3),
+            Cell::Count(*preemptions),
+            number(cost.map(Dollars::get)),
+            number(*share_received),
+            number(*share_owed),
+        ];
+        row.extend(types.iter().map(|name| number(worker_hours.get(*name).copied())));
+        table.push(row);
     }
     table
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use apportion::metrics::{METRICS, Metric};
+use apportion::metrics::{METRICS, Metric, Service};
 use serde::{Deserialize, Serialize};
 
 /// How a run ended.
@@ -106,6 +106,8 @@ pub struct JobRow {
     pub jct: Option<f64>,
     /// Finish-time fairness.
     pub rho: Option<f64>,
+    /// What it received; none in results of older programs.
+    pub service: Option<Service>,
 }
 
 /// The result of one run.

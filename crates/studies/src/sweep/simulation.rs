@@ -284,6 +284,7 @@ fn job_rows(summary: &Summary) -> Vec<JobRow> {
         completion: job.completion.map(Seconds::get),
         jct: job.jct.map(Seconds::get),
         rho: job.rho,
+        service: Some(job.service.clone()),
     };
     summary.jobs.iter().map(row).collect()
 }

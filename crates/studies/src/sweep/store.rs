@@ -28,6 +28,7 @@ mod csv;
 mod error;
 mod merge;
 mod opening;
+mod services;
 mod schema;
 
 pub use error::StoreError;

@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 use super::{Row, Study};
 use crate::sweep::outcome::JobRow;
 use crate::sweep::spec::value_text;
+use apportion::metrics::Service;
+use apportion::units::{Dollars, Seconds};
 
 /// Of everything about a run but its jobs.
 pub(super) fn of_run(study: &Study, row: &Row) -> String {
@@ -42,12 +44,25 @@ pub(super) fn of_jobs(digest: &str, jobs: &[JobRow]) -> String {
     let mut jobs: Vec<&JobRow> = jobs.iter().collect();
     jobs.sort_by_key(|job| job.id);
     let job = |job: &&JobRow| {
-        let JobRow { id, job_type, scale_factor, weight, arrival, completion, jct, rho } = job;
+        let JobRow { id, job_type, scale_factor, weight, arrival, completion, jct, rho, service } = job;
         let ended = [completion, jct, rho].map(|value| value.map(number));
-        json!([id, job_type, scale_factor, number(*weight), number(*arrival), ended])
+        let mut row =
+            vec![json!(id), json!(job_type), json!(scale_factor), number(*weight), number(*arrival)];
+        row.push(json!(ended));
+        // (rows of older programs do not have what jobs received, nor their checksums)
+        row.extend(service.as_ref().map(of_service));
+        Value::from(row)
     };
     let jobs: Vec<Value> = jobs.iter().map(job).collect();
     sha256(json!([digest, jobs]).to_string().as_bytes())
+}
+
+/// Of what a job received, as text.
+fn of_service(received: &Service) -> Value {
+    let Service { wait, service, preemptions, worker_hours, cost, share_received, share_owed } = received;
+    let hours: Vec<Value> = worker_hours.iter().map(|(name, hours)| json!([name, number(*hours)])).collect();
+    let maybe = [wait.map(Seconds::get), cost.map(Dollars::get), *share_received, *share_owed];
+    json!([number(service.get()), preemptions, hours, maybe.map(|value| value.map(number))])
 }
 
 /// As text, which infinity has, too. The database keeps no sign of zero apart, and so neither does this.

@@ -8,7 +8,7 @@ use rusqlite::types::{Value as Cell, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row as Record, ToSql, Transaction, params};
 use serde_json::Value;
 
-use super::{Row, StoreError, Study, checksum, database};
+use super::{Row, StoreError, Study, checksum, database, services};
 use crate::sweep::outcome::{JobRow, Outcome};
 use crate::sweep::spec::value_text;
 use apportion::metrics::{METRICS, Metric};
@@ -73,6 +73,7 @@ pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
         "CREATE TABLE IF NOT EXISTS utilization (digest TEXT NOT NULL REFERENCES runs (digest),
              worker_type TEXT NOT NULL, utilization REAL NOT NULL, PRIMARY KEY (digest, worker_type)) WITHOUT ROWID",
     )?;
+    connection.execute_batch(services::CREATE)?;
     if !connection.table_exists(None, "runs")? {
         return Ok(());
     }
@@ -175,7 +176,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
     let mut query =
         transaction.prepare_cached("INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     for job in &row.outcome.jobs {
-        let JobRow { id, job_type, scale_factor, weight, arrival, completion, jct, rho } = job;
+        let JobRow { id, job_type, scale_factor, weight, arrival, completion, jct, rho, service: _ } = job;
         let id = i64::try_from(*id).unwrap_or(i64::MAX);
         query.execute(params![
             row.digest,
@@ -189,13 +190,14 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
             rho
         ])?;
     }
-    Ok(())
+    services::insert(transaction, &row.digest, &row.outcome.jobs)
 }
 
 /// Removes a run and its jobs.
 pub(super) fn delete(connection: &mut Connection, digest: &str) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     transaction.execute("DELETE FROM jobs WHERE digest = ?1", [digest])?;
+    services::delete(&transaction, digest)?;
     transaction.execute("DELETE FROM utilization WHERE digest = ?1", [digest])?;
     transaction.execute("DELETE FROM runs WHERE digest = ?1", [digest])?;
     transaction.commit()
@@ -333,12 +335,14 @@ pub(super) fn read_jobs(connection: &Connection, digest: &str) -> rusqlite::Resu
         "SELECT id, job_type, scale_factor, weight, arrival, completion, jct, rho FROM jobs
          WHERE digest = ?1 ORDER BY id",
     )?;
+    let mut services = services::read(connection, digest)?;
     let mut records = query.query([digest])?;
-    let mut jobs = Vec::new();
+    let mut jobs: Vec<JobRow> = Vec::new();
     while let Some(record) = records.next()? {
         let of = || format!("row {} of the jobs of the run (digest {digest})", jobs.len() + 1);
         let job = read_job(record).map_err(|error| placed(error, of))?;
-        jobs.push(job);
+        let service = services.remove(&job.id);
+        jobs.push(JobRow { service, ..job });
     }
     Ok(jobs)
 }
@@ -354,5 +358,6 @@ fn read_job(record: &Record<'_>) -> rusqlite::Result<JobRow> {
         completion: record.get(5)?,
         jct: record.get(6)?,
         rho: record.get(7)?,
+        service: None,
     })
 }

@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
 use std::fs;
 
-use apportion::metrics::METRICS;
+use apportion::metrics::{METRICS, Service};
+use apportion::units::Seconds;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -30,6 +32,15 @@ fn row(policy: usize, rate: usize) -> Row {
         completion: Some(2.0),
         jct: Some(1.5),
         rho: None,
+        service: Some(Service {
+            wait: Some(Seconds::new(0.25)),
+            service: Seconds::new(1.0),
+            preemptions: 2,
+            worker_hours: BTreeMap::from([("fast".to_owned(), 0.5), ("slow".to_owned(), 0.0)]),
+            cost: None,
+            share_received: Some(2.0 / 3.0),
+            share_owed: None,
+        }),
     }];
     Row {
         digest: format!("{policy}{rate}"),

@@ -1,0 +1,84 @@
+//! The tables of what jobs received: `services`, a row for each job, and `worker_hours`, a row for each job and worker type.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Transaction, params};
+
+use crate::sweep::outcome::JobRow;
+use apportion::metrics::Service;
+use apportion::units::{Dollars, Seconds};
+
+/// Makes the tables where there are none.
+pub(super) const CREATE: &str = "
+    CREATE TABLE IF NOT EXISTS services (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
+        wait REAL, service REAL NOT NULL, preemptions INTEGER NOT NULL, cost REAL, share_received REAL, share_owed REAL,
+        PRIMARY KEY (digest, id)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS worker_hours (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
+        worker_type TEXT NOT NULL, hours REAL NOT NULL, PRIMARY KEY (digest, id, worker_type)) WITHOUT ROWID;";
+
+/// Adds what the jobs of a run received.
+pub(super) fn insert(transaction: &Transaction<'_>, digest: &str, jobs: &[JobRow]) -> rusqlite::Result<()> {
+    let mut whole =
+        transaction.prepare_cached("INSERT INTO services VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+    let mut by_type = transaction.prepare_cached("INSERT INTO worker_hours VALUES (?1, ?2, ?3, ?4)")?;
+    for job in jobs {
+        let Some(received) = &job.service else { continue };
+        let Service { wait, service, preemptions, worker_hours, cost, share_received, share_owed } = received;
+        let id = i64::try_from(job.id).unwrap_or(i64::MAX);
+        whole.execute(params![
+            digest,
+            id,
+            wait.map(Seconds::get),
+            service.get(),
+            i64::try_from(*preemptions).unwrap_or(i64::MAX),
+            cost.map(Dollars::get),
+            share_received,
+            share_owed
+        ])?;
+        for (worker_type, hours) in worker_hours {
+            by_type.execute(params![digest, id, worker_type, hours])?;
+        }
+    }
+    Ok(())
+}
+
+/// What the jobs of a run received, by id; nothing where an older program wrote the file.
+pub(super) fn read(connection: &Connection, digest: &str) -> rusqlite::Result<BTreeMap<u64, Service>> {
+    let mut services = BTreeMap::new();
+    if !connection.table_exists(None, "services")? || !connection.table_exists(None, "worker_hours")? {
+        return Ok(services);
+    }
+    let mut query = connection.prepare(
+        "SELECT id, wait, service, preemptions, cost, share_received, share_owed FROM services WHERE digest = ?1",
+    )?;
+    let mut records = query.query([digest])?;
+    while let Some(record) = records.next()? {
+        let service = Service {
+            wait: record.get::<_, Option<f64>>(1)?.map(Seconds::new),
+            service: Seconds::new(record.get(2)?),
+            preemptions: u64::try_from(record.get::<_, i64>(3)?).unwrap_or_default(),
+            worker_hours: BTreeMap::new(),
+            cost: record.get::<_, Option<f64>>(4)?.map(Dollars::new),
+            share_received: record.get(5)?,
+            share_owed: record.get(6)?,
+        };
+        services.insert(u64::try_from(record.get::<_, i64>(0)?).unwrap_or_default(), service);
+    }
+    let mut query =
+        connection.prepare("SELECT id, worker_type, hours FROM worker_hours WHERE digest = ?1")?;
+    let mut records = query.query([digest])?;
+    while let Some(record) = records.next()? {
+        let id = u64::try_from(record.get::<_, i64>(0)?).unwrap_or_default();
+        if let Some(service) = services.get_mut(&id) {
+            service.worker_hours.insert(record.get(1)?, record.get(2)?);
+        }
+    }
+    Ok(services)
+}
+
+/// Removes what the jobs of a run received.
+pub(super) fn delete(transaction: &Transaction<'_>, digest: &str) -> rusqlite::Result<()> {
+    transaction.execute("DELETE FROM services WHERE digest = ?1", [digest])?;
+    transaction.execute("DELETE FROM worker_hours WHERE digest = ?1", [digest])?;
+    Ok(())
+}

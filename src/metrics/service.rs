@@ -1,0 +1,248 @@
+//! What each job waited for, received and cost, and what it was owed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Cluster;
+use crate::index::{Id, JobId};
+use crate::simulator::{Event, Slice};
+use crate::units::{Dollars, Seconds};
+
+/// What a job received from its arrival to its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Service {
+    /// From its arrival to the first time that it had workers; null if it never had any.
+    pub wait: Option<Seconds>,
+    /// Time that it had workers, alone or beside another job, saving and loading state included.
+    pub service: Seconds,
+    /// How often it lost its workers while it had work left.
+    pub preemptions: u64,
+    /// Busy time of its workers by worker type, in h; of workers that it shared with another job, half.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "worker-hours")))]
+    pub worker_hours: BTreeMap<String, f64>,
+    /// The price of this time, $; null without prices.
+    pub cost: Option<Dollars>,
+    /// The part of its time from arrival to end, from 0 to 1, that it had workers.
+    pub share_received: Option<f64>,
+    /// The part of this time that allocations gave it: its share of all worker types, averaged over the time; null where
+    /// the policy gives no shares, or a log does not have them.
+    pub share_owed: Option<f64>,
+}
+
+/// A job that has not ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Account {
+    arrival: Seconds,
+    first: Option<Seconds>,
+    service: Seconds,
+    preemptions: u64,
+    /// Busy worker-seconds: [type].
+    busy_s: Vec<f64>,
+    cost: Option<Dollars>,
+    /// Its share of all worker types by the allocation in force.
+    share: f64,
+    /// Since when.
+    since: Seconds,
+    /// Share × time of the allocations before, s.
+    owed_s: f64,
+}
+
+impl Account {
+    /// Counts what the allocation in force has given it until an instant.
+    fn owe_until(&mut self, now: Seconds) {
+        self.owed_s += self.share * (now - self.since).get().max(0.0);
+        self.since = now;
+    }
+}
+
+/// The accounts of all jobs that have not ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Services {
+    /// Worker types: [type].
+    types: Vec<String>,
+    is_priced: bool,
+    accounts: BTreeMap<JobId, Account>,
+    /// Whether an allocation has come, and each with its shares.
+    has_shares: bool,
+    lacks_shares: bool,
+}
+
+impl Services {
+    /// Before the first event, on this cluster.
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self {
+            types: cluster.types().iter().map(|kind| kind.name.clone()).collect(),
+            is_priced: cluster.types().iter().any(|kind| kind.price.is_some()),
+            accounts: BTreeMap::new(),
+            has_shares: false,
+            lacks_shares: false,
+        }
+    }
+
+    /// Takes in one event.
+    pub(super) fn fold(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Arrival { id, job, .. } => {
+                let (arrival, busy_s) = (job.arrival, vec![0.0; self.types.len()]);
+                let cost = self.is_priced.then_some(Dollars::ZERO);
+                let account = Account { arrival, since: arrival, busy_s, cost, ..Account::default() };
+                self.accounts.insert(*id, account);
+            }
+            Event::Slice(slice) => self.add(slice),
+            Event::Preempted { jobs, .. } => {
+                for id in jobs.members() {
+                    if let Some(account) = self.accounts.get_mut(&id) {
+                        account.preemptions += 1;
+                    }
+                }
+            }
+            Event::Allocated { now, shares, .. } => {
+                for account in self.accounts.values_mut() {
+                    account.owe_until(*now);
+                    account.share = 0.0;
+                }
+                (self.has_shares, self.lacks_shares) = (true, self.lacks_shares || shares.is_none());
+                for row in shares.iter().flatten() {
+                    let share: f64 = row.shares.values().sum();
+                    for id in row.jobs.members() {
+                        if let Some(account) = self.accounts.get_mut(&id) {
+                            account.share += share;
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, slice: &Slice) {
+        let part = if slice.jobs.is_pair() { 0.5 } else { 1.0 };
+        let n_workers = part * f64::from(slice.n_workers);
+        for id in slice.jobs.members() {
+            let Some(account) = self.accounts.get_mut(&id) else { continue };
+            account.first.get_or_insert(slice.start);
+            account.service += slice.time;
+            account.busy_s[slice.worker_type.index()] += slice.time.get() * n_workers;
+            if let Some(price) = slice.price {
+                *account.cost.get_or_insert_default() += price * slice.time.of_workers(n_workers);
+            }
+        }
+    }
+
+    /// What a job received that ends at this instant; its account is closed.
+    pub(super) fn close(&mut self, id: JobId, at: Seconds) -> Service {
+        let Some(mut account) = self.accounts.remove(&id) else { return Service::default() };
+        account.owe_until(at);
+        let here_s = (at - account.arrival).get();
+        let part = |time_s: f64| (here_s > 0.0).then(|| time_s / here_s);
+        let hours = self.types.iter().zip(&account.busy_s);
+        Service {
+            wait: account.first.map(|first| first - account.arrival),
+            service: account.service,
+            preemptions: account.preemptions,
+            worker_hours: hours.map(|(name, busy_s)| (name.clone(), busy_s / 3600.0)).collect(),
+            cost: account.cost,
+            share_received: part(account.service.get()),
+            share_owed: part(account.owed_s).filter(|_| self.has_shares && !self.lacks_shares),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::WorkerTypeId;
+    use crate::simulator::JobShares;
+    use crate::units::Steps;
+    use crate::workload::{Combination, Job};
+
+    fn slice(jobs: Combination<JobId>, [start, end]: [f64; 2], n_workers: u32) -> Event<'static> {
+        Event::Slice(Slice {
+            jobs,
+            worker_type: WorkerTypeId::from_index(0),
+            n_workers,
+            start: Seconds::new(start),
+            end: Seconds::new(end),
+            time: Seconds::new(end - start),
+            overhead: Seconds::ZERO,
+            price: Some(crate::units::DollarsPerWorkerHour::new(3.0)),
+            steps: [Steps::new(1.0); 2],
+            throughput: [1.0; 2],
+            succeeded: true,
+        })
+    }
+
+    fn allocated<'a>(
+        now: f64,
+        cluster: &'a Cluster,
+        rows: Option<&[(Combination<JobId>, [f64; 2])]>,
+    ) -> Event<'a> {
+        let row = |(jobs, row): &(Combination<JobId>, [f64; 2])| JobShares::of(*jobs, row, cluster);
+        Event::Allocated {
+            now: Seconds::new(now),
+            n_jobs: 2,
+            backend: None,
+            route: None,
+            iterations: 0,
+            fallbacks: &[],
+            dropped: Vec::new(),
+            uncertified: false,
+            shares: rows.map(|rows| rows.iter().filter_map(row).collect()),
+            solve_seconds: 0.0,
+        }
+    }
+
+    /// Two jobs: the first alone on two workers, then beside the second on one.
+    fn folded(shares: bool) -> [Service; 2] {
+        let cluster: Cluster = "fast=2,slow=1".parse().unwrap();
+        let mut services = Services::new(&cluster);
+        let [one, two] = [0, 1].map(JobId::from_index);
+        let (alone, pair) = (Combination::single(one), Combination::pair(one, two));
+        let jobs = [Job::new("A"), Job::new("A").arrival(Seconds::new(100.0))];
+        for (id, job) in [one, two].into_iter().zip(&jobs) {
+            services.fold(&Event::Arrival { now: job.arrival, id, measured: true, job });
+        }
+        let (first, second) = ([(alone, [0.5, 0.25])], [(pair, [0.5, 0.0])]);
+        let rows = |rows| shares.then_some(rows);
+        services.fold(&allocated(0.0, &cluster, rows(&first[..])));
+        services.fold(&slice(alone, [50.0, 150.0], 2));
+        services.fold(&Event::Preempted {
+            now: Seconds::new(150.0),
+            jobs: alone,
+            worker_type: WorkerTypeId::from_index(0),
+        });
+        services.fold(&allocated(200.0, &cluster, rows(&second[..])));
+        services.fold(&slice(pair, [300.0, 400.0], 1));
+        [services.close(one, Seconds::new(400.0)), services.close(two, Seconds::new(400.0))]
+    }
+
+    #[test]
+    fn a_job_is_owed_its_shares_while_they_are_in_force() {
+        let [one, two] = folded(true);
+        // 0.75 for 200 s and 0.5 for 200 s; 0.5 for 200 s of the second's 300 s.
+        assert_eq!((one.share_owed, two.share_owed), (Some(0.625), Some(1.0 / 3.0)));
+        assert_eq!((one.share_received, two.share_received), (Some(0.5), Some(1.0 / 3.0)));
+        let [one, two] = folded(false);
+        assert_eq!(
+            (one.share_owed, two.share_owed),
+            (None, None),
+            "a log without shares says nothing of them"
+        );
+    }
+
+    #[test]
+    fn workers_that_two_jobs_share_are_each_ones_by_half() {
+        let [one, two] = folded(true);
+        let waits = [&one, &two].map(|service| service.wait.map(Seconds::get));
+        assert_eq!((waits, one.preemptions, two.preemptions), ([Some(50.0), Some(200.0)], 1, 0));
+        let hours =
+            |fast_s: f64| BTreeMap::from([("fast".to_owned(), fast_s / 3600.0), ("slow".to_owned(), 0.0)]);
+        assert_eq!((&one.worker_hours, &two.worker_hours), (&hours(250.0), &hours(50.0)));
+        let close = |cost: Option<Dollars>, worker_s: f64| {
+            (cost.unwrap().get() - 3.0 * worker_s / 3600.0).abs() < 1e-12
+        };
+        assert!(close(one.cost, 250.0) && close(two.cost, 50.0));
+    }
+}
