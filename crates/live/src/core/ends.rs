@@ -85,7 +85,8 @@ impl Core {
         if !is_confirmed && self.now < run.over_at.max(self.listens_until) {
             return;
         }
-        self.count(number);
+        // (what it ran is in the event log before its end is)
+        self.flush_slice(run.lease.0);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let total_steps = job.record.job.total_steps.get();
         let Some(run) = job.run.take() else { return };

@@ -4,7 +4,7 @@ use apportion::Seconds;
 use apportion::index::{JobId, WorkerId, WorkerTypeId};
 use apportion::workload::Combination;
 
-use super::record::{JobRecord, RunRecord};
+use super::record::{CountedRecord, JobRecord, LoggedRecord, RunRecord};
 use crate::protocol::{End, JobNumber, Phase, Progress, Run, Stop};
 
 /// Where a job is to run until when, as the mechanism says.
@@ -101,6 +101,10 @@ pub(super) struct LiveRun {
     pub(super) lease: (Combination<JobId>, WorkerTypeId),
     /// Until when its time has been counted.
     pub(super) counted: Seconds,
+    /// What the event log has of it.
+    pub(super) logged: LoggedRecord,
+    /// What an earlier start of the scheduler counted of it, until it is known that it runs on.
+    pub(super) counted_before: Option<CountedRecord>,
     /// What has been counted since the last checkpoint: the lease's jobs, its type, and the time.
     pub(super) at_risk: Vec<(Combination<JobId>, WorkerTypeId, Seconds)>,
     /// Steps and time of steps at the last measurement of its throughput; none before the first.
@@ -132,9 +136,34 @@ impl LiveRun {
             progress: Progress::default(),
             lease,
             counted: now,
+            logged: LoggedRecord { at: now, ..LoggedRecord::default() },
+            counted_before: record.counted,
             at_risk: Vec::new(),
             measured: None,
         }
+    }
+
+    /// What is to be put on disk of what has been counted.
+    pub(super) fn counted(&self) -> Option<CountedRecord> {
+        let now =
+            self.running.map(|running| CountedRecord { running, until: self.counted, logged: self.logged });
+        let before = self.counted_before.map(|counted| CountedRecord { logged: self.logged, ..counted });
+        now.or(before)
+    }
+
+    /// The steps that a checkpoint has come to hold since they were last logged, and those that were made, with the time that
+    /// they took, in s. They are logged now.
+    pub(super) fn log(&mut self, now: Seconds, checkpointed: f64) -> (f64, (f64, f64)) {
+        let (Progress { first, steps, seconds, .. }, before) = (self.progress, self.logged);
+        let made = (steps - before.steps.max(first), seconds - before.seconds);
+        let is_known = made.0 >= 0.0 && made.1 >= 0.0;
+        self.logged = LoggedRecord {
+            at: now,
+            checkpointed,
+            steps: steps.max(before.steps),
+            seconds: seconds.max(before.seconds),
+        };
+        (checkpointed - before.checkpointed, if is_known { made } else { (0.0, 0.0) })
     }
 
     /// Has a rank of it a worker that the cluster does not have there any more? Such a run is stopped, and not counted.

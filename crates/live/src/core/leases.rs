@@ -8,6 +8,7 @@ use apportion::{Seconds, Steps};
 
 use super::Core;
 use super::job::{Known, LiveRun};
+use super::record::CountedRecord;
 use crate::protocol::{JobNumber, Phase};
 
 /// What a combination has run in the current round, for the event log.
@@ -18,10 +19,6 @@ pub(super) struct SliceLog {
     start: Seconds,
     end: Seconds,
     time: Seconds,
-    /// Steps that a checkpoint holds since.
-    steps: [f64; 2],
-    /// Steps that were made, and what they took, in s: of members that tell their progress.
-    made: [(f64, f64); 2],
 }
 
 impl Core {
@@ -31,8 +28,8 @@ impl Core {
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(run) = &job.run else { return };
         let (jobs, worker_type) = run.lease;
-        // The time of two that share is counted once: by the first, and by the other where the first does not run.
-        let counts = jobs.first() == job.id || !self.is_running(jobs.first());
+        // The time of two that share is counted once: by the first, and by the other where the first does not run beside it.
+        let counts = jobs.first() == job.id || !self.is_running(jobs.first(), jobs);
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
         let name = self.type_name(worker_type);
         let Some(job) = self.jobs.get_mut(&number) else { return };
@@ -58,8 +55,6 @@ impl Core {
             start,
             end: now,
             time: Seconds::ZERO,
-            steps: [0.0; 2],
-            made: [(0.0, 0.0); 2],
         });
         slice.time += time;
         slice.end = now;
@@ -70,9 +65,10 @@ impl Core {
         self.numbers.get(&id).map_or(id, |number| number.in_log())
     }
 
-    fn is_running(&self, id: JobId) -> bool {
+    /// Does a job run as one of these, which share workers?
+    fn is_running(&self, id: JobId, jobs: Combination<JobId>) -> bool {
         let job = self.numbers.get(&id).and_then(|number| self.jobs.get(number));
-        job.and_then(|job| job.run.as_ref()).is_some_and(|run| run.running.is_some())
+        job.and_then(|job| job.run.as_ref()).is_some_and(|run| run.lease.0 == jobs && run.running.is_some())
     }
 
     /// Tells the policy of steps that a checkpoint holds.
@@ -86,20 +82,6 @@ impl Core {
         };
         // (the job is here, and steps grow)
         let _ = self.scheduler.record(received);
-        if let Some(slice) = self.slices.get_mut(&lease.0) {
-            slice.steps[usize::from(lease.0.first() != id)] += steps;
-        }
-    }
-
-    /// Notes for the event log how many steps a job has made, and what they took, in s.
-    pub(super) fn note_made(&mut self, (id, lease): (JobId, Combination<JobId>), steps: f64, seconds: f64) {
-        if let Some(slice) = self.slices.get_mut(&lease)
-            && steps >= 0.0
-            && seconds >= 0.0
-        {
-            let made = &mut slice.made[usize::from(lease.first() != id)];
-            *made = (made.0 + steps, made.1 + seconds);
-        }
     }
 
     /// Tells the policy of the steps that a job had done before the scheduler's start.
@@ -154,26 +136,46 @@ impl Core {
         for number in numbers {
             self.count(number);
         }
-        for (jobs, log) in std::mem::take(&mut self.slices) {
-            let SliceLog { worker_type, n_workers, start, end, time, steps, made } = log;
-            let speed = |(steps, seconds): (f64, f64)| if seconds > 0.0 { steps / seconds } else { 0.0 };
-            // Of a program that does not tell its progress nothing is known of the time in which it made no steps.
-            let worked = made.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-            let overhead = if worked > 0.0 { (time.get() - worked).max(0.0) } else { 0.0 };
-            let slice = Slice {
-                jobs: jobs.map(|id| self.log_id(id)),
-                worker_type,
-                n_workers,
-                start,
-                end,
-                time,
-                overhead: Seconds::new(overhead),
-                price: self.scheduler.cluster().types()[worker_type].price,
-                steps: steps.map(Steps::new),
-                throughput: made.map(speed),
-                succeeded: true,
-            };
-            self.event(end, &Event::Slice(slice));
+        for jobs in self.slices.keys().copied().collect::<Vec<_>>() {
+            self.flush_slice(jobs);
+        }
+    }
+
+    /// Writes what a combination has run since it was last written, and that this is written.
+    pub(super) fn flush_slice(&mut self, jobs: Combination<JobId>) {
+        let numbers: Vec<_> = jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
+        for number in &numbers {
+            self.count(*number);
+        }
+        let Some(log) = self.slices.remove(&jobs) else { return };
+        let SliceLog { worker_type, n_workers, start, end, time } = log;
+        let (mut steps, mut made) = ([0.0; 2], [(0.0, 0.0); 2]);
+        for (position, id) in jobs.members().enumerate() {
+            let number = self.numbers.get(&id);
+            let Some(job) = number.and_then(|number| self.jobs.get_mut(number)) else { continue };
+            let Some(run) = job.run.as_mut().filter(|run| run.lease.0 == jobs) else { continue };
+            (steps[position], made[position]) = run.log(end, job.record.checkpointed);
+        }
+        let speed = |(steps, seconds): (f64, f64)| if seconds > 0.0 { steps / seconds } else { 0.0 };
+        // Of a program that does not tell its progress nothing is known of the time in which it made no steps.
+        let worked = made.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+        let overhead = if worked > 0.0 { (time.get() - worked).max(0.0) } else { 0.0 };
+        let slice = Slice {
+            jobs: jobs.map(|id| self.log_id(id)),
+            worker_type,
+            n_workers,
+            start,
+            end,
+            time,
+            overhead: Seconds::new(overhead),
+            price: self.scheduler.cluster().types()[worker_type].price,
+            steps: steps.map(Steps::new),
+            throughput: made.map(speed),
+            succeeded: true,
+        };
+        self.event(end, &Event::Slice(slice));
+        for number in numbers {
+            self.record_job(number);
         }
     }
 
@@ -183,8 +185,33 @@ impl Core {
         let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
         let runs = |known: &Known| matches!(known, Known::Reported(Phase::Running | Phase::Stopping));
         if run.running.is_none() && run.ranks.iter().all(|rank| runs(&rank.known)) {
-            run.running = Some(now);
-            run.counted = now;
+            (run.running, run.counted) = (Some(now), now);
+            // It has run on since an earlier start of the scheduler counted it.
+            if let Some(CountedRecord { running, until, .. }) = run.counted_before.take() {
+                (run.running, run.counted) = (Some(running), until);
+            }
+        }
+    }
+
+    /// What an earlier start of the scheduler counted of runs, and did not write into the event log, is still to be written.
+    pub(super) fn restore_slices(&mut self) {
+        for run in self.jobs.values_mut().filter_map(|job| job.run.as_mut()) {
+            let Some(CountedRecord { running, until, logged }) = run.counted_before else { continue };
+            run.logged = logged;
+            let (jobs, worker_type) = run.lease;
+            let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+            let start = running.max(logged.at);
+            let time = until - start;
+            if time.get() > 0.0 {
+                // (of two that share, the time is one's)
+                self.slices.entry(jobs).or_insert(SliceLog {
+                    worker_type,
+                    n_workers,
+                    start,
+                    end: until,
+                    time,
+                });
+            }
         }
     }
 }

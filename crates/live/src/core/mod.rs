@@ -236,6 +236,7 @@ impl Core {
             self.adopt_job(record);
         }
         self.pair_up();
+        self.restore_slices();
         if self.jobs.values().any(|job| job.run.is_some()) {
             let until = self.now + self.settings.silence + self.settings.look_ahead;
             self.timeline = Some(Timeline { from: self.now, until, is_decided: false });
@@ -278,6 +279,7 @@ impl Core {
             let kind = known.workers.first().and_then(|worker| self.scheduler.workers().worker_type(*worker));
             let lease = (Combination::single(id), kind.unwrap_or(WorkerTypeId::from_index(0)));
             let mut run = LiveRun::new(run, known, lease, (Known::Believed, self.now));
+            run.logged.checkpointed = record.checkpointed;
             for rank in &mut run.ranks {
                 let place = rank.worker.and_then(|worker| self.places.get(worker.index())?.as_ref());
                 if place.is_none_or(|(server, _)| *server != rank.server) {
@@ -417,7 +419,10 @@ impl Core {
 
     /// Puts a job as it is now on disk.
     fn record_job(&mut self, number: JobNumber) {
-        if let Some(job) = self.jobs.get(&number) {
+        if let Some(job) = self.jobs.get_mut(&number) {
+            if let (Some(record), Some(run)) = (&mut job.record.run, &job.run) {
+                record.counted = run.counted();
+            }
             self.step.records.push(Record::Job(Box::new(job.record.clone())));
         }
     }

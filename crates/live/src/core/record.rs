@@ -66,6 +66,35 @@ pub struct RunRecord {
     pub servers: Vec<String>,
     /// The longest time that it may run on from any instant without further orders, grace and slack included.
     pub outlives: Seconds,
+    /// What has been counted of it; none before all of its ranks have been known to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CountedRecord>,
+}
+
+/// What has been counted of a start of a job, by instants of the scheduler's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountedRecord {
+    /// Since when all of its ranks have been known to run.
+    pub running: Seconds,
+    /// Until when its time is in what the job has received.
+    pub until: Seconds,
+    /// What the event log has of it.
+    pub logged: LoggedRecord,
+}
+
+/// How far the event log has what a start of a job ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoggedRecord {
+    /// Its time until then.
+    pub at: Seconds,
+    /// Steps of the job that a checkpoint held.
+    pub checkpointed: f64,
+    /// Steps that its program had done.
+    pub steps: f64,
+    /// The time that these took, s.
+    pub seconds: f64,
 }
 
 /// How a job ended.

@@ -217,7 +217,7 @@ impl Core {
         self.count(run.job);
         let Some(job) = self.jobs.get_mut(&run.job) else { return };
         let Some(live) = &mut job.run else { return };
-        let before = std::mem::replace(&mut live.progress, progress);
+        live.progress = progress;
         let (id, lease) = (job.id, live.lease);
         let more = progress.checkpointed - job.record.checkpointed;
         let is_saved = more > 0.0 && progress.checkpointed <= 1e15;
@@ -226,8 +226,6 @@ impl Core {
             job.record.failures = 0;
             live.at_risk.clear();
         }
-        let made = progress.steps - before.steps.max(progress.first);
-        self.note_made((id, lease.0), made, progress.seconds - before.seconds);
         if is_saved {
             self.record_steps(id, lease, more);
             self.record_job(run.job);

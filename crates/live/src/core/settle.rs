@@ -25,6 +25,14 @@ impl Core {
     fn settle_run(&mut self, number: JobNumber) {
         let (now, settings) = (self.now, self.settings);
         self.count(number);
+        let changed = self.jobs.get(&number).and_then(|job| {
+            let (run, placement) = (job.run.as_ref()?, job.placement.as_ref()?);
+            (run.lease.0 != placement.jobs).then_some(run.lease.0)
+        });
+        if let Some(jobs) = changed {
+            // (what it ran beside another is not what it runs alone)
+            self.flush_slice(jobs);
+        }
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = &mut job.run else { return };
         if run.ending.is_some() {
@@ -81,6 +89,7 @@ impl Core {
             workers: ranks.iter().map(|(_, _, worker)| *worker).collect(),
             servers: ranks.into_iter().map(|(server, _, _)| server).collect(),
             outlives: length + self.settings.look_ahead + self.settings.grace + self.settings.slack,
+            counted: None,
         };
         let over_at = until + self.settings.grace + self.settings.slack;
         let Some(job) = self.jobs.get_mut(&number) else { return };
@@ -88,6 +97,7 @@ impl Core {
         let run = Run { job: number, incarnation: job.record.incarnation };
         let mut live = LiveRun::new(run, &record, lease, (Known::Ordered, now));
         (live.until, live.over_at) = (until, over_at);
+        live.logged.checkpointed = job.record.checkpointed;
         for worker in &record.workers {
             self.holders[worker.index()].push(number);
         }

@@ -15,6 +15,7 @@ fn run(ends: &[Option<End>], reason: Option<Reason>) -> LiveRun {
         workers: (0..ends.len()).map(WorkerId::from_index).collect(),
         servers: ["a", "b", "c"][..ends.len()].iter().map(ToString::to_string).collect(),
         outlives: Seconds::ZERO,
+        counted: None,
     };
     let start = Run { job: JobNumber(0), incarnation: 1 };
     let lease = (Combination::single(JobId::from_index(0)), WorkerTypeId::from_index(0));
