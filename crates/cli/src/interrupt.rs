@@ -31,25 +31,30 @@ pub struct Interrupt {
     raised: Arc<AtomicBool>,
     /// Raised a while after the other.
     overdue: Arc<AtomicBool>,
+    /// Whether nothing is said when it is raised.
+    is_hushed: Arc<AtomicBool>,
 }
 
 impl Interrupt {
     /// A flag that nobody has raised; [`install`](Self::install) ties it to the signals.
     pub fn new() -> Self {
-        Self { raised: Arc::default(), overdue: Arc::default() }
+        Self { raised: Arc::default(), overdue: Arc::default(), is_hushed: Arc::default() }
     }
 
     /// A flag that the first signal raises.
     pub fn install() -> Self {
         let interrupt = Self::new();
         let (raised, overdue) = (Arc::clone(&interrupt.raised), Arc::clone(&interrupt.overdue));
+        let is_hushed = Arc::clone(&interrupt.is_hushed);
         let mut first: Option<Stopwatch> = None;
         let arrived = move || match first {
             None => {
                 first = Some(Stopwatch::start());
                 raised.store(true, Ordering::SeqCst);
                 raise_later(&overdue);
-                diagnostics::print("stopping after what is in progress; once more to stop at once");
+                if !is_hushed.load(Ordering::SeqCst) {
+                    diagnostics::print("stopping after what is in progress; once more to stop at once");
+                }
             }
             Some(first) if first.elapsed() < REPEATED => {}
             Some(_) => process::exit(ExitStatus::Interrupted as i32),
@@ -58,6 +63,11 @@ impl Interrupt {
             diagnostics::print(&format!("note: an interrupt will stop at once: {error}"));
         }
         interrupt
+    }
+
+    /// Says nothing when it is raised: for commands whose standard error is a log for programs.
+    pub fn hush(&self) {
+        self.is_hushed.store(true, Ordering::SeqCst);
     }
 
     /// Has the user asked to stop?

@@ -256,7 +256,7 @@ impl Checker<'_> {
                 self.findings.note(FindingKind::CannotRun, place);
             }
         }
-        if unconsolidated.is_none_or(|values| values.contains(&None)) {
+        if row.scale_factor > 1 && unconsolidated.is_none_or(|values| values.contains(&None)) {
             let place = || format!("{} at {}", row.job_type, row.scale_factor);
             self.findings.note(FindingKind::MissingUnconsolidated, place);
         }

@@ -1,5 +1,6 @@
 //! `apportion agent`: a server of a scheduler that runs elsewhere, until it is asked to end.
 
+use std::env;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use apportion::units::Seconds;
 use apportion_live::agent::{self, Home, ProcessesError, Server};
 use apportion_live::network::{HttpLink, News};
 use apportion_live::protocol::check_server;
+use apportion_live::shim::VISIBLE;
 
 /// Where the system says what this machine is called.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
@@ -112,7 +114,23 @@ fn server(arguments: &AgentArguments) -> Result<Server, Failure> {
     let name = arguments.name.clone().map_or_else(host_name, Ok)?;
     check_server(&name, &worker_type, n_workers)
         .map_err(|fault| Failure::usage(format!("--name, --worker-type, --workers: {fault}"), None))?;
+    check_visible(n_workers)?;
     Ok(Server { name, worker_type, n_workers })
+}
+
+/// Refuses to offer more workers than this process may use itself: a job on one of the others would use what is not ours.
+///
+/// # Errors
+/// If the variable names fewer.
+pub(super) fn check_visible(n_workers: u32) -> Result<(), Failure> {
+    let Some(given) = env::var(VISIBLE).ok().filter(|given| !given.trim().is_empty()) else { return Ok(()) };
+    let n_given = given.split(',').filter(|name| !name.trim().is_empty()).count();
+    if n_given >= n_workers as usize {
+        return Ok(());
+    }
+    let message =
+        format!("{VISIBLE} is {given}: that is {n_given} of the {n_workers} workers of this server");
+    Err(Failure::usage(message, Some("offer no more workers than it names, or unset it".to_owned())))
 }
 
 fn host_name() -> Result<String, Failure> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::agent;
 use super::demo::{self, Demo};
 use super::local;
 use super::log::{Log, LogForm};
@@ -221,6 +222,9 @@ impl Plan {
                 format!("--local: `{cluster}` are workers of several servers, and this machine is one");
             return Err(Failure::usage(message, Some(help.to_owned())));
         }
+        if arguments.local && !arguments.demo {
+            agent::check_visible(u32::try_from(cluster.n_workers()).unwrap_or(u32::MAX))?;
+        }
         let usual = Seconds::new(if arguments.demo { 2.0 } else { 360.0 });
         let round_length = arguments.round_length.unwrap_or(usual);
         let policy = arguments.policy.clone().or(arguments.demo.then(|| demo::POLICY.to_owned()));
@@ -306,6 +310,9 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     let (listener, address) = listen(&arguments.listen, tokens.is_some())?;
     let driver = start(&plan, scheduler, explainer)?;
     let log = Log { form: arguments.log, session };
+    if arguments.log == LogForm::Json {
+        session.interrupt.hush();
+    }
     log.address(address, tls.is_some());
     let client = driver.client();
     let executor = executor.map(|(executor, warnings)| {

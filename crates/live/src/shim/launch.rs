@@ -29,7 +29,7 @@ use crate::rank::{RankFolder, RankStart, Start, StartedBy, Steer};
 const STEP: &str = "APPORTION_SHIM_OF_STEP";
 
 /// The variable that says which workers a process may use.
-const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
 /// The first port that ranks meet at, and how many there are.
 const PORTS: (u64, u64) = (20_000, 40_000);
@@ -172,11 +172,16 @@ fn refused(error: &io::Error, why: String) -> End {
     }
 }
 
-/// What a program is told of its worker, by the workers that this process was `given`: none where Slurm names none.
+/// What a program is told of its worker, by the workers that this process was `given`, in order: where none are given to an
+/// agent, the worker's place on the server; where Slurm names none, nothing.
 fn visible_worker(start: &Start, given: Option<&str>) -> Option<String> {
+    let nth =
+        |place: u32| given?.split(',').map(str::trim).filter(|name| !name.is_empty()).nth(place as usize);
     match start.by {
-        StartedBy::Agent => Some(start.rank.worker.to_string()),
-        StartedBy::Slurm { place, .. } => given?.split(',').nth(place as usize).map(str::to_owned),
+        StartedBy::Agent => {
+            Some(nth(start.rank.worker).map_or_else(|| start.rank.worker.to_string(), str::to_owned))
+        }
+        StartedBy::Slurm { place, .. } => nth(place).map(str::to_owned),
     }
 }
 
@@ -281,12 +286,13 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_one_of_those_that_slurm_gives() {
+    fn a_worker_is_one_of_those_that_slurm_or_the_agents_environment_gives() {
         let by_slurm = |place| Start { by: StartedBy::Slurm { first: 0, place }, ..start(1.0) };
+        assert_eq!(visible_worker(&start(1.0), None).as_deref(), Some("1"), "the worker's place");
         assert_eq!(
-            visible_worker(&start(1.0), Some("4,5")).as_deref(),
-            Some("1"),
-            "by an agent: the worker's place"
+            visible_worker(&start(1.0), Some("4, MIG-5")).as_deref(),
+            Some("MIG-5"),
+            "of the agent's own"
         );
         assert_eq!(visible_worker(&by_slurm(1), Some("4,5")).as_deref(), Some("5"));
         assert_eq!(visible_worker(&by_slurm(2), Some("4,5")), None);

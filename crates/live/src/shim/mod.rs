@@ -33,6 +33,8 @@ use std::time::Duration;
 use apportion::Seconds;
 use rustix::process::{Pid, Signal, getpid, getsid, kill_process, set_child_subreaper, setsid};
 
+pub use launch::VISIBLE;
+
 use crate::clock;
 use crate::files;
 use crate::process::Owned;
