@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::browser::Browser;
 
 /// How often something that must come is looked for.
-const LOOKS: usize = 600;
+pub(crate) const LOOKS: usize = 600;
 
 /// A name that would break out of anything that takes it for more than text.
 const NASTY: &str = "</script><script>window.broken = 1</script><img src=x onerror=broken=1>";
@@ -27,7 +27,7 @@ pub(crate) struct Served {
     url: String,
 }
 
-fn command(folder: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
     command.current_dir(folder).args(["--progress", "never"]).args(arguments);
     command.env_remove("APPORTION_SCHEDULER").env("USER", "ann");
@@ -46,7 +46,7 @@ const USUAL: [&str; 8] = [
 ];
 
 impl Served {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         Self::start_with(folder, arguments, &[])
     }
 
@@ -92,13 +92,13 @@ impl Served {
     }
 
     #[track_caller]
-    fn refused(&self, folder: &Path, arguments: &[&str]) -> String {
+    pub(crate) fn refused(&self, folder: &Path, arguments: &[&str]) -> String {
         said_with_2(self.run(folder, arguments))
     }
 
     /// Asked to end, as a service manager does; its exit code.
     #[cfg(unix)]
-    fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(asked.success());
         self.child.wait().unwrap().code()
@@ -113,7 +113,7 @@ impl Drop for Served {
 }
 
 #[track_caller]
-fn said_with_2(output: Output) -> String {
+pub(crate) fn said_with_2(output: Output) -> String {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     said

@@ -395,7 +395,7 @@ impl Core {
 
     /// When the decision that is in force was made; none before the first.
     pub fn decided(&self) -> Option<Seconds> {
-        self.scheduler.in_force().map(|decision| decision.adopted)
+        self.scheduler.decided()
     }
 
     fn event(&mut self, at: Seconds, event: &Event<'_>) {
