@@ -215,11 +215,14 @@ impl Direct {
             Ok(Err(error)) => error,
             Err(panic) => panicked(self.policy.name(), panic.as_ref()).into(),
         };
-        let goes_on = |placed: &&Placed| {
-            placed.combination.members().all(|job| start.table.find(job).is_some())
-                && placed.workers.iter().all(|worker| self.workers.is_up(*worker))
+        let left = |placed: &Placed| {
+            let mut here = placed.combination.members().filter(|job| start.table.find(*job).is_some());
+            let first = here.next()?;
+            let combination = here.next().map_or(Combination::single(first), |_| placed.combination);
+            let is_up = placed.workers.iter().all(|worker| self.workers.is_up(*worker));
+            is_up.then(|| Placed { combination, ..placed.clone() })
         };
-        self.placed = self.previous.iter().filter(goes_on).cloned().collect();
+        self.placed = self.previous.iter().filter_map(left).collect();
         self.grant();
         Decided::Failed { error }
     }
