@@ -1,7 +1,5 @@
 //! Live schedulers whose policies place jobs themselves.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::fs;
 use std::path::Path;
 use std::thread;

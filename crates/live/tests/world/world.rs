@@ -145,7 +145,7 @@ impl World {
             Options::corrected().with_round_length(Seconds::new(ROUND)).with_reset_interval(Seconds::ZERO);
         let throughputs = throughputs();
         // In half of all worlds the policy decides inside rounds, and places jobs itself.
-        let scheduler = if self.seed % 2 == 0 {
+        let scheduler = if self.seed.is_multiple_of(2) {
             Scheduler::new(&cluster, throughputs, policy, options).unwrap()
         } else {
             let usable = options.usable(&cluster, &throughputs);
