@@ -71,8 +71,8 @@ pub enum CatalogError {
     },
     /// It decides inside rounds, where an allocation is asked for.
     #[error(
-        "policy `{policy}` decides inside rounds, on the workers of a simulation, and gives no allocation: use it with \
-         `simulate` or `sweep`"
+        "policy `{policy}` decides inside rounds, on very workers, and gives no allocation: use it with `simulate`, `sweep` \
+         or `serve`"
     )]
     InRounds {
         /// The policy.

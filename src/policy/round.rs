@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::Cluster;
 use crate::index::{IndexVec, JobId, ServerId, WorkerId, WorkerTypeId};
 use crate::policy::PolicyError;
@@ -15,7 +17,8 @@ use crate::units::Seconds;
 use crate::workload::Combination;
 
 /// A combination on the workers it holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Placed {
     /// The jobs.
     pub combination: Combination<JobId>,
@@ -26,7 +29,8 @@ pub struct Placed {
 }
 
 /// What a combination ran in the round before.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Ran {
     /// The jobs.
     pub combination: Combination<JobId>,
@@ -34,7 +38,8 @@ pub struct Ran {
     pub worker_type: WorkerTypeId,
     /// How long it held them, once however many they were.
     pub time: Seconds,
-    /// Steps/s that each member was seen to make; 0 where what it ran was lost, and of a second member that there is not.
+    /// Steps/s that each member was seen to make; 0 where nothing was seen or what it ran was lost, and of a second member
+    /// that there is not.
     pub throughput: [f64; 2],
 }
 
@@ -97,6 +102,19 @@ pub enum RoundDecision {
 
 /// Decides inside rounds.
 pub trait RoundPolicy: fmt::Debug + Send {
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// Could it ever place these jobs on these workers, were they alone and all of them free? A scheduler of jobs that really
+    /// run refuses one that could not, rather than let it keep the policy from all others.
+    ///
+    /// # Errors
+    /// If it could not: says why, and what would help.
+    fn check(&self, view: &RoundView<'_>) -> Result<(), String> {
+        let _ = view;
+        Ok(())
+    }
+
     /// A round starts.
     ///
     /// # Errors
@@ -119,6 +137,6 @@ pub trait RoundPolicy: fmt::Debug + Send {
     /// # Errors
     /// If the value was not written by this policy.
     fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
-        if state.is_null() { Ok(()) } else { Err(PolicyError::State { policy: format!("{self:?}") }) }
+        if state.is_null() { Ok(()) } else { Err(PolicyError::State { policy: self.name().to_owned() }) }
     }
 }

@@ -41,6 +41,14 @@ pub enum DecisionError {
     /// The policy failed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// A policy that decides inside rounds does not come to an end.
+    #[error("the policy made {decisions} decisions in round {round} without ending it")]
+    Livelock {
+        /// How many.
+        decisions: usize,
+        /// In which round.
+        round: u64,
+    },
 }
 
 /// Why a saved state was not taken back.
@@ -50,7 +58,7 @@ pub enum RestoreError {
     /// The policy's part.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The mechanism's part.
+    /// The mechanism's part, or what a policy that decides inside rounds had placed.
     #[error("the saved rounds do not fit: {reason}")]
     Mechanism {
         /// In which respect.

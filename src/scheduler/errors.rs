@@ -16,6 +16,16 @@ pub enum SetupError {
     /// A cluster that does not fit the throughputs.
     #[error(transparent)]
     Cluster(#[from] ProblemError),
+    /// A cluster on which the policy, which decides inside rounds, cannot place jobs.
+    #[error("the policy `{policy}` cannot place jobs on the cluster `{cluster}`: {reason}")]
+    CannotPlace {
+        /// The policy.
+        policy: String,
+        /// The cluster, as it is written on command lines.
+        cluster: String,
+        /// Why not, as the policy says.
+        reason: String,
+    },
 }
 
 /// Why a job is refused; those that are here go on.
@@ -57,6 +67,14 @@ pub enum SubmitError {
         name: String,
         /// The job that has it.
         id: JobId,
+    },
+    /// The policy decides inside rounds, and could never place this job.
+    #[error("the policy `{policy}` could place it on no workers of the cluster: {reason}")]
+    CannotPlace {
+        /// The policy.
+        policy: String,
+        /// Why not, as the policy says.
+        reason: String,
     },
     /// Something else that no problem takes.
     #[error(transparent)]

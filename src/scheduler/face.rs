@@ -5,31 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::active::{Progress, Table};
-use super::errors::{ReportError, SetupError, SubmitError};
+use super::boundary::Boundary;
+use super::decided::Decided;
+use super::direct::{Direct, Start};
+use super::driver::Driver;
+use super::errors::{SetupError, SubmitError};
 use super::leases::{InForce, Lease, Round};
 use super::options::Options;
-use super::rounds::{Rounds, Situation};
+use super::rounds::Rounds;
 use crate::cluster::Cluster;
-use crate::index::{EntityId, Id, JobId, WorkerId, WorkerTypeId};
+use crate::index::{Id, JobId};
 use crate::mechanism::{GrantedLease, Mechanism, Workers};
-use crate::policy::{Decision, Policy};
-use crate::problem::{ActiveJob, Entity, Problem, ProblemBuilder, ProblemError};
+use crate::policy::{Policy, RoundPolicy};
+use crate::problem::{ActiveJob, Problem, ProblemBuilder, ProblemError};
 use crate::throughput::Throughputs;
-use crate::units::{Seconds, Steps, StepsPerSecond};
-use crate::workload::{Combination, Job};
-
-/// What a job, or two that shared, got of workers of one type, since the last report of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Received {
-    /// The jobs.
-    pub jobs: Combination<JobId>,
-    /// The type of the workers.
-    pub worker_type: WorkerTypeId,
-    /// How long they held them, once however many they were.
-    pub time: Seconds,
-    /// Steps that each member has done; 0 of a second member that there is not.
-    pub steps: [Steps; 2],
-}
+use crate::units::{Seconds, Steps};
+use crate::workload::Job;
 
 /// Decides, round by round, which jobs run on which workers. The [module](super) says what it takes and gives.
 ///
@@ -74,7 +65,7 @@ pub struct Scheduler {
     pub(super) by_name: BTreeMap<String, JobId>,
     /// Jobs that went since the last round: leases lost may still name them.
     pub(super) gone: Vec<JobId>,
-    pub(super) rounds: Rounds,
+    pub(super) driver: Driver,
     pub(super) n_submitted: usize,
     /// Of them, those that came before the last round.
     pub(super) n_seen: usize,
@@ -82,6 +73,8 @@ pub struct Scheduler {
     /// Start of the last round, s.
     pub(super) now: Seconds,
     pub(super) in_force: Option<InForce>,
+    /// Start of the last round that a policy decided inside it; none before the first.
+    pub(super) decided: Option<Seconds>,
 }
 
 impl Scheduler {
@@ -97,10 +90,46 @@ impl Scheduler {
         options: Options,
     ) -> Result<Self, SetupError> {
         options.check()?;
-        let cluster = Arc::new(options.usable(cluster, &throughputs));
+        let cluster = options.usable(cluster, &throughputs);
+        let rounds = Rounds::new(policy, &cluster, &options);
+        Self::with_driver((cluster, throughputs), Driver::Mechanized(Box::new(rounds)), options)
+    }
+
+    /// The same for a policy that decides inside rounds: its placements are the leases, without a mechanism. It is asked at
+    /// every [`tick`](Self::tick), on the caller's thread, and shown what was [recorded](Self::record) and
+    /// [observed](Self::observe) since the one before. It may give no job another number of workers.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and if the policy could place no job on this cluster.
+    pub fn with_round_policy(
+        cluster: &Cluster,
+        throughputs: Arc<Throughputs>,
+        policy: Box<dyn RoundPolicy>,
+        options: Options,
+    ) -> Result<Self, SetupError> {
+        options.check()?;
+        let cluster = options.usable(cluster, &throughputs);
+        let workers = Workers::new(&cluster, options.mechanism.last_server);
+        let direct = Direct::new(policy, workers, false);
+        let scheduler = Self::with_driver((cluster, throughputs), Driver::Direct(Box::new(direct)), options)?;
+        let problem = scheduler.problem()?;
+        scheduler.driver.check(&problem, options.round_length).map_err(|reason| SetupError::CannotPlace {
+            policy: scheduler.driver.policy_name().to_owned(),
+            cluster: scheduler.cluster.to_string(),
+            reason,
+        })?;
+        Ok(scheduler)
+    }
+
+    fn with_driver(
+        (cluster, throughputs): (Cluster, Arc<Throughputs>),
+        driver: Driver,
+        options: Options,
+    ) -> Result<Self, SetupError> {
+        let cluster = Arc::new(cluster);
         Ok(Self {
             table: Table::new(&cluster, throughputs)?,
-            rounds: Rounds::new(policy, &cluster, &options),
+            driver,
             names: BTreeMap::new(),
             by_name: BTreeMap::new(),
             gone: Vec::new(),
@@ -112,6 +141,7 @@ impl Scheduler {
             n_rounds: 0,
             now: Seconds::ZERO,
             in_force: None,
+            decided: None,
         })
     }
 
@@ -119,7 +149,8 @@ impl Scheduler {
     /// [`tick`](Self::tick).
     ///
     /// # Errors
-    /// If the job has no throughput, fits nowhere in the cluster, or a number of it is out of range. Others go on.
+    /// If the job has no throughput, fits nowhere in the cluster, a number of it is out of range, or a policy that decides
+    /// inside rounds could never place it. Others go on.
     pub fn submit(&mut self, job: Job) -> Result<JobId, SubmitError> {
         let name = job.job_type.clone();
         self.take_in(name, job)
@@ -142,20 +173,22 @@ impl Scheduler {
     fn take_in(&mut self, name: String, job: Job) -> Result<JobId, SubmitError> {
         let id = JobId::from_index(self.n_submitted);
         let scale_factor = job.scale_factor;
-        self.check(id, &job)
-            .and_then(|()| self.table.add(Progress::new(id, job, true), &self.cluster))
-            .map_err(|error| self.refusal(error))?;
-        let table = &self.table;
-        let throughput = |jobs: Combination<JobId>, worker_type| table.throughput(jobs, worker_type);
-        self.rounds.mechanism_mut().add_job(id, scale_factor, &throughput);
+        let alone = self.alone(id, &job).map_err(|error| self.refusal(error))?;
+        self.driver.check(&alone, self.options.round_length).map_err(|reason| {
+            let policy = self.driver.policy_name().to_owned();
+            SubmitError::CannotPlace { policy, reason }
+        })?;
+        let added = self.table.add(Progress::new(id, job, true), &self.cluster);
+        added.map_err(|error| self.refusal(error))?;
+        self.driver.add_job(&self.table, id, scale_factor);
         self.names.insert(id, name);
         self.n_submitted += 1;
         Ok(id)
     }
 
-    /// Would a problem with this job alone be one?
-    fn check(&self, id: JobId, job: &Job) -> Result<(), ProblemError> {
-        let alone = self.table.look_up(id.index(), job, &self.cluster)?.alone;
+    /// The problem of this job alone, on all workers.
+    pub(super) fn alone(&self, id: JobId, job: &Job) -> Result<Problem, ProblemError> {
+        let looked_up = self.table.look_up(id.index(), job, &self.cluster)?;
         let seen = ActiveJob {
             scale_factor: job.scale_factor,
             weight: job.weight,
@@ -166,8 +199,8 @@ impl Scheduler {
             ..ActiveJob::new(id)
         };
         let mut builder = ProblemBuilder::new(Arc::clone(&self.cluster));
-        builder.job(seen, &alone);
-        builder.build().map(drop)
+        builder.job(seen, &looked_up.alone);
+        builder.build()
     }
 
     fn refusal(&self, error: ProblemError) -> SubmitError {
@@ -226,133 +259,8 @@ impl Scheduler {
             // It has been in no round, so no lease names it.
             self.names.remove(&id);
         }
-        self.rounds.mechanism_mut().remove_job(id);
+        self.driver.remove_job(id);
         true
-    }
-
-    /// Counts what jobs got of workers, in whatever round. Of a pair of which one job is gone, the time is forgotten with
-    /// the pair; the other's steps count.
-    ///
-    /// # Errors
-    /// If there never was such a job or worker type, or a number is out of range: then nothing is counted.
-    pub fn record(&mut self, received: Received) -> Result<(), ReportError> {
-        let Received { jobs, worker_type, time, steps } = received;
-        self.check_report(jobs, worker_type)?;
-        check_numbers([("time", time.get()), ("steps", steps[0].get()), ("steps", steps[1].get())])?;
-        self.rounds.mechanism_mut().record(jobs, worker_type, time);
-        for (id, steps) in jobs.members().zip(steps) {
-            if let Some(position) = self.table.find(id) {
-                self.table.jobs[position].progress.steps_run += steps.get();
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes what still holds workers of a type to do so for this long, beyond what was [recorded](Self::record): for a round
-    /// that is decided before the one that runs has ended. It counts until the next record of the same jobs there, which
-    /// counts in its place.
-    ///
-    /// # Errors
-    /// As [`record`](Self::record).
-    pub fn project(
-        &mut self,
-        jobs: Combination<JobId>,
-        worker_type: WorkerTypeId,
-        time: Seconds,
-    ) -> Result<(), ReportError> {
-        self.check_report(jobs, worker_type)?;
-        check_numbers([("time", time.get())])?;
-        self.rounds.mechanism_mut().project(jobs, worker_type, time);
-        Ok(())
-    }
-
-    /// A job ran alone on workers of a type, on the fewest servers, at this measured speed. It is averaged with what was
-    /// believed of the job there, which at first is what the throughputs or the job itself say:
-    ///
-    ///   believed ← ½ · measured + ½ · believed
-    ///
-    /// and policies are shown what is believed; they are asked again if it changes by more than a hundredth. It changes
-    /// nothing for a job that is gone.
-    ///
-    /// # Errors
-    /// If there never was such a job or worker type, the job has no throughput there, or the speed is not a finite number
-    /// above 0: then nothing has changed.
-    pub fn measure(
-        &mut self,
-        id: JobId,
-        worker_type: WorkerTypeId,
-        speed: StepsPerSecond,
-    ) -> Result<(), ReportError> {
-        self.check_report(Combination::single(id), worker_type)?;
-        if !(speed.get().is_finite() && speed.get() > 0.0) {
-            return Err(ReportError::Value { field: "speed", value: speed.get() });
-        }
-        let Some(position) = self.table.find(id) else { return Ok(()) };
-        if self.table.jobs[position].alone[worker_type.index()] <= 0.0 {
-            return Err(ReportError::CannotRun { id, worker_type });
-        }
-        if self.table.measure(position, worker_type, speed.get()) {
-            self.rounds.mechanism_mut().note_change();
-        }
-        Ok(())
-    }
-
-    /// Is a report about jobs and workers that there are, or were?
-    fn check_report(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> Result<(), ReportError> {
-        if let Some(id) = jobs.members().find(|id| id.index() >= self.n_submitted) {
-            return Err(ReportError::UnknownJob { id });
-        }
-        if worker_type.index() >= self.cluster.n_types() {
-            return Err(ReportError::UnknownType { worker_type });
-        }
-        Ok(())
-    }
-
-    /// A worker goes down, or comes up. One that is down is in no lease from the next round on.
-    ///
-    /// # Errors
-    /// If the cluster has no such worker.
-    pub fn set_up(&mut self, worker: WorkerId, up: bool) -> Result<(), ReportError> {
-        if worker.index() >= self.workers().len() {
-            return Err(ReportError::UnknownWorker { worker });
-        }
-        self.rounds.mechanism_mut().set_up(worker, up);
-        self.refresh_up();
-        Ok(())
-    }
-
-    /// Makes the cluster that is up what the mechanism says.
-    pub(super) fn refresh_up(&mut self) {
-        let workers = self.rounds.mechanism().workers();
-        self.up = Arc::new(self.cluster.with_counts(|id| workers.n_up(id)));
-    }
-
-    /// Declares an owner of jobs, or changes what is known of one with that name: its weight, how it divides its share,
-    /// whom it belongs to. Owners that are only named by their jobs have weight 1.
-    ///
-    /// # Errors
-    /// If the weight is not a finite number above 0, there is no such parent, or the parent is below it.
-    pub fn declare(&mut self, entity: Entity) -> Result<EntityId, ReportError> {
-        if !(entity.weight.is_finite() && entity.weight > 0.0) {
-            return Err(ReportError::Value { field: "weight", value: entity.weight });
-        }
-        let entities = &mut self.table.entities;
-        let known = entities.iter().position(|other| other.name == entity.name).map(EntityId::from_index);
-        let mut above = entity.parent;
-        while let Some(parent) = above {
-            if parent.index() >= entities.len() || Some(parent) == known {
-                return Err(ReportError::UnknownEntity { parent });
-            }
-            above = entities[parent].parent;
-        }
-        self.rounds.mechanism_mut().note_change();
-        match known {
-            Some(id) => {
-                entities.replace(id, entity);
-                Ok(id)
-            }
-            None => Ok(entities.push(entity)),
-        }
     }
 
     /// Starts a round at `now`, in seconds since any instant that stays the same: who runs on which workers from now until
@@ -362,31 +270,58 @@ impl Scheduler {
     /// leases are to start when that ends.
     ///
     /// With a deadline, the policy is waited for so long at most, and [`Round::decided`] says if its answer is
-    /// [late](super::Decided::Late). Without one it decides on this thread, however long it takes.
+    /// [late](super::Decided::Late). Without one it decides on this thread, however long it takes; so does a policy that
+    /// decides inside rounds, in any case.
     pub fn tick(&mut self, now: Seconds, deadline: Option<Duration>) -> Round {
         self.now = self.now.max(now);
-        let mut boundary =
-            Boundary { now: self.now, table: &mut self.table, cluster: &self.up, adopted: None };
-        let decided = self.rounds.decide(&mut boundary, deadline);
-        if let Some(adopted) = boundary.adopted {
-            self.in_force = Some(adopted);
-        }
-        self.n_seen = self.n_submitted;
         let number = self.n_rounds;
+        let decided = self.decide(deadline);
+        self.n_seen = self.n_submitted;
         self.n_rounds += 1;
-        let mechanism = self.rounds.mechanism();
+        let mut preempted = Vec::new();
+        self.driver.each_lost(&self.table, &mut |lost| preempted.push(self.lease(&lost)));
         let round = Round {
             number,
             from: self.now,
             until: self.now + self.options.round_length,
-            leases: mechanism.leases().map(|lease| self.lease(&lease)).collect(),
-            preempted: mechanism.preempted().map(|lease| self.lease(&lease)).collect(),
+            leases: self.leases_from(0),
+            preempted,
             decided,
         };
         for id in self.gone.drain(..) {
             self.names.remove(&id);
         }
         round
+    }
+
+    fn decide(&mut self, deadline: Option<Duration>) -> Decided {
+        let now = self.now;
+        match &mut self.driver {
+            Driver::Mechanized(rounds) => {
+                let mut boundary = Boundary { now, table: &mut self.table, cluster: &self.up, adopted: None };
+                let decided = rounds.decide(&mut boundary, deadline);
+                self.in_force = boundary.adopted.or(self.in_force.take());
+                decided
+            }
+            Driver::Direct(direct) => {
+                let decided = direct.decide_or_go_on(&mut Start {
+                    round: self.n_rounds,
+                    now,
+                    round_length: self.options.round_length,
+                    table: &mut self.table,
+                    cluster: &self.up,
+                });
+                if matches!(decided, Decided::Fresh { .. }) {
+                    self.decided = Some(now);
+                }
+                decided
+            }
+        }
+    }
+
+    /// The leases of the round but the first so many.
+    pub(super) fn leases_from(&self, first: usize) -> Vec<Lease> {
+        (first..self.driver.n_leases()).map(|index| self.lease(&self.driver.lease(index))).collect()
     }
 
     /// A lease in the user's words.
@@ -405,9 +340,19 @@ impl Scheduler {
         }
     }
 
-    /// The decision whose allocation is in force; none before the first.
+    /// The decision whose allocation is in force; none before the first, nor of a policy that decides inside rounds.
     pub fn in_force(&self) -> Option<&InForce> {
         self.in_force.as_ref()
+    }
+
+    /// The start of the round at which the policy's last decision was adopted; none before the first.
+    pub fn decided(&self) -> Option<Seconds> {
+        self.in_force.as_ref().map(|decision| decision.adopted).or(self.decided)
+    }
+
+    /// Was a job here when the last round was decided?
+    pub fn was_shown(&self, id: JobId) -> bool {
+        id.index() < self.n_seen
     }
 
     /// What a policy would be shown now.
@@ -425,67 +370,21 @@ impl Scheduler {
 
     /// The workers: their types and servers, and which of them are up.
     pub fn workers(&self) -> &Workers {
-        self.rounds.mechanism().workers()
+        self.driver.workers()
     }
 
-    /// The mechanism: what each job is owed and has received.
-    pub fn mechanism(&self) -> &Mechanism {
-        self.rounds.mechanism()
+    /// The mechanism: what each job is owed and has received. None where the policy decides inside rounds.
+    pub fn mechanism(&self) -> Option<&Mechanism> {
+        self.driver.mechanism()
+    }
+
+    /// The policy's name.
+    pub fn policy_name(&self) -> &str {
+        self.driver.policy_name()
     }
 
     /// The options.
     pub fn options(&self) -> &Options {
         &self.options
-    }
-}
-
-/// Refuses numbers that are none, or below 0.
-fn check_numbers<const N: usize>(numbers: [(&'static str, f64); N]) -> Result<(), ReportError> {
-    match numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
-        None => Ok(()),
-        Some((field, value)) => Err(ReportError::Value { field, value }),
-    }
-}
-
-/// The start of a round, over the scheduler's own table.
-pub(super) struct Boundary<'a> {
-    pub(super) now: Seconds,
-    pub(super) table: &'a mut Table,
-    pub(super) cluster: &'a Arc<Cluster>,
-    /// The decision adopted at this round, if one was.
-    pub(super) adopted: Option<InForce>,
-}
-
-impl Situation for Boundary<'_> {
-    fn now(&self) -> Seconds {
-        self.now
-    }
-
-    fn n_jobs(&self) -> usize {
-        self.table.jobs.len()
-    }
-
-    fn problem(&mut self) -> Result<Problem, ProblemError> {
-        self.table.share_equally(self.cluster);
-        self.table.problem(self.now, self.cluster)
-    }
-
-    fn throughput(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> f64 {
-        self.table.throughput(jobs, worker_type)
-    }
-
-    fn decided(&mut self, asked: Seconds, problem: &Problem, decision: &Decision) -> bool {
-        let id = |index| problem.jobs()[index].id;
-        let allocation = &decision.allocation;
-        let row = |(row, jobs): (_, &Combination<_>)| (jobs.map(id), allocation.shares().row(row).to_vec());
-        self.adopted = Some(InForce {
-            asked,
-            adopted: self.now,
-            shares: allocation.combinations().enumerate().map(row).collect(),
-            objective: decision.objective.clone(),
-            solve: decision.solve.clone(),
-            dropped: decision.dropped.iter().map(|index| id(*index)).collect(),
-        });
-        false
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::boundary::Boundary;
 use super::decided::Decided;
-use super::face::{Boundary, Scheduler};
+use super::driver::Driver;
+use super::face::Scheduler;
 use super::leases::Lease;
 use crate::units::Seconds;
 use crate::workload::Job;
@@ -25,13 +27,13 @@ impl Scheduler {
 
     /// Gives workers that have become idle inside the round, at `now`, to jobs that wait: those in the allocation in force,
     /// by the same priorities as at its start; a gang only if enough are idle. The leases end when the round does, and
-    /// are extended or not at its end as all others. Called after [`finish`](Self::finish).
+    /// are extended or not at its end as all others. Called after [`finish`](Self::finish). A policy that decides inside
+    /// rounds does so at their start only: it gives nothing here.
     pub fn refill(&mut self, now: Seconds) -> Vec<Lease> {
         self.now = self.now.max(now);
-        let n_new = self.rounds.refill();
-        let leases = self.rounds.mechanism().leases();
-        let n_before = leases.len() - n_new;
-        leases.skip(n_before).map(|lease| self.lease(&lease)).collect()
+        let Driver::Mechanized(rounds) = &mut self.driver else { return Vec::new() };
+        let n_new = rounds.refill();
+        self.leases_from(self.driver.n_leases() - n_new)
     }
 
     /// As [`refill`](Self::refill), also for jobs that came after the allocation in force: they need not wait for the next
@@ -44,14 +46,11 @@ impl Scheduler {
         deadline: Option<Duration>,
     ) -> (Decided, Vec<Lease>) {
         self.now = self.now.max(now);
+        let Driver::Mechanized(rounds) = &mut self.driver else { return (Decided::Unchanged, Vec::new()) };
         let mut boundary =
             Boundary { now: self.now, table: &mut self.table, cluster: &self.up, adopted: None };
-        let (decided, n_new) = self.rounds.refill_with_arrivals(&mut boundary, deadline);
-        if let Some(adopted) = boundary.adopted {
-            self.in_force = Some(adopted);
-        }
-        let leases = self.rounds.mechanism().leases();
-        let n_before = leases.len() - n_new;
-        (decided, leases.skip(n_before).map(|lease| self.lease(&lease)).collect())
+        let (decided, n_new) = rounds.refill_with_arrivals(&mut boundary, deadline);
+        self.in_force = boundary.adopted.or(self.in_force.take());
+        (decided, self.leases_from(self.driver.n_leases() - n_new))
     }
 }

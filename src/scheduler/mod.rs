@@ -12,7 +12,8 @@
 //! There are two layers. [`Rounds`] is the inner one: the policy, the mechanism, and what goes between them, over a table
 //! of jobs that is somebody else's (a [`Situation`]). [`Scheduler`] is `Rounds` with a table of its own. The simulator
 //! uses `Rounds`, not `Scheduler`: its jobs have faults, noise and slices besides. Both keep jobs in the same type of
-//! table, so that a policy is shown the same problem live as simulated.
+//! table, so that a policy is shown the same problem live as simulated. In the place of `Rounds`, both may have a
+//! [policy that decides inside rounds](crate::policy::RoundPolicy): what it places is granted, without a mechanism.
 //!
 //! What was measured of jobs alone ([`Scheduler::measure`]) is averaged into the throughputs that policies are shown. A
 //! scheduler is saved and taken up again by [`Scheduler::state`] and [`Scheduler::restore`], with the same leases.
@@ -53,12 +54,16 @@
 //! ```
 
 pub(crate) mod active;
+mod boundary;
 mod decided;
+pub(crate) mod direct;
+pub(crate) mod driver;
 mod errors;
 mod face;
 mod inside;
 mod leases;
 mod options;
+mod reports;
 mod rounds;
 mod seam;
 mod seat;
@@ -68,8 +73,9 @@ mod tests;
 
 pub use decided::{Decided, DecisionError, RestoreError};
 pub use errors::{ReportError, SetupError, SubmitError};
-pub use face::{Received, Scheduler};
+pub use face::Scheduler;
 pub use leases::{InForce, Lease, Round};
 pub use options::{EmptyCluster, OptionError, Options, TypeDraws};
+pub use reports::Received;
 pub use rounds::{Answer, Rounds, RoundsState, Situation};
 pub use state::SchedulerState;

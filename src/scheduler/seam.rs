@@ -45,6 +45,10 @@ impl Situation for Seam<'_, '_> {
 }
 
 impl RoundPolicy for Rounds {
+    fn name(&self) -> &str {
+        self.policy_name()
+    }
+
     fn begin(&mut self, view: &RoundView<'_>) -> Result<(), PolicyError> {
         let mechanism = self.mechanism_mut();
         for ran in view.ran {
@@ -74,6 +78,10 @@ impl RoundPolicy for Rounds {
             Decided::Failed { error: DecisionError::Problem(error) } => {
                 let policy = self.policy_name().to_owned();
                 Err(PolicyError::Problem { policy, source: error })
+            }
+            Decided::Failed { error: error @ DecisionError::Livelock { .. } } => {
+                let policy = self.policy_name().to_owned();
+                Err(PolicyError::Undecided { policy, reason: error.to_string() })
             }
         }
     }

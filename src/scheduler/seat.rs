@@ -184,7 +184,7 @@ impl Seat {
 }
 
 /// What a policy that panicked has answered.
-fn panicked(policy: &str, panic: &(dyn std::any::Any + Send)) -> PolicyError {
+pub(super) fn panicked(policy: &str, panic: &(dyn std::any::Any + Send)) -> PolicyError {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     PolicyError::Undecided { policy: policy.to_owned(), reason: format!("it panicked: {text}") }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::active::{Progress, Table};
 use super::decided::RestoreError;
+use super::direct::DirectState;
+use super::driver::DriverState;
 use super::face::Scheduler;
 use super::leases::InForce;
 use super::rounds::RoundsState;
@@ -39,7 +41,14 @@ pub struct SchedulerState {
     by_name: BTreeMap<String, JobId>,
     gone: Vec<JobId>,
     entities: Vec<Entity>,
-    rounds: RoundsState,
+    /// Of a policy behind the mechanism.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rounds: Option<Box<RoundsState>>,
+    /// Of a policy that decides inside rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    direct: Option<Box<DirectState>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decided: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     in_force: Option<InForceState>,
 }
@@ -107,9 +116,14 @@ impl SchedulerState {
         &self.cluster
     }
 
-    /// The jobs, the owners and the mechanism.
-    pub(crate) fn parts(&self) -> (&[Progress], &[Entity], &RoundsState) {
-        (&self.jobs, &self.entities, &self.rounds)
+    /// The jobs, the owners and what decides rounds; none of that if it is damaged.
+    pub(crate) fn parts(&self) -> (&[Progress], &[Entity], Option<DriverState>) {
+        let driver = match (&self.rounds, &self.direct) {
+            (Some(rounds), None) => Some(DriverState::Mechanized(rounds.clone())),
+            (None, Some(direct)) => Some(DriverState::Direct(direct.clone())),
+            _ => None,
+        };
+        (&self.jobs, &self.entities, driver)
     }
 }
 
@@ -117,11 +131,17 @@ impl Scheduler {
     /// What [`restore`](Self::restore) takes back: jobs with their ids and names, what they have run and what was measured
     /// of them, owners, workers that are down, the mechanism, the policy's state, and the allocation in force without how it
     /// was solved. A policy that is deciding is saved as it was when it was asked, and asked again at the next round.
+    ///
+    /// Of a policy that decides inside rounds: its state, what it placed, and what was recorded and observed since.
     pub fn state(&self) -> SchedulerState {
+        let (rounds, direct) = match self.driver.state() {
+            DriverState::Mechanized(rounds) => (Some(rounds), None),
+            DriverState::Direct(direct) => (None, Some(direct)),
+        };
         SchedulerState {
             format: FORMAT.to_owned(),
             cluster: self.cluster.to_string(),
-            policy: self.rounds.policy_name().to_owned(),
+            policy: self.driver.policy_name().to_owned(),
             now: self.now.get(),
             n_rounds: self.n_rounds,
             n_submitted: self.n_submitted,
@@ -130,7 +150,9 @@ impl Scheduler {
             by_name: self.by_name.clone(),
             gone: self.gone.clone(),
             entities: self.table.entities.iter().cloned().collect(),
-            rounds: self.rounds.state(),
+            rounds,
+            direct,
+            decided: self.decided.map(Seconds::get),
             in_force: self.in_force.as_ref().map(InForceState::from),
         }
     }
@@ -142,7 +164,11 @@ impl Scheduler {
     /// If the state is of another scheduler, or the policy is deciding or refuses its part: then nothing has changed.
     pub fn restore(&mut self, state: &SchedulerState) -> Result<(), RestoreError> {
         let table = self.restored_table(state)?;
-        self.rounds.restore(&self.cluster, &state.rounds)?;
+        let Some(driver) = state.parts().2 else {
+            let reason = "it has not one policy's rounds".to_owned();
+            return Err(RestoreError::Scheduler { reason });
+        };
+        self.driver.restore(&self.cluster, &driver)?;
         self.table = table;
         self.names.clone_from(&state.names);
         self.by_name.clone_from(&state.by_name);
@@ -153,6 +179,7 @@ impl Scheduler {
         self.n_rounds = state.n_rounds;
         self.now = Seconds::new(state.now);
         self.in_force = state.in_force.as_ref().map(InForce::from);
+        self.decided = state.decided.map(Seconds::new);
         self.refresh_up();
         Ok(())
     }
@@ -167,7 +194,7 @@ impl Scheduler {
         if state.cluster != cluster {
             return refuse(format!("it is of cluster `{}`, expected `{cluster}`", state.cluster));
         }
-        let policy = self.rounds.policy_name();
+        let policy = self.driver.policy_name();
         if state.policy != policy {
             return refuse(format!("it is of policy `{}`, expected `{policy}`", state.policy));
         }
@@ -179,9 +206,11 @@ impl Scheduler {
         if !state.jobs.iter().all(|progress| known(&progress.id)) || !state.gone.iter().all(known) {
             return refuse("it has jobs that were never submitted".to_owned());
         }
-        let of_mechanism: BTreeSet<JobId> = state.rounds.jobs().collect();
-        if !of_mechanism.iter().eq(state.jobs.iter().map(|progress| &progress.id)) {
-            return refuse("its mechanism has other jobs".to_owned());
+        if let Some(rounds) = &state.rounds {
+            let of_mechanism: BTreeSet<JobId> = rounds.jobs().collect();
+            if !of_mechanism.iter().eq(state.jobs.iter().map(|progress| &progress.id)) {
+                return refuse("its mechanism has other jobs".to_owned());
+            }
         }
         if !state.by_name.values().all(here) {
             return refuse("it has names of jobs that are not here".to_owned());
@@ -196,6 +225,12 @@ impl Scheduler {
         table.entities = state.entities.iter().cloned().collect::<IndexVec<EntityId, Entity>>();
         for progress in &state.jobs {
             table.add(progress.clone(), &self.cluster)?;
+            if state.direct.is_some() {
+                let alone = self.alone(progress.id, &progress.job)?;
+                self.driver
+                    .check(&alone, self.options().round_length)
+                    .map_err(|reason| RestoreError::Scheduler { reason })?;
+            }
         }
         Ok(table)
     }

@@ -1,11 +1,15 @@
 //! The scheduler beside the simulator, and what becomes of policies that are late or fail.
 
+mod direct;
 mod inside;
 mod restored;
+mod shadow;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
+
+use shadow::{Shadow, of_four, some_jobs, with_worker_faults};
 
 use super::*;
 use crate::catalog::{Catalog, PolicyOptions};
@@ -92,82 +96,18 @@ impl Policy for Gated {
     }
 }
 
-/// A scheduler that is told what happens in a simulation, and has to grant the same leases.
-#[derive(Debug)]
-struct Shadow {
-    scheduler: Scheduler,
-    round: Option<Round>,
-    n_leases: usize,
-    n_preempted: usize,
-    n_compared: usize,
-    n_refilled: usize,
-}
-
-impl Observer for Shadow {
-    fn observe(&mut self, event: &Event<'_>) {
-        let of_round = |lease: &Lease| (lease.jobs, lease.worker_type);
-        match event {
-            Event::Arrival { id, job, .. } => assert_eq!(self.scheduler.submit((*job).clone()), Ok(*id)),
-            Event::Slice(slice) => {
-                let (jobs, worker_type, time) = (slice.jobs, slice.worker_type, slice.time);
-                let steps = slice.steps;
-                self.scheduler.record(Received { jobs, worker_type, time, steps }).unwrap();
-            }
-            Event::Completion { id, .. } => assert!(self.scheduler.finish(*id)),
-            Event::WorkerDown { worker, .. } => self.scheduler.set_up(*worker, false).unwrap(),
-            Event::WorkerUp { worker, .. } => self.scheduler.set_up(*worker, true).unwrap(),
-            Event::RoundStarted { now, round, n_active, n_leases } => {
-                let found = self.scheduler.tick(*now, None);
-                assert!(!matches!(found.decided, Decided::Failed { .. }), "{:?}", found.decided);
-                assert_eq!((found.number, found.leases.len()), (*round, *n_leases), "at {now}");
-                assert_eq!(self.scheduler.jobs().len(), *n_active);
-                (self.n_leases, self.n_preempted) = (0, 0);
-                self.round = Some(found);
-            }
-            Event::Lease { now, jobs, worker_type, workers, n_servers, extended } => {
-                let round = self.round.as_mut().unwrap();
-                if self.n_leases == round.leases.len() {
-                    round.leases.extend(self.scheduler.refill(*now));
-                    self.n_refilled += 1;
-                }
-                let found = &round.leases[self.n_leases];
-                assert_eq!(of_round(found), (*jobs, *worker_type), "at {now}");
-                assert_eq!(found.workers.as_slice(), *workers, "at {now}");
-                assert_eq!((found.n_servers, found.extended), (*n_servers, *extended), "at {now}");
-                self.n_leases += 1;
-                self.n_compared += 1;
-            }
-            Event::Preempted { jobs, worker_type, .. } => {
-                let found = &self.round.as_ref().unwrap().preempted[self.n_preempted];
-                assert_eq!(of_round(found), (*jobs, *worker_type));
-                self.n_preempted += 1;
-            }
-            _ => {}
-        }
-    }
-}
-
 /// How often the two gave idle workers to others.
 fn shadowed(policy: &str, options: simulator::Options, seed: u64) -> usize {
     let is_small = options.live.refill == Refill::Completion;
-    let cluster = if is_small { "v100=4,k80=1" } else { "v100=6,p100=4,k80=4" };
-    let cluster: Cluster = cluster.parse().unwrap();
-    let cluster = cluster.with_workers_per_server("v100", 4).unwrap();
+    let cluster = of_four(if is_small { "v100=4,k80=1" } else { "v100=6,p100=4,k80=4" });
     let options = options.with_seed(seed);
-    let workload = WorkloadOptions::continuous(Seconds::new(1_500.0)).jobs(25).multi_worker(true);
-    let mut native = Native::try_new(workload, &throughputs(), seed).unwrap();
-    let jobs = std::iter::from_fn(|| crate::workload::Arrivals::next_job(&mut native)).map(|job| {
-        let steps = job.total_steps / 20.0;
-        job.total_steps(steps)
-    });
-    let jobs: Vec<Job> = jobs.filter(|job| job.scale_factor <= 4).collect();
+    let jobs = some_jobs(seed);
     let made = || {
         let options = PolicyOptions { seed, ..PolicyOptions::default() };
         Catalog::embedded().build(policy, &options).unwrap()
     };
     let scheduler = Scheduler::new(&cluster, throughputs(), made(), options.scheduler()).unwrap();
-    let mut shadow =
-        Shadow { scheduler, round: None, n_leases: 0, n_preempted: 0, n_compared: 0, n_refilled: 0 };
+    let mut shadow = Shadow::new(scheduler);
     let mut simulation =
         Simulation::new((&cluster, throughputs()), Box::new(Listed::new(jobs)), made(), options).unwrap();
     let outcome = simulation.run(&mut shadow, &Limits { rounds: Some(20_000), ..Limits::default() });
@@ -190,12 +130,7 @@ fn rounds_are_those_of_the_simulator() {
     let mut n_refilled = 0;
     for (seed, policy) in (0..).zip(policies) {
         shadowed(policy, simulator::Options::corrected(), seed);
-        let mut with_faults = simulator::Options::corrected();
-        with_faults.faults.workers = Some(WorkerFaults {
-            mean_time_between_failures: Seconds::new(100_000.0),
-            mean_time_to_repair: Seconds::new(3_000.0),
-        });
-        shadowed(policy, with_faults, seed + 100);
+        shadowed(policy, with_worker_faults(), seed + 100);
         let mut live = simulator::Options::corrected();
         let (start_up, stop) = (Seconds::new(30.0), Seconds::new(20.0));
         live.live = Live { refill: Refill::Completion, start_up, stop, ..Live::default() };
@@ -300,7 +235,7 @@ fn a_late_decision_leaves_the_last_in_force_and_is_adopted_when_it_comes() {
     assert_eq!((in_force.asked, in_force.adopted), (start(1), start(4)));
     let jobs: Vec<_> = in_force.shares.iter().map(|(jobs, _)| jobs.first()).collect();
     assert_eq!(jobs, [stays, comes]);
-    assert!(scheduler.mechanism().has_changed());
+    assert!(scheduler.mechanism().unwrap().has_changed());
     permits.send(Permit::Decide).unwrap();
     let interval = Options::default().mechanism.reset_interval;
     let later = scheduler.tick(start(4) + interval, None);

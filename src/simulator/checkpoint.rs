@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::apply::DriverState;
 use super::arrivals::ArrivalQueue;
 use super::faults::FaultState;
 use super::ideal::Fluid;
@@ -16,10 +15,11 @@ use super::simulation::{Clock, Simulation};
 use super::standstill::{RESOLUTION, Vigil};
 use crate::cluster::Cluster;
 use crate::index::JobId;
-use crate::policy::{Policy, Ran, RoundPolicy};
+use crate::policy::{Policy, RoundPolicy};
 use crate::problem::{Entity, InnerRule};
 use crate::scheduler::SchedulerState;
 use crate::scheduler::active::{LastRun, Progress};
+use crate::scheduler::driver::DriverState;
 use crate::throughput::Throughputs;
 use crate::throughput::estimator::EstimatorState;
 use crate::units::{Seconds, Steps};
@@ -52,9 +52,6 @@ pub struct Checkpoint {
     /// Until when something stops on each worker, s; empty if nothing has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     free_at: Vec<f64>,
-    /// What ran in the round that has ended, where its successor is not decided yet; not saved.
-    #[serde(skip)]
-    ran: Vec<Ran>,
 }
 
 impl Checkpoint {
@@ -75,7 +72,7 @@ impl Checkpoint {
     /// Workers that are down stay down.
     ///
     /// # Errors
-    /// If the scheduler has another cluster, or `self` is of a policy that decides inside rounds.
+    /// If the scheduler has another cluster, or only one of the two has a policy that decides inside rounds.
     pub fn taking_over(
         mut self,
         state: &SchedulerState,
@@ -90,11 +87,12 @@ impl Checkpoint {
                 self.cluster
             ));
         }
-        let (jobs, entities, rounds) = state.parts();
-        let DriverState::Mechanized(driver) = &mut self.driver else {
-            return refuse("no scheduler has a policy that decides inside rounds".to_owned());
+        let (jobs, entities, driver) = state.parts();
+        self.driver = match (&self.driver, driver) {
+            (DriverState::Mechanized(_), Some(driver @ DriverState::Mechanized(_)))
+            | (DriverState::Direct(_), Some(driver @ DriverState::Direct(_))) => driver,
+            _ => return refuse("the scheduler has the other kind of policy".to_owned()),
         };
-        **driver = rounds.clone();
         self.n_arrived = u32::try_from(state.n_submitted()).unwrap_or(u32::MAX);
         self.entities = entities.iter().map(|entity| entity.name.clone()).collect();
         self.jobs = jobs.to_vec();
@@ -115,8 +113,7 @@ impl Checkpoint {
 
 impl Simulation {
     /// The state at this boundary. One taken where [`reach_boundary`](Self::reach_boundary) stopped is taken up by
-    /// [`start_round`](Self::start_round), and while it is in memory: policies that decide inside rounds are shown what
-    /// ran last, which is not saved.
+    /// [`start_round`](Self::start_round).
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             format: FORMAT.to_owned(),
@@ -133,7 +130,6 @@ impl Simulation {
             vigil: self.vigil.clone(),
             estimator: self.table.estimator.as_ref().map(|estimator| estimator.state().clone()),
             free_at: self.free_at.clone(),
-            ran: self.ran.clone(),
         }
     }
 
@@ -221,7 +217,6 @@ impl Simulation {
         self.fluid.clone_from(&checkpoint.fluid);
         self.vigil.clone_from(&checkpoint.vigil);
         self.free_at.clone_from(&checkpoint.free_at);
-        self.ran.clone_from(&checkpoint.ran);
         self.refresh_cluster();
         Ok(self)
     }

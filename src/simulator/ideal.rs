@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Observer, Slice};
 use super::outcome::{SimulationError, Step};
-use super::simulation::{Driver, Simulation};
+use super::simulation::Simulation;
 use super::snapshot::EventSnapshot;
 use crate::index::{Id, JobId, WorkerTypeId};
+use crate::scheduler::driver::Driver;
 use crate::units::{Seconds, Steps};
 use crate::workload::Combination;
 

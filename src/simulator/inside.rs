@@ -8,10 +8,11 @@ use super::live::Refill;
 use super::options::{ExecutionTime, PairEnd};
 use super::outcome::{SimulationError, Step};
 use super::progress::{Fate, Running};
-use super::simulation::{Driver, Simulation};
+use super::simulation::Simulation;
 use super::snapshot::EventSnapshot;
 use crate::index::{Id, JobId, WorkerId};
 use crate::scheduler::Decided;
+use crate::scheduler::driver::Driver;
 use crate::units::Seconds;
 use crate::workload::Combination;
 

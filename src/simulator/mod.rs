@@ -14,7 +14,6 @@
 //! One step of [`Simulation`] is one round. [`Semantics`] names each point at which the published system's
 //! simulator differs from what it set out to do.
 
-mod apply;
 mod arrivals;
 mod changes;
 mod checkpoint;

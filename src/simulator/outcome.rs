@@ -55,14 +55,6 @@ pub enum SimulationError {
         /// Its arrival.
         arrival: Seconds,
     },
-    /// A round policy that does not come to an end.
-    #[error("the policy made {decisions} decisions in round {round} without ending it")]
-    Livelock {
-        /// How many.
-        decisions: usize,
-        /// In which round.
-        round: u64,
-    },
     /// A checkpoint of something else.
     #[error("the checkpoint does not fit this simulation: {reason}")]
     Checkpoint {

@@ -1,8 +1,9 @@
 //! Jobs that turn out to take more or fewer steps than was believed: what may come is simulated from one checkpoint.
 
 use super::outcome::SimulationError;
-use super::simulation::{Driver, Simulation};
+use super::simulation::Simulation;
 use crate::index::JobId;
+use crate::scheduler::driver::Driver;
 use crate::units::Steps;
 
 impl Simulation {

@@ -7,11 +7,13 @@ use super::event::{Event, Observer, Slice};
 use super::options::ExecutionTime;
 use super::outcome::{Boundary, SimulationError, Step};
 use super::progress::{Conditions, Fate, Running};
-use super::simulation::{Driver, EVENTS_AT_ONCE, Simulation};
+use super::simulation::{EVENTS_AT_ONCE, Simulation};
 use super::snapshot::EventSnapshot;
 use crate::index::{Id, JobId};
 use crate::policy::{PolicyError, Ran};
 use crate::scheduler::active::Progress;
+use crate::scheduler::direct::Start;
+use crate::scheduler::driver::Driver;
 use crate::scheduler::{Decided, DecisionError};
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 use crate::workload::Combination;
@@ -89,7 +91,6 @@ impl Simulation {
 
     /// Ends the running slices, the latest first, equal ones by job.
     pub(super) fn end_slices(&mut self, observer: &mut dyn Observer) {
-        self.ran.clear();
         let (mut running, mut ends) = (std::mem::take(&mut self.running), std::mem::take(&mut self.ends));
         ends.extend(running.iter().map(Running::earliness).zip(0..));
         let equal = |index: u32| running[index as usize].order_of_equal_ends();
@@ -123,10 +124,10 @@ impl Simulation {
             throughput: [slice.parts[0].throughput, slice.parts[1].throughput],
             succeeded,
         }));
-        if counted {
+        if counted && let Driver::Direct(direct) = &mut self.driver {
             let throughput = slice.parts.map(|part| if succeeded { part.throughput } else { 0.0 });
             let (combination, worker_type) = (slice.jobs, slice.worker_type);
-            self.ran.push(Ran { combination, worker_type, time, throughput });
+            direct.note_ran(Ran { combination, worker_type, time, throughput });
         }
         self.count_time(slice, counted.then_some(time));
         match slice.fate {
@@ -208,9 +209,7 @@ impl Simulation {
         let gone = self.table.remove(position);
         self.note_progress();
         self.clock.n_measured_done += u32::from(gone.progress.measured);
-        if let Driver::Mechanized(rounds) = &mut self.driver {
-            rounds.mechanism_mut().remove_job(gone.progress.id);
-        }
+        self.driver.remove_job(gone.progress.id);
     }
 
     /// Takes in the jobs that have arrived; of very many, only a part. Are they all?
@@ -231,11 +230,7 @@ impl Simulation {
             progress.noise = self.faults.noise(&self.setting.options.faults, id, self.cluster.n_types());
             let scale_factor = progress.job.scale_factor;
             self.table.add(progress, &self.setting.cluster)?;
-            if let Driver::Mechanized(rounds) = &mut self.driver {
-                let table = &self.table;
-                let throughput = |jobs: Combination<JobId>, worker_type| table.throughput(jobs, worker_type);
-                rounds.mechanism_mut().add_job(id, scale_factor, &throughput);
-            }
+            self.driver.add_job(&self.table, id, scale_factor);
             self.note_arrival();
         }
         Ok(false)
@@ -288,23 +283,24 @@ impl Simulation {
     /// Has the policy and the mechanism decide the next round.
     fn decide(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let now = self.now();
-        let mut snapshot = EventSnapshot { now, table: &mut self.table, cluster: &self.cluster, observer };
-        match &mut self.driver {
+        let decided = match &mut self.driver {
             Driver::Mechanized(rounds) => {
-                if let Decided::Failed { error } = rounds.decide(&mut snapshot, None) {
-                    return Err(self.at_boundary(error));
+                let mut snapshot =
+                    EventSnapshot { now, table: &mut self.table, cluster: &self.cluster, observer };
+                match rounds.decide(&mut snapshot, None) {
+                    Decided::Failed { error } => Err(error),
+                    _ => Ok(()),
                 }
             }
-            Driver::Direct(direct) => {
-                let round = (self.clock.round, &self.setting.options);
-                match direct.decide(&mut snapshot, round, &self.ran) {
-                    Err(SimulationError::Policy(error)) => return Err(self.at_boundary(error.into())),
-                    Err(SimulationError::Problem(error)) => return Err(self.at_boundary(error.into())),
-                    decided => decided?,
-                }
-            }
-        }
-        Ok(())
+            Driver::Direct(direct) => direct.decide(&mut Start {
+                round: self.clock.round,
+                now,
+                round_length: self.setting.options.round_length,
+                table: &mut self.table,
+                cluster: &self.cluster,
+            }),
+        };
+        decided.map_err(|error| self.at_boundary(error))
     }
 
     /// Starts the round that was decided.

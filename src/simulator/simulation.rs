@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::apply::Direct;
 use super::arrivals::ArrivalQueue;
 use super::event::Observer;
 use super::faults::FaultState;
@@ -18,10 +17,12 @@ use super::standstill::{Standstill, Vigil};
 use crate::cluster::Cluster;
 use crate::index::Id;
 use crate::mechanism::Workers;
-use crate::policy::{Policy, Ran, RoundPolicy};
+use crate::policy::{Policy, RoundPolicy, RoundView};
 use crate::problem::{Entity, Problem};
 use crate::scheduler::Rounds;
 use crate::scheduler::active::Table;
+use crate::scheduler::direct::Direct;
+use crate::scheduler::driver::Driver;
 use crate::throughput::Throughputs;
 use crate::units::Seconds;
 use crate::workload::Arrivals;
@@ -51,13 +52,6 @@ pub(super) struct Clock {
     /// It stands where the next round is decided, before the end of this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_ahead: bool,
-}
-
-/// The policy, behind the mechanism or inside rounds.
-#[derive(Debug)]
-pub(super) enum Driver {
-    Mechanized(Box<Rounds>),
-    Direct(Box<Direct>),
 }
 
 /// What is fixed for the whole run.
@@ -112,7 +106,6 @@ pub struct Simulation {
     pub(super) faults: FaultState,
     pub(super) fluid: Option<Fluid>,
     pub(super) links: Links,
-    pub(super) ran: Vec<Ran>,
     /// Room to put slices in the order in which they end.
     pub(super) ends: Vec<(u64, u32)>,
     pub(super) vigil: Vigil,
@@ -152,7 +145,7 @@ impl Simulation {
     ) -> Result<Self, SimulationError> {
         let cluster = options.scheduler().usable(cluster, &throughputs);
         let workers = Workers::new(&cluster, options.semantics.mechanism.last_server);
-        let driver = Driver::Direct(Box::new(Direct::new(policy, workers)));
+        let driver = Driver::Direct(Box::new(Direct::new(policy, workers, true)));
         if options.ideal {
             let expected = "false for a policy that decides inside rounds";
             return Err(SimulationError::Option { field: "ideal", value: "true".to_owned(), expected });
@@ -183,7 +176,6 @@ impl Simulation {
             faults,
             fluid,
             links: Links::default(),
-            ran: Vec::new(),
             ends: Vec::new(),
             vigil: Vigil::default(),
             free_at: Vec::new(),
@@ -329,6 +321,18 @@ impl Simulation {
     pub fn problem(&mut self) -> Result<Problem, SimulationError> {
         self.table.share_equally(&self.cluster);
         Ok(self.table.problem(self.now(), &self.cluster)?)
+    }
+
+    /// Shows what a policy that decides inside rounds will be shown first in the round that
+    /// [`start_round`](Self::start_round) starts; nothing where an allocation decides.
+    ///
+    /// # Errors
+    /// If the problem cannot be stated.
+    pub fn look<T>(&mut self, look: impl FnOnce(&RoundView<'_>) -> T) -> Result<Option<T>, SimulationError> {
+        let problem = self.problem()?;
+        let Driver::Direct(direct) = &self.driver else { return Ok(None) };
+        let round = (self.clock.round, self.now(), self.setting.options.round_length);
+        Ok(Some(direct.look(round, &problem, look)))
     }
 
     /// Are all measured jobs done?

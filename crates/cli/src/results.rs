@@ -260,11 +260,9 @@ pub(super) fn run_failure(error: RunError) -> Failure {
         }
         RunError::Simulation(SimulationError::Decision { place, error }) => match *error {
             DecisionError::Policy(error) => Failure::Decision { place: place.to_string(), error },
+            error @ DecisionError::Livelock { .. } => Failure::Bug { message: format!("{place}: {error}") },
             error => Failure::usage(format!("{place}: {error}"), None),
         },
-        RunError::Simulation(error @ SimulationError::Livelock { .. }) => {
-            Failure::Bug { message: error.to_string() }
-        }
         error => Failure::usage(error.to_string(), None),
     }
 }

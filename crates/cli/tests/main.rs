@@ -55,6 +55,9 @@ mod report_simulation;
 #[path = "suite/live.rs"]
 mod live;
 #[cfg(feature = "live")]
+#[path = "suite/live_placing.rs"]
+mod live_placing;
+#[cfg(feature = "live")]
 #[path = "suite/live_slurm.rs"]
 mod live_slurm;
 #[path = "suite/compare.rs"]

@@ -120,7 +120,8 @@ pub struct Client {
     sender: Sender<Message>,
     shown: Arc<Mutex<Shown>>,
     mail: Mail,
-    explainer: Arc<Mutex<Box<dyn Policy>>>,
+    /// Of the scheduler's kind; none where that gives no shares that could be explained.
+    explainer: Option<Arc<Mutex<Box<dyn Policy>>>>,
     /// The first line of the event log.
     header: Arc<str>,
 }
@@ -156,11 +157,12 @@ impl Client {
 
     /// What a policy of the scheduler's kind says of a job, asked here and now: none if it says nothing.
     fn in_the_policys_terms(&self, job: JobNumber) -> Result<Option<String>, Closed> {
+        let Some(explainer) = &self.explainer else { return Ok(None) };
         let (sender, receiver) = channel();
         self.sender.send(Message::Problem(sender)).map_err(|_| Closed)?;
         let Some((problem, jobs)) = receiver.recv().map_err(|_| Closed)? else { return Ok(None) };
         let Some(position) = jobs.iter().position(|other| *other == job) else { return Ok(None) };
-        let mut policy = self.explainer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut policy = explainer.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(policy.explain(&problem).ok().map(|explanation| {
             let position = JobIndex::from_index(position);
             let part = &explanation.jobs[position.index()];
@@ -277,20 +279,20 @@ pub struct Driver {
 
 impl Driver {
     /// Starts a scheduler on the records of a store. `scheduler` has no jobs; `explainer` is a policy of the same kind as its
-    /// own, which is asked why.
+    /// own, which is asked why; none where that decides inside rounds.
     ///
     /// # Errors
     /// If the store cannot be opened, a setting is out of range, or there is no thread.
     pub fn start(
         settings: Settings,
         scheduler: Scheduler,
-        explainer: Box<dyn Policy>,
+        explainer: Option<Box<dyn Policy>>,
         path: &Path,
     ) -> Result<Self, StartError> {
         let (mut store, stored) = Store::open(path)?;
         let clock = Clock::resumed(store.clock()?);
         let (epoch, now) = (stored.epoch, clock.now());
-        let header = log::header(&scheduler, explainer.name()).into();
+        let header = log::header(&scheduler).into();
         let (core, step) = Core::open(settings, scheduler, stored, now)?;
         store.commit(&step.records)?;
         store.note_clock(now, wall_s())?;
@@ -299,7 +301,7 @@ impl Driver {
         let notes = store.notes(u32::try_from(NOTES_MAX).unwrap_or(u32::MAX))?;
         let shown = Arc::new(Mutex::new(Shown { health, clock, decided: core.decided(), notes }));
         let (sender, receiver) = channel();
-        let explainer = Arc::new(Mutex::new(explainer));
+        let explainer = explainer.map(|explainer| Arc::new(Mutex::new(explainer)));
         let mail = Mail::default();
         let client = Client { sender, shown: Arc::clone(&shown), mail: mail.clone(), explainer, header };
         let work = Work {

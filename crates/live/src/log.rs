@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 /// What no live scheduler has is not there: a workload, a seed and the jobs to be measured. `digest` is that of the
 /// specification alone, `data` is empty, and instants are those of the scheduler's clock, which begins at 0 with its first
 /// start.
-pub(crate) fn header(scheduler: &Scheduler, policy: &str) -> String {
+pub(crate) fn header(scheduler: &Scheduler) -> String {
     let cluster = scheduler.cluster();
     let options = scheduler.options();
     let spec = json!({
-        "policy": policy,
+        "policy": scheduler.policy_name(),
         "cluster": counts(cluster, |kind| kind.n_workers),
         "servers": counts(cluster, |kind| kind.workers_per_server),
         "round_length": options.round_length,

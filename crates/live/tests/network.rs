@@ -56,7 +56,7 @@ fn driver(path: &Path, silence: f64) -> Driver {
         decision_limit: Some(Duration::from_secs(5)),
         ..Settings::of_round(round)
     };
-    Driver::start(settings, scheduler, policy(), path).unwrap()
+    Driver::start(settings, scheduler, Some(policy()), path).unwrap()
 }
 
 /// A scheduler of two servers, and its front.

@@ -44,7 +44,7 @@ fn where_a_job_stands_follows_from_its_share_and_what_it_received() {
     let waiting = if held.contains(one) { Combination::single(other) } else { Combination::single(one) };
     let v100 = round.leases[0].worker_type;
     run(&mut scheduler, &round);
-    let of = |jobs| scheduler.mechanism().standing(jobs, v100).unwrap();
+    let of = |jobs| scheduler.mechanism().unwrap().standing(jobs, v100).unwrap();
     let (holder, waits) = (of(held), of(waiting));
     assert_eq!((holder.received, waits.received), (Seconds::new(360.0), Seconds::ZERO));
     assert_eq!((holder.share, holder.deficit), (waits.share, Seconds::ZERO));
@@ -54,7 +54,7 @@ fn where_a_job_stands_follows_from_its_share_and_what_it_received() {
     };
     assert!((low - waits.share / 0.75).abs() < 1e-12 && (high - waits.share / 0.25).abs() < 1e-12);
     let gone = Combination::single(JobId::from_index(7));
-    assert_eq!(scheduler.mechanism().standing(gone, v100), None);
+    assert_eq!(scheduler.mechanism().unwrap().standing(gone, v100), None);
 }
 
 #[test]

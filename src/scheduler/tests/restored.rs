@@ -205,8 +205,9 @@ fn what_is_projected_counts_until_it_is_recorded() {
     let jobs = Combination::single(scheduler.submit(job(2.0, 1.0)).unwrap());
     let worker_type = scheduler.tick(start(0), None).leases[0].worker_type;
     // (beside the credit of half a round)
-    let received =
-        |scheduler: &Scheduler| scheduler.mechanism().received(jobs, worker_type).unwrap().get() - 180.0;
+    let received = |scheduler: &Scheduler| {
+        scheduler.mechanism().unwrap().received(jobs, worker_type).unwrap().get() - 180.0
+    };
     let record = |scheduler: &mut Scheduler, time: f64| {
         let (time, steps) = (Seconds::new(time), [Steps::new(1.0), Steps::ZERO]);
         scheduler.record(Received { jobs, worker_type, time, steps }).unwrap();
@@ -326,9 +327,9 @@ fn measured_speeds_are_averaged_and_shown_to_policies() {
     // What says little new is shown, and no reason to ask.
     scheduler.measure(fast, k80, StepsPerSecond::new(1.015_625)).unwrap();
     assert_eq!(shown(&scheduler), [3.0, 1.007_812_5]);
-    assert!(!scheduler.mechanism().has_changed());
+    assert!(!scheduler.mechanism().unwrap().has_changed());
     scheduler.measure(fast, k80, StepsPerSecond::new(1.492_187_5)).unwrap();
-    assert!(scheduler.mechanism().has_changed());
+    assert!(scheduler.mechanism().unwrap().has_changed());
     assert_eq!(shown(&scheduler), [3.0, 1.25]);
 
     for speed in [0.0, -1.0, f64::NAN, f64::INFINITY] {

@@ -23,9 +23,9 @@ use crate::conditions::time;
 use crate::exit::Failure;
 use crate::paths::name_or_path;
 use apportion::Cluster;
-use apportion::catalog::PolicyOptions;
+use apportion::catalog::{PolicyOptions, Ready};
 use apportion::policy::Policy;
-use apportion::scheduler::{Options as SchedulerOptions, Scheduler};
+use apportion::scheduler::{Options as SchedulerOptions, Scheduler, SetupError};
 use apportion::spec::load_throughputs;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::run::{RunSpec, WorkerCounts};
@@ -42,6 +42,9 @@ const RECORDS: &str = "scheduler.sqlite";
 
 /// Rounds between two resets of the mechanism, where nothing else is asked for: 1920 s at 360 s.
 const ROUNDS_PER_RESET: f64 = 1920.0 / 360.0;
+
+/// A policy that runs on any cluster.
+const USUAL_POLICY: &str = "max_min_fairness_perf";
 
 /// Its arguments.
 #[derive(Args, Debug)]
@@ -258,6 +261,21 @@ fn named(name_or_path: &str, ships: bool) -> String {
 }
 
 impl ServeArguments {
+    /// Refuses what would mean nothing for a policy that decides inside rounds.
+    fn check_in_rounds(&self, policy: &str) -> Result<(), Failure> {
+        for (flag, is_given, has) in [
+            ("--reset-interval", self.reset_interval.is_some(), "has no allocation that is computed anew"),
+            ("--decision-limit", self.times.decision_limit.is_some(), "is waited for, however long it takes"),
+        ] {
+            if is_given {
+                let message =
+                    format!("{flag}: the policy `{policy}` places jobs itself, each round, and {has}");
+                return Err(Failure::usage(message, Some("leave it out".to_owned())));
+            }
+        }
+        Ok(())
+    }
+
     /// The partition that is the cluster, if Slurm starts jobs.
     fn partition(&self, throughputs: &Throughputs, session: &Session) -> Result<Option<Partition>, Failure> {
         if self.shadow.is_some() {
@@ -293,7 +311,7 @@ impl ServeArguments {
 /// If an argument is at fault, the address or the state is another's, or the system does not let it serve.
 pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), Failure> {
     let plan = Plan::new(arguments, session)?;
-    let (scheduler, explainer) = scheduler(&plan)?;
+    let (scheduler, explainer) = scheduler(&plan, arguments)?;
     if plan.partition.is_some() {
         slurm::check_policy(&plugin::catalog(), &plan.policy)?;
         slurm::check_time(&arguments.slurm, plan.round_length, plan.settings.grace)?;
@@ -373,16 +391,37 @@ fn tokens(path: Option<&Path>) -> Result<Option<Tokens>, Failure> {
     })
 }
 
-/// The policy and the mechanism on the cluster, and a policy of the same kind to be asked why.
-fn scheduler(plan: &Plan) -> Result<(Scheduler, Box<dyn Policy>), Failure> {
+/// The policy on the cluster, and one of the same kind to be asked why, if it gives shares.
+fn scheduler(
+    plan: &Plan,
+    arguments: &ServeArguments,
+) -> Result<(Scheduler, Option<Box<dyn Policy>>), Failure> {
     let catalog = plugin::catalog();
-    let policy = || catalog.build(&plan.policy, &PolicyOptions::default());
+    let ready = catalog.ready(&plan.policy, &PolicyOptions::default())?;
     let options = SchedulerOptions::default()
         .with_round_length(plan.round_length)
         .with_reset_interval(plan.reset_interval);
-    let scheduler = Scheduler::new(&plan.cluster, Arc::clone(&plan.throughputs), policy()?, options)
-        .map_err(|error| Failure::usage(error.to_string(), None))?;
-    Ok((scheduler, policy()?))
+    let throughputs = Arc::clone(&plan.throughputs);
+    let (scheduler, explainer) = match ready {
+        Ready::Allocating(policy) => {
+            let explainer = catalog.build(&plan.policy, &PolicyOptions::default())?;
+            (Scheduler::new(&plan.cluster, throughputs, policy, options), Some(explainer))
+        }
+        Ready::InRounds(policy) => {
+            arguments.check_in_rounds(policy.name())?;
+            (Scheduler::with_round_policy(&plan.cluster, throughputs, policy, options), None)
+        }
+    };
+    let scheduler = scheduler.map_err(|error| {
+        let help = match &error {
+            SetupError::CannotPlace { .. } => {
+                Some(format!("take a policy that gives shares, such as `{USUAL_POLICY}`"))
+            }
+            _ => None,
+        };
+        Failure::usage(error.to_string(), help)
+    })?;
+    Ok((scheduler, explainer))
 }
 
 fn cluster(
@@ -423,7 +462,7 @@ fn listen(address: &str, has_tokens: bool) -> Result<(TcpListener, SocketAddr), 
     Ok((listener, address))
 }
 
-fn start(plan: &Plan, scheduler: Scheduler, explainer: Box<dyn Policy>) -> Result<Driver, Failure> {
+fn start(plan: &Plan, scheduler: Scheduler, explainer: Option<Box<dyn Policy>>) -> Result<Driver, Failure> {
     let folder = &plan.state;
     fs::create_dir_all(folder).map_err(|error| {
         Failure::usage(format!("--state: cannot make {}: {error}", folder.display()), None)

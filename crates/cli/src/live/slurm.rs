@@ -270,7 +270,7 @@ pub(super) fn check_policy(catalog: &Catalog, policy: &str) -> Result<(), Failur
     let shares = match &document.kind {
         PolicyKind::Program(program) => program.colocation == Colocation::Pairs,
         PolicyKind::Heuristic(heuristic) => matches!(heuristic.rule, Rule::FifoPacked | Rule::Gandiva),
-        PolicyKind::Plugin(_) => false,
+        PolicyKind::Plugin(plugged) => plugged.pairs,
     };
     if !shares {
         return Ok(());
@@ -446,10 +446,10 @@ mod tests {
     #[test]
     fn policies_that_share_workers_are_refused() {
         let catalog = apportion_published::plugin::catalog();
-        for policy in ["max_min_fairness_packed", "fifo_packed", "gandiva"] {
+        for policy in ["max_min_fairness_packed", "fifo_packed", "gandiva", "learned_values_packed"] {
             assert!(check_policy(&catalog, policy).is_err(), "{policy}");
         }
-        for policy in ["max_min_fairness_perf", "fifo", "dl2"] {
+        for policy in ["max_min_fairness_perf", "fifo", "dl2", "deepshare"] {
             assert!(check_policy(&catalog, policy).is_ok(), "{policy}");
         }
     }

@@ -27,7 +27,7 @@ pub(crate) struct Served {
     url: String,
 }
 
-fn command(folder: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
     command.current_dir(folder).args(["--progress", "never"]).args(arguments);
     command.env_remove("APPORTION_SCHEDULER").env("USER", "ann");
@@ -98,7 +98,7 @@ impl Served {
 
     /// Asked to end, as a service manager does; its exit code.
     #[cfg(unix)]
-    fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(asked.success());
         self.child.wait().unwrap().code()
@@ -113,7 +113,7 @@ impl Drop for Served {
 }
 
 #[track_caller]
-fn said_with_2(output: Output) -> String {
+pub(crate) fn said_with_2(output: Output) -> String {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     said

@@ -4,7 +4,7 @@
 //! when they are there. It owns jobs and their incarnations, leases, servers, the mechanism and the policy. It opens no
 //! file and no socket, and reads no clock.
 //!
-//! A job that has workers has a *placement* (what the mechanism gave it, and until when) and a *run* (what may be running,
+//! A job that has workers has a *placement* (what the round gave it, and until when) and a *run* (what may be running,
 //! and on which workers it may still be). All that the core does follows from the difference of the two: a run without its
 //! placement is asked to stop, a placement without a run is started when its workers are free, and a run on its placement
 //! has its lease extended. A worker is free when the end of each rank on it has been reported, or when the last lease that
@@ -399,7 +399,7 @@ impl Core {
 
     /// When the decision that is in force was made; none before the first.
     pub fn decided(&self) -> Option<Seconds> {
-        self.scheduler.in_force().map(|decision| decision.adopted)
+        self.scheduler.decided()
     }
 
     fn event(&mut self, at: Seconds, event: &Event<'_>) {

@@ -159,21 +159,19 @@ impl Core {
 
     /// Says of a policy that it is late, or failed.
     fn note_decided(&mut self, decided: &Decided) {
+        let instead = match self.scheduler.mechanism() {
+            Some(_) => "the last allocation stays in force",
+            None => "jobs keep the workers that they have",
+        };
         match decided {
             Decided::Late { since } => {
                 self.counters.late_decisions += 1;
-                let text = format!(
-                    "the policy asked at {since} has not decided yet: the last allocation stays in force"
-                );
+                let text = format!("the policy asked at {since} has not decided yet: {instead}");
                 self.warn(text, None, None);
             }
             Decided::Failed { error } => {
                 self.counters.failed_decisions += 1;
-                self.warn(
-                    format!("the policy gave no decision: {error}; the last allocation stays in force"),
-                    None,
-                    None,
-                );
+                self.warn(format!("the policy gave no decision: {error}; {instead}"), None, None);
             }
             Decided::Fresh { .. } | Decided::Unchanged => {}
         }
@@ -370,7 +368,8 @@ impl Core {
         }
     }
 
-    /// Tells the policy at what speed jobs that had their workers alone were measured.
+    /// Tells the policy at what speed jobs that had their workers alone were measured: one that decides inside rounds on
+    /// whatever servers they were, others where they were on the fewest.
     fn tell_measured(&mut self) {
         for job in self.jobs.values_mut() {
             let Some(run) = &mut job.run else { continue };
@@ -382,13 +381,19 @@ impl Core {
             let (all, workers) = (self.scheduler.workers(), run.workers());
             let is_spread = all.n_servers_of(&workers) > all.n_servers_least(run.lease.1, workers.len());
             let is_long_enough = seconds >= 0.1 * self.scheduler.options().round_length.get();
-            if is_spread || !is_long_enough || steps.is_nan() || steps <= 0.0 {
+            if !is_long_enough || steps.is_nan() || steps <= 0.0 {
                 continue;
             }
             run.measured = Some((run.progress.steps, run.progress.seconds));
             let speed = StepsPerSecond::new(steps / seconds);
             // (a speed out of range is not believed, and the one before stays)
-            let _ = self.scheduler.measure(job.id, run.lease.1, speed);
+            if run.ending.is_none() {
+                let speeds = [speed, StepsPerSecond::new(0.0)];
+                let _ = self.scheduler.observe(run.lease.0, run.lease.1, speeds);
+            }
+            if !is_spread {
+                let _ = self.scheduler.measure(job.id, run.lease.1, speed);
+            }
         }
     }
 }

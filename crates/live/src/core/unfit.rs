@@ -1,4 +1,5 @@
-//! Jobs that fit no worker type of the cluster that the scheduler was started with: they wait for another start.
+//! Jobs that fit no worker type of the cluster that the scheduler was started with, or that its policy could never place:
+//! they wait for another start.
 
 use apportion::scheduler::SubmitError;
 
@@ -19,13 +20,21 @@ pub(super) struct Unfit {
 impl Core {
     /// Sets a job aside until a later start. Its record stays as it is.
     pub(super) fn set_unfit(&mut self, record: JobRecord, error: &SubmitError) {
-        let mut because = vec![format!("No worker type of this cluster fits it: {error}.")];
+        let policy_does_not = matches!(error, SubmitError::CannotPlace { .. });
+        let mut because = vec![if policy_does_not {
+            format!("The policy cannot run it: {error}.")
+        } else {
+            format!("No worker type of this cluster fits it: {error}.")
+        }];
         let types = self.scheduler.worker_types_of(&record.job);
         let needs = match record.job.scale_factor {
             1 => "1 worker".to_owned(),
             n => format!("{n} workers"),
         };
-        because.push(if types.is_empty() {
+        because.push(if policy_does_not {
+            "It runs when the scheduler is started with another policy, or with servers on which this one places it."
+                .to_owned()
+        } else if types.is_empty() {
             "It runs when the scheduler is started with throughputs that have its job type.".to_owned()
         } else {
             format!(

@@ -17,16 +17,17 @@ use crate::protocol::JobNumber;
 pub struct TypeView {
     /// The type.
     pub worker_type: String,
-    /// The share of its time that it is to have them, alone or beside another.
-    pub share: f64,
+    /// The share of its time that it is to have them, alone or beside another. None, as all that follows from shares, where
+    /// the policy places jobs itself.
+    pub share: Option<f64>,
     /// How long all of its ranks have run on them since it arrived, in s: work that was lost included, and time that it
     /// shared whole.
     pub received_s: f64,
     /// How long it has had them since the last reset as the mechanism counts, alone, in s: to the end of the round where that
     /// is decided, and without work that was lost.
-    pub since_reset_s: f64,
+    pub since_reset_s: Option<f64>,
     /// How much longer it ought to have had them up to the last reset, in s; below 0, how much less.
-    pub deficit_s: f64,
+    pub deficit_s: Option<f64>,
     /// Its share by the part that it has received of what all have: those with the highest priority get workers. None where
     /// it has no share.
     pub priority: Option<f64>,
@@ -95,14 +96,19 @@ impl Core {
             because: self.because(job, &worker_types),
             worker_types,
             decides_in_s: undecided.map(|timeline| (timeline.next(&self.settings) - self.now).get()),
-            decided_s: self.scheduler.in_force().map(|decision| decision.adopted.get()),
+            decided_s: self.scheduler.decided().map(Seconds::get),
         })
     }
 
     /// A worker type as a job sees it; none if it cannot run there.
     fn type_view(&self, job: &LiveJob, worker_type: WorkerTypeId) -> Option<TypeView> {
+        let name = self.type_name(worker_type);
         let alone = Combination::single(job.id);
-        let standing = self.scheduler.mechanism().standing(alone, worker_type)?;
+        let standing = match self.scheduler.mechanism() {
+            Some(mechanism) => Some(mechanism.standing(alone, worker_type)?),
+            None if self.scheduler.worker_types_of(&job.record.job).contains(&name) => None,
+            None => return None,
+        };
         let in_force = self.scheduler.in_force();
         let shares = in_force.iter().flat_map(|decision| &decision.shares);
         let own = shares.filter(|(jobs, _)| jobs.contains(job.id));
@@ -115,12 +121,11 @@ impl Core {
             .collect();
         held_by.sort_unstable();
         held_by.dedup();
-        let name = self.type_name(worker_type);
         Some(TypeView {
-            share,
+            share: standing.map(|_| share),
             received_s: job.record.received.get(&name).map_or(0.0, |time| time.get()),
-            since_reset_s: standing.received.get(),
-            deficit_s: standing.deficit.get(),
+            since_reset_s: standing.map(|standing| standing.received.get()),
+            deficit_s: standing.map(|standing| standing.deficit.get()),
             priority: self.priority(job, worker_type),
             overdue_s: self.overdue(job, worker_type).map(Seconds::get),
             n_up: self.scheduler.workers().n_up(worker_type),
@@ -138,7 +143,7 @@ impl Core {
     }
 
     fn priority_of(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> Option<f64> {
-        match self.scheduler.mechanism().standing(jobs, worker_type)?.priority {
+        match self.scheduler.mechanism()?.standing(jobs, worker_type)?.priority {
             Priority::Nothing => None,
             Priority::Ratio(ratio) => Some(ratio),
             // (no number is as high)
@@ -149,7 +154,8 @@ impl Core {
     /// How overdue a job is on a worker type, alone or beside another.
     fn overdue(&self, job: &LiveJob, worker_type: WorkerTypeId) -> Option<Seconds> {
         let own = self.scheduler.in_force()?.shares.iter().filter(|(jobs, _)| jobs.contains(job.id));
-        let standings = own.filter_map(|(jobs, _)| self.scheduler.mechanism().standing(*jobs, worker_type));
+        let mechanism = self.scheduler.mechanism()?;
+        let standings = own.filter_map(|(jobs, _)| mechanism.standing(*jobs, worker_type));
         standings.filter_map(|standing| standing.overdue).reduce(Seconds::max)
     }
 
@@ -178,11 +184,13 @@ impl Core {
                 "It comes first on {worker_type}: {overdue:.0} s were allotted while it ran less than half of that."
             ));
         }
-        let behind = if *deficit_s >= 0.0 { "less" } else { "more" };
-        let by = deficit_s.abs();
-        said.push(format!(
-            "Up to the last reset it received {by:.0} s {behind} of {worker_type} than it was owed, and {since_reset_s:.0} s since."
-        ));
+        if let (Some(deficit_s), Some(since_reset_s)) = (deficit_s, since_reset_s) {
+            let behind = if *deficit_s >= 0.0 { "less" } else { "more" };
+            let by = deficit_s.abs();
+            said.push(format!(
+                "Up to the last reset it received {by:.0} s {behind} of {worker_type} than it was owed, and {since_reset_s:.0} s since."
+            ));
+        }
         said
     }
 
@@ -244,6 +252,15 @@ impl Core {
         if self.timeline.is_none() {
             return vec!["No server that may be given jobs is here.".to_owned()];
         }
+        if self.scheduler.mechanism().is_none() {
+            return vec![if self.scheduler.was_shown(job.id) {
+                "The policy places jobs itself, each round anew and without shares: in the last round that it decided it has \
+                 given this one no workers."
+                    .to_owned()
+            } else {
+                "The policy places jobs itself, at the start of each round, and has decided none since it came.".to_owned()
+            }];
+        }
         let Some(decision) = self
             .scheduler
             .in_force()
@@ -254,7 +271,8 @@ impl Core {
                     .into(),
             ];
         };
-        let with_share: Vec<_> = types.iter().filter(|view| view.share > 1e-9).collect();
+        let with_share: Vec<_> =
+            types.iter().filter(|view| view.share.is_some_and(|share| share > 1e-9)).collect();
         if decision.dropped.contains(&job.id) {
             return vec![
                 "The policy cannot keep its deadline beside the others', and has dropped it.".to_owned(),
@@ -264,7 +282,7 @@ impl Core {
             return vec!["The policy gives it no share of any worker type.".to_owned()];
         }
         let part = |view: &&TypeView| {
-            let share = 100.0 * view.share;
+            let share = 100.0 * view.share.unwrap_or(0.0);
             let TypeView { worker_type, n_up, held_by, .. } = view;
             if *n_up == 0 {
                 return format!(

@@ -1,18 +1,29 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use apportion::scheduler::{Options, Scheduler};
+use apportion::scheduler::{Options, Rounds, Scheduler};
 use apportion::{Catalog, Cluster, Seconds, Throughputs};
 
 use super::*;
 
 /// 10 s a round, one worker that is fast and one that is slow, first come, first served.
 fn shadow(now_s: f64) -> Shadow {
+    shadow_of(now_s, false)
+}
+
+/// The same of a policy behind the mechanism, or of one that places jobs itself.
+fn shadow_of(now_s: f64, places_itself: bool) -> Shadow {
     let cluster: Cluster = "v100=1,k80=1".parse().unwrap();
     let policy = Catalog::embedded().policy("fifo_perf").unwrap();
     let options = Options::default().with_round_length(Seconds::new(10.0));
-    let scheduler =
-        Scheduler::new(&cluster, Throughputs::embedded("osdi20").unwrap(), policy, options).unwrap();
+    let throughputs = Throughputs::embedded("osdi20").unwrap();
+    let scheduler = if places_itself {
+        let rounds = Box::new(Rounds::new(policy, &cluster, &options));
+        Scheduler::with_round_policy(&cluster, throughputs, rounds, options)
+    } else {
+        Scheduler::new(&cluster, throughputs, policy, options)
+    };
+    let scheduler = scheduler.unwrap();
     Shadow::new(scheduler, Record::begin("fifo_perf", 10.0, now_s), Duration::from_secs(10), now_s)
 }
 
@@ -55,6 +66,21 @@ fn a_job_ends_when_it_has_done_what_it_did_there() {
         (averages.n_ended, averages.mean_wait_there_s, averages.mean_wait_here_s),
         (1, Some(20.0), Some(1.0))
     );
+}
+
+#[test]
+fn a_policy_that_places_jobs_itself_has_them_start_with_rounds() {
+    let mut shadow = shadow_of(1000.0, true);
+    shadow.see(1001.0, &BTreeMap::from([(1, seen(1000.0, None, None))]));
+    shadow.advance(1001.0);
+    let both = BTreeMap::from([(1, seen(1000.0, None, None)), (2, seen(1003.0, None, None))]);
+    shadow.see(1003.0, &both);
+    shadow.advance(1003.0);
+    assert!(!row(&shadow, 1).waits_here && row(&shadow, 2).waits_here);
+    shadow.see(1012.0, &both);
+    shadow.advance(1012.0);
+    assert_eq!((row(&shadow, 2).waits_here, row(&shadow, 2).wait_here_s), (false, 8.0));
+    assert!(shadow.take_words().is_empty());
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Alone {
     /// What the mechanism knows to be received, in s.
     fn received(&mut self) -> f64 {
         let Answer::Why(why) = self.ask(Request::Why(JobNumber(0))) else { return f64::NAN };
-        why.worker_types[0].since_reset_s
+        why.worker_types[0].since_reset_s.unwrap()
     }
 }
 

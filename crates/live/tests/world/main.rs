@@ -12,6 +12,7 @@ mod failures;
 mod frozen;
 mod fidelity;
 mod node;
+mod placing;
 mod random;
 mod restarts;
 mod silent;

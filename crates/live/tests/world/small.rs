@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use apportion::scheduler::{Options, Scheduler};
+use apportion::policy::RoundPolicy;
+use apportion::scheduler::{Options, Rounds, Scheduler};
 use apportion::{Catalog, Cluster, Job, Seconds, StepsPerSecond, Throughputs};
 use apportion_live::agent::Server;
 use apportion_live::core::{
@@ -37,6 +38,8 @@ pub(crate) struct Small {
     pub(crate) now: f64,
     pub(crate) settings: Settings,
     pub(crate) policy: &'static str,
+    /// What the policy is by which it decides inside rounds; none = it is behind the mechanism.
+    pub(crate) placing: Option<fn(Rounds) -> Box<dyn RoundPolicy>>,
     pub(crate) jobs: BTreeMap<JobNumber, JobRecord>,
     pub(crate) notes: Vec<Note>,
     pub(crate) events: Vec<serde_json::Value>,
@@ -71,6 +74,7 @@ impl Small {
             now: 0.0,
             settings,
             policy,
+            placing: None,
             jobs: BTreeMap::new(),
             notes: Vec::new(),
             events: Vec::new(),
@@ -97,7 +101,15 @@ impl Small {
             .with_reset_interval(Seconds::new(ROUND * 16.0 / 3.0));
         let policy = Catalog::embedded().policy(self.policy).unwrap();
         let throughputs = Throughputs::embedded("osdi20").unwrap();
-        let scheduler = Scheduler::new(&cluster, throughputs, policy, options).unwrap();
+        let scheduler = match self.placing {
+            None => Scheduler::new(&cluster, throughputs, policy, options),
+            Some(placing) => {
+                let usable = options.usable(&cluster, &throughputs);
+                let placing = placing(Rounds::new(policy, &usable, &options));
+                Scheduler::with_round_policy(&cluster, throughputs, placing, options)
+            }
+        };
+        let scheduler = scheduler.unwrap();
         self.epoch += 1;
         let is_over = |job: &&JobRecord| job.outcome.is_some();
         let (over, jobs) = self.jobs.values().partition(is_over);

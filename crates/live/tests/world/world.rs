@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use apportion::metrics::Recorder;
 use apportion::metrics::log::{Header, Replay};
-use apportion::scheduler::{Options, Scheduler};
+use apportion::scheduler::{Options, Rounds, Scheduler};
 use apportion::spec::run::RunSpec;
 use apportion::{Catalog, Cluster, Job, Seconds, StepsPerSecond, Throughputs};
 use apportion_live::agent::Server;
@@ -144,7 +144,14 @@ impl World {
         let options =
             Options::corrected().with_round_length(Seconds::new(ROUND)).with_reset_interval(Seconds::ZERO);
         let throughputs = throughputs();
-        let scheduler = Scheduler::new(&cluster, throughputs, policy, options).unwrap();
+        // In half of all worlds the policy decides inside rounds, and places jobs itself.
+        let scheduler = if self.seed.is_multiple_of(2) {
+            Scheduler::new(&cluster, throughputs, policy, options).unwrap()
+        } else {
+            let usable = options.usable(&cluster, &throughputs);
+            let placing = Box::new(Rounds::new(policy, &usable, &options));
+            Scheduler::with_round_policy(&cluster, throughputs, placing, options).unwrap()
+        };
         self.disk.epoch += 1;
         let stored = Stored {
             epoch: self.disk.epoch,

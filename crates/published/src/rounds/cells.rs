@@ -133,9 +133,8 @@ impl ActionScheme for Cells {
                 round.speed(job, kind) > 0.0 && cell_holds(cell.len(), per_server, n_workers)
             };
             if !groups.iter().any(holds) {
-                let id = active.id;
                 return Err(format!(
-                    "job {id} needs {n_workers} workers, which no cell of four servers of one type on which it runs \
+                    "a job needs {n_workers} workers, which no cell of four servers of one type on which it runs \
                      holds, as many on each of one, two or four of them; `servers` says how many a server has"
                 ));
             }

@@ -23,6 +23,10 @@ fn undecided(reason: String) -> SimulationError {
 pub(super) struct Relay(pub(super) Arc<Mutex<Vec<Placed>>>);
 
 impl RoundPolicy for Relay {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn begin(&mut self, _view: &RoundView<'_>) -> Result<(), PolicyError> {
         Ok(())
     }

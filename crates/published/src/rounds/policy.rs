@@ -1,4 +1,4 @@
-//! A learned scheduler at work inside the rounds of a simulation.
+//! A learned scheduler at work inside rounds, of a simulation or of jobs that really run.
 
 use std::sync::Arc;
 
@@ -84,6 +84,14 @@ impl LearnedRounds {
 }
 
 impl RoundPolicy for LearnedRounds {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self, view: &RoundView<'_>) -> Result<(), String> {
+        self.scheme.check(&RoundState::new(view, &Memory::default()))
+    }
+
     fn begin(&mut self, view: &RoundView<'_>) -> Result<(), PolicyError> {
         if let Some(state) = self.to_restore.take()
             && !self.memory.restore(state, view)

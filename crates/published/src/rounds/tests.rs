@@ -17,7 +17,9 @@ use crate::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATUR
 use crate::gangs::{Presence, Scenario};
 use apportion::index::{Id, JobId, ServerId, WorkerId};
 use apportion::policy::Placed;
-use apportion::simulator::{Checkpoint, Limits, Outcome, Simulation, Step};
+use apportion::scheduler::{Decided, Lease, Received, Scheduler};
+use apportion::simulator::{Checkpoint, Event, Limits, Observer, Outcome, Simulation, Step};
+use apportion::units::StepsPerSecond;
 use apportion_learn::actor::{
     Actor, ActorError, Choice, Scratch, UniformActor, masked_softmax, most_probable,
 };
@@ -132,6 +134,60 @@ fn a_stopped_simulation_goes_on_as_if_it_had_not_been() {
             let mut second =
                 Simulation::resume_with_round_policy(parts, arrivals, policy, &checkpoint).unwrap();
             assert_eq!(run(&mut second, &mut presence, &Limits::default()), whole, "{scheme:?} {seed}");
+        }
+    }
+}
+
+/// A scheduler that is told what happens in a simulation, and has to grant the same leases.
+#[derive(Debug)]
+struct Beside {
+    scheduler: Scheduler,
+    leases: Vec<Lease>,
+    n_compared: usize,
+}
+
+impl Observer for Beside {
+    fn observe(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Arrival { id, job, .. } => assert_eq!(self.scheduler.submit((*job).clone()), Ok(*id)),
+            Event::Slice(slice) => {
+                let (jobs, worker_type, time, steps) =
+                    (slice.jobs, slice.worker_type, slice.time, slice.steps);
+                self.scheduler.record(Received { jobs, worker_type, time, steps }).unwrap();
+                let speeds = slice.throughput.map(StepsPerSecond::new);
+                self.scheduler.observe(jobs, worker_type, speeds).unwrap();
+            }
+            Event::Completion { id, .. } => assert!(self.scheduler.finish(*id)),
+            Event::RoundStarted { now, .. } => {
+                let round = self.scheduler.tick(*now, None);
+                assert_eq!(round.decided, Decided::Fresh { asked: *now });
+                self.leases = round.leases;
+                self.leases.reverse();
+            }
+            Event::Lease { jobs, workers, extended, .. } => {
+                let lease = self.leases.pop().unwrap();
+                assert_eq!((lease.jobs, &*lease.workers, lease.extended), (*jobs, *workers, *extended));
+                self.n_compared += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_scheduler_places_as_the_simulator_does() {
+    for scheme in SCHEMES {
+        for (seed, condition) in world(scheme).conditions.into_iter().enumerate() {
+            let (scenario, seed) = (scenario(vec![condition]), seed as u64);
+            let mut simulation = scenario.simulation(seed, by_chance(scheme, seed)).unwrap();
+            let [only] = &scenario.scenarios[..] else { unreachable!() };
+            let (throughputs, options) = (Arc::clone(&only.throughputs), simulation.options().scheduler());
+            let policy = by_chance(scheme, seed);
+            let scheduler =
+                Scheduler::with_round_policy(&only.cluster, throughputs, policy, options).unwrap();
+            let mut beside = Beside { scheduler, leases: Vec::new(), n_compared: 0 };
+            assert_eq!(simulation.run(&mut beside, &Limits::default()).unwrap(), Outcome::Finished);
+            assert!(beside.n_compared > 50, "{scheme:?}: {}", beside.n_compared);
         }
     }
 }

@@ -1,0 +1,175 @@
+//! What a scheduler is told: what ran, how fast, which workers there are, and what owners weigh.
+
+use std::sync::Arc;
+
+use super::errors::ReportError;
+use super::face::Scheduler;
+use crate::index::{EntityId, Id, JobId, WorkerId, WorkerTypeId};
+use crate::problem::Entity;
+use crate::units::{Seconds, Steps, StepsPerSecond};
+use crate::workload::Combination;
+
+/// What a job, or two that shared, got of workers of one type, since the last report of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Received {
+    /// The jobs.
+    pub jobs: Combination<JobId>,
+    /// The type of the workers.
+    pub worker_type: WorkerTypeId,
+    /// How long they held them, once however many they were.
+    pub time: Seconds,
+    /// Steps that each member has done; 0 of a second member that there is not.
+    pub steps: [Steps; 2],
+}
+
+impl Scheduler {
+    /// Counts what jobs got of workers, in whatever round. Of a pair of which one job is gone, the time is forgotten with
+    /// the pair; the other's steps count.
+    ///
+    /// # Errors
+    /// If there never was such a job or worker type, or a number is out of range: then nothing is counted.
+    pub fn record(&mut self, received: Received) -> Result<(), ReportError> {
+        let Received { jobs, worker_type, time, steps } = received;
+        self.check_report(jobs, worker_type)?;
+        check_numbers([("time", time.get()), ("steps", steps[0].get()), ("steps", steps[1].get())])?;
+        self.driver.record(jobs, worker_type, time);
+        for (id, steps) in jobs.members().zip(steps) {
+            if let Some(position) = self.table.find(id) {
+                self.table.jobs[position].progress.steps_run += steps.get();
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what still holds workers of a type to do so for this long, beyond what was [recorded](Self::record): for a round
+    /// that is decided before the one that runs has ended. It counts until the next record of the same jobs there, which
+    /// counts in its place. Policies that decide inside rounds are shown what was recorded, and nothing ahead.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn project(
+        &mut self,
+        jobs: Combination<JobId>,
+        worker_type: WorkerTypeId,
+        time: Seconds,
+    ) -> Result<(), ReportError> {
+        self.check_report(jobs, worker_type)?;
+        check_numbers([("time", time.get())])?;
+        self.driver.project(jobs, worker_type, time);
+        Ok(())
+    }
+
+    /// A combination was seen to make so many steps/s while it ran on workers of a type, on whatever servers: each member,
+    /// or 0 where nothing was seen of it. Policies that decide inside rounds are shown it at the next round.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn observe(
+        &mut self,
+        jobs: Combination<JobId>,
+        worker_type: WorkerTypeId,
+        speeds: [StepsPerSecond; 2],
+    ) -> Result<(), ReportError> {
+        self.check_report(jobs, worker_type)?;
+        check_numbers(speeds.map(|speed| ("speed", speed.get())))?;
+        self.driver.observe(jobs, worker_type, speeds);
+        Ok(())
+    }
+
+    /// A job ran alone on workers of a type, on the fewest servers, at this measured speed. It is averaged with what was
+    /// believed of the job there, which at first is what the throughputs or the job itself say:
+    ///
+    ///   believed ← ½ · measured + ½ · believed
+    ///
+    /// and policies are shown what is believed; they are asked again if it changes by more than a hundredth. It changes
+    /// nothing for a job that is gone.
+    ///
+    /// # Errors
+    /// If there never was such a job or worker type, the job has no throughput there, or the speed is not a finite number
+    /// above 0: then nothing has changed.
+    pub fn measure(
+        &mut self,
+        id: JobId,
+        worker_type: WorkerTypeId,
+        speed: StepsPerSecond,
+    ) -> Result<(), ReportError> {
+        self.check_report(Combination::single(id), worker_type)?;
+        if !(speed.get().is_finite() && speed.get() > 0.0) {
+            return Err(ReportError::Value { field: "speed", value: speed.get() });
+        }
+        let Some(position) = self.table.find(id) else { return Ok(()) };
+        if self.table.jobs[position].alone[worker_type.index()] <= 0.0 {
+            return Err(ReportError::CannotRun { id, worker_type });
+        }
+        if self.table.measure(position, worker_type, speed.get()) {
+            self.driver.note_change();
+        }
+        Ok(())
+    }
+
+    /// Is a report about jobs and workers that there are, or were?
+    fn check_report(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> Result<(), ReportError> {
+        if let Some(id) = jobs.members().find(|id| id.index() >= self.n_submitted) {
+            return Err(ReportError::UnknownJob { id });
+        }
+        if worker_type.index() >= self.cluster.n_types() {
+            return Err(ReportError::UnknownType { worker_type });
+        }
+        Ok(())
+    }
+
+    /// A worker goes down, or comes up. One that is down is in no lease from the next round on.
+    ///
+    /// # Errors
+    /// If the cluster has no such worker.
+    pub fn set_up(&mut self, worker: WorkerId, up: bool) -> Result<(), ReportError> {
+        if worker.index() >= self.workers().len() {
+            return Err(ReportError::UnknownWorker { worker });
+        }
+        self.driver.set_up(worker, up);
+        self.refresh_up();
+        Ok(())
+    }
+
+    /// Makes the cluster that is up what is known of workers.
+    pub(super) fn refresh_up(&mut self) {
+        let workers = self.driver.workers();
+        self.up = Arc::new(self.cluster.with_counts(|id| workers.n_up(id)));
+    }
+
+    /// Declares an owner of jobs, or changes what is known of one with that name: its weight, how it divides its share,
+    /// whom it belongs to. Owners that are only named by their jobs have weight 1.
+    ///
+    /// # Errors
+    /// If the weight is not a finite number above 0, there is no such parent, or the parent is below it.
+    pub fn declare(&mut self, entity: Entity) -> Result<EntityId, ReportError> {
+        if !(entity.weight.is_finite() && entity.weight > 0.0) {
+            return Err(ReportError::Value { field: "weight", value: entity.weight });
+        }
+        let entities = &mut self.table.entities;
+        let known = entities.iter().position(|other| other.name == entity.name).map(EntityId::from_index);
+        let mut above = entity.parent;
+        while let Some(parent) = above {
+            if parent.index() >= entities.len() || Some(parent) == known {
+                return Err(ReportError::UnknownEntity { parent });
+            }
+            above = entities[parent].parent;
+        }
+        self.driver.note_change();
+        match known {
+            Some(id) => {
+                entities.replace(id, entity);
+                Ok(id)
+            }
+            None => Ok(entities.push(entity)),
+        }
+    }
+}
+
+/// Refuses numbers that are none, or below 0.
+fn check_numbers<const N: usize>(numbers: [(&'static str, f64); N]) -> Result<(), ReportError> {
+    match numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
+        None => Ok(()),
+        Some((field, value)) => Err(ReportError::Value { field, value }),
+    }
+}
