@@ -60,6 +60,19 @@ pub struct RoundsState {
 }
 
 impl RoundsState {
+    /// The same without what the policy knew: the next one is asked at the next round.
+    pub(super) fn forget_policy(&mut self) {
+        (self.policy, self.unanswered) = (serde_json::Value::Null, true);
+    }
+
+    /// The same with what another state's policy knows, if it knows of none.
+    pub(crate) fn or_policy_of(mut self, other: &Self) -> Self {
+        if self.policy.is_null() {
+            self.policy.clone_from(&other.policy);
+        }
+        self
+    }
+
     /// The jobs of the mechanism, in no order.
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
         self.mechanism.jobs()

@@ -67,7 +67,7 @@ impl Checkpoint {
 
     /// The checkpoint of a simulation that goes on where a scheduler is: at `now`, where a round starts, with the scheduler's
     /// jobs, owners, accounts and leases. `self` is that of a simulation without jobs at its start, with the same cluster,
-    /// policy and options. `steps` has what jobs have run since the scheduler was told, by id.
+    /// policy and options; another policy only after [`SchedulerState::without_policy`]. `steps` has what jobs have run since the scheduler was told, by id.
     ///
     /// Workers that are down stay down.
     ///
@@ -89,8 +89,10 @@ impl Checkpoint {
         }
         let (jobs, entities, driver) = state.parts();
         self.driver = match (&self.driver, driver) {
-            (DriverState::Mechanized(_), Some(driver @ DriverState::Mechanized(_)))
-            | (DriverState::Direct(_), Some(driver @ DriverState::Direct(_))) => driver,
+            (DriverState::Mechanized(own), Some(DriverState::Mechanized(rounds))) => {
+                DriverState::Mechanized(Box::new(rounds.or_policy_of(own)))
+            }
+            (DriverState::Direct(_), Some(driver @ DriverState::Direct(_))) => driver,
             _ => return refuse("the scheduler has the other kind of policy".to_owned()),
         };
         self.n_arrived = u32::try_from(state.n_submitted()).unwrap_or(u32::MAX);

@@ -122,6 +122,7 @@ fn server(arguments: &AgentArguments) -> Result<Server, Failure> {
 ///
 /// # Errors
 /// If the variable names fewer.
+#[expect(clippy::disallowed_methods, reason = "what this process may use is in its environment")]
 pub(super) fn check_visible(n_workers: u32) -> Result<(), Failure> {
     let Some(given) = env::var(VISIBLE).ok().filter(|given| !given.trim().is_empty()) else { return Ok(()) };
     let n_given = given.split(',').filter(|name| !name.trim().is_empty()).count();

@@ -189,6 +189,7 @@ pub(super) fn run(arguments: &WhenArguments, session: &Session) -> Result<(), Fa
         )
     };
     let state: SchedulerState = serde_json::from_value(situation.scheduler.clone()).map_err(not_read)?;
+    let state = if arguments.policy.is_some() { state.without_policy() } else { state };
     let run = simulated(&served, &situation)?;
     let known = Known::of(&situation, &state, &run);
     let Some(id) = state.find(&past.number.to_string()) else {

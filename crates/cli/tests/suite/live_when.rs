@@ -87,6 +87,10 @@ fn a_job_starts_when_the_one_before_it_has_done_its_steps() {
         assert_eq!(check(&schema, document), Ok(()));
     }
 
+    // Under another policy it shares the worker at once.
+    let shared = served.json(there, &[&["when", "1", "--policy", "max_min_fairness"][..], &flags].concat());
+    assert!(time(&shared["start"], 1) < 100.0 && shared["policy"] == "max_min_fairness", "{shared}");
+
     let said = served.ask(there, &[&["when", "1"][..], &flags].concat());
     for words in [
         "min from then",

@@ -478,7 +478,7 @@ impl World {
         let mut logged: BTreeMap<u64, f64> = BTreeMap::new();
         let mut shared: BTreeSet<u64> = BTreeSet::new();
         for slice in self.disk.events.iter().filter(|event| event["event"] == "slice") {
-            let members = [&slice["jobs"]["first"], &slice["jobs"]["second"]].map(|member| member.as_u64());
+            let members = [&slice["jobs"]["first"], &slice["jobs"]["second"]].map(serde_json::Value::as_u64);
             *logged.entry(members[0].unwrap()).or_default() += slice["time"].as_f64().unwrap();
             if let [Some(one), Some(other)] = members {
                 shared.extend([one, other]);
