@@ -12,9 +12,11 @@ use super::page::{Item, NamedTable, Page, Section};
 use super::table::Table;
 
 mod distributions;
+mod published;
 mod values;
 
 use distributions::{distribution, utilization};
+pub use published::Published;
 use values::{makespans, metrics};
 
 /// A study in numbers: what the page needs of it, and all it needs.
@@ -34,6 +36,8 @@ pub struct Study {
     pub seeds: Vec<String>,
     /// One for each combination of the other axes' values.
     pub panels: Vec<Panel>,
+    /// What others published.
+    pub published: Vec<Published>,
     /// What all runs share, for the page's head: cluster, workload.
     pub setting: String,
     /// Where the results come from: versions, digests, counts.
@@ -312,6 +316,7 @@ mod tests {
             x_axis: Some("rate".to_owned()),
             seeds: vec!["0".to_owned(), "1".to_owned()],
             panels: vec![Panel { label: String::new(), points }],
+            published: Vec::new(),
             setting: "a cluster".to_owned(),
             facts: Vec::new(),
             counts: Vec::new(),
