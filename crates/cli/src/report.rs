@@ -61,7 +61,8 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
         Given::Events(file) => events_page(&arguments.results, file)?,
         Given::Result(file) => result_page(&arguments.results, file)?,
     };
-    let picture = arguments.svg.as_deref().map(|file| Ok::<_, Failure>((file, picture(&page)?))).transpose()?;
+    let picture =
+        arguments.svg.as_deref().map(|file| Ok::<_, Failure>((file, picture(&page)?))).transpose()?;
     write(&arguments.out, page.html().as_bytes())?;
     let mut written = vec![arguments.out.display().to_string()];
     if let Some(folder) = &arguments.assets {

@@ -324,6 +324,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn published_points_are_beside_ours() {
+        let points = vec![point(0, 1.0, Some(3600.0), &[]), point(1, 2.0, Some(7200.0), &[])];
+        let mut study = study(["p", "q"], points);
+        let points = vec![(0, 1.0, 2.5), (1, 2.0, 300.0), (1, 1.0, 4.0)];
+        study.published =
+            vec![Published { metric: "average_jct".to_owned(), source: "a notebook".to_owned(), points }];
+        let page = page(&study);
+        let charts = charts(&page);
+        let jct = charts.iter().find(|chart| chart.name == "average-jct").unwrap();
+        let places = |series: &Series| series.marks.iter().flatten().map(|m| (m.x, m.y)).collect::<Vec<_>>();
+        assert_eq!(places(&jct.published[0]), [(1.0, 2.5)]);
+        assert_eq!(places(&jct.published[1]), [(2.0, 300.0), (1.0, 4.0)]);
+        assert_eq!(jct.y.scale, crate::report::chart::Scale::Log, "it has room for them, too");
+        assert!(jct.subtitle.ends_with("; rings: published, a notebook"), "{}", jct.subtitle);
+        let csv = jct.table().csv();
+        assert!(csv.contains("\nq (published),2,300,,,,,,\n"), "{csv}");
+        let svg = super::super::svg::render(jct).unwrap();
+        assert_eq!(svg.matches("r=\"6\"").count(), 4, "three rings and one in the legend");
+        assert!(charts.iter().all(|chart| chart.name == "average-jct" || chart.published.is_empty()));
+    }
+
     fn charts(page: &Page) -> Vec<&Chart> {
         let items = page.sections.iter().flat_map(|section| &section.items);
         let figures =

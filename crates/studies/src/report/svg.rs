@@ -412,6 +412,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn words_go_into_lines() {
+        assert_eq!(broken("", 5), [""]);
+        assert_eq!(broken("a bc def g", 4), ["a bc", "def", "g"]);
+        assert_eq!(broken("a longest b", 4), ["a", "longest", "b"]);
+    }
+
+    #[test]
     fn dashes_go_round_corners_and_leave_gaps() {
         let line = [(0, 0), (10, 0), (10, 10)];
         assert_eq!(dashed(&line, &[]), [line.to_vec()]);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use apportion::metrics::{METRICS, Metric};
 use apportion::metrics::statistics::Repeated;
+use apportion::metrics::{METRICS, Metric};
 use serde_json::Value;
 
 use crate::sweep::outcome::Status;

@@ -67,9 +67,15 @@ impl Reader<'_> {
             let path = format!("published[{position}]");
             self.check_metric(document, &path);
             if document.source.trim().is_empty() {
-                self.complain(&format!("{path}.source"), "empty, expected where the values are printed", None);
+                self.complain(
+                    &format!("{path}.source"),
+                    "empty, expected where the values are printed",
+                    None,
+                );
             }
-            let Some((axis, places)) = self.places(&document.at, axes, &format!("{path}.at")) else { continue };
+            let Some((axis, places)) = self.places(&document.at, axes, &format!("{path}.at")) else {
+                continue;
+            };
             self.check_panels(axis, axes, &path);
             self.check_values(document, places.len(), axes, &path);
             read.push(Published {
@@ -86,7 +92,8 @@ impl Reader<'_> {
     fn check_metric(&mut self, document: &PublishedDocument, path: &str) {
         let name = &document.metric;
         let Some(metric) = Metric::named(name) else {
-            let message = format!("unknown metric `{name}`, expected one of {}", nearest::name_list(Metric::names()));
+            let message =
+                format!("unknown metric `{name}`, expected one of {}", nearest::name_list(Metric::names()));
             self.complain(&format!("{path}.metric"), message, nearest::suggestion(name, Metric::names()));
             return;
         };
@@ -145,9 +152,11 @@ impl Reader<'_> {
 
     /// Checks that each point belongs to all seeds of one place: that nothing else is varied.
     fn check_panels(&mut self, at: &Axis, axes: &[Axis], path: &str) {
-        let is_more = |axis: &&Axis| axis.name != at.name && !["policy", "seed"].contains(&last_part(&axis.name));
+        let is_more =
+            |axis: &&Axis| axis.name != at.name && !["policy", "seed"].contains(&last_part(&axis.name));
         if let Some(axis) = axes.iter().find(is_more) {
-            let message = format!("the study varies `{}`, too: of which of its values are these points?", axis.name);
+            let message =
+                format!("the study varies `{}`, too: of which of its values are these points?", axis.name);
             let help = "give each of its values a study of its own, or leave `published` out".to_owned();
             self.complain(path, message, Some(help));
         }
@@ -155,9 +164,14 @@ impl Reader<'_> {
 
     fn check_values(&mut self, document: &PublishedDocument, n_places: usize, axes: &[Axis], path: &str) {
         let known = axes.iter().find(|axis| last_part(&axis.name) == "policy");
-        let known: Vec<String> = known.map(|axis| axis.values.iter().map(value_text).collect()).unwrap_or_default();
+        let known: Vec<String> =
+            known.map(|axis| axis.values.iter().map(value_text).collect()).unwrap_or_default();
         if document.values.is_empty() {
-            self.complain(&format!("{path}.values"), "no values", Some("such as {fifo: [17.58, null]}".to_owned()));
+            self.complain(
+                &format!("{path}.values"),
+                "no values",
+                Some("such as {fifo: [17.58, null]}".to_owned()),
+            );
         }
         for (policy, values) in &document.values {
             let path = format!("{path}.values.{policy}");
@@ -165,7 +179,10 @@ impl Reader<'_> {
                 let names = || known.iter().map(String::as_str);
                 let message = match known.as_slice() {
                     [] => "values are given by policy, which the study does not vary".to_owned(),
-                    _ => format!("axis `policy` has no value `{policy}`, expected one of {}", nearest::name_list(names())),
+                    _ => format!(
+                        "axis `policy` has no value `{policy}`, expected one of {}",
+                        nearest::name_list(names())
+                    ),
                 };
                 self.complain_of_key(&path, message, nearest::suggestion(policy, names()));
             }
@@ -174,7 +191,8 @@ impl Reader<'_> {
                 let help = "give one for each place in `at`, `null` where none was published".to_owned();
                 self.complain(&path, message, Some(help));
             }
-            let is_odd = |value: &Option<f64>| value.is_some_and(|value| !(value.is_finite() && value >= 0.0));
+            let is_odd =
+                |value: &Option<f64>| value.is_some_and(|value| !(value.is_finite() && value >= 0.0));
             for (position, value) in values.iter().enumerate().filter(|(_, value)| is_odd(value)) {
                 let message = format!("{}, expected a finite number from 0 on", value.unwrap_or_default());
                 self.complain(&format!("{path}[{position}]"), message, None);
