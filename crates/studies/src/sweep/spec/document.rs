@@ -43,8 +43,8 @@ pub struct SweepDocument {
     /// Whether to keep every measured job of every run, in the table `jobs`.
     #[serde(default)]
     pub keep_jobs: bool,
-    /// What others published of the study's metrics. `results show` and `report` have these points beside those of the study's
-    /// runs; those of its short form do not.
+    /// What others published of the study's metrics. `results show` and `report` show these points beside the study's own, but
+    /// not beside those of its short form, which has other runs.
     #[serde(default)]
     pub(super) published: Vec<PublishedDocument>,
     /// What `--quick` changes.

@@ -22,7 +22,6 @@ pub(super) struct PublishedDocument {
     #[serde(default)]
     unit: Option<String>,
     /// Where the values are printed, and what they are of.
-    #[schemars(length(min = 1))]
     source: String,
     /// The places of the values: an axis of numbers, with those of its values at which some are given.
     #[schemars(with = "VariedFields")]
