@@ -81,6 +81,8 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     session.output.words(&written.join("\n"))
 }
 
+/// A chart that the library could not draw.
+#[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
 fn undrawn(message: String) -> Failure {
     Failure::Bug { message: format!("cannot draw {message}") }
 }
