@@ -29,6 +29,7 @@ use apportion_studies::sweep::{Store, findings};
 Examples:
   apportion report results/quick
   apportion report results/quick --baseline fifo --out quick.html --assets figures
+  apportion report results/osdi20-figure-8 --svg figure-8.svg
   apportion simulate --policy fifo --cluster v100=8 --rate 2 --jobs 50 --events run.jsonl
   apportion report run.jsonl")]
 pub struct ReportArguments {
@@ -44,6 +45,9 @@ pub struct ReportArguments {
     /// Also write every chart as SVG and CSV, and every table as CSV, into this folder
     #[arg(long, value_name = "DIR")]
     assets: Option<PathBuf>,
+    /// Also write the chart that the page begins with as SVG into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), Failure> {
@@ -57,19 +61,38 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
         Given::Events(file) => events_page(&arguments.results, file)?,
         Given::Result(file) => result_page(&arguments.results, file)?,
     };
+    let picture =
+        arguments.svg.as_deref().map(|file| Ok::<_, Failure>((file, picture(&page)?))).transpose()?;
     write(&arguments.out, page.html().as_bytes())?;
     let mut written = vec![arguments.out.display().to_string()];
     if let Some(folder) = &arguments.assets {
         fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
-        let assets =
-            page.assets().map_err(|message| Failure::Bug { message: format!("cannot draw {message}") })?;
+        let assets = page.assets().map_err(undrawn)?;
         for asset in &assets {
             write(&folder.join(&asset.name), asset.text.as_bytes())?;
         }
         session.note(format!("{} files in {}", assets.len(), folder.display()));
         written.push(folder.display().to_string());
     }
+    if let Some((file, text)) = picture {
+        write(file, text.as_bytes())?;
+        written.push(file.display().to_string());
+    }
     session.output.words(&written.join("\n"))
+}
+
+/// A chart that the library could not draw.
+#[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
+fn undrawn(message: String) -> Failure {
+    Failure::Bug { message: format!("cannot draw {message}") }
+}
+
+/// The chart that a page begins with.
+fn picture(page: &Page) -> Result<String, Failure> {
+    page.picture().map_err(undrawn)?.ok_or_else(|| {
+        let help = "leave out `--svg`, or finish a run first".to_owned();
+        Failure::usage("--svg: there is no chart in these results".to_owned(), Some(help))
+    })
 }
 
 /// A file of which the beginning was read already: a pipe gives it once.

@@ -111,7 +111,7 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
     let groups = Groups::of(study, rows, metric);
     let Metric { name, unit, .. } = &METRICS[metric];
     if session.output.format() != OutputFormat::Table {
-        return session.output.table(&listed(&groups, name));
+        return session.output.table(&listed(&groups, &METRICS[metric]));
     }
     let name = name.replace('_', " ");
     let words = match unit {
@@ -129,17 +129,24 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
     } else {
         ""
     };
-    session.output.words(&format!("{name}{words}, {over}{part}\n\n"))?;
+    let published = match groups.sources.as_slice() {
+        [] => String::new(),
+        sources => format!("\n[in brackets as published: {}]", sources.join("; ")),
+    };
+    session.output.words(&format!("{name}{words}, {over}{part}{published}\n\n"))?;
     session.output.table(&by_policy(&groups, &METRICS[metric]))
 }
 
 /// One line a group, for programs; the mean is that of `n_of` seeds, and there is none of fewer.
-fn listed(groups: &Groups, metric: &str) -> Table {
+fn listed(groups: &Groups, metric: &Metric) -> Table {
     let axes = groups.axes.iter().cloned();
-    let numbers = [metric.to_owned(), format!("{metric}_deviation"), "capacity".to_owned()];
+    let Metric { name, unit, .. } = metric;
+    let numbers = [(*name).to_owned(), format!("{name}_deviation"), "capacity".to_owned()];
     let counts = Status::ALL.map(|status| format!("n_{status}"));
     let seeds = ["n", "n_of"].map(str::to_owned);
-    let mut table = Table::new(axes.chain(numbers).chain(counts).chain(seeds));
+    let has_published = !groups.sources.is_empty();
+    let published = has_published.then(|| format!("{name}_published"));
+    let mut table = Table::new(axes.chain(numbers).chain(counts).chain(seeds).chain(published));
     for group in &groups.groups {
         let mut cells: Vec<Cell> = group.values.iter().map(cell).collect();
         let whole = group.metric.and_then(|metric| metric.whole());
@@ -148,6 +155,8 @@ fn listed(groups: &Groups, metric: &str) -> Table {
         cells.extend(group.by_status.map(|n| Cell::Count(n as u64)));
         let n = group.metric.map_or(0, |metric| metric.there().n);
         cells.extend([n, groups.n_seeds].map(|n| Cell::Count(n as u64)));
+        let published = group.published.map(|value| value * unit.scale());
+        cells.extend(has_published.then(|| number(published)));
         table.push(cells);
     }
     table
@@ -203,7 +212,11 @@ fn brief(group: &Group, n_seeds: usize, metric: &Metric) -> String {
         (n, n_of) if n > 0 && metric.of_completed => Some(format!("without {n} of {n_of} jobs given up")),
         _ => None,
     };
-    number.into_iter().chain(rest).chain(given_up).collect::<Vec<_>>().join(", ")
+    let here = number.into_iter().chain(rest).chain(given_up).collect::<Vec<_>>().join(", ");
+    match group.published {
+        Some(value) => format!("{here} [{value:.2}]"),
+        None => here,
+    }
 }
 
 fn all_runs(study: &Study, rows: &[Row]) -> Table {

@@ -334,3 +334,45 @@ fn a_browser_draws_the_page_of_a_sweep() {
     assert!(svg.as_str().unwrap().starts_with("<svg"), "{svg}");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
+
+#[test]
+fn published_points_are_shown_beside_the_studys_own() {
+    let published = "\npublished:\n  - {metric: average_jct, unit: h, source: a notebook, at: {rate: [0.5, 9]}, \
+                     values: {fifo: [1.25, 99], isolated: [null, 7]}}\n";
+    let folder = swept(&format!("{SMALL}{published}"), &["--only", "seed=1"]);
+    let at = folder.path();
+    let shown = succeed(at, &["results", "show", "results"]);
+    assert!(shown.contains("[in brackets as published: a notebook]"), "{shown}");
+    assert!(shown.contains(" [1.25]") && shown.contains("saturated [99.00]"), "{shown}");
+    let csv = succeed(at, &["results", "show", "results", "--format", "csv"]);
+    assert!(csv.lines().next().unwrap().ends_with(",n,n_of,average_jct_published"), "{csv}");
+    assert!(csv.lines().any(|line| line.starts_with("fifo,0.5,") && line.ends_with(",4500")), "{csv}");
+    let rho = succeed(at, &["results", "show", "results", "--metric", "average_rho"]);
+    assert!(!rho.contains("published"), "{rho}");
+
+    succeed(at, &["report", "results", "--assets", "files", "--svg", "picture.svg"]);
+    let picture = fs::read_to_string(at.join("picture.svg")).unwrap();
+    assert!(picture.contains("rings: published, a notebook") && picture.contains("r=\"6\""), "{picture}");
+    assert_eq!(picture, fs::read_to_string(at.join("files/average-jct.svg")).unwrap());
+    let data = data(&fs::read_to_string(at.join("report.html")).unwrap());
+    let rings = &data["figures"][0]["variants"][0][1]["published"];
+    assert_eq!((&rings[0]["marks"][1]["y"], &rings[1]["name"]), (&99.0.into(), &"isolated".into()));
+    let Some(browser) = Browser::start() else { return };
+    browser.open(&at.join("report.html"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+    let drawn = "return [...document.querySelectorAll('#figure-0 svg .mark-symbol.role-mark path')]\
+                 .filter(path => (path.getAttribute('aria-label') || '').includes(', published: ')).length";
+    assert_eq!(browser.run(drawn), 3);
+}
+
+#[test]
+fn results_without_a_chart_have_no_picture() {
+    let folder = swept(SMALL, &["--only", "seed=1", "--only", "rate=0.5"]);
+    let at = folder.path();
+    let connection = rusqlite::Connection::open(at.join("results/results.sqlite")).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM runs").unwrap();
+    drop(connection);
+    let said = refused(at, &["report", "results", "--svg", "picture.svg"]);
+    assert!(said.contains("--svg: there is no chart in these results"), "{said}");
+    assert!(!at.join("picture.svg").exists() && !at.join("report.html").exists());
+}

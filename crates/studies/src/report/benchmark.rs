@@ -157,6 +157,7 @@ fn costs(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
         rows: Vec::new(),
         series,
         absent,
+        published: Vec::new(),
     }
 }
 

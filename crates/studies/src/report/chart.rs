@@ -252,6 +252,9 @@ pub struct Chart {
     /// What cannot be.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Absent>,
+    /// What others published: rings in the colours of the series of these styles, without lines.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Series>,
 }
 
 impl Chart {
@@ -290,6 +293,14 @@ impl Chart {
                 let n_of = mark.n_of.map_or_else(|| n.clone(), |n_of| Cell::Count(n_of as u64));
                 let name = series.name.as_str().into();
                 table.push(vec![name, place, y, low, high, n, Cell::Empty, n_of, of_those]);
+            }
+        }
+        for series in &self.published {
+            for Mark { x, y, .. } in series.marks.iter().flatten() {
+                let name = format!("{} (published)", series.name).into();
+                let mut row = vec![name, Cell::Number(*x, 6), Cell::Number(*y, 6)];
+                row.resize(HEADS.len(), Cell::Empty);
+                table.push(row);
             }
         }
         for absent in &self.absent {
@@ -353,6 +364,7 @@ mod tests {
             rows: Vec::new(),
             series: vec![series],
             absent: Vec::new(),
+            published: Vec::new(),
         };
         let csv = chart.table().csv();
         let lines: Vec<&str> = csv.lines().collect();

@@ -140,6 +140,16 @@
       mark: { type: "point", filled: false, fill: "#fff", fillOpacity: 1, strokeWidth: 2, size: 55, tooltip: { content: "data" }, clip: true },
       encoding: { x, y, color, ...shape, description, tooltip: { field: "tip" }, opacity: faint(1) },
     });
+    const rings = (chart.published || []).filter((series) => names.includes(series.name)).flatMap((series) =>
+      series.marks.filter((mark) => mark).map(({ x, y }) => {
+        const tip = { series: series.name, [chart.x.title]: brief(x), [`${chart.y.title}, published`]: brief(y) };
+        return { x, y, name: series.name, tip, told: told(tip) };
+      }));
+    if (rings.length) layer.push({
+      data: { values: rings },
+      mark: { type: "point", shape: "circle", filled: false, strokeWidth: 1.2, size: 150, tooltip: { content: "data" }, clip: true },
+      encoding: { x, y, color, description, tooltip: { field: "tip" }, opacity: faint(1) },
+    });
     const lines = Math.min(12, chart.series.length);
     (chart.absent || []).forEach((absent) => {
       const series = chart.series[absent.series];
@@ -251,6 +261,9 @@
         const hollow = of !== undefined;
         rows.push([series.name, isBars ? chart.rows[at][0] : x, hollow ? "" : y, low, high, n, "", hollow ? of : n, hollow ? y : ""]);
       });
+    }
+    for (const { name, marks } of chart.published || []) {
+      for (const mark of marks) rows.push([`${name} (published)`, mark.x, mark.y]);
     }
     for (const absent of chart.absent || []) rows.push([chart.series[absent.series].name, absent.x, "", "", "", "", absent.why]);
     return rows.map((row) => row.concat(Array(data.heads.length - row.length).fill("")).map(csvField).join(",") + "\n").join("");

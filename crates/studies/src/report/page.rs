@@ -176,6 +176,18 @@ impl Page {
         self.items().filter_map(|item| if let Item::Table(table) = item { Some(table) } else { None })
     }
 
+    /// The chart that the page begins with, as an SVG document; none if it has no chart.
+    ///
+    /// # Errors
+    /// If it cannot be drawn: its name, and why.
+    pub fn picture(&self) -> Result<Option<String>, String> {
+        let shown = self.figures().next().and_then(|figure| figure.variants.get(figure.first));
+        let draw = |(_, chart): &(String, Chart)| {
+            svg::render(chart).map_err(|error| format!("{}: {error}", chart.name))
+        };
+        shown.map(draw).transpose()
+    }
+
     /// Every chart as SVG and CSV, every table as CSV.
     ///
     /// # Errors

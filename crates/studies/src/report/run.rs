@@ -160,6 +160,7 @@ fn over_time(cluster: &Cluster, timeline: &Timeline) -> Section {
         rows: Vec::new(),
         series,
         absent: Vec::new(),
+        published: Vec::new(),
     };
     let jobs = jobs.map(|each| line(each, 1.0)).collect();
     let types = types.map(|each| line(each, 100.0)).collect();
@@ -197,6 +198,7 @@ fn jobs_and_workers(summary: &Summary, n_of: usize) -> Section {
             rows: Vec::new(),
             series: vec![Series { name: "jobs".to_owned(), style: 0, marks }],
             absent: Vec::new(),
+            published: Vec::new(),
         }))
     };
     let types: Vec<(&String, &f64)> = summary.utilization.iter().filter(|(name, _)| *name != "all").collect();
@@ -211,6 +213,7 @@ fn jobs_and_workers(summary: &Summary, n_of: usize) -> Section {
         rows: types.iter().enumerate().map(|(style, (name, _))| ((*name).clone(), style)).collect(),
         series: vec![Series { name: "busy".to_owned(), style: 0, marks: types.iter().map(busy).collect() }],
         absent: Vec::new(),
+        published: Vec::new(),
     });
     let figures = [
         steps(jct, "jct-cdf", "Distribution of job completion time", "job completion time (h)"),

@@ -12,9 +12,11 @@ use super::page::{Item, NamedTable, Page, Section};
 use super::table::Table;
 
 mod distributions;
+mod published;
 mod values;
 
 use distributions::{distribution, utilization};
+pub use published::Published;
 use values::{makespans, metrics};
 
 /// A study in numbers: what the page needs of it, and all it needs.
@@ -34,6 +36,8 @@ pub struct Study {
     pub seeds: Vec<String>,
     /// One for each combination of the other axes' values.
     pub panels: Vec<Panel>,
+    /// What others published.
+    pub published: Vec<Published>,
     /// What all runs share, for the page's head: cluster, workload.
     pub setting: String,
     /// Where the results come from: versions, digests, counts.
@@ -312,11 +316,34 @@ mod tests {
             x_axis: Some("rate".to_owned()),
             seeds: vec!["0".to_owned(), "1".to_owned()],
             panels: vec![Panel { label: String::new(), points }],
+            published: Vec::new(),
             setting: "a cluster".to_owned(),
             facts: Vec::new(),
             counts: Vec::new(),
             runs: Table::new(["run"]),
         }
+    }
+
+    #[test]
+    fn published_points_are_beside_ours() {
+        let points = vec![point(0, 1.0, Some(3600.0), &[]), point(1, 2.0, Some(7200.0), &[])];
+        let mut study = study(["p", "q"], points);
+        let points = vec![(0, 1.0, 2.5), (1, 2.0, 300.0), (1, 1.0, 4.0)];
+        study.published =
+            vec![Published { metric: "average_jct".to_owned(), source: "a notebook".to_owned(), points }];
+        let page = page(&study);
+        let charts = charts(&page);
+        let jct = charts.iter().find(|chart| chart.name == "average-jct").unwrap();
+        let places = |series: &Series| series.marks.iter().flatten().map(|m| (m.x, m.y)).collect::<Vec<_>>();
+        assert_eq!(places(&jct.published[0]), [(1.0, 2.5)]);
+        assert_eq!(places(&jct.published[1]), [(2.0, 300.0), (1.0, 4.0)]);
+        assert_eq!(jct.y.scale, crate::report::chart::Scale::Log, "it has room for them, too");
+        assert!(jct.subtitle.ends_with("; rings: published, a notebook"), "{}", jct.subtitle);
+        let csv = jct.table().csv();
+        assert!(csv.contains("\nq (published),2,300,,,,,,\n"), "{csv}");
+        let svg = super::super::svg::render(jct).unwrap();
+        assert_eq!(svg.matches("r=\"6\"").count(), 4, "three rings and one in the legend");
+        assert!(charts.iter().all(|chart| chart.name == "average-jct" || chart.published.is_empty()));
     }
 
     fn charts(page: &Page) -> Vec<&Chart> {

@@ -18,6 +18,9 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 const WIDTH: u32 = 760;
 const PLOT_HEIGHT: u32 = 380;
 const HEAD: u32 = 58;
+/// So many letters of a subtitle go into a line, each line so high.
+const SUBTITLE_LETTERS: usize = 124;
+const SUBTITLE_LINE: u32 = 15;
 const LEGEND_LINE: u32 = 18;
 const LEGEND_COLUMNS: usize = 3;
 const ABSENT_LINE: i32 = 9;
@@ -49,7 +52,8 @@ fn font(size: u32) -> TextStyle<'static> {
 
 fn draw(chart: &Chart, text: &mut String) -> Drawn {
     let has_legend = chart.series.len() > 1 || !chart.absent.is_empty();
-    let n_legend = if has_legend { chart.series.len().div_ceil(LEGEND_COLUMNS) } else { 0 };
+    let n_named = chart.series.len() + usize::from(!chart.published.is_empty());
+    let n_legend = if has_legend { n_named.div_ceil(LEGEND_COLUMNS) } else { 0 };
     let legend_height = LEGEND_LINE * u32::try_from(n_legend)? + 12;
     let plot_height = match chart.kind {
         Kind::Bars => {
@@ -61,13 +65,17 @@ fn draw(chart: &Chart, text: &mut String) -> Drawn {
     let n_absent = chart.series.len().min(12);
     let above =
         if chart.absent.is_empty() { 0 } else { ABSENT_LINE.unsigned_abs() * u32::try_from(n_absent)? + 6 };
-    let size = (WIDTH, HEAD + above + plot_height + legend_height);
+    let subtitle = broken(&chart.subtitle, SUBTITLE_LETTERS);
+    let head = HEAD + SUBTITLE_LINE * u32::try_from(subtitle.len().saturating_sub(1))?;
+    let size = (WIDTH, head + above + plot_height + legend_height);
     let root = SVGBackend::with_string(text, size).into_drawing_area();
     root.fill(&WHITE)?;
     root.draw(&Text::new(chart.title.as_str(), (14, 12), font(17)))?;
-    root.draw(&Text::new(chart.subtitle.as_str(), (14, 34), font(12).color(&GREY)))?;
+    for (line, y) in subtitle.iter().zip((34..).step_by(SUBTITLE_LINE as usize)) {
+        root.draw(&Text::new(line.as_str(), (14, y), font(12).color(&GREY)))?;
+    }
     let (rest, legend) = root.split_vertically(size.1 - legend_height);
-    let (_, plot) = rest.split_vertically(HEAD + above);
+    let (_, plot) = rest.split_vertically(head + above);
     match chart.kind {
         Kind::Bars => bars(chart, &plot)?,
         Kind::Lines | Kind::Steps => lines(chart, &root, &plot)?,
@@ -79,20 +87,43 @@ fn draw(chart: &Chart, text: &mut String) -> Drawn {
     Ok(())
 }
 
+/// Words in lines of at most so many letters, but for words that are longer.
+fn broken(text: &str, n_letters: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= n_letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 fn draw_legend(chart: &Chart, area: &Area<'_>) -> Drawn {
     let wide = i32::try_from(WIDTH)? / i32::try_from(LEGEND_COLUMNS)?;
-    for (position, series) in chart.series.iter().enumerate() {
+    let place = |position: usize| -> Result<(i32, i32), std::num::TryFromIntError> {
         let x = 14 + wide * i32::try_from(position % LEGEND_COLUMNS)?;
-        let y = 6 + i32::try_from(LEGEND_LINE)? * i32::try_from(position / LEGEND_COLUMNS)?;
+        Ok((x, 6 + i32::try_from(LEGEND_LINE)? * i32::try_from(position / LEGEND_COLUMNS)?))
+    };
+    for (position, series) in chart.series.iter().enumerate() {
+        let (x, y) = place(position)?;
         if chart.kind == Kind::Bars {
             area.draw(&Rectangle::new([(x, y), (x + 18, y + 10)], colour(series.style).filled()))?;
         } else {
             for line in dashed(&[(x, y + 5), (x + 18, y + 5)], &Look::of(series.style).dash) {
                 area.draw(&PathElement::new(line, stroke(series.style, 2)))?;
             }
-            shape(area, series.style, (x + 9, y + 5), false)?;
+            shape(area, series.style, (x + 9, y + 5), Form::Full)?;
         }
         area.draw(&Text::new(series.name.as_str(), (x + 24, y - 1), font(12)))?;
+    }
+    if !chart.published.is_empty() {
+        let (x, y) = place(chart.series.len())?;
+        area.draw(&Circle::new((x + 9, y + 5), RING, GREY.stroke_width(1)))?;
+        area.draw(&Text::new("published", (x + 24, y - 1), font(12)))?;
     }
     Ok(())
 }
@@ -101,8 +132,27 @@ fn stroke(style: usize, width: u32) -> ShapeStyle {
     colour(style).stroke_width(width)
 }
 
-/// The mark of a series, filled or hollow.
-fn shape(area: &Area<'_>, style: usize, at: (i32, i32), is_hollow: bool) -> Drawn {
+/// How a mark is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Full of its colour.
+    Full,
+    /// White inside.
+    Hollow,
+    /// A line about what is there.
+    Ring,
+}
+
+/// Half as wide as a ring.
+const RING: i32 = 6;
+
+/// The mark of a series.
+fn shape(area: &Area<'_>, style: usize, at: (i32, i32), form: Form) -> Drawn {
+    if form == Form::Ring {
+        area.draw(&Circle::new(at, RING, stroke(style, 1)))?;
+        return Ok(());
+    }
+    let is_hollow = form == Form::Hollow;
     let corners: &[(i32, i32)] = match Look::of(style).shape {
         Shape::Circle => {
             let (inside, line) = (WHITE.filled(), stroke(style, 2));
@@ -185,7 +235,7 @@ fn range(axis: &Axis, values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 }
 
 fn marks(chart: &Chart) -> impl Iterator<Item = &Mark> + Clone {
-    chart.series.iter().flat_map(|series| series.marks.iter().flatten())
+    chart.series.iter().chain(&chart.published).flat_map(|series| series.marks.iter().flatten())
 }
 
 fn values(chart: &Chart) -> impl Iterator<Item = f64> + Clone {
@@ -262,8 +312,14 @@ where
         if chart.kind == Kind::Lines && series.marks.len() <= POINTS_SHOWN_MAX {
             for mark in series.marks.iter().flatten() {
                 let at = context.backend_coord(&(mark.x, mark.y));
-                shape(root, series.style, at, mark.n_of.is_some())?;
+                let form = if mark.n_of.is_some() { Form::Hollow } else { Form::Full };
+                shape(root, series.style, at, form)?;
             }
+        }
+    }
+    for series in &chart.published {
+        for mark in series.marks.iter().flatten() {
+            shape(root, series.style, context.backend_coord(&(mark.x, mark.y)), Form::Ring)?;
         }
     }
     let top = context.plotting_area().get_pixel_range().1.start;
@@ -354,6 +410,13 @@ fn bars(chart: &Chart, plot: &Area<'_>) -> Drawn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_go_into_lines() {
+        assert_eq!(broken("", 5), [""]);
+        assert_eq!(broken("a bc def g", 4), ["a bc", "def", "g"]);
+        assert_eq!(broken("a longest b", 4), ["a", "longest", "b"]);
+    }
 
     #[test]
     fn dashes_go_round_corners_and_leave_gaps() {

@@ -110,6 +110,7 @@ fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
             rows: Vec::new(),
             series,
             absent: Vec::new(),
+            published: Vec::new(),
         })
     };
     let line = |name: &str, style: usize, values: Vec<f64>| {
@@ -136,6 +137,7 @@ fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
             }],
             rows: rows.into_iter().map(|(label, _)| (label, 0)).collect(),
             absent: Vec::new(),
+            published: Vec::new(),
         })
     };
     let durations =

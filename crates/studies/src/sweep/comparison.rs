@@ -239,7 +239,7 @@ mod tests {
 
     fn study(axes: &[&str]) -> Study {
         let axes = axes.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
-        Study { name: String::new(), fixed: String::new(), axes }
+        Study { name: String::new(), fixed: String::new(), axes, published: Vec::new() }
     }
 
     fn row(values: &[Value], status: Status, jct: f64) -> Row {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::report::study::{Panel, Point, Study as Findings};
+use crate::report::study::{Panel, Point, Published, Study as Findings};
 use crate::report::{Cell, Table};
 use crate::sweep::outcome::{JobRow, Status};
-use crate::sweep::spec::value_text;
+use crate::sweep::spec::{self, value_text};
 use crate::sweep::store::{Row, Store, StoreError, Study};
 use crate::sweep::summary::given_up;
 use apportion::metrics::cdf::Cdf;
@@ -102,6 +102,7 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
         name: study.name.clone(),
         series_axis: axis_name(roles.series)
             .map_or_else(|| "result".to_owned(), |n| last_part(&n).to_owned()),
+        published: published(study, &roles, &series),
         series,
         baseline,
         x_axis: axis_name(roles.x),
@@ -119,6 +120,25 @@ fn series_name(study: &Study, roles: &Roles, row: &Row) -> String {
         Some(axis) => value_text(&row.values[axis]),
         None => fixed(study)["policy"].as_str().unwrap_or("all runs").to_owned(),
     }
+}
+
+/// What others published of the policies compared, against the axis drawn.
+fn published(study: &Study, roles: &Roles, series: &[String]) -> Vec<Published> {
+    let name = |axis: Option<usize>| axis.map(|axis| study.axes[axis].0.as_str());
+    if name(roles.series).map(last_part) != Some("policy") {
+        return Vec::new();
+    }
+    let drawn = study.published.iter().filter(|published| name(roles.x) == Some(published.axis.as_str()));
+    let of = |published: &spec::Published| Published {
+        metric: published.metric.clone(),
+        source: published.source.clone(),
+        points: series
+            .iter()
+            .enumerate()
+            .flat_map(|(position, policy)| published.points(policy).map(move |(x, y)| (position, x, y)))
+            .collect(),
+    };
+    drawn.map(of).collect()
 }
 
 fn fixed(study: &Study) -> Value {

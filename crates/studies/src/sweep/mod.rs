@@ -36,7 +36,7 @@ pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Row, Store, StoreError, Study};
 
 /// The studies that are part of the binary.
-pub const EMBEDDED: [apportion::spec::lookup::Embedded; 20] = [
+pub const EMBEDDED: [apportion::spec::lookup::Embedded; 23] = [
     ("common-ground", include_str!("../../../../sweeps/common-ground.yaml")),
     ("common-ground-shifted", include_str!("../../../../sweeps/common-ground-shifted.yaml")),
     ("helios", include_str!("../../../../sweeps/helios.yaml")),
@@ -45,11 +45,14 @@ pub const EMBEDDED: [apportion::spec::lookup::Embedded; 20] = [
     ("learned-vs-optimized", include_str!("../../../../sweeps/learned-vs-optimized.yaml")),
     ("live-options", include_str!("../../../../sweeps/live-options.yaml")),
     ("osdi20-estimation", include_str!("../../../../sweeps/osdi20-estimation.yaml")),
+    ("osdi20-fifo", include_str!("../../../../sweeps/osdi20-fifo.yaml")),
+    ("osdi20-fifo-multi", include_str!("../../../../sweeps/osdi20-fifo-multi.yaml")),
     ("osdi20-figure-10", include_str!("../../../../sweeps/osdi20-figure-10.yaml")),
     ("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.yaml")),
     ("osdi20-figure-13", include_str!("../../../../sweeps/osdi20-figure-13.yaml")),
     ("osdi20-figure-8", include_str!("../../../../sweeps/osdi20-figure-8.yaml")),
     ("osdi20-figure-9", include_str!("../../../../sweeps/osdi20-figure-9.yaml")),
+    ("osdi20-finish-time", include_str!("../../../../sweeps/osdi20-finish-time.yaml")),
     ("osdi20-makespan", include_str!("../../../../sweeps/osdi20-makespan.yaml")),
     ("philly", include_str!("../../../../sweeps/philly.yaml")),
     ("quick", include_str!("../../../../sweeps/quick.yaml")),

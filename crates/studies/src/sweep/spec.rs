@@ -23,6 +23,7 @@ mod auto;
 mod axis;
 mod document;
 mod fields;
+mod published;
 mod reader;
 mod schema;
 mod skip;
@@ -30,6 +31,7 @@ mod skip;
 pub use auto::{AutoSpec, Knee, Rung, RungEnding, Step};
 pub use document::{QuickDocument, SweepDocument};
 pub use fields::field_names;
+pub use published::Published;
 
 /// The format's name, first line of every sweep.
 pub const FORMAT: &str = "apportion/sweep-v1";
@@ -53,6 +55,8 @@ pub struct SweepSpec {
     pub keep_jobs: bool,
     /// The log of which its runs' traces are windows.
     pub log: Option<log::LogSpec>,
+    /// What others published of its metrics; nothing in its short form.
+    pub published: Vec<Published>,
     /// Where relative paths in it start: its document's folder.
     pub folder: PathBuf,
     /// Points that are left out.

@@ -6,7 +6,7 @@
 //!
 //! | table  | columns                                                                                      |
 //! |--------|----------------------------------------------------------------------------------------------|
-//! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order            |
+//! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order, published points |
 //! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time), `checksum`, `jobs_checksum` |
 //! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, `jct`, `rho`   |
 //! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::file;
 use crate::sweep::outcome::{JobRow, Outcome};
-use crate::sweep::spec::{SweepSpec, value_text};
+use crate::sweep::spec::{Published, SweepSpec, value_text};
 
 mod checksum;
 mod csv;
@@ -49,13 +49,16 @@ pub struct Study {
     pub fixed: String,
     /// Axes: column and values in order.
     pub axes: Vec<(String, Vec<Value>)>,
+    /// What others published of its metrics.
+    pub published: Vec<Published>,
 }
 
 impl Study {
     /// The study of a sweep; take it before values are left out with `--only`.
     pub fn of(sweep: &SweepSpec) -> Self {
         let axes = sweep.axes.iter().map(|axis| (axis.name.clone(), axis.values.clone())).collect();
-        Self { name: sweep.name.clone(), fixed: sweep.fixed_text(), axes }
+        let published = sweep.published.clone();
+        Self { name: sweep.name.clone(), fixed: sweep.fixed_text(), axes, published }
     }
 }
 
@@ -182,7 +185,7 @@ impl Store {
         self.study = joined(wanted, kept);
         if self.study != *kept {
             let path = self.path();
-            schema::write_axes(&self.connection, &self.study).map_err(database("write", &path))?;
+            schema::write_changing(&self.connection, &self.study).map_err(database("write", &path))?;
         }
         Ok(())
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use apportion::metrics::Metric;
 use apportion::metrics::statistics::Repeated;
+use apportion::metrics::{METRICS, Metric};
 use serde_json::Value;
 
 use crate::sweep::outcome::Status;
-use crate::sweep::spec::value_text;
+use crate::sweep::spec::{Published, value_text};
 use crate::sweep::store::{Row, Study};
 
 /// The axis over which runs are repeated.
@@ -26,6 +26,8 @@ pub struct Group {
     pub given_up: (usize, usize),
     /// The proven capacity in jobs/h, where it was computed.
     pub capacity: Option<f64>,
+    /// What others published of the metric, in its unit for people.
+    pub published: Option<f64>,
 }
 
 impl Group {
@@ -44,6 +46,8 @@ pub struct Groups {
     pub n_seeds: usize,
     /// In the order of the rows.
     pub groups: Vec<Group>,
+    /// Where what others published of the metric is printed, each once; nothing if nothing was.
+    pub sources: Vec<String>,
 }
 
 impl Groups {
@@ -64,6 +68,10 @@ impl Groups {
                 None => members.push((values, vec![row])),
             }
         }
+        let axes: Vec<String> = kept.iter().map(|axis| study.axes[*axis].0.clone()).collect();
+        let name = METRICS[metric].name;
+        let published: Vec<&Published> =
+            study.published.iter().filter(|published| published.metric == name).collect();
         let group = |(values, rows): (Vec<Value>, Vec<&Row>)| {
             let mut by_status = [0; Status::ALL.len()];
             for row in &rows {
@@ -73,6 +81,7 @@ impl Groups {
                 rows.iter().copied().filter(|row| row.outcome.status == Status::Done).collect();
             let metrics: Vec<f64> = done.iter().filter_map(|row| row.outcome.metrics[metric]).collect();
             Group {
+                published: published.iter().find_map(|published| value_of(published, &axes, &values)),
                 values,
                 by_status,
                 metric: Repeated::of(&metrics, n_seeds),
@@ -81,7 +90,9 @@ impl Groups {
             }
         };
         let groups = members.into_iter().map(group).collect();
-        Self { axes: kept.into_iter().map(|axis| study.axes[axis].0.clone()).collect(), n_seeds, groups }
+        let mut sources: Vec<String> = published.iter().map(|published| published.source.clone()).collect();
+        sources.dedup();
+        Self { axes, n_seeds, groups, sources }
     }
 
     /// The position of an axis by the last part of its name.
@@ -100,6 +111,15 @@ impl Groups {
         }
         texts
     }
+}
+
+/// What was published where the axes have these values.
+fn value_of(published: &Published, axes: &[String], values: &[Value]) -> Option<f64> {
+    let at = |is: &dyn Fn(&str) -> bool| axes.iter().position(|axis| is(axis)).map(|axis| &values[axis]);
+    let policy = at(&|axis| axis.rsplit('.').next() == Some("policy"))?.as_str()?;
+    let place = at(&|axis| axis == published.axis)?.as_f64()?;
+    let mut points = published.points(policy);
+    points.find(|(other, _)| other.total_cmp(&place).is_eq()).map(|(_, value)| value)
 }
 
 /// Of finished runs, measured jobs that were given up, and all measured jobs; of results of older programs none.
@@ -142,7 +162,7 @@ mod tests {
     #[test]
     fn seeds_are_put_together() {
         let axes = vec![("policy".to_owned(), Vec::new()), ("seed".to_owned(), Vec::new())];
-        let study = Study { name: String::new(), fixed: String::new(), axes };
+        let study = Study { name: String::new(), fixed: String::new(), axes, published: Vec::new() };
         let rows = [
             row("a", 0, Status::Done, 1.0),
             row("a", 1, Status::Done, 3.0),

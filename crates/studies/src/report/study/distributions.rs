@@ -52,6 +52,7 @@ pub(super) fn distribution<'s>(
             rows: Vec::new(),
             series,
             absent: Vec::new(),
+            published: Vec::new(),
         }
     })?;
     figure.note = format!("Drawn through at most {} exact points each.", apportion::metrics::cdf::POINTS_MAX);
@@ -103,6 +104,7 @@ pub(super) fn utilization(study: &Study, panel: &Panel, stem: &str) -> Option<Fi
             series,
             rows,
             absent: Vec::new(),
+            published: Vec::new(),
         }
     })
 }

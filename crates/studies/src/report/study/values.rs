@@ -1,8 +1,8 @@
 //! Charts of the metrics of runs: against the drawn axis, and as bars at one place of it.
 
 use super::{
-    Panel, Point, Study, at, by_place, file_name, given_up_text, place_text, rows, spread_text, why_absent,
-    xs,
+    Panel, Point, Study, at, by_place, file_name, given_up_text, place_text, published, rows, spread_text,
+    why_absent, xs,
 };
 use crate::report::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Series};
 use crate::report::label;
@@ -18,7 +18,8 @@ fn subtitle(study: &Study, panel: &Panel, metric: &Metric, series: &[Series]) ->
     }
     let crosses = if ways.is_empty() { String::new() } else { format!("; ×: {}", ways.join(", ")) };
     let points: Vec<&Point> = panel.points.iter().filter(|_| metric.of_completed).collect();
-    spread_text(study, panel, series) + &given_up_text(study, &points) + &crosses
+    let published = published::text(study, metric);
+    spread_text(study, panel, series) + &given_up_text(study, &points) + &crosses + &published
 }
 
 /// Each metric against the drawn axis, or as bars if there is none.
@@ -61,7 +62,8 @@ fn lines(study: &Study, panel: &Panel, metric: &Metric, x_title: &str) -> Chart 
     let series: Vec<Series> = study.series.iter().enumerate().map(series).collect();
     let absent = |point: &Point| Some(Absent { series: point.series, x: point.x?, why: why_absent(point)? });
     let y = Axis::new(metric.title());
-    let values = series.iter().flat_map(|series| series.marks.iter().flatten());
+    let published = published::series(study, metric);
+    let values = series.iter().chain(&published).flat_map(|series| series.marks.iter().flatten());
     let values = values.flat_map(|mark| [Some(mark.y), mark.low, mark.high]).flatten();
     let y = y.fitted(values);
     Chart {
@@ -74,6 +76,7 @@ fn lines(study: &Study, panel: &Panel, metric: &Metric, x_title: &str) -> Chart 
         rows: Vec::new(),
         series,
         absent: panel.points.iter().filter_map(absent).collect(),
+        published,
     }
 }
 
@@ -97,6 +100,7 @@ fn bars(study: &Study, panel: &Panel, metric: &Metric, x: Option<f64>) -> Chart 
         rows,
         series,
         absent: Vec::new(),
+        published: Vec::new(),
     }
 }
 

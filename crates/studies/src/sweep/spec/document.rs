@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::log::LogSpec;
+use super::published::PublishedDocument;
 use super::schema::{FixedFields, SkippedPoints, VariedFields};
 use super::{FORMAT, StopSpec};
 
@@ -42,6 +43,10 @@ pub struct SweepDocument {
     /// Whether to keep every measured job of every run, in the table `jobs`.
     #[serde(default)]
     pub keep_jobs: bool,
+    /// What others published of the study's metrics. `results show` and `report` show these points beside the study's own, but
+    /// not beside those of its short form, which has other runs.
+    #[serde(default)]
+    pub(super) published: Vec<PublishedDocument>,
     /// What `--quick` changes.
     #[serde(default)]
     pub(super) quick: Option<QuickDocument>,

@@ -48,6 +48,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Takes a complaint about the key of the value at a path.
+    pub(super) fn complain_of_key(&mut self, path: &str, message: String, help: Option<String>) {
+        self.complain_of(self.source.error_at_key(path, message, help));
+    }
+
     /// The study, in the form that `quick` makes of it if given, together with the axes of the whole form.
     pub(super) fn read(
         mut self,
@@ -64,6 +69,8 @@ impl<'a> Reader<'a> {
         self.check_overlaps();
         let axes: Vec<Axis> = self.axes.iter().map(|(axis, _)| axis.clone()).collect();
         let skip = self.skip_rules(&document.skip, quick.map_or(&axes[..], |(_, whole)| whole));
+        // (a short form has other runs than those that the points are published of)
+        let published = if quick.is_none() { self.published(&document.published, &axes) } else { Vec::new() };
         if let Some(errors) = self.errors.take() {
             return Err(errors);
         }
@@ -77,6 +84,7 @@ impl<'a> Reader<'a> {
             log: document.log.clone(),
             folder: self.source.folder(),
             skip,
+            published,
             fixed: self.fixed.clone(),
             fixed_at: self.fixed_at.clone(),
             places: self.axes.iter().map(|(_, place)| place.clone()).collect(),
@@ -180,7 +188,7 @@ impl<'a> Reader<'a> {
         };
         let help = nearest::suggestion(name, names.iter().copied());
         let message = format!("unknown field `{name}`, expected one of {}", nearest::name_list(names));
-        self.complain_of(self.source.error_at_key(path, message, help));
+        self.complain_of_key(path, message, help);
     }
 
     /// A value of a field in canonical form; complains if it is not one.
@@ -251,7 +259,7 @@ impl<'a> Reader<'a> {
         let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
         let help = nearest::suggestion(name, names.iter().copied());
         let message = format!("no axis `{name}`, expected one of {}", nearest::name_list(names));
-        self.complain_of(self.source.error_at_key(path, message, help));
+        self.complain_of_key(path, message, help);
     }
 
     fn check_overlaps(&mut self) {

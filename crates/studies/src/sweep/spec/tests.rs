@@ -209,6 +209,64 @@ fn rules_of_the_grid_are_checked() {
     }
 }
 
+/// Published points of the good document, before its short form.
+const PUBLISHED: &str = "\
+published:
+  - metric: average_jct
+    unit: h
+    source: a notebook
+    at: {rate: [0.4, 1.2]}
+    values: {fifo: [17.58, null], isolated: [23, 24.5]}
+quick:";
+
+#[test]
+fn published_points_are_read() {
+    let text = with("quick:", PUBLISHED);
+    let sweep = parse(&text).unwrap();
+    let [published] = &sweep.published[..] else { panic!("{:?}", sweep.published) };
+    assert_eq!((published.metric.as_str(), published.axis.as_str()), ("average_jct", "rate"));
+    assert_eq!(published.points("fifo").collect::<Vec<_>>(), [(0.4, 17.58)]);
+    assert_eq!(published.points("isolated").collect::<Vec<_>>(), [(0.4, 23.0), (1.2, 24.5)]);
+    assert_eq!(published.points("gandiva").count(), 0);
+    let quick = SweepSpec::parse(&Source::new("t.yaml", text), true).unwrap();
+    assert!(quick.published.is_empty(), "a short form has other runs");
+}
+
+/// What is wrong with published points, and what must be said of it.
+const BAD_POINTS: [(&str, &str, &str); 14] = [
+    ("average_jct", "average_jtc", "13:13: unknown metric `average_jtc`, expected one of `n_jobs`"),
+    ("    unit: h\n", "", "13:5: `average_jct` has a unit, which is not given"),
+    ("unit: h", "unit: s", "14:11: unit `s`, expected `h`"),
+    ("average_jct", "average_rho", "14:11: unit `h`, expected none: `average_rho` has no unit"),
+    ("a notebook", "' '", "15:13: empty, expected where the values are printed"),
+    ("{rate: [0.4, 1.2]}", "{}", "16:9: expected one axis"),
+    ("{rate: [0.4", "{rat: [0.4", "16:10: no axis `rat`, expected one of `policy`, `rate`, `seed`"),
+    ("[0.4, 1.2]", "[0.4, 1.3]", "16:22: axis `rate` has no value `1.3`"),
+    ("[0.4, 1.2]", "auto", "16:16: expected numbers: points are drawn against them"),
+    ("{rate: [0.4, 1.2]}", "{policy: [fifo, isolated]}", "16:19: expected numbers: points are drawn"),
+    ("{fifo: [", "{fofi: [", "17:14: axis `policy` has no value `fofi`, expected one of `fifo`, `isolated`"),
+    ("[17.58, null]", "[17.58]", "17:20: 1 values at 2 places"),
+    ("[17.58, null]", "[17.58, -1]", "17:28: -1, expected a finite number from 0 on"),
+    ("{fifo: [17.58, null], isolated: [23, 24.5]}", "{}", "17:13: no values"),
+];
+
+#[test]
+fn published_points_are_checked() {
+    for (line, instead, expected) in BAD_POINTS {
+        assert!(PUBLISHED.contains(line), "{line}");
+        let found = complaints(&with("quick:", &PUBLISHED.replace(line, instead)));
+        assert_eq!(found.len(), 1, "{instead}: {found:#?}");
+        assert!(found[0].starts_with(expected), "{instead}: {found:#?}");
+    }
+    let more =
+        with("quick:", PUBLISHED).replace("  seed: [0, 1]", "  seed: [0]\n  multi_worker: [false, true]");
+    assert!(complaints(&more)[0].contains("the study varies `multi_worker`, too"), "{:?}", complaints(&more));
+    let other = with("quick:", PUBLISHED).replace("  policy: [fifo, isolated]", "  seed: [0, 1]");
+    let other = other.replacen("  seed: [0, 1]\nstop", "stop", 1);
+    let found = complaints(&other);
+    assert!(found[0].contains("values are given by policy, which the study does not vary"), "{found:?}");
+}
+
 #[test]
 fn a_rate_may_find_its_own_values() {
     let sweep = parse(&with("{from: 0.4, to: 6.0, points: 15}", "{auto: {from: 0.4, jct: 5}}")).unwrap();

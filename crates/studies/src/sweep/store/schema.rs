@@ -63,7 +63,7 @@ pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Re
     {
         transaction.execute("INSERT INTO meta VALUES (?1, ?2)", params![key, value])?;
     }
-    write_axes(&transaction, study)?;
+    write_changing(&transaction, study)?;
     transaction.commit()
 }
 
@@ -84,11 +84,14 @@ pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)
 }
 
-/// Writes the axes and their values.
-pub(super) fn write_axes(connection: &Connection, study: &Study) -> rusqlite::Result<()> {
-    let axes = serde_json::to_string(&study.axes)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('axes', ?1)", params![axes])?;
+/// Writes what may change from one sweep into the same results to the next: the axes' values, and published points.
+pub(super) fn write_changing(connection: &Connection, study: &Study) -> rusqlite::Result<()> {
+    let failed = |error| rusqlite::Error::ToSqlConversionFailure(Box::new(error));
+    let axes = serde_json::to_string(&study.axes).map_err(failed)?;
+    let published = serde_json::to_string(&study.published).map_err(failed)?;
+    for (key, value) in [("axes", axes), ("published", published)] {
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value])?;
+    }
     Ok(())
 }
 
@@ -121,18 +124,18 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(Study, Stri
 
 fn read_study(connection: &Connection, path: &Path) -> Result<(Study, String), StoreError> {
     let name = path.display().to_string();
-    let read = |key: &str| -> Result<String, StoreError> {
-        let value: Option<String> = connection
-            .query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
-            .optional()
-            .map_err(database("read", path))?;
-        value.ok_or_else(|| StoreError::Damaged { path: name.clone(), what: format!("no `{key}` in `meta`") })
+    let find = |key: &str| -> Result<Option<String>, StoreError> {
+        let sql = "SELECT value FROM meta WHERE key = ?1";
+        connection.query_row(sql, [key], |row| row.get(0)).optional().map_err(database("read", path))
     };
-    let axes = serde_json::from_str(&read("axes")?).map_err(|error| StoreError::Damaged {
-        path: name.clone(),
-        what: format!("`axes` in `meta`: {error}"),
-    })?;
-    Ok((Study { name: read("name")?, fixed: read("fixed")?, axes }, read("version")?))
+    let damaged = |what: String| StoreError::Damaged { path: name.clone(), what };
+    let read = |key: &str| find(key)?.ok_or_else(|| damaged(format!("no `{key}` in `meta`")));
+    let unread = |key: &str, error: serde_json::Error| damaged(format!("`{key}` in `meta`: {error}"));
+    let axes = serde_json::from_str(&read("axes")?).map_err(|error| unread("axes", error))?;
+    // (results of older programs have none)
+    let published = find("published")?.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text));
+    let published = published.map_err(|error| unread("published", error))?;
+    Ok((Study { name: read("name")?, fixed: read("fixed")?, axes, published }, read("version")?))
 }
 
 /// A value of an axis in a table.
