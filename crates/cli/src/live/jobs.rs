@@ -99,6 +99,8 @@ pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Fa
     let mut table = Table::new(columns);
     for job in list(&jobs) {
         let (steps, total) = (job["steps"].as_f64(), job["total_steps"].as_f64());
+        // (how many steps a program did that told none is not known)
+        let steps = steps.filter(|steps| *steps > 0.0 || job["state"] != "completed");
         let done = steps
             .zip(total)
             .map_or(Cell::Empty, |(steps, total)| Cell::Number(100.0 * (steps / total.max(1.0)).min(1.0), 1));

@@ -68,7 +68,9 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     {
         return Verdict::Lost("not all of its ranks could be started in time".into());
     }
-    Verdict::Stopped("it stopped when its lease was over".into())
+    let is_asked = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::Preempted);
+    let when = if is_asked { "it was asked to" } else { "its lease was over" };
+    Verdict::Stopped(format!("it stopped when {when}"))
 }
 
 /// Would it end like this on every server? A shell says by 127 that there is no such program, by 126 that it is none.
