@@ -48,6 +48,13 @@ def test_tables_agree_with_one_another() -> None:
     run = ap.simulate("max_min_fairness_packed", **SMALL)
     assert run.jobs.n_rows == 25 and run.summary["n_jobs"] == 25
     assert run.jobs["jct"].mean() == pytest.approx(run.summary["average_jct"])
+    # What jobs received: workers for no longer than they were there, and half of those that two of them shared.
+    jobs = run.jobs
+    assert (jobs["wait"] >= 0).all() and (jobs["service"] <= jobs["jct"] + 1e-6).all()
+    assert (jobs["share_received"] <= 1 + 1e-9).all() and (jobs["share_owed"] <= 1 + 1e-9).all()
+    hours = sum(jobs[f"worker_hours_{name}"] for name in run.worker_types)
+    whole = jobs["service"] * jobs["scale_factor"] / 3600
+    assert (hours <= whole + 1e-9).all() and (hours >= whole / 2 - 1e-9).all() and (hours < whole - 1e-9).any()
     assert run.rounds["leases"].sum() == run.leases.n_rows == run.summary["leases"]
     assert run.decisions.n_rows == run.summary["solves"] and set(run.decisions["certificate"]) == {"optimal"}
     assert set(run.leases["worker_type"]) <= set(run.worker_types) == {"v100", "p100", "k80"}
