@@ -93,7 +93,17 @@ impl Checkpoint {
                 DriverState::Mechanized(Box::new(rounds.or_policy_of(own)))
             }
             (DriverState::Direct(_), Some(driver @ DriverState::Direct(_))) => driver,
-            _ => return refuse("the scheduler has the other kind of policy".to_owned()),
+            (_, None) => return refuse("the scheduler's state lacks what decides rounds".to_owned()),
+            (DriverState::Mechanized(_), Some(_)) => {
+                return refuse(
+                    "the scheduler's policy places jobs itself, and this one gives shares".to_owned(),
+                );
+            }
+            (DriverState::Direct(_), Some(_)) => {
+                return refuse(
+                    "the scheduler's policy gives shares, and this one places jobs itself".to_owned(),
+                );
+            }
         };
         self.n_arrived = u32::try_from(state.n_submitted()).unwrap_or(u32::MAX);
         self.entities = entities.iter().map(|entity| entity.name.clone()).collect();
