@@ -104,7 +104,7 @@ impl Driver {
         }
     }
 
-    /// A combination was seen to make so many steps/s; the mechanism asks for times only.
+    /// Notes the speeds that a combination was measured at, for a policy that decides inside rounds. The mechanism uses none.
     pub(super) fn observe(
         &mut self,
         jobs: Combination<JobId>,

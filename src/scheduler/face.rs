@@ -319,7 +319,7 @@ impl Scheduler {
         }
     }
 
-    /// The leases of the round but the first so many.
+    /// The leases of the round from the position `first` on.
     pub(super) fn leases_from(&self, first: usize) -> Vec<Lease> {
         (first..self.driver.n_leases()).map(|index| self.lease(&self.driver.lease(index))).collect()
     }

@@ -59,8 +59,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A combination was seen to make so many steps/s while it ran on workers of a type, on whatever servers: each member,
-    /// or 0 where nothing was seen of it. Policies that decide inside rounds are shown it at the next round.
+    /// Notes the speeds, in steps/s, at which the members of a combination were measured on workers of a type, on any servers; 0
+    /// for a member that was not measured. Policies that decide inside rounds are shown it at the next round.
     ///
     /// # Errors
     /// As [`record`](Self::record).

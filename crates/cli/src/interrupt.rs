@@ -65,7 +65,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Says nothing when it is raised: for commands whose standard error is a log for programs.
+    /// Suppresses the message at the first signal, for commands whose standard error is a log that programs read.
     pub fn hush(&self) {
         self.is_hushed.store(true, Ordering::SeqCst);
     }

@@ -132,7 +132,7 @@ fn unreadable(name: &str, line: u64, error: &io::Error) -> SpecError {
 mod tests {
     use super::*;
 
-    /// Reads all lines of a text under a limit of so many bytes, and gives the error that ends it.
+    /// The error at which reading a text line by line ends, of which at most `most` bytes are read.
     fn said(text: impl Read + 'static, most: u64) -> String {
         let mut input = Input::new("log", Box::new(text)).expect("a text");
         input.lines.set_limit(most);

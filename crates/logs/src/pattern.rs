@@ -75,7 +75,7 @@ impl<const N: usize> FirstMatch<N> {
         lists.filter_map(|list| list.get(most).copied()).min()
     }
 
-    /// The first entry for which `holds` is true and whose patterns all match their texts.
+    /// The position of the first entry for which `holds` is true and each of whose patterns matches the text of the same place.
     pub(crate) fn find(&self, texts: [Option<&str>; N], holds: impl Fn(usize) -> bool) -> Option<usize> {
         let texts = texts.map(|text| text.map(str::to_lowercase));
         let is_match = |at: &usize| {

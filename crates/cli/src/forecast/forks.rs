@@ -43,7 +43,7 @@ fn part(text: &str) -> Result<f64, String> {
 }
 
 impl ForkArguments {
-    /// The settings of a forecast, with so many forks where nothing is said.
+    /// The settings of a forecast. `n_forks` is the number of forks if `--forks` is not given.
     pub(crate) fn settings(&self, n_forks: usize, seed: u64, steps: JobSteps) -> Settings {
         let arriving = match self.arrivals {
             ArrivalsFlag::Resampled => Arriving::Resampled,

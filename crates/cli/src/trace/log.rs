@@ -23,7 +23,7 @@ use apportion_logs::{
 /// The most complaints about a log that are shown where rows are left out.
 pub(super) const COMPLAINTS_SHOWN: usize = 5;
 
-/// So many names of unused columns are shown at most.
+/// The largest number of names of unused columns that are shown.
 const COLUMNS_SHOWN: usize = 20;
 
 /// The names of forms; that of Slurm's log is known by the scheduler's, too.

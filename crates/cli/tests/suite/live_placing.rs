@@ -1,4 +1,4 @@
-//! Live schedulers whose policies place jobs themselves.
+//! `serve` with policies that decide in each round on which workers jobs run, without shares.
 
 use std::fs;
 use std::path::Path;

@@ -18,8 +18,9 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 const WIDTH: u32 = 760;
 const PLOT_HEIGHT: u32 = 380;
 const HEAD: u32 = 58;
-/// So many letters of a subtitle go into a line, each line so high.
+/// The largest number of letters in a line of a subtitle.
 const SUBTITLE_LETTERS: usize = 124;
+/// The height of such a line.
 const SUBTITLE_LINE: u32 = 15;
 const LEGEND_LINE: u32 = 18;
 const LEGEND_COLUMNS: usize = 3;
@@ -87,7 +88,7 @@ fn draw(chart: &Chart, text: &mut String) -> Drawn {
     Ok(())
 }
 
-/// Words in lines of at most so many letters, but for words that are longer.
+/// A text as lines of at most `n_letters` letters each, broken at spaces. A longer word is a line of its own.
 fn broken(text: &str, n_letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
