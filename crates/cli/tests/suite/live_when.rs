@@ -60,6 +60,7 @@ fn a_job_starts_when_the_one_before_it_has_done_its_steps() {
     let served = served(at);
     submit(&served, at, "submit --name first --job-type A --steps 1000 -- sleep 1000");
     until(&served, at, 0, "running");
+    thread::sleep(Duration::from_secs(4));
     submit(&served, at, "submit --job-type A --steps 500 -- sleep 1000");
     submit(&served, at, "submit --job-type mine --throughput fast=2 --steps 300 -- sleep 1000");
 
@@ -68,7 +69,7 @@ fn a_job_starts_when_the_one_before_it_has_done_its_steps() {
     let (first, second, third) = (when("0"), when("1"), when("2"));
     // 1000 steps at 1 step/s are 1000 s, less what has passed: the job says nothing of steps, so time counts.
     let first_end = time(&first["end"], 1);
-    assert!(first_end > 800.0 && first_end <= 1000.0, "{first}");
+    assert!(first_end > 800.0 && first_end <= 997.0, "4 s at least have been run: {first}");
     assert_eq!(
         (&first["start"], &first["starts"], &first["name"]),
         (&Value::Null, &1.into(), &"first".into())
