@@ -365,5 +365,5 @@ fn a_simulation_goes_on_where_the_scheduler_is() {
 
     let other = super::scheduler("v100=4", Box::new(Isolated::default()));
     let error = checkpoint.taking_over(&other.state(), start(1), &BTreeMap::new()).unwrap_err();
-    assert!(error.to_string().contains("the other kind of policy"), "{error}");
+    assert!(error.to_string().contains("gives shares, and this one places jobs itself"), "{error}");
 }
