@@ -18,6 +18,7 @@ mod options;
 mod placement;
 mod priority;
 mod refill;
+mod rest;
 mod rounds;
 mod selection;
 mod standing;

@@ -2,24 +2,25 @@
 
 use super::rounds::Mechanism;
 use crate::index::{Id, WorkerTypeId};
+use crate::units::Seconds;
 
 impl Mechanism {
     /// Gives the workers of jobs that are gone, and all others that nobody holds, to jobs that hold none, until the round
-    /// ends: by the same priorities as at its start, types being filled in the order given. A gang gets workers if there
+    /// ends, at `now` within it: by the same priorities as at its start, types being filled in the order given. A gang gets workers if there
     /// are enough for all of it. The new leases follow the others in [`leases`](Self::leases); so many they are.
     ///
     /// A lease lost at the start of the round is not extended by it, even on the same workers.
-    pub fn refill(&mut self, order: &[WorkerTypeId]) -> usize {
-        self.refill_for(order, false)
+    pub fn refill(&mut self, now: Seconds, order: &[WorkerTypeId]) -> usize {
+        self.refill_for(now, order, false)
     }
 
     /// As [`refill`](Self::refill), and jobs that came after the last allocation may have workers that would idle, where
     /// the [rules](super::Rules) have fillers at all.
-    pub fn refill_with_arrivals(&mut self, order: &[WorkerTypeId]) -> usize {
-        self.refill_for(order, true)
+    pub fn refill_with_arrivals(&mut self, now: Seconds, order: &[WorkerTypeId]) -> usize {
+        self.refill_for(now, order, true)
     }
 
-    fn refill_for(&mut self, order: &[WorkerTypeId], with_arrivals: bool) -> usize {
+    fn refill_for(&mut self, now: Seconds, order: &[WorkerTypeId], with_arrivals: bool) -> usize {
         let mut left: Vec<u32> = (0..self.ledger.n_types)
             .map(|column| self.workers.n_up(WorkerTypeId::from_index(column)))
             .collect();
@@ -38,6 +39,12 @@ impl Mechanism {
                 }
             }
         }
+        // (beside another a job may hold workers and rest)
+        for place in self.resting_at(now.get()) {
+            if !holders.contains(&place) {
+                holders.push(place);
+            }
+        }
         if holders.len() == self.ledger.n_jobs() || left.iter().all(|left| *left == 0) {
             // ([`waits_beside_idle`](Self::waits_beside_idle) looks there)
             self.selection.left.copy_from_slice(&left);
@@ -47,11 +54,23 @@ impl Mechanism {
         let rules = (&self.options, self.rules);
         self.selection.within_shares = self.within_shares();
         self.selection.admits_arrivals = with_arrivals;
-        self.selection.select_beside(&mut self.ledger, rules, order, (&holders, &left));
+        let left = |worker_type: WorkerTypeId| left[worker_type.index()];
+        self.selection.select(&mut self.ledger, rules, order, (&holders, &left));
         self.selection.admits_arrivals = false;
         for worker_type in order {
             self.place(*worker_type, false);
         }
         self.current.leases.len() - n_leases
+    }
+
+    /// Does a job wait although workers that it could use were left? Asked after [`assign`](Self::assign).
+    pub fn waits_beside_idle(&self) -> bool {
+        let ledger = &self.ledger;
+        ledger.places().filter(|place| !self.selection.has_taken(ledger, *place)).any(|place| {
+            let member = &ledger.members[place as usize];
+            let row = ledger.row(member.alone);
+            (0..ledger.n_types)
+                .any(|column| ledger.runs(row + column) && member.scale_factor <= self.selection.left[column])
+        })
     }
 }

@@ -69,6 +69,8 @@ pub struct Mechanism {
     n_changes: u64,
     /// Time that counts and has not been recorded.
     pub(super) ahead: Vec<Ahead>,
+    /// Jobs that rest, and until when, s; some may be over.
+    pub(super) resting: Vec<(JobId, f64)>,
     /// When the round began, s.
     pub(super) round: f64,
 }
@@ -91,6 +93,7 @@ impl Mechanism {
             throughput: vec![0.0; n_types],
             n_changes: 0,
             ahead: Vec::new(),
+            resting: Vec::new(),
             round: 0.0,
         }
     }
@@ -170,6 +173,7 @@ impl Mechanism {
         self.selection.stale = true;
         self.ledger.remove_job(job);
         self.ahead.retain(|ahead| !ahead.combination.contains(job));
+        self.resting.retain(|(resting, _)| *resting != job);
     }
 
     /// A combination held workers of a type for this long, since it was last recorded.
@@ -342,6 +346,7 @@ impl Mechanism {
     /// A round begins, which is then [assigned](Self::assign).
     pub fn begin_round(&mut self, now: Seconds) {
         self.round = now.get();
+        self.resting.retain(|(_, until)| *until > now.get());
     }
 
     /// The leases of the next round, types being filled in the order given: selection, then placement.
@@ -370,7 +375,9 @@ impl Mechanism {
         }
         self.free.start_round(&self.workers);
         self.selection.within_shares = self.within_shares();
-        self.selection.select(&mut self.ledger, &self.workers, (&self.options, self.rules), order);
+        let resting = self.resting_at(self.round);
+        let left = |worker_type| self.workers.n_up(worker_type);
+        self.selection.select(&mut self.ledger, (&self.options, self.rules), order, (&resting, &left));
         for worker_type in order {
             self.place(*worker_type, true);
         }
@@ -457,17 +464,6 @@ impl Mechanism {
             extended,
             kept: false,
         });
-    }
-
-    /// Does a job wait although workers that it could use were left? Asked after [`assign`](Self::assign).
-    pub fn waits_beside_idle(&self) -> bool {
-        let ledger = &self.ledger;
-        ledger.places().filter(|place| !self.selection.has_taken(ledger, *place)).any(|place| {
-            let member = &ledger.members[place as usize];
-            let row = ledger.row(member.alone);
-            (0..ledger.n_types)
-                .any(|column| ledger.runs(row + column) && member.scale_factor <= self.selection.left[column])
-        })
     }
 
     /// The leases of this round, in the order in which they were granted.

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 
 use super::ledger::{Ledger, Slot};
 use super::options::{MechanismOptions, SlowFillers, Unallocated};
-use super::placement::Workers;
 use super::priority::{Priority, descending};
 use super::rounds::Rules;
 use crate::index::{Id, WorkerTypeId};
@@ -126,43 +125,26 @@ impl Selection {
         ledger.taken[place as usize] == self.stamp
     }
 
-    /// Selects for every type in the order given.
+    /// Selects for every type in the order given, beside jobs that get nothing here, by their places: they hold workers
+    /// already, or rest. So many workers of each type are left.
     pub(super) fn select(
         &mut self,
         ledger: &mut Ledger,
-        workers: &Workers,
         (options, rules): (&MechanismOptions, Rules),
         order: &[WorkerTypeId],
+        (others, left): (&[u32], &dyn Fn(WorkerTypeId) -> u32),
     ) {
         if self.stale {
             self.refresh(ledger);
         }
         self.stamp += 1;
-        self.n_taken = 0;
-        for worker_type in order {
-            self.left[worker_type.index()] = workers.n_up(*worker_type);
-        }
-        self.select_for_all(ledger, (options, rules), order);
-    }
-
-    /// Selects for every type in the order given, beside jobs that hold workers, by their places; so many workers of each
-    /// type are left.
-    pub(super) fn select_beside(
-        &mut self,
-        ledger: &mut Ledger,
-        (options, rules): (&MechanismOptions, Rules),
-        order: &[WorkerTypeId],
-        (holders, left): (&[u32], &[u32]),
-    ) {
-        if self.stale {
-            self.refresh(ledger);
-        }
-        self.stamp += 1;
-        self.n_taken = holders.len();
-        for place in holders {
+        self.n_taken = others.len();
+        for place in others {
             ledger.taken[*place as usize] = self.stamp;
         }
-        self.left.copy_from_slice(left);
+        for worker_type in order {
+            self.left[worker_type.index()] = left(*worker_type);
+        }
         self.select_for_all(ledger, (options, rules), order);
     }
 

@@ -51,9 +51,14 @@ impl Mechanism {
         self.rules.within_shares.then_some(WithinShares { elapsed, credit })
     }
 
-    /// When a round must begin, at the earliest, for a combination to be owed time in it that is owed none now: none where
-    /// what is owed does not count.
+    /// When a round must begin, at the earliest, for a combination to be owed time in it that is owed none now, where what
+    /// is owed counts, or for a job to have workers that rests.
     pub fn next_due(&self) -> Option<Seconds> {
+        let next = [self.next_owed(), self.next_rested().map(Seconds::new)];
+        next.into_iter().flatten().min_by(Seconds::total_cmp)
+    }
+
+    fn next_owed(&self) -> Option<Seconds> {
         let within = self.within_shares()?;
         let ledger = &self.ledger;
         let cells = ledger.shared().flat_map(|slot| ledger.row(slot)..ledger.row(slot) + ledger.n_types);

@@ -28,6 +28,9 @@ pub struct MechanismState {
     /// Time that counts and has not been recorded, s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ahead: Vec<(Combination<JobId>, WorkerTypeId, f64)>,
+    /// Jobs that rest, and until when, s.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    resting: Vec<(JobId, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +102,7 @@ impl Mechanism {
                 .filter(|worker| !self.workers.is_up(*worker))
                 .collect(),
             ahead: self.ahead.iter().map(|of| (of.combination, of.worker_type, of.time)).collect(),
+            resting: self.resting.clone(),
         }
     }
 
@@ -134,6 +138,10 @@ impl Mechanism {
                 time: *time,
             })
             .collect();
+        if let Some((job, _)) = state.resting.iter().find(|(job, _)| !mechanism.ledger.has_job(*job)) {
+            return Err(format!("job {job} rests and has no account"));
+        }
+        mechanism.resting.clone_from(&state.resting);
         Ok(mechanism)
     }
 }

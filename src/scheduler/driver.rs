@@ -87,6 +87,13 @@ impl Driver {
         }
     }
 
+    /// Lets a job rest; a policy that decides inside rounds is shown it as before.
+    pub(super) fn rest(&mut self, id: JobId, until: Seconds) {
+        if let Some(mechanism) = self.mechanism_mut() {
+            mechanism.rest(id, until);
+        }
+    }
+
     /// Counts time on workers of a type.
     pub(super) fn record(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
         match self {

@@ -7,6 +7,7 @@ use super::decided::Decided;
 use super::driver::Driver;
 use super::face::Scheduler;
 use super::leases::Lease;
+use crate::index::JobId;
 use crate::units::Seconds;
 use crate::workload::Job;
 
@@ -25,6 +26,19 @@ impl Scheduler {
         has_speed.map(|(_, name)| name.clone()).collect()
     }
 
+    /// Lets a job rest until an instant, because it failed, say: until then it gets no workers, and those that it holds
+    /// alone are given up, for [`refill`](Self::refill). What it is owed goes on growing. False if it is not here.
+    ///
+    /// A policy is shown it as before, and gives it a share: one that gives idle workers to no job without a share gives those
+    /// to none.
+    pub fn rest(&mut self, id: JobId, until: Seconds) -> bool {
+        let is_here = self.table.find(id).is_some();
+        if is_here {
+            self.driver.rest(id, until);
+        }
+        is_here
+    }
+
     /// Gives workers that have become idle inside the round, at `now`, to jobs that wait: those in the allocation in force,
     /// by the same priorities as at its start; a gang only if enough are idle. The leases end when the round does, and
     /// are extended or not at its end as all others. Called after [`finish`](Self::finish). A policy that decides inside
@@ -32,7 +46,7 @@ impl Scheduler {
     pub fn refill(&mut self, now: Seconds) -> Vec<Lease> {
         self.now = self.now.max(now);
         let Driver::Mechanized(rounds) = &mut self.driver else { return Vec::new() };
-        let n_new = rounds.refill();
+        let n_new = rounds.refill(self.now);
         self.leases_from(self.driver.n_leases() - n_new)
     }
 

@@ -184,8 +184,8 @@ impl Rounds {
 
     /// Gives workers that have become idle inside the round to jobs that wait, until it ends: by the order of worker types
     /// at its start, as [`Mechanism::refill`] says. So many leases are new, the last of [`Mechanism::leases`].
-    pub fn refill(&mut self) -> usize {
-        self.mechanism.refill(&self.order)
+    pub fn refill(&mut self, now: Seconds) -> usize {
+        self.mechanism.refill(now, &self.order)
     }
 
     /// As [`refill`](Self::refill), for all jobs that wait, those included that came after the last allocation. Where the
@@ -196,8 +196,8 @@ impl Rounds {
         situation: &mut dyn Situation,
         mut deadline: Option<Duration>,
     ) -> (Decided, usize) {
-        let mut decided = Decided::Unchanged;
-        let mut n_new = self.mechanism.refill_with_arrivals(&self.order);
+        let (mut decided, now) = (Decided::Unchanged, situation.now());
+        let mut n_new = self.mechanism.refill_with_arrivals(now, &self.order);
         let at_once = self.mechanism.options().idle_workers == IdleWorkers::Recompute;
         if at_once
             && self.mechanism.has_changed()
@@ -205,7 +205,7 @@ impl Rounds {
             && self.mechanism.waits_beside_idle()
         {
             decided = self.ask(situation, &mut deadline);
-            n_new += self.mechanism.refill_with_arrivals(&self.order);
+            n_new += self.mechanism.refill_with_arrivals(now, &self.order);
         }
         (decided, n_new)
     }

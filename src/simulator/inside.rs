@@ -140,11 +140,11 @@ impl Simulation {
 
     /// Grants leases of idle workers to jobs that wait. Returns the number of new leases, which follow all others.
     fn grant_idle(&mut self, observer: &mut dyn Observer) -> Result<usize, SimulationError> {
+        let now = self.now();
         if self.setting.options.live.refill != Refill::AtOnce {
             let Driver::Mechanized(rounds) = &mut self.driver else { return Ok(0) };
-            return Ok(rounds.refill());
+            return Ok(rounds.refill(now));
         }
-        let now = self.now();
         let shown = self.project(now);
         let mut snapshot = EventSnapshot { now, table: &mut self.table, cluster: &self.cluster, observer };
         let Driver::Mechanized(rounds) = &mut self.driver else { return Ok(0) };

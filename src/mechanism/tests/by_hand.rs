@@ -114,7 +114,11 @@ fn nothing_runs_beyond_its_share_where_the_policy_forbids() {
             mechanism.record_lease(lease, Seconds::new(360.0));
         }
         n_idle += 3 - n_leases;
-        assert_eq!(mechanism.refill(&[id(0)]), 0, "what is owed to jobs that wait is less than half a round");
+        assert_eq!(
+            mechanism.refill(Seconds::new(now), &[id(0)]),
+            0,
+            "what is owed to jobs that wait is less than half a round"
+        );
         for (ran, share) in ran.iter().zip(shares) {
             let owed: f64 = share * f64::from(round + 1);
             assert!((owed - ran).abs() <= 0.5 + 1e-6, "round {round}: {ran} rounds, share {share}");

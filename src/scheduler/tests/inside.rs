@@ -65,3 +65,35 @@ fn the_worker_types_of_a_job_are_those_that_it_has_a_throughput_on() {
     assert!(known.contains(&"k80".to_owned()), "{known:?}");
     assert_eq!(scheduler.worker_types_of(&Job::new("none such")), Vec::<String>::new());
 }
+
+#[test]
+fn a_job_that_rests_leaves_its_workers_to_others_and_comes_back() {
+    for name in ["max_min_fairness_perf", "isolated", "max_min_fairness_packed"] {
+        let fresh = || scheduler("v100=1", Catalog::embedded().policy(name).unwrap());
+        let mut scheduler = fresh();
+        for name in ["one", "other"] {
+            scheduler.submit_as(name, job(2.0, 1.0).steps(1_000_000)).unwrap();
+        }
+        let round = scheduler.tick(start(0), None);
+        let [first] = &round.leases[..] else { panic!("{name}: {round:?}") };
+        let (resting, lost) = (first.names[0].clone(), first.jobs);
+        let others = ["one", "other"].into_iter().find(|other| *other != resting).unwrap();
+        let id = scheduler.find(&resting).unwrap();
+        assert!(!scheduler.rest(JobId::from_index(7), start(2)));
+        assert!(scheduler.rest(id, start(2)), "{name}");
+        let at = Seconds::new(10.0);
+        assert_eq!(named(&scheduler.refill(at)), [(others, "v100")], "{name}");
+        assert_eq!(scheduler.refill(at), [], "{name}");
+
+        // It is left out of the next round, and is none that lost its lease; so it is where the scheduler is another's state.
+        let mut restored = fresh();
+        restored.restore(&scheduler.state()).unwrap();
+        for scheduler in [&mut scheduler, &mut restored] {
+            let next = scheduler.tick(start(1), None);
+            assert_eq!(named(&next.leases), [(others, "v100")], "{name}");
+            assert_eq!(next.preempted, [], "{name}: {lost:?}");
+            let back = scheduler.tick(start(2), None);
+            assert_eq!(named(&back.leases), [(resting.as_str(), "v100")], "{name}");
+        }
+    }
+}

@@ -153,9 +153,7 @@ impl Core {
                     return self.end_job(number, How::Failed, reason);
                 }
                 let not_before = self.now + self.back_off(failures);
-                if let Some(job) = self.jobs.get_mut(&number) {
-                    job.record.not_before = Some(not_before);
-                }
+                self.rest(number, not_before);
                 what
             }
         };

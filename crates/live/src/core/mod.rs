@@ -274,6 +274,9 @@ impl Core {
             Err(error) => return self.set_unfit(record, &error),
         };
         self.numbers.insert(id, number);
+        if let Some(until) = record.not_before.filter(|_| self.settings.refill) {
+            self.scheduler.rest(id, until);
+        }
         let run = record.run.as_ref().map(|known| {
             let run = Run { job: number, incarnation: record.incarnation };
             let kind = known.workers.first().and_then(|worker| self.scheduler.workers().worker_type(*worker));

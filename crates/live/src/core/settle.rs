@@ -138,6 +138,21 @@ impl Core {
         })
     }
 
+    /// A job that failed is not started again until an instant; workers that it has alone are for jobs that wait meanwhile,
+    /// where those are given workers inside rounds.
+    pub(super) fn rest(&mut self, number: JobNumber, until: Seconds) {
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        job.record.not_before = Some(until);
+        if !self.settings.refill || self.scheduler.mechanism().is_none() {
+            return;
+        }
+        self.scheduler.rest(job.id, until);
+        if job.placement.as_ref().is_some_and(|placement| !placement.jobs.is_pair()) {
+            job.placement = None;
+            self.is_vacant = true;
+        }
+    }
+
     /// How long a job waits after so many failures in a row.
     pub(super) fn back_off(&self, failures: u32) -> Seconds {
         let doublings = failures.saturating_sub(1).min(6);

@@ -1,6 +1,6 @@
 //! Jobs that come, or whose back-off is over, while workers idle.
 
-use apportion_live::core::State;
+use apportion_live::core::{How, State};
 use apportion_live::protocol::End;
 
 use super::small::{Small, job};
@@ -80,4 +80,34 @@ fn a_job_whose_back_off_is_over_has_idle_workers_at_once() {
     assert_eq!(small.jobs[&failing].incarnation, 1);
     small.until(108.0);
     assert_eq!(small.why(failing).job.state, State::Running);
+}
+
+#[test]
+fn workers_of_a_job_that_failed_are_for_others_until_it_may_start_again() {
+    for policy in ["max_min_fairness_perf", "isolated"] {
+        let mut small = Small::new(policy, &[("v100", 1)]);
+        small.settings.back_off = apportion::Seconds::new(100.0);
+        small.start("v100=1");
+        small.until(5.0);
+        let failing = small.submit(job(50));
+        small.doom(failing, &End::Exit(1));
+        let waiting = small.submit(job(1000));
+        small.until(20.0);
+        assert!(small.why(failing).because[0].contains("is not started again for"), "{policy}");
+        assert_eq!(small.why(failing).job.state, State::Waiting, "{policy}");
+        assert_eq!(small.why(waiting).job.state, State::Running, "{policy}");
+        // Over a restart of the scheduler, too.
+        small.start("v100=1");
+        small.nodes[0].fates.clear();
+        small.until(100.0);
+        assert_eq!(small.jobs[&failing].incarnation, 1, "{policy}");
+        assert_eq!(small.why(waiting).job.state, State::Running, "{policy}");
+        // Once it may, it has its part of the rounds that come.
+        small.until(600.0);
+        assert_eq!(
+            small.jobs[&failing].outcome.as_ref().map(|outcome| outcome.how),
+            Some(How::Completed),
+            "{policy}"
+        );
+    }
 }
