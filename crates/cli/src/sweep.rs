@@ -165,11 +165,8 @@ pub(super) fn run_source(
         return show_plan(&plan, arguments, &folder, besides, session);
     }
     let mut store = Store::open(&folder, &Study::of(&plan.sweep)).map_err(results::failure)?;
-    if arguments.retry {
-        store.forget_unfinished().map_err(results::failure)?;
-    }
     let mut kept = besides;
-    kept.extend(store.outcomes().map_err(results::failure)?);
+    kept.extend(kept_in(&store, arguments)?);
     let mut course = Course::new(&plan, kept);
     let pending = course.pending().map_err(results::run_failure)?;
     let (n_kept, n_all) = (course.n_kept(), course.n_kept() + pending.len());
@@ -202,12 +199,18 @@ fn besides(arguments: &SweepArguments) -> Result<BTreeMap<String, Outcome>, Fail
     let mut kept = BTreeMap::new();
     for folder in &arguments.besides {
         match Store::open_to_resume(folder) {
-            Ok(store) => kept.extend(store.outcomes().map_err(results::failure)?),
+            Ok(store) => kept.extend(kept_in(&store, arguments)?),
             Err(StoreError::Missing { .. }) if folder.is_dir() => {}
             Err(error) => return Err(results::failure(error)),
         }
     }
     Ok(kept)
+}
+
+/// Outcomes in a store, by digest, of runs that are not to be made again.
+fn kept_in(store: &Store, arguments: &SweepArguments) -> Result<BTreeMap<String, Outcome>, Failure> {
+    let kept = if arguments.retry { store.finished_outcomes() } else { store.outcomes() };
+    kept.map_err(results::failure)
 }
 
 /// Where the curve of each ladder bends, a line each.
@@ -350,7 +353,7 @@ fn show_plan(
 ) -> Result<(), Failure> {
     let mut kept = besides;
     match Store::open_to_resume(folder) {
-        Ok(store) => kept.extend(store.outcomes().map_err(results::failure)?),
+        Ok(store) => kept.extend(kept_in(&store, arguments)?),
         Err(StoreError::Missing { .. }) => {}
         Err(error) => return Err(results::failure(error)),
     }

@@ -108,10 +108,8 @@ pub(crate) fn sweep(
         let plan =
             Plan::of(inputs, &spec, &selection, Shard::ALL).map_err(|refused| errors::run(&refused.1))?;
         let mut store = Store::open(&making.out, &Study::of(&spec)).map_err(|error| errors::store(&error))?;
-        if making.retry {
-            store.forget_unfinished().map_err(|error| errors::store(&error))?;
-        }
-        let kept = store.outcomes().map_err(|error| errors::store(&error))?;
+        let kept = if making.retry { store.finished_outcomes() } else { store.outcomes() };
+        let kept = kept.map_err(|error| errors::store(&error))?;
         let mut course = Course::new(&plan, kept);
         let pending: Vec<Task> = course.pending().map_err(|error| errors::run(&error))?;
         told.n_all.store(pending.len(), Ordering::Relaxed);

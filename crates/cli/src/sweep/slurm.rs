@@ -4,7 +4,7 @@
 //! the parts that are there into `OUT` first, and submits only the shards with runs that are not: so a second
 //! submission, whatever its N, fills the gaps that killed tasks left, and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::file::write;
 use crate::output::OutputFormat;
 use crate::results;
 use apportion::spec::path_text;
-use apportion_studies::sweep::{Course, Plan, Shard, Store, StoreError, Task};
+use apportion_studies::sweep::{Course, Outcome, Plan, Shard, Store, StoreError, Task};
 
 /// How a job array is submitted.
 #[derive(Args, Debug)]
@@ -63,8 +63,8 @@ pub(super) fn submit(
     folder: &Path,
 ) -> Result<(), Failure> {
     let folder = absolute(folder)?;
-    let kept = if arguments.dry_run { Vec::new() } else { join_parts(arguments, plan, &folder)? };
-    let mut course = Course::new(plan, kept.into_iter().collect());
+    let kept = if arguments.dry_run { BTreeMap::new() } else { join_parts(arguments, plan, &folder)? };
+    let mut course = Course::new(plan, kept);
     let pending = course.pending().map_err(results::run_failure)?;
     if pending.is_empty() {
         session.note(format!("all {} runs are in {}: nothing to submit", course.n_kept(), folder.display()));
@@ -95,12 +95,12 @@ pub(super) fn submit(
     }
 }
 
-/// Joins the parts that have ended, or are under way, into the whole: digest and outcome of all that is there.
+/// Joins the parts that have ended, or are under way, into the whole: digest and outcome of all that is not made again.
 fn join_parts(
     arguments: &SweepArguments,
     plan: &Plan,
     folder: &Path,
-) -> Result<Vec<(String, apportion_studies::sweep::Outcome)>, Failure> {
+) -> Result<BTreeMap<String, Outcome>, Failure> {
     let mut parts = Vec::new();
     let place = folder.join("parts");
     if place.exists() {
@@ -115,16 +115,13 @@ fn join_parts(
         }
     }
     parts.sort();
-    let mut store = if parts.is_empty() {
+    let store = if parts.is_empty() {
         Store::open(folder, &apportion_studies::sweep::Study::of(&plan.sweep)).map_err(results::failure)?
     } else {
         Store::merge(folder, &parts).map_err(results::failure)?.0
     };
-    if arguments.retry {
-        store.forget_unfinished().map_err(results::failure)?;
-    }
     store.write_csv().map_err(results::failure)?;
-    Ok(store.outcomes().map_err(results::failure)?.into_iter().collect())
+    super::kept_in(&store, arguments)
 }
 
 /// The shards that have something to do.

@@ -132,6 +132,18 @@ fn a_sweep_gives_up_runs_whose_decisions_take_too_long() {
     assert_eq!(output.status.code(), Some(4), "{said}");
     let rows = fs::read_to_string(folder.path().join("results/slow/results.csv")).unwrap();
     assert_eq!(rows.lines().filter(|line| line.contains(",timeout,")).count(), 2, "{rows}");
+    // Those that are selected are made again, and the others stay.
+    fs::write(folder.path().join("slow.yaml"), sweep.replace("1e-9", "1h")).unwrap();
+    let output = apportion(folder.path(), "sweep slow.yaml --retry --only policy=max_min_fairness_perf");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let retried = fs::read_to_string(folder.path().join("results/slow/results.csv")).unwrap();
+    let with = |text: &str| retried.lines().filter(|line| line.contains(text)).count();
+    assert_eq!((retried.lines().count(), with(",timeout,")), (rows.lines().count(), 1), "{retried}");
+    assert_eq!(
+        retried.lines().filter(|line| line.contains("max_min_fairness_perf,done,")).count(),
+        1,
+        "{retried}"
+    );
     fs::write(folder.path().join("slow.yaml"), sweep.replace("1e-9", "0s")).unwrap();
     let output = apportion(folder.path(), "sweep slow.yaml");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -229,35 +229,47 @@ impl Store {
         Ok(self.all_rows()?.into_iter().map(|row| (row.digest, row.outcome)).collect())
     }
 
-    /// Forgets runs that failed or were given up, so that they are tried again; returns how many.
+    /// The same without runs that failed or were given up: these are to be tried again.
     ///
     /// # Errors
-    /// If the file cannot be written.
-    pub fn forget_unfinished(&mut self) -> Result<usize, StoreError> {
-        let worth = |row: &Row| row.outcome.status.is_given_up();
-        let digests: Vec<String> = self.all_rows()?.into_iter().filter(worth).map(|row| row.digest).collect();
-        digests.iter().try_for_each(|digest| self.forget(digest))?;
-        Ok(digests.len())
+    /// If the file cannot be read.
+    pub fn finished_outcomes(&self) -> Result<std::collections::BTreeMap<String, Outcome>, StoreError> {
+        let mut outcomes = self.outcomes()?;
+        outcomes.retain(|_, outcome| !outcome.status.is_given_up());
+        Ok(outcomes)
     }
 
-    fn forget(&mut self, digest: &str) -> Result<(), StoreError> {
-        let failed = self.database("write");
-        schema::delete(&mut self.connection, digest).map_err(failed)
-    }
-
-    /// Keeps a finished run, with its jobs if it has any; one that is there already stays as it is.
+    /// Keeps a run, with its jobs if it has any, in the place of one that failed or was given up; one that is done stays as
+    /// it is.
     ///
     /// # Errors
     /// If the file cannot be written; then nothing of the run is kept.
     pub fn keep(&mut self, row: &Row) -> Result<(), StoreError> {
+        self.write(row, &schema::is_given_up)
+    }
+
+    /// Keeps a run in the place of what is there.
+    fn put(&mut self, row: &Row) -> Result<(), StoreError> {
+        self.write(row, &|_, _| Ok(true))
+    }
+
+    /// Keeps a run; one that is there goes first, if it is to.
+    fn write(
+        &mut self,
+        row: &Row,
+        goes: &dyn Fn(&rusqlite::Transaction<'_>, &str) -> rusqlite::Result<bool>,
+    ) -> Result<(), StoreError> {
         let path = self.path();
-        let mut keep = || {
+        let mut write = || {
             let transaction =
                 self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            if goes(&transaction, &row.digest)? {
+                schema::delete(&transaction, &row.digest)?;
+            }
             schema::insert(&transaction, &self.study, row)?;
             transaction.commit()
         };
-        keep().map_err(database("write", &path))
+        write().map_err(database("write", &path))
     }
 
     /// All runs in the order of the grid; of several with equal values on all axes (data that a run read has

@@ -75,10 +75,9 @@ impl Store {
             }
         }
         for (row, _) in rows.values() {
-            if there.get(&row.digest).is_some_and(|kept| is_better(row, kept)) {
-                target.forget(&row.digest)?;
+            if there.get(&row.digest).is_none_or(|kept| is_better(row, kept)) {
+                target.put(row)?;
             }
-            target.keep(row)?;
         }
         merged.n_rows = target.digests()?.len();
         Ok((target, merged))

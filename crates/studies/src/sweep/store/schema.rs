@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row as Record, ToSql, Transac
 use serde_json::Value;
 
 use super::{Row, StoreError, Study, checksum, database, services};
-use crate::sweep::outcome::{JobRow, Outcome};
+use crate::sweep::outcome::{JobRow, Outcome, Status};
 use crate::sweep::spec::value_text;
 use apportion::metrics::{METRICS, Metric};
 
@@ -196,14 +196,20 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
     services::insert(transaction, &row.digest, &row.outcome.jobs)
 }
 
+/// Did this run fail, or was it given up? Not if it is not there.
+pub(super) fn is_given_up(transaction: &Transaction<'_>, digest: &str) -> rusqlite::Result<bool> {
+    let mut query = transaction.prepare_cached("SELECT status FROM runs WHERE digest = ?1")?;
+    let status = query.query_row([digest], |row| row.get::<_, String>(0)).optional()?;
+    Ok(status.and_then(|name| name.parse().ok()).is_some_and(Status::is_given_up))
+}
+
 /// Removes a run and its jobs.
-pub(super) fn delete(connection: &mut Connection, digest: &str) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+pub(super) fn delete(transaction: &Transaction<'_>, digest: &str) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM jobs WHERE digest = ?1", [digest])?;
-    services::delete(&transaction, digest)?;
+    services::delete(transaction, digest)?;
     transaction.execute("DELETE FROM utilization WHERE digest = ?1", [digest])?;
     transaction.execute("DELETE FROM runs WHERE digest = ?1", [digest])?;
-    transaction.commit()
+    Ok(())
 }
 
 /// Runs in the order in which they were written, without their jobs, each with the checksum that it was written with.

@@ -268,14 +268,22 @@ fn two_writers_do_not_meet() {
 }
 
 #[test]
-fn unfinished_runs_can_be_forgotten() {
+fn a_run_takes_the_place_of_one_that_was_given_up_and_of_no_other() {
     let mut failed = row(0, 0);
     failed.outcome.status = Status::Failed;
-    let folder = folder_with(&[failed, row(1, 1)]);
+    let folder = folder_with(&[failed.clone(), row(1, 1)]);
     let mut store = Store::open(folder.path(), &study()).unwrap();
-    assert_eq!(store.forget_unfinished().unwrap(), 1);
-    assert_eq!(store.rows().unwrap(), [bare(row(1, 1))]);
-    assert!(store.jobs("00").unwrap().is_empty());
+    assert_eq!(store.finished_outcomes().unwrap().into_keys().collect::<Vec<_>>(), ["11"]);
+    let mut late = failed.clone();
+    late.outcome.status = Status::Timeout;
+    store.keep(&late).unwrap();
+    assert_eq!(store.rows().unwrap(), [bare(late.clone()), bare(row(1, 1))]);
+    store.keep(&row(0, 0)).unwrap();
+    for given_up in [failed, late] {
+        store.keep(&given_up).unwrap();
+    }
+    assert_eq!(store.rows().unwrap(), [bare(row(0, 0)), bare(row(1, 1))]);
+    assert_eq!(store.jobs("00").unwrap(), row(0, 0).outcome.jobs);
 }
 
 #[test]
