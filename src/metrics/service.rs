@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId};
 use crate::simulator::{Event, Slice};
-use crate::units::{Dollars, Seconds};
+use crate::units::{Dollars, DollarsPerWorkerHour, Seconds};
 
 /// What a job received from its arrival to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Service {
     pub service: Seconds,
     /// How often it lost its workers while it had work left.
     pub preemptions: u64,
-    /// Busy time of its workers by worker type, in h; of workers that it shared with another job, half.
+    /// Busy time of its workers by worker type, in h; while it shared them with another job, half of it.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "worker-hours")))]
     pub worker_hours: BTreeMap<String, f64>,
     /// The price of this time, $; null without prices.
@@ -41,6 +41,8 @@ struct Account {
     /// Busy worker-seconds: [type].
     busy_s: Vec<f64>,
     cost: Option<Dollars>,
+    /// What it received last.
+    last: Option<Received>,
     /// Its share of all worker types by the allocation in force.
     share: f64,
     /// Since when.
@@ -49,7 +51,27 @@ struct Account {
     owed_s: f64,
 }
 
+/// Time that a job had workers of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Received {
+    column: usize,
+    /// Half of them where two jobs share.
+    n_workers: f64,
+    price: Option<DollarsPerWorkerHour>,
+    end: Seconds,
+    /// The job that it shared them with.
+    beside: Option<JobId>,
+}
+
 impl Account {
+    /// Counts busy workers; a time below 0 takes back what was counted.
+    fn occupy(&mut self, time: Seconds, Received { column, n_workers, price, .. }: Received) {
+        self.busy_s[column] += time.get() * n_workers;
+        if let Some(price) = price {
+            *self.cost.get_or_insert_default() += price * time.of_workers(n_workers);
+        }
+    }
+
     /// Counts what the allocation in force has given it until an instant.
     fn owe_until(&mut self, now: Seconds) {
         self.owed_s += self.share * (now - self.since).get().max(0.0);
@@ -119,15 +141,22 @@ impl Services {
 
     fn add(&mut self, slice: &Slice) {
         let part = if slice.jobs.is_pair() { 0.5 } else { 1.0 };
-        let n_workers = part * f64::from(slice.n_workers);
+        let received = Received {
+            column: slice.worker_type.index(),
+            n_workers: part * f64::from(slice.n_workers),
+            price: slice.price,
+            end: slice.end,
+            beside: None,
+        };
+        // (where the published mechanism's oddities count, a slice is credited with more time than it had)
+        let time = slice.time.min(slice.end - slice.start);
         for id in slice.jobs.members() {
             let Some(account) = self.accounts.get_mut(&id) else { continue };
             account.first.get_or_insert(slice.start);
-            account.service += slice.time;
-            account.busy_s[slice.worker_type.index()] += slice.time.get() * n_workers;
-            if let Some(price) = slice.price {
-                *account.cost.get_or_insert_default() += price * slice.time.of_workers(n_workers);
-            }
+            account.service += time;
+            account.occupy(time, received);
+            account.last =
+                Some(Received { beside: slice.jobs.members().find(|other| *other != id), ..received });
         }
     }
 
@@ -135,6 +164,15 @@ impl Services {
     pub(super) fn close(&mut self, id: JobId, at: Seconds) -> Service {
         let Some(mut account) = self.accounts.remove(&id) else { return Service::default() };
         account.owe_until(at);
+        // Beside a job that goes on it has ended before their slice: the other has the workers alone for the rest.
+        if let Some(last) = account.last.filter(|last| last.end > at) {
+            let rest = last.end - at;
+            account.service = account.service - rest;
+            account.occupy(Seconds::ZERO - rest, last);
+            if let Some(other) = last.beside.and_then(|other| self.accounts.get_mut(&other)) {
+                other.occupy(rest, last);
+            }
+        }
         let here_s = (at - account.arrival).get();
         let part = |time_s: f64| (here_s > 0.0).then(|| time_s / here_s);
         let hours = self.types.iter().zip(&account.busy_s);
@@ -167,7 +205,7 @@ mod tests {
             end: Seconds::new(end),
             time: Seconds::new(end - start),
             overhead: Seconds::ZERO,
-            price: Some(crate::units::DollarsPerWorkerHour::new(3.0)),
+            price: Some(DollarsPerWorkerHour::new(3.0)),
             steps: [Steps::new(1.0); 2],
             throughput: [1.0; 2],
             succeeded: true,
@@ -244,5 +282,37 @@ mod tests {
             (cost.unwrap().get() - 3.0 * worker_s / 3600.0).abs() < 1e-12
         };
         assert!(close(one.cost, 250.0) && close(two.cost, 50.0));
+    }
+
+    #[test]
+    fn a_job_that_ends_beside_another_has_had_no_workers_since() {
+        let cluster: Cluster = "fast=1,slow=1".parse().unwrap();
+        let mut services = Services::new(&cluster);
+        let [one, two] = [0, 1].map(JobId::from_index);
+        let job = Job::new("A");
+        for id in [one, two] {
+            services.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
+        }
+        services.fold(&slice(Combination::pair(one, two), [100.0, 400.0], 1));
+        let [one, two] = [(one, 250.0), (two, 400.0)].map(|(id, at)| services.close(id, Seconds::new(at)));
+        // Half a worker each until the first ends, and the whole of it for the other after that.
+        for (service, had_s, here_s, worker_s) in [(one, 150.0, 250.0, 75.0), (two, 300.0, 400.0, 225.0)] {
+            assert_eq!((service.service, service.wait), (Seconds::new(had_s), Some(Seconds::new(100.0))));
+            assert_eq!(service.share_received, Some(had_s / here_s));
+            assert!((service.worker_hours["fast"] - worker_s / 3600.0).abs() < 1e-12);
+            assert!((service.cost.unwrap().get() - 3.0 * worker_s / 3600.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_job_receives_no_more_time_than_its_slices_last() {
+        let cluster: Cluster = "fast=1,slow=1".parse().unwrap();
+        let mut services = Services::new(&cluster);
+        let (id, job) = (JobId::from_index(0), Job::new("A"));
+        services.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
+        let Event::Slice(slice) = slice(Combination::single(id), [100.0, 400.0], 1) else { unreachable!() };
+        services.fold(&Event::Slice(Slice { time: Seconds::new(5_000.0), ..slice }));
+        let service = services.close(id, Seconds::new(400.0));
+        assert_eq!((service.service, service.share_received), (Seconds::new(300.0), Some(0.75)));
     }
 }
