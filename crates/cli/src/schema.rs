@@ -18,7 +18,7 @@ Examples:
   apportion schema
   apportion schema snapshot > snapshot.schema.json")]
 pub struct SchemaArguments {
-    /// Which document; all are listed without it
+    /// Which document, or the format that it says it is of; all are listed without it
     #[arg(value_name = "NAME", conflicts_with = "markdown")]
     document: Option<String>,
     /// Print docs/formats.md, the page about all documents
@@ -42,7 +42,8 @@ pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> Result<(), 
         return session.output.table(&table);
     };
     let names = || DOCUMENTS.iter().map(|document| document.name);
-    let Some(document) = DOCUMENTS.iter().find(|document| document.name == name) else {
+    let known = |name: &str| DOCUMENTS.iter().find(|document| document.name == name);
+    let Some(document) = known(name).or_else(|| known(of_format(name))) else {
         let message = format!("unknown document `{name}`, expected one of {}", name_list(names()));
         return Err(Failure::usage(message, suggestion(name, names())));
     };
@@ -52,4 +53,13 @@ pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> Result<(), 
         return Err(Failure::usage(format!("this build does not know the document `{name}`"), Some(help)));
     };
     session.output.json(&schema)
+}
+
+/// `when` of `apportion/when-v1`, which documents say of themselves.
+fn of_format(format: &str) -> &str {
+    let name = format.strip_prefix("apportion/").unwrap_or(format);
+    match name.rsplit_once("-v") {
+        Some((name, version)) if version.parse::<u32>().is_ok() => name,
+        _ => name,
+    }
 }

@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+pub(crate) use self::nodes::NodesSummary;
+pub(crate) use self::show::WorkloadSummary;
+
 use self::convert::ConvertArguments;
 use self::nodes::NodesArguments;
 use self::show::ShowArguments;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::forecast::{Calibrated, Forecasted};
 use crate::policies;
 use crate::simulate::Simulated;
+use crate::trace::{NodesSummary, WorkloadSummary};
 use apportion::metrics::log::Header;
 use apportion::metrics::table::dictionary;
 use apportion::simulator::Event;
@@ -31,7 +32,7 @@ pub(super) struct Document {
 }
 
 /// All of them.
-pub(super) const DOCUMENTS: [Document; 19] = [
+pub(super) const DOCUMENTS: [Document; 21] = [
     Document {
         name: "snapshot",
         summary: "One decision's input: a cluster and its active jobs",
@@ -85,6 +86,20 @@ pub(super) const DOCUMENTS: [Document; 19] = [
         summary: "What became of a cluster's log: `trace show LOG --from FORM --format json`, `trace convert --report FILE`",
         notes: "",
         schema: || Some(written::<ImportReport>().to_value()),
+        example: None,
+    },
+    Document {
+        name: "workload",
+        summary: "What a trace is like: `trace show TRACE --throughputs NAME --format json`",
+        notes: "",
+        schema: || Some(written::<WorkloadSummary<'_>>().to_value()),
+        example: None,
+    },
+    Document {
+        name: "nodes",
+        summary: "The cluster of a table of nodes: `trace cluster --format json`",
+        notes: "",
+        schema: || Some(written::<NodesSummary<'_>>().to_value()),
         example: None,
     },
     Document {

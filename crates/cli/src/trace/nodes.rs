@@ -1,7 +1,10 @@
 //! `apportion trace cluster`: the cluster of a table of nodes.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::log::{COMPLAINTS_SHOWN, counted};
 use crate::Session;
@@ -24,6 +27,30 @@ pub(super) struct NodesArguments {
     /// Leave out nodes of which something is not understood, and say how many and which come first
     #[arg(long)]
     skip_unreadable: bool,
+}
+
+/// The cluster of a table of nodes, as `apportion trace cluster --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct NodesSummary<'a> {
+    /// The format of this document.
+    format: &'static str,
+    /// The cluster, as `--cluster` takes it.
+    cluster: String,
+    /// Its worker types.
+    types: Vec<NodesOfType<'a>>,
+}
+
+/// The servers of a worker type.
+#[derive(Serialize, JsonSchema)]
+struct NodesOfType<'a> {
+    /// The worker type.
+    name: &'a str,
+    /// Its workers.
+    n_workers: u32,
+    /// Workers on each server, as `--servers` takes it: where servers differ, the number that most have.
+    workers_per_server: u32,
+    /// Servers by the number of their workers.
+    servers_by_workers: &'a BTreeMap<u32, u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -93,16 +120,20 @@ fn print(arguments: &NodesArguments, nodes: &Nodes, session: &Session) -> Result
         table.push(vec![kind.name.as_str().into(), n_workers, Cell::Count(n_servers), each.into()]);
     }
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&json!({
-            "format": "apportion/nodes-v1",
-            "cluster": cluster.to_string(),
-            "types": cluster.types().iter().map(|kind| json!({
-                "name": kind.name,
-                "n_workers": kind.n_workers,
-                "workers_per_server": kind.workers_per_server,
-                "servers_by_workers": nodes.types[&kind.name],
-            })).collect::<Vec<_>>(),
-        })),
+        OutputFormat::Json => session.output.json(&NodesSummary {
+            format: "apportion/nodes-v1",
+            cluster: cluster.to_string(),
+            types: cluster
+                .types()
+                .iter()
+                .map(|kind| NodesOfType {
+                    name: &kind.name,
+                    n_workers: kind.n_workers,
+                    workers_per_server: kind.workers_per_server,
+                    servers_by_workers: &nodes.types[&kind.name],
+                })
+                .collect(),
+        }),
         OutputFormat::Csv => session.output.table(&table),
         OutputFormat::Table => {
             session.output.table(&table)?;

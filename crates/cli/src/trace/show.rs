@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, check_apart, counted, like_a_log, sentences};
 use super::sketch::sketch;
@@ -231,11 +232,9 @@ fn show_trace(
         write_bytes(session, path, workload::page(&workload).html().as_bytes())?;
     }
     session.note(in_words(trace));
-    if session.output.format() == OutputFormat::Json && shape.is_some() {
-        let jobs = kinds(trace).objects();
-        return session
-            .output
-            .json(&json!({"format": "apportion/workload-v1", "job_types": jobs, "shape": shape}));
+    if session.output.format() == OutputFormat::Json {
+        let job_types = kinds_of(trace);
+        return session.output.json(&WorkloadSummary { format: "apportion/workload-v1", job_types, shape });
     }
     session.output.table(&kinds(trace))?;
     if session.output.format() != OutputFormat::Table {
@@ -266,17 +265,51 @@ fn loads_of(trace: &Trace, throughputs: &Throughputs) -> Vec<Load> {
     trace.jobs.iter().filter_map(load).collect()
 }
 
-fn kinds(trace: &Trace) -> Table {
+/// A trace, as `apportion trace show --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WorkloadSummary<'a> {
+    /// The format of this document.
+    format: &'static str,
+    /// Its jobs, by job type and scale factor.
+    job_types: Vec<JobsOfType<'a>>,
+    /// What it is like; null without throughputs, which say how long its jobs take.
+    shape: Option<Shape>,
+}
+
+/// Jobs of one type and scale factor.
+#[derive(Serialize, JsonSchema)]
+struct JobsOfType<'a> {
+    /// The job type.
+    job_type: &'a str,
+    /// Workers that each needs at once.
+    scale_factor: u32,
+    /// How many there are.
+    jobs: u64,
+    /// Their mean number of steps.
+    mean_steps: f64,
+}
+
+fn kinds_of(trace: &Trace) -> Vec<JobsOfType<'_>> {
     let mut kinds: BTreeMap<(&str, u32), (u64, f64)> = BTreeMap::new();
     for TracedJob { job, .. } in &trace.jobs {
         let (n_jobs, steps) = kinds.entry((&job.job_type, job.scale_factor)).or_default();
         *n_jobs += 1;
         *steps += job.total_steps.get();
     }
+    let kind = |((job_type, scale_factor), (jobs, steps)): ((_, _), (u64, f64))| JobsOfType {
+        job_type,
+        scale_factor,
+        jobs,
+        mean_steps: (steps / jobs as f64).round(),
+    };
+    kinds.into_iter().map(kind).collect()
+}
+
+fn kinds(trace: &Trace) -> Table {
     let mut table = Table::new(["job_type", "scale_factor", "jobs", "mean_steps"]);
-    for ((job_type, scale_factor), (n_jobs, steps)) in kinds {
-        let mean = Cell::Number(steps / n_jobs as f64, 0);
-        table.push(vec![job_type.into(), Cell::Count(scale_factor.into()), Cell::Count(n_jobs), mean]);
+    for JobsOfType { job_type, scale_factor, jobs, mean_steps } in kinds_of(trace) {
+        let n_workers = Cell::Count(scale_factor.into());
+        table.push(vec![job_type.into(), n_workers, Cell::Count(jobs), Cell::Number(mean_steps, 0)]);
     }
     table
 }

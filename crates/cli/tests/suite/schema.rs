@@ -269,9 +269,11 @@ fn a_schema_and_its_reader_agree_on_names_and_types_of_fields() {
                 }
             }
         }
-        let only_written =
-            ["events", "simulation", "forecast", "calibration", "when", "results", "import-report"];
-        let is_read = !["trace", "log", "prices"].contains(&&*name) && !only_written.contains(&&*name);
+        let reports = ["import-report", "workload", "nodes"];
+        let only_written = ["events", "simulation", "forecast", "calibration", "when", "results"];
+        let is_read = !["trace", "log", "prices"].contains(&&*name)
+            && !only_written.contains(&&*name)
+            && !reports.contains(&&*name);
         assert!(n_refused > 0 || !is_read, "{name}: no document was tried");
     }
     assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
@@ -382,6 +384,22 @@ fn what_a_forecast_writes_fits_its_schemas() {
         let arguments = rules.split_whitespace().chain([&*trace]).chain(more.split_whitespace());
         let result: Value = serde_json::from_str(&said(&arguments.collect::<Vec<_>>())).expect("JSON");
         assert_eq!(check(&schema(kind), &result), Ok(()), "{more}");
+    }
+}
+
+#[test]
+fn what_is_said_of_traces_and_nodes_fits_its_schemas() {
+    let show = ["trace", "show", "examples/trace.csv", "--format", "json"];
+    let bare = parsed(&said(&show));
+    let shaped = parsed(&said(&[&show[..], &["--throughputs", "osdi20"]].concat()));
+    assert!(bare["shape"].is_null() && shaped["shape"]["n_jobs"].is_u64(), "{bare}\n{shaped}");
+    let nodes = "crates/logs/tests/fixtures/nodes/scontrol_show_node.txt";
+    let cluster =
+        said(&["trace", "cluster", nodes, "--from", "scontrol", "--skip-unreadable", "--format", "json"]);
+    for (name, document) in
+        [("workload", &bare), ("workload-v1", &shaped), ("apportion/nodes-v1", &parsed(&cluster))]
+    {
+        assert_eq!(check(&schema(name), document), Ok(()), "{name}: {document}");
     }
 }
 

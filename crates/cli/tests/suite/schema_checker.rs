@@ -3,6 +3,9 @@
 
 use serde_json::Value;
 
+/// The only pattern that names of fields have.
+const DIGITS: &str = r"^\d+$";
+
 /// Says what in the value is not as the schema has it.
 pub(crate) fn check(schema: &Value, value: &Value) -> Result<(), String> {
     Checker { root: schema }.check(schema, value, "the document")
@@ -46,7 +49,11 @@ impl Checker<'_> {
                 "required" => value.as_object().is_none_or(|fields| {
                     list(rule).iter().all(|name| fields.contains_key(name.as_str().expect("a name")))
                 }),
-                "properties" | "additionalProperties" | "items" | "prefixItems" => {
+                "properties" | "patternProperties" | "additionalProperties" | "items" | "prefixItems" => {
+                    let patterns = schema["patternProperties"].as_object().into_iter().flatten();
+                    patterns.for_each(|(pattern, _)| {
+                        assert_eq!(pattern, DIGITS, "teach the checker this pattern")
+                    });
                     self.check_parts(keyword, schema, value, at)?;
                     true
                 }
@@ -64,9 +71,12 @@ impl Checker<'_> {
     /// Checks the parts of a mapping or list that a keyword is about.
     fn check_parts(&self, keyword: &str, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
         for (name, inner) in value.as_object().into_iter().flatten() {
-            let named = schema["properties"].get(name);
+            let numbered = schema["patternProperties"].get(DIGITS).filter(|_| is_number(name));
+            let named = schema["properties"].get(name).or(numbered);
             match (keyword, named) {
-                ("properties", Some(rule)) => self.check(rule, inner, &format!("{at}.{name}"))?,
+                ("properties" | "patternProperties", Some(rule)) => {
+                    self.check(rule, inner, &format!("{at}.{name}"))?
+                }
                 ("additionalProperties", None) => {
                     self.check(&schema[keyword], inner, &format!("{at}.{name}"))?;
                 }
@@ -91,6 +101,10 @@ impl Checker<'_> {
     fn n_fitting(&self, schemas: &Value, value: &Value) -> usize {
         list(schemas).iter().filter(|schema| self.check(schema, value, "").is_ok()).count()
     }
+}
+
+fn is_number(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn list(rule: &Value) -> &[Value] {
