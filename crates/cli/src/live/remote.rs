@@ -70,7 +70,7 @@ impl Remote {
     pub(super) fn get_events(&self, after: i64) -> Result<(String, i64), Failure> {
         let path = format!("/v1/events?after={after}");
         let reply = self.access.ask(Method::GET, &path, PATIENCE).map_err(|lost| self.failure(lost))?;
-        match reply.last {
+        match reply.last.filter(|_| reply.is_schedulers) {
             Some(last) => Ok((reply.text, last)),
             // What is no part of a log is an error, in JSON.
             None => self.answer(reply).and_then(|_| Err(self.not_a_scheduler(200))),
@@ -105,7 +105,10 @@ impl Remote {
         self.access.post(path, &body, PATIENCE).map(|reply| self.answer(reply))
     }
 
-    fn answer(&self, Reply { status, text, .. }: Reply) -> Result<Value, Failure> {
+    fn answer(&self, Reply { status, text, is_schedulers, .. }: Reply) -> Result<Value, Failure> {
+        if !is_schedulers {
+            return Err(self.not_a_scheduler(status));
+        }
         let value: Option<Value> = serde_json::from_str(&text).ok();
         let said = value.as_ref().and_then(|value| value["error"].as_str()).map(str::to_owned);
         match (status, value, said) {

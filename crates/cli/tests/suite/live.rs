@@ -251,6 +251,43 @@ fn without_a_scheduler_the_commands_say_how_to_start_one() {
     }
 }
 
+#[test]
+fn another_program_that_answers_is_taken_for_no_scheduler() {
+    let folder = TempDir::new().unwrap();
+    let submit = &["submit", "--job-type", "x", "--steps", "5", "--", "true"][..];
+    let drain = &["drain", "a", "--reason", "x"][..];
+    for (arguments, answer) in [
+        (&["jobs"][..], "[]"),
+        (&["why", "3"], "{}"),
+        (&["when", "3"], "{}"),
+        (&["next"], "{}"),
+        (&["servers"], "[]"),
+        (&["history"], "[]"),
+        (&["events"], "{}"),
+        (&["cancel", "3"], "{}"),
+        (drain, "{}"),
+        (submit, "{\"job\":4}"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let other = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).unwrap() > 0 && !line.trim_end().is_empty() {
+                line.clear();
+            }
+            let length = answer.len();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            stream.write_all((head + answer).as_bytes()).unwrap();
+        });
+        let output = command(folder.path(), arguments).env("APPORTION_SCHEDULER", &url).output().unwrap();
+        let said = said_with_2(output);
+        other.join().unwrap();
+        assert!(said.contains("is no scheduler of this kind"), "{arguments:?}: {said}");
+    }
+}
+
 /// Reads a request to its end; its body.
 fn heard(stream: &mut std::net::TcpStream) -> Value {
     let mut reader = BufReader::new(stream);
@@ -281,7 +318,7 @@ fn a_submission_whose_answer_is_lost_is_sent_again_with_its_key() {
         drop(first);
         let (mut second, _) = listener.accept().unwrap();
         let again = heard(&mut second);
-        let answer = "HTTP/1.1 201 Created\r\nContent-Length: 9\r\nConnection: close\r\n\r\n{\"job\":4}";
+        let answer = "HTTP/1.1 201 Created\r\nx-apportion-version: 0\r\nContent-Length: 9\r\nConnection: close\r\n\r\n{\"job\":4}";
         second.write_all(answer.as_bytes()).unwrap();
         (sent, again)
     });

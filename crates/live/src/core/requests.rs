@@ -138,6 +138,9 @@ impl Core {
         if program.command.first().is_none_or(String::is_empty) {
             return Err(invalid("the job has no command: name a program, and its arguments after it"));
         }
+        if name.as_ref().is_some_and(|name| name.contains(char::is_control)) {
+            return Err(invalid("the job's name has a line break or another control character"));
+        }
         let has_nul = |text: &String| text.contains('\0');
         if program.command.iter().chain(&program.directory).any(has_nul)
             || program

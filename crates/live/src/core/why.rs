@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Core;
 use super::answers::{JobView, view_of_over};
-use super::job::{LiveJob, Reason};
+use super::job::{Known, LiveJob, Reason};
 use super::requests::Refusal;
 use crate::protocol::JobNumber;
 
@@ -213,7 +213,12 @@ impl Core {
                 None if run.running.is_some() => "It runs.".to_owned(),
                 None => "It has been ordered; not all of its ranks have been reported yet.".to_owned(),
                 Some(Reason::Preempted) => "It is asked to stop: its workers are another's in the next round, or it has others there.".into(),
-                Some(Reason::RankEnded) => "It is asked to stop: one of its ranks has ended.".to_owned(),
+                Some(Reason::RankEnded) => match run.ranks.iter().find(|rank| rank.known == Known::Lost) {
+                    Some(rank) => {
+                        format!("It is asked to stop: {} does not know a rank of it any more.", rank.server)
+                    }
+                    None => "It is asked to stop: one of its ranks has ended.".to_owned(),
+                },
                 Some(Reason::NotStarted) => "It is asked to stop: not all of its ranks were started in time.".into(),
                 Some(Reason::Cancelled) => "It is asked to stop: its user cancelled it.".to_owned(),
             }),

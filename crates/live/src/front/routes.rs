@@ -40,6 +40,10 @@ const EVENTS_MAX: u32 = 5_000;
 /// The number of the last line in an answer with events, or what was asked for where there is none.
 const LAST_EVENT: HeaderName = HeaderName::from_static("x-apportion-last");
 
+/// The header of every answer, by which clients tell schedulers from other programs.
+const VERSION: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-apportion-version"), HeaderValue::from_static(env!("CARGO_PKG_VERSION")));
+
 /// The page: nothing of it comes from elsewhere, and nothing may frame it.
 const PAGE: &str = include_str!("page.html");
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
@@ -102,7 +106,7 @@ pub(super) fn router((client, served): (Client, Served), tokens: Option<Tokens>,
 /// What a client is answered that speaks http where https is spoken.
 pub(super) fn only_https() -> Router {
     let text = "this scheduler speaks https: write https:// in place of http://";
-    Router::new().fallback(async move || Fault(StatusCode::BAD_REQUEST, text.to_owned()))
+    Router::new().fallback(async move || ([VERSION], Fault(StatusCode::BAD_REQUEST, text.to_owned())))
 }
 
 /// Lets a request in, or says why not; answers are marked as not to be stored.
@@ -115,6 +119,8 @@ async fn guarded(request: Request, next: Next, tokens: Option<&Tokens>) -> Respo
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    // (clients tell schedulers from other programs by it)
+    headers.insert(VERSION.0, VERSION.1);
     response
 }
 

@@ -24,6 +24,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// The header with the number of the last line of a part of the event log.
 const LAST: &str = "x-apportion-last";
 
+/// The header by which schedulers are told from other programs that answer: their version.
+const VERSION: &str = "x-apportion-version";
+
 /// The most bytes of an answer.
 const ANSWER_MAX: u64 = 1 << 30;
 
@@ -75,6 +78,8 @@ pub struct Reply {
     pub text: String,
     /// The number of the last line, of a part of the event log.
     pub last: Option<i64>,
+    /// Does it say that it is a scheduler's?
+    pub is_schedulers: bool,
 }
 
 /// Why there is no answer.
@@ -195,8 +200,9 @@ impl Access {
         let mut answer = self.agent.run(request).map_err(lost)?;
         let status = answer.status().as_u16();
         let last = answer.headers().get(LAST).and_then(|last| last.to_str().ok()?.parse().ok());
+        let is_schedulers = answer.headers().contains_key(VERSION);
         let text = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_string().map_err(lost)?;
-        Ok(Reply { status, text, last })
+        Ok(Reply { status, text, last, is_schedulers })
     }
 }
 
