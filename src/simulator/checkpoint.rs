@@ -65,6 +65,11 @@ impl Checkpoint {
         self.n_arrived
     }
 
+    /// Does its policy decide inside rounds?
+    pub fn is_inside_rounds(&self) -> bool {
+        matches!(self.driver, DriverState::Direct(_))
+    }
+
     /// The checkpoint of a simulation that goes on where a scheduler is: at `now`, where a round starts, with the scheduler's
     /// jobs, owners, accounts and leases. `self` is that of a simulation without jobs at its start, with the same cluster,
     /// policy and options; another policy only after [`SchedulerState::without_policy`]. `steps` has what jobs have run since the scheduler was told, by id.

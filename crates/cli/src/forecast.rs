@@ -137,6 +137,7 @@ pub(crate) fn failure(error: ForecastError, session: &Session) -> Failure {
             Failure::Interrupted { message: "in a fork; nothing is kept".to_owned() }
         }
         ForecastError::Run(error) => run_failure(error),
-        error => Failure::usage(format!("--{error}"), help),
+        error if error.setting_at_fault().is_some() => Failure::usage(format!("--{error}"), help),
+        error => Failure::usage(error.to_string(), help),
     }
 }

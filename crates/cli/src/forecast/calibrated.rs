@@ -56,7 +56,7 @@ struct LevelRow {
     n: usize,
     /// The part of the forecasts, from 0 to 1, that held: the event happened within their interval.
     held: f64,
-    /// Its binomial standard error, as if forecasts were independent: the true one is larger.
+    /// Its standard error, half of Wilson's interval, as if forecasts were independent: the true one is larger.
     standard_error: f64,
     /// The part in which it happened before the interval.
     before: f64,

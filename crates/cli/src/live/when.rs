@@ -1,5 +1,6 @@
 //! `apportion when`: when a job of a scheduler that runs will start and end.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::Args;
@@ -26,9 +27,13 @@ use apportion::spec::run::{RunSpec, ThroughputsName, WorkerCounts};
 use apportion::units::{Seconds, Steps};
 use apportion_live::core::{How, PastView, SITUATION_FORMAT, SituationView};
 use apportion_live::front::{Served, Situated};
+use apportion_live::protocol::JobNumber;
 use apportion_published::plugin;
+use apportion_studies::forecast::arrivals::Blocks;
 use apportion_studies::forecast::past::Course;
-use apportion_studies::forecast::{Forecast, JobSteps, KnownJob, Settings, Situation, forecast_from};
+use apportion_studies::forecast::{
+    Arriving, Forecast, ForecastError, JobSteps, KnownJob, Settings, Situation, forecast_from,
+};
 use apportion_studies::sweep::{Inputs, Run};
 
 /// How the trace without jobs is called that stands for those of the scheduler.
@@ -49,7 +54,7 @@ The scheduler is asked where it is, and the simulation forks from there, on this
 the steps that they were submitted with. docs/forecast.md says what is assumed.")]
 pub struct WhenArguments {
     /// The job's number
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", value_parser = number)]
     job: u64,
     /// Draw the steps of active jobs from what others took, in place of those that they were submitted with
     #[arg(long)]
@@ -67,6 +72,10 @@ pub struct WhenArguments {
     throughputs: Option<String>,
     #[command(flatten)]
     remote: RemoteArguments,
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number of a job; `apportion jobs` lists them"))
 }
 
 /// The forecast of a job of a running scheduler, as `apportion when --format json` prints it.
@@ -92,6 +101,9 @@ pub(crate) struct When<'a> {
     end: Times,
     /// What was assumed.
     assumed: Assumed,
+    /// The job has done the steps that it was submitted with, or, where it reports none, had workers for as long as they take: it is
+    /// taken to do one more, and nothing says when it ends.
+    has_done_its_steps: bool,
     /// Jobs that report no steps: what they have run is reckoned from the time that they had workers.
     n_reckoned: usize,
     /// Jobs that were completed, of those that the scheduler remembers.
@@ -113,6 +125,8 @@ pub(crate) struct When<'a> {
 struct Known {
     jobs: Vec<(Option<JobId>, KnownJob)>,
     n_reckoned: usize,
+    /// Active jobs that have done what they were to do.
+    overrun: BTreeSet<JobNumber>,
     n_completed: usize,
     n_as_submitted: usize,
 }
@@ -138,8 +152,12 @@ impl Known {
         let is_silent = past.steps <= 0.0 && past.received_s.values().any(|received_s| *received_s > 0.0);
         self.n_reckoned += usize::from(is_silent);
         let steps_run = Steps::new(if is_silent { reckoned } else { past.steps });
-        // One that has done all that it was to do, and goes on, does at least one step more.
-        let total_steps = past.job.total_steps.max(steps_run + Steps::new(1.0));
+        // One that has done all that it was to do, and goes on, does at least one step more; so does one that is being stopped.
+        let submitted = if past.cancelled { Steps::ZERO } else { past.job.total_steps };
+        let total_steps = submitted.max(steps_run + Steps::new(1.0));
+        if steps_run >= past.job.total_steps {
+            self.overrun.insert(past.number);
+        }
         // (when it first had workers is not kept: that it had some is what counts)
         let course = Course { started: (past.starts > 0).then_some(past.job.arrival), ended: None };
         let job = past.job.clone().total_steps(total_steps);
@@ -196,16 +214,16 @@ pub(super) fn run(arguments: &WhenArguments, session: &Session) -> Result<(), Fa
         let message = format!("job {} fits no worker type of the cluster", past.number);
         return Err(Failure::usage(message, Some(format!("`apportion why {}` says why", past.number))));
     };
-    let settings = settings(arguments, &situation);
+    let (settings, too_short) = settings(arguments, &situation);
     let at = Seconds::new(situation.now_s);
     let from = Situation::taking_over(&run, &state, at, known.jobs.clone());
-    let from = from.map_err(|error| failure(error, session))?;
+    let from = from.map_err(|error| no_forecast(error, session))?;
     let stopwatch = Stopwatch::start();
     let bar = Progress::new(session, settings.n_forks as u64, "forks");
     let name = past.number.to_string();
     let found = forecast_from(&run, &from, (&name, id), &settings, &attended(session, &|| bar.advance()));
     bar.finish();
-    let found = found.map_err(|error| failure(error, session))?;
+    let found = found.map_err(|error| no_forecast(error, session))?;
     session.note(format!("{} forks in {:.1} s", settings.n_forks, stopwatch.elapsed().as_secs_f64()));
     Shown {
         found: &found,
@@ -214,8 +232,24 @@ pub(super) fn run(arguments: &WhenArguments, session: &Session) -> Result<(), Fa
         past,
         known: &known,
         served: &served,
+        too_short,
     }
     .show(session)
+}
+
+/// How the command ends without a forecast.
+fn no_forecast(error: ForecastError, session: &Session) -> Failure {
+    let as_submitted =
+        || Some("without `--draw-durations` they take the steps that they were submitted with".to_owned());
+    match error {
+        ForecastError::NothingEnded { .. } => {
+            let message =
+                "no job of this scheduler is over that had workers, so nothing says how long jobs take";
+            Failure::usage(message, as_submitted())
+        }
+        error @ ForecastError::Remembers { .. } => Failure::usage(format!("--{error}"), as_submitted()),
+        error => failure(error, session),
+    }
 }
 
 /// Where the scheduler is, and by what it is to go on.
@@ -244,9 +278,20 @@ fn asked(arguments: &WhenArguments) -> Result<(Served, SituationView), Failure> 
 /// A job that is active.
 fn find(situation: &SituationView, number: u64) -> Result<&PastView, Failure> {
     let Some(past) = situation.jobs.iter().find(|past| past.number.0 == number) else {
-        let message = format!("the scheduler has no job {number}, or it was over long ago");
+        let last = situation.jobs.iter().map(|past| past.number.0).max();
+        let message = match last {
+            Some(last) if number < last => {
+                format!("the scheduler does not remember job {number}: it was over long ago")
+            }
+            Some(last) => format!("there is no job {number}: the last is {last}"),
+            None => format!("there is no job {number}: the scheduler has had none"),
+        };
         return Err(Failure::usage(message, Some("`apportion jobs` lists them".to_owned())));
     };
+    if past.ended_s.is_none() && past.cancelled {
+        let message = format!("job {number} is being stopped: its user cancelled it");
+        return Err(Failure::usage(message, Some(format!("`apportion why {number}` says more"))));
+    }
     if past.ended_s.is_none() {
         return Ok(past);
     }
@@ -293,12 +338,18 @@ fn simulated(served: &Served, situation: &SituationView) -> Result<Run, Failure>
     Inputs::new(plugin::catalog()).with_text(no_jobs).load(&spec).map_err(run_failure)
 }
 
-/// The settings of the forecast: no further back than the scheduler remembers all jobs.
-fn settings(arguments: &WhenArguments, situation: &SituationView) -> Settings {
+/// The settings of the forecast: no further back than the scheduler remembers all jobs. Where that is too short to say how jobs
+/// arrive, none does, and it is returned how short.
+fn settings(arguments: &WhenArguments, situation: &SituationView) -> (Settings, Option<Seconds>) {
     let steps = if arguments.draw_durations { JobSteps::Drawn } else { JobSteps::Known };
     let settings = arguments.forks.settings(Settings::default().n_forks, arguments.seed, steps);
-    let remembered = Seconds::new(situation.now_s - situation.complete_since_s);
-    Settings { history: settings.history.min(remembered), ..settings }
+    let first = situation.jobs.iter().map(|past| past.job.arrival.get()).fold(f64::INFINITY, f64::min);
+    let known = Seconds::new(situation.now_s - situation.complete_since_s.max(first));
+    let needed = Blocks::history_min(Seconds::new(situation.round_length_s));
+    if settings.arriving == Arriving::Resampled && known < needed {
+        return (Settings { arriving: Arriving::None, ..settings }, Some(known));
+    }
+    (Settings { history: settings.history.min(known), ..settings }, None)
 }
 
 /// A forecast, and what it was made of.
@@ -310,6 +361,8 @@ struct Shown<'a> {
     past: &'a PastView,
     known: &'a Known,
     served: &'a Served,
+    /// For how long jobs have come, where that is too short to say how more will.
+    too_short: Option<Seconds>,
 }
 
 impl Shown<'_> {
@@ -326,7 +379,7 @@ impl Shown<'_> {
     }
 
     fn document(&self) -> When<'_> {
-        let Self { found, settings, level, past, known, served } = self;
+        let Self { found, settings, level, past, known, served, .. } = self;
         When {
             format: "apportion/when-v1",
             job: past.number.0,
@@ -337,6 +390,7 @@ impl Shown<'_> {
             start: found.start.as_ref().map(|start| Times::of(start, *level)),
             end: Times::of(&found.end, *level),
             assumed: Assumed::of(found, settings),
+            has_done_its_steps: known.overrun.contains(&past.number),
             n_reckoned: known.n_reckoned,
             n_completed: known.n_completed,
             n_as_submitted: known.n_as_submitted,
@@ -349,7 +403,7 @@ impl Shown<'_> {
 
     /// What was forecast, and what was assumed.
     fn words(&self) -> String {
-        let Self { found, settings, level, past, known, served } = self;
+        let Self { found, settings, level, past, known, served, too_short } = self;
         let name = past.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
         let started = match past.starts {
             0 => "has not started".to_owned(),
@@ -360,11 +414,22 @@ impl Shown<'_> {
         let mut lines = vec![
             format!("\nJob {}{name} was submitted {since} ago and {started}.", past.number),
             interval_words(*level),
+        ];
+        if found.start.is_some() {
+            lines.push("A start is that of a round: 0 is the next one.".to_owned());
+        }
+        if known.overrun.contains(&past.number) {
+            lines.push(
+                "It has done what it was to do, as far as is known, and goes on: one more step is assumed, and nothing says when it ends."
+                    .to_owned(),
+            );
+        }
+        lines.extend([
             format!(
                 "Assumed: {} decides, the round that runs counts as over, servers stay as they are, and no job fails.",
                 served.policy
             ),
-        ];
+        ]);
         if found.drawn_from.is_none() {
             lines.push("Active jobs take the steps that they were submitted with.".to_owned());
         }
@@ -378,6 +443,12 @@ impl Shown<'_> {
             lines.push(format!(
                 "{} active jobs report no steps: what they have run is reckoned from the time that they had workers.",
                 known.n_reckoned
+            ));
+        }
+        if let Some(known) = too_short {
+            lines.push(format!(
+                "Jobs have come for {} only, which does not say how more will.",
+                in_words(*known)
             ));
         }
         lines.extend(assumed_words(found, settings));

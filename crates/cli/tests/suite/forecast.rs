@@ -91,7 +91,7 @@ fn what_has_no_forecast_is_refused_with_what_to_do() {
         ("--at 250 --job short", "no job has ended by 0.07 h", "--known-durations"),
         (
             "--at 250 --job short --known-durations --history 60",
-            "--history: no job arrived",
+            "--history: 60 s say too little of how jobs arrive, expected at least 1000 s",
             "--arrivals none",
         ),
         ("--at 250 --job short --forks 0", "invalid value '0'", "--help"),
@@ -101,7 +101,8 @@ fn what_has_no_forecast_is_refused_with_what_to_do() {
         ("--at soon --job short", "`soon` is no time", "--help"),
         ("--job short", "--at", "--help"),
         ("--calibrate --at 250", "cannot be used with", "--help"),
-        ("--calibrate --from 2h --to 1h", "--from: 7200 s is after --to", ""),
+        ("--at 250 --job 00", "the trace has no job `00`", ""),
+        ("--calibrate --from 2h --to 1h", "--from: 2.00 h is after the last time, 1.00 h", ""),
         ("--calibrate --from 1d --to 2d --every 1h", "no job is active at any of 25 times", "--from"),
         ("--calibrate --every 1e-9", "--every", ""),
     ] {
@@ -109,6 +110,24 @@ fn what_has_no_forecast_is_refused_with_what_to_do() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{more}: {said}");
         assert!(said.contains(complaint) && said.contains(help), "{more}: {said}");
+    }
+    let placing = RULES.replace("fifo", "random_agents");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = command.current_dir(folder.path()).args(placing.split_whitespace());
+    let output = output.args(["--at", "250", "--job", "short"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("--policy: `random_agents` decides inside") && said.contains("--known-durations"),
+        "{said}"
+    );
+    fs::write(folder.path().join("jobs.csv"), "id,job_type,scale_factor,total_steps,arrival\n").unwrap();
+    for more in ["--at 1 --job a", "--calibrate"] {
+        let output = forecast(folder.path(), more, 1);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && said.contains("--trace: it has no jobs"),
+            "{more}: {said}"
+        );
     }
     fs::write(folder.path().join("jobs.csv"), "id,job_type,scale_factor,total_steps,arrival\nwide,A,2,9,0\n")
         .unwrap();

@@ -104,16 +104,50 @@ fn a_job_starts_when_the_one_before_it_has_done_its_steps() {
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
+    assert!(
+        served
+            .refused(there, &["when", "1", "--draw-durations"])
+            .contains("no job of this scheduler is over")
+    );
+    let said = served.refused(there, &["when", "1", "--policy", "random_cells"]);
+    assert!(
+        said.contains("--policy: the scheduler's policy gives shares, and this one places jobs itself"),
+        "{said}"
+    );
     served.ask(at, &["cancel", "0"]);
     until(&served, at, 0, "cancelled");
     assert!(served.refused(there, &["when", "0"]).contains("job 0 is over: it was cancelled"));
-    assert!(served.refused(there, &["when", "7"]).contains("has no job 7"));
+    assert!(served.refused(there, &["when", "7"]).contains("there is no job 7: the last is 2"));
+    assert!(served.refused(there, &["when", "first"]).contains("`first` is no number of a job"));
     // What the next one runs is drawn from what the cancelled one ran, which was little.
     let drawn = served.json(there, &["when", "2", "--draw-durations", "--forks", "20"]);
     assert_eq!(drawn["assumed"]["drawn_from"]["n_ended"], 1);
     fs::remove_file(at.join("one.yaml")).unwrap();
     let said = served.refused(there, &["when", "1"]);
     assert!(said.contains("one.yaml") && said.contains("--throughputs"), "{said}");
+}
+
+#[test]
+fn a_job_that_has_run_as_long_as_its_steps_take_ends_nobody_knows_when() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let served = served(at);
+    submit(&served, at, "submit --job-type A --steps 1 -- sleep 1000");
+    until(&served, at, 0, "running");
+    thread::sleep(Duration::from_secs(2));
+    let when = served.json(at, &["when", "0", "--forks", "2"]);
+    assert_eq!(
+        (&when["has_done_its_steps"], &when["assumed"]["blocks"]),
+        (&true.into(), &Value::Null),
+        "{when}"
+    );
+    let said = served.ask(at, &["when", "0", "--forks", "2"]);
+    // One job has come, some seconds ago: it is not taken to come again every few seconds.
+    for words in
+        ["nothing says when it ends", "only, which does not say how more will", "No job arrives any more."]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
 }
 
 #[test]

@@ -54,6 +54,9 @@ pub struct PastView {
     pub received_s: BTreeMap<String, f64>,
     /// How often it has been started.
     pub starts: u32,
+    /// Its user has cancelled it: where it has not ended, it is being stopped.
+    #[serde(default)]
+    pub cancelled: bool,
     /// When it was over.
     pub ended_s: Option<f64>,
     /// How it ended.
@@ -69,6 +72,7 @@ fn past(record: &JobRecord, steps: f64) -> PastView {
         steps,
         received_s: record.received.iter().map(|(name, ran)| (name.clone(), ran.get())).collect(),
         starts: record.incarnation,
+        cancelled: record.cancelled,
         ended_s: outcome.map(|outcome| outcome.at.get()),
         how: outcome.map(|outcome| outcome.how),
     }

@@ -11,6 +11,7 @@ use crate::forecast::durations::Work;
 use crate::forecast::error::ForecastError;
 use crate::forecast::past::Situation;
 use crate::forecast::whole::whole;
+use crate::sweep::Run;
 use apportion::index::JobId;
 use apportion::units::Seconds;
 use apportion::workload::random::Stream;
@@ -22,6 +23,8 @@ const DAY: Seconds = Seconds::new(86_400.0);
 const DAYS_MIN: f64 = 3.0;
 /// So many of them.
 const N_SHORTER: usize = 6;
+/// Jobs must have arrived for so many rounds at least: three submitted at once would come again every second.
+const ROUNDS_MIN: f64 = 10.0;
 
 /// A job of a block: what may come again.
 #[derive(Clone, Debug)]
@@ -43,25 +46,33 @@ pub struct Blocks {
 }
 
 impl Blocks {
+    /// The shortest time before an instant that says how jobs arrive, by the length of a round.
+    pub fn history_min(round_length: Seconds) -> Seconds {
+        round_length * ROUNDS_MIN
+    }
+
     /// The jobs that arrived in a time before an instant, at most since the first arrival. The steps of those that have not
     /// ended are drawn anew each time, as `works` has them.
     ///
     /// # Errors
-    /// If there are none.
+    /// If there are none, or that time is [too short](Self::history_min).
     pub fn of(
+        run: &Run,
         situation: &Situation,
         history: Seconds,
         works: &BTreeMap<JobId, Work>,
     ) -> Result<Self, ForecastError> {
         let at = situation.at;
-        let history = history.min(at);
+        let first = situation.jobs.first().map_or(at, |known| known.job.arrival);
+        let history = history.min(at - first);
+        let needed = Self::history_min(run.options.round_length);
         let n_days = (history / DAY).floor();
         let is_days = n_days >= DAYS_MIN;
         let length = if is_days { DAY } else { history / N_SHORTER as f64 };
         let n_blocks = if is_days { whole(n_days) } else { N_SHORTER };
         let nothing = || ForecastError::NothingArrived { history_h: history.hours(), at_h: at.hours() };
-        if length <= Seconds::ZERO {
-            return Err(nothing());
+        if history < needed {
+            return Err(ForecastError::TooShort { history_s: history.get(), needed_s: needed.get() });
         }
         let start = at - length * n_blocks as f64;
         let mut blocks = vec![Vec::new(); n_blocks];

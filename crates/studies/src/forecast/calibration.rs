@@ -16,6 +16,7 @@ use crate::forecast::whole::whole;
 use crate::sweep::Run;
 use apportion::index::{Id, JobId};
 use apportion::units::Seconds;
+use apportion::workload::Job;
 use apportion::workload::random::{SeedStreams, Stream};
 
 /// The nominal levels of the intervals.
@@ -55,7 +56,11 @@ impl Plan {
             return Err(ForecastError::setting("every", format!("{every}, expected a time above 0")));
         }
         if from > to {
-            return Err(ForecastError::setting("from", format!("{from} is after --to, {to}")));
+            let (from_h, to_h) = (from.hours(), to.hours());
+            let message = format!(
+                "{from_h:.2} h is after the last time, {to_h:.2} h: `--to`, or three quarters of the way to the last arrival"
+            );
+            return Err(ForecastError::setting("from", message));
         }
         // (where the difference is a multiple but for rounding, the last instant counts)
         let n_steps = ((to - from) / every + 1e-9).floor();
@@ -102,9 +107,11 @@ impl Held {
         self.n_held as f64 / self.n as f64
     }
 
-    /// The binomial standard error of [`part`](Self::part). Forecasts of one trace are not independent: the true one is larger.
+    /// The standard error of [`part`](Self::part): half of Wilson's interval, which is the binomial one where there are many, and
+    /// not 0 where all held. Forecasts of one trace are not independent: the true one is larger.
     pub fn standard_error(&self) -> f64 {
-        (self.part() * (1.0 - self.part()) / self.n as f64).sqrt()
+        let (part, n) = (self.part(), self.n as f64);
+        (part * (1.0 - part) / n + 0.25 / (n * n)).sqrt() / (1.0 + 1.0 / n)
     }
 }
 
@@ -159,7 +166,10 @@ pub fn calibrate(
 ) -> Result<Calibration, ForecastError> {
     let times = plan.times()?;
     settings.check()?;
-    let jobs = jobs_of(run)?.into();
+    let jobs: Arc<[Job]> = jobs_of(run)?.into();
+    if jobs.is_empty() {
+        return Err(ForecastError::NoJobs);
+    }
     let stop = Arc::clone(&attended.stop);
     let mut chronicle = Chronicle::new(run, jobs, attended.interrupt.clone(), stop)?;
     let mut stream = SeedStreams::new(settings.seed).stream("calibration of forecasts");

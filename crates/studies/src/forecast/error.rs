@@ -55,8 +55,11 @@ pub enum ForecastError {
         /// What it is called.
         name: String,
     },
+    /// A trace without jobs.
+    #[error("trace: it has no jobs")]
+    NoJobs,
     /// Nothing from which to draw the steps of jobs.
-    #[error("at: no job has ended by {at_h:.2} h, so nothing says how long jobs take")]
+    #[error("no job has ended by {at_h:.2} h, so nothing says how long jobs take")]
     NothingEnded {
         /// The time of the forecast, in h.
         at_h: f64,
@@ -69,8 +72,24 @@ pub enum ForecastError {
         /// The time of the forecast, in h.
         at_h: f64,
     },
+    /// Too short a time from which to draw jobs to come.
+    #[error("history: {history_s:.0} s say too little of how jobs arrive, expected at least {needed_s:.0} s")]
+    TooShort {
+        /// For how long jobs have arrived, or as much of it as was asked for, s.
+        history_s: f64,
+        /// The shortest time that says something, s.
+        needed_s: f64,
+    },
+    /// A policy that remembers what it was told of jobs, whose steps would be drawn.
+    #[error(
+        "policy: `{policy}` decides inside rounds and remembers the steps that jobs were said to take: they cannot be drawn anew"
+    )]
+    Remembers {
+        /// What it is called.
+        policy: String,
+    },
     /// No job to forecast in a calibration.
-    #[error("from, to: no job is active at any of {n_times} times")]
+    #[error("no job is active at any of {n_times} times")]
     NothingActive {
         /// How many times there were.
         n_times: usize,
@@ -90,6 +109,24 @@ impl From<SimulationError> for ForecastError {
 }
 
 impl ForecastError {
+    /// The setting that is at fault, as its flag is called, with which the text begins; none where it is no setting.
+    pub fn setting_at_fault(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Setting { field, .. } => field,
+            Self::UnknownJob { .. } | Self::NotActive { .. } => "job",
+            Self::NotArrived { .. } | Self::Ended { .. } => "at",
+            Self::NoJobs => "trace",
+            Self::NothingArrived { .. } | Self::TooShort { .. } => "history",
+            Self::Remembers { .. } => "policy",
+            Self::Run(_)
+            | Self::NothingEnded { .. }
+            | Self::NothingActive { .. }
+            | Self::Interrupted { .. } => {
+                return None;
+            }
+        })
+    }
+
     /// A setting out of its range.
     pub(super) fn setting(field: &'static str, message: impl Into<String>) -> Self {
         Self::Setting { field, message: message.into() }
@@ -118,6 +155,8 @@ impl ForecastError {
                 "give a later time, or take the trace's steps by `--known-durations`"
             }
             Self::NothingArrived { .. } => "give a longer history, or `--arrivals none`",
+            Self::TooShort { .. } => "`--arrivals none` lets none come",
+            Self::Remembers { .. } => "`--known-durations` takes the steps that the trace says",
             Self::NothingActive { .. } => "give other times by `--from`, `--to` and `--every`",
             _ => return None,
         };

@@ -90,7 +90,7 @@ impl Settings {
 /// Who may stop forks, and who is told of each that is done.
 #[derive(Clone, Default)]
 pub struct Attended<'a> {
-    /// Set to true, no more forks begin.
+    /// Set to true, no fork goes on.
     pub stop: Arc<AtomicBool>,
     /// What breaks off decisions.
     pub interrupt: Interrupt,
@@ -125,6 +125,9 @@ impl<'a> Outlook<'a> {
     /// If a setting is out of its range, or nothing has happened from which to draw.
     pub fn new(run: &'a Run, situation: &'a Situation, settings: &Settings) -> Result<Self, ForecastError> {
         settings.check()?;
+        if settings.steps == JobSteps::Drawn && situation.checkpoint.is_inside_rounds() {
+            return Err(ForecastError::Remembers { policy: run.spec.policy.clone() });
+        }
         let durations = match settings.steps {
             JobSteps::Known => None,
             JobSteps::Drawn => Some(Durations::of(run, situation)?),
@@ -136,7 +139,7 @@ impl<'a> Outlook<'a> {
         let works: BTreeMap<JobId, Work> = situation.active().map(work).collect();
         let blocks = match settings.arriving {
             Arriving::None => None,
-            Arriving::Resampled => Some(Arc::new(Blocks::of(situation, settings.history, &works)?)),
+            Arriving::Resampled => Some(Arc::new(Blocks::of(run, situation, settings.history, &works)?)),
         };
         Ok(Self { run, situation, settings: *settings, durations, works, blocks })
     }
@@ -166,7 +169,9 @@ impl<'a> Outlook<'a> {
             if attended.stop.load(Ordering::Relaxed) {
                 return Err(ForecastError::Interrupted { n_done: n_done.load(Ordering::Relaxed) });
             }
-            let courses = self.fork(index, jobs, attended.interrupt.clone())?;
+            let Some(courses) = self.fork(index, jobs, attended)? else {
+                return Err(ForecastError::Interrupted { n_done: n_done.load(Ordering::Relaxed) });
+            };
             n_done.fetch_add(1, Ordering::Relaxed);
             if let Some(forked) = attended.forked {
                 forked();
@@ -176,7 +181,13 @@ impl<'a> Outlook<'a> {
         (0..self.settings.n_forks).into_par_iter().map(fork).collect()
     }
 
-    fn fork(&self, index: usize, jobs: &[JobId], interrupt: Interrupt) -> Result<Vec<Course>, ForecastError> {
+    /// The courses of some jobs in one fork; none if it is stopped.
+    fn fork(
+        &self,
+        index: usize,
+        jobs: &[JobId],
+        attended: &Attended<'_>,
+    ) -> Result<Option<Vec<Course>>, ForecastError> {
         let streams = SeedStreams::new(self.settings.seed);
         let name = |what: &str| format!("forecast at {} s, fork {index}: {what}", self.situation.at.get());
         let mut stream = streams.stream(name("steps"));
@@ -188,7 +199,7 @@ impl<'a> Outlook<'a> {
             Some(blocks) => Box::new(Resampled::new(Arc::clone(blocks), streams.stream(name("arrivals")))),
             None => Box::new(Listed::new(Vec::new())),
         };
-        self.go_on(totals, later, jobs, interrupt)
+        self.go_on(totals, later, jobs, attended)
     }
 
     /// The courses of some jobs if all jobs have the steps of the trace, and these come later.
@@ -197,17 +208,19 @@ impl<'a> Outlook<'a> {
     /// If the simulation fails.
     pub fn with_future(&self, later: Vec<Job>, jobs: &[JobId]) -> Result<Vec<Course>, ForecastError> {
         let totals = self.situation.active().map(|(id, known)| (id, known.job.total_steps)).collect();
-        self.go_on(totals, Box::new(Listed::new(later)), jobs, Interrupt::default())
+        let courses = self.go_on(totals, Box::new(Listed::new(later)), jobs, &Attended::default())?;
+        Ok(courses.unwrap_or_default())
     }
 
     /// Goes on from the situation with these totals of the active jobs' steps, and these jobs after those that have arrived.
+    /// None if it is stopped.
     fn go_on(
         &self,
         mut totals: BTreeMap<JobId, Steps>,
         later: Box<dyn Arrivals>,
         jobs: &[JobId],
-        interrupt: Interrupt,
-    ) -> Result<Vec<Course>, ForecastError> {
+        attended: &Attended<'_>,
+    ) -> Result<Option<Vec<Course>>, ForecastError> {
         let Situation { at, checkpoint, is_undecided, .. } = self.situation;
         let n_skipped = checkpoint.n_arrived();
         let waiting = totals.range(JobId::from_index(n_skipped as usize)..);
@@ -219,7 +232,7 @@ impl<'a> Outlook<'a> {
             totals.entry(id).or_insert(job.total_steps);
         }
         let arrivals = Box::new(Resumed { n_skipped, known: waiting.into_iter(), later });
-        let mut simulation = begin_with(self.run, arrivals, Some(checkpoint), interrupt)?;
+        let mut simulation = begin_with(self.run, arrivals, Some(checkpoint), attended.interrupt.clone())?;
         simulation.restate_steps(|id, steps_run| totals.get(&id).copied().unwrap_or(steps_run))?;
         let mut watch = Watch::of(jobs, self.situation);
         if *is_undecided {
@@ -227,6 +240,9 @@ impl<'a> Outlook<'a> {
         }
         let limit = *at + self.settings.limit;
         while watch.n_open > 0 && simulation.now() <= limit {
+            if attended.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             if simulation.step(&mut watch)? != Step::Advanced {
                 break;
             }
@@ -234,7 +250,7 @@ impl<'a> Outlook<'a> {
         let by_limit = |event: Option<Seconds>| event.filter(|instant| *instant <= limit);
         let within =
             |course: Course| Course { started: by_limit(course.started), ended: by_limit(course.ended) };
-        Ok(watch.courses.into_iter().map(within).collect())
+        Ok(Some(watch.courses.into_iter().map(within).collect()))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::sweep::Run;
 use crate::sweep::simulation::begin_with;
 use apportion::index::{Id, JobId};
 use apportion::scheduler::SchedulerState;
-use apportion::simulator::{Checkpoint, Event, Observer, Options, Simulation, Slice, Step};
+use apportion::simulator::{Checkpoint, Event, Observer, Options, Simulation, SimulationError, Slice, Step};
 use apportion::solver::Interrupt;
 use apportion::units::{Seconds, Steps};
 use apportion::workload::{Arrivals, Job, Listed};
@@ -73,7 +73,10 @@ impl Situation {
             positions.filter_map(|(position, (id, _))| Some(((*id)?, position))).collect();
         let steps = active.iter().map(|(id, position)| (*id, jobs[*position].1.steps_run)).collect();
         let fresh = begin_with(run, Box::new(Listed::new(Vec::new())), None, Interrupt::default())?;
-        let checkpoint = fresh.checkpoint().taking_over(state, at, &steps)?;
+        let checkpoint = fresh.checkpoint().taking_over(state, at, &steps).map_err(|error| match error {
+            SimulationError::Checkpoint { reason } => ForecastError::setting("policy", reason),
+            other => other.into(),
+        })?;
         let jobs = jobs.into_iter().map(|(_, known)| known).collect();
         Ok(Self { at, jobs, active, checkpoint, is_undecided: true })
     }

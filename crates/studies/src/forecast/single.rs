@@ -158,14 +158,19 @@ fn described(
 
 /// The job of this name: its id in the trace, or its position where the trace has no ids.
 fn find(jobs: &[Job], name: &str) -> Result<JobId, ForecastError> {
+    if jobs.is_empty() {
+        return Err(ForecastError::NoJobs);
+    }
     let named = jobs.iter().position(|job| job.name.as_deref() == Some(name));
     let is_unnamed = |position: &usize| jobs.get(*position).is_some_and(|job| job.name.is_none());
-    let found = named.or_else(|| name.parse().ok().filter(is_unnamed));
+    // (`0287` is not 287)
+    let is_written_so = |position: &usize| position.to_string() == name;
+    let found = named.or_else(|| name.parse().ok().filter(is_written_so).filter(is_unnamed));
     match found {
         Some(position) => Ok(JobId::from_index(position)),
         None if jobs.iter().all(|job| job.name.is_none()) => {
             let message = format!(
-                "`{name}` is none of the trace's, which are known by position, from 0 to {}",
+                "`{name}` is none of the trace's, which are known by their positions in order of arrival, from 0 to {}",
                 jobs.len() - 1
             );
             Err(ForecastError::setting("job", message))

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
+use super::calibration::{Happening, Held};
 use super::durations::{Durations, Work};
 use super::future::Outlook;
 use super::likeness::{Compared, Likeness, repeats};
@@ -422,4 +423,19 @@ proptest! {
         prop_assert!(works.is_sorted(), "{works:?}");
         prop_assert!(works.iter().all(|work| *work >= above_s && work.is_finite()), "{works:?}");
     }
+}
+
+#[test]
+fn the_error_of_what_always_held_is_not_nothing() {
+    let held = |n: usize, n_held: usize| Held {
+        happening: Happening::End,
+        level: 0.8,
+        n,
+        n_held,
+        n_before: 0,
+        n_after: n - n_held,
+    };
+    // Wilson's interval at one standard error around 1 of 1 is 0.5 to 1.
+    assert!((held(1, 1).standard_error() - 0.25).abs() < 1e-15);
+    assert!((held(10_000, 8_000).standard_error() - 0.004).abs() < 1e-6);
 }
