@@ -3,6 +3,7 @@
 pub mod baseline;
 pub mod benchmark;
 pub mod chart;
+pub mod forecast;
 pub mod gantt;
 mod html;
 pub mod label;
