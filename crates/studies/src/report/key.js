@@ -57,7 +57,7 @@ const drawKey = (element, { chart, charts, data, selection, brief, id }) => {
     const told = reasons.map((why) => `${lacking.filter((absent) => absent.why === why).map((absent) => brief(absent.x)).join(", ")}: ${why}`);
     if (!told.length) return [];
     const places = lacking.map((absent) => brief(absent.x)).join(", ");
-    return [make("small", { title: told.join("; ") }, make("span", { "aria-hidden": "true" }, `× ${places}`),
+    return [make("small", { title: told.join("; ") }, make("span", { "aria-hidden": "true" }, `× ${places}`), " ",
       make("span", { className: "heard" }, `no number at ${told.join("; ")}`))];
   };
 
@@ -66,7 +66,9 @@ const drawKey = (element, { chart, charts, data, selection, brief, id }) => {
     const box = make("input", { type: "checkbox", checked: selection.picked.has(name) });
     box.addEventListener("change", () => selection.pick([name], box.checked));
     const line = make("li", {}, make("label", {}, box, sampleOf(series), make("span", {}, name, " ", ...lackOf(series))));
-    for (const event of ["pointerenter", "focusin"]) line.addEventListener(event, () => selection.point(name));
+    line.addEventListener("pointerenter", () => selection.point(name));
+    // (a tap leaves the focus where it was, and is to light up nothing)
+    line.addEventListener("focusin", () => { if (box.matches(":focus-visible")) selection.point(name); });
     for (const event of ["pointerleave", "focusout"]) line.addEventListener(event, () => selection.point(""));
     return { name, box, line };
   });

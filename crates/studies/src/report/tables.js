@@ -44,8 +44,7 @@ const driveTables = (data, { save, csv, brief }) => {
     const show = () => tables.forEach((table, at) => { table.hidden = at !== Number(select.value); });
     select.addEventListener("change", show);
     select.closest(".tools").hidden = false;
-    // (the title is what was chosen)
-    for (const title of group.querySelectorAll("h3")) title.hidden = true;
+    group.classList.add("chosen");
     show();
   };
 
