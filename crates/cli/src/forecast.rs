@@ -118,7 +118,7 @@ fn single(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result
     session.note(format!("{} forks in {:.1} s", settings.n_forks, stopwatch.elapsed().as_secs_f64()));
     let shown = (&found, arguments.forks.interval, &settings);
     if let Some(path) = &arguments.page {
-        let page = page::page(&found, forecasted::beside(run, shown)?);
+        let page = page::page(&forecasted::on_page(&found), forecasted::beside(run, shown)?);
         write_bytes(session, path, page.html().as_bytes())?;
     }
     forecasted::show(session, run, shown)
@@ -138,7 +138,7 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
     session.note(format!("{} times in {:.1} s", found.n_times, stopwatch.elapsed().as_secs_f64()));
     if let Some(path) = &arguments.page {
         let beside = calibrated::beside(run, (&found, &plan, &settings))?;
-        let page = page::calibration_page(&found, settings.n_forks, beside);
+        let page = page::calibration_page(&calibrated::on_page(&found, &settings), beside);
         write_bytes(session, path, page.html().as_bytes())?;
     }
     calibrated::show(session, run, (&found, &plan, &settings))

@@ -12,7 +12,7 @@ use crate::output::{Cell, OutputFormat, Table};
 use apportion::spec::run::RunSpec;
 use apportion_studies::forecast::calibration::{Happening, Held};
 use apportion_studies::forecast::{Calibration, Plan, Settings};
-use apportion_studies::report::forecast::Beside;
+use apportion_studies::report::forecast::{self as page, Beside};
 use apportion_studies::sweep::Run;
 
 /// How well the forecasts of a trace hold, as `apportion forecast --calibrate --format json` prints it.
@@ -112,6 +112,17 @@ pub(super) fn show(
             session.output.words(&words(found, plan, settings))
         }
     }
+}
+
+/// What a page draws.
+pub(super) fn on_page(found: &Calibration, settings: &Settings) -> page::Calibrated {
+    let rows: Vec<LevelRow> = found.rows().iter().filter(|held| held.n > 0).map(LevelRow::of).collect();
+    let of = |event: &'static str| {
+        let parts = rows.iter().filter(|row| row.event == event).map(|row| (row.level, row.held));
+        (event, parts.collect())
+    };
+    let held = vec![of("start"), of("end")];
+    page::Calibrated { n_times: found.n_times, n_forks: settings.n_forks, held }
 }
 
 /// What a page shows beside the numbers of a calibration.

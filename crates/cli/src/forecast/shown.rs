@@ -150,7 +150,7 @@ pub(super) fn beside_of(run: &Run, table: Table, text: &str) -> Result<Beside, F
 }
 
 /// Start and end, where they are still to come.
-fn happenings(found: &Forecast) -> impl Iterator<Item = (&'static str, &Distribution)> {
+pub(super) fn happenings(found: &Forecast) -> impl Iterator<Item = (&'static str, &Distribution)> {
     found.start.iter().map(|start| ("start", start)).chain([("end", &found.end)])
 }
 

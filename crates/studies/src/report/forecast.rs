@@ -6,8 +6,30 @@ use apportion::units::Seconds;
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
 use super::page::{Item, NamedTable, Page, Section};
 use super::table::Table;
-use crate::forecast::calibration::{Happening, Held, LEVELS};
-use crate::forecast::{Calibration, Forecast};
+
+/// The forecast of one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecasted {
+    /// What the job is called.
+    pub job: String,
+    /// The instant, from the trace's first arrival.
+    pub at: Seconds,
+    /// Forks.
+    pub n_forks: usize,
+    /// What is to come, `start` and `end` or `end` alone: the times from the instant, of the forks in which it came.
+    pub times: Vec<(&'static str, Vec<Seconds>)>,
+}
+
+/// How often forecasts held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibrated {
+    /// Times at which there were forecasts.
+    pub n_times: usize,
+    /// Forks of each.
+    pub n_forks: usize,
+    /// Of what was forecast, the parts that held by the levels of their intervals.
+    pub held: Vec<(&'static str, Vec<(f64, f64)>)>,
+}
 
 /// What is shown beside the numbers of a forecast.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,24 +45,21 @@ pub struct Beside {
 }
 
 /// The page about the forecast of one job.
-pub fn page(found: &Forecast, beside: Beside) -> Page {
-    let happenings = found.start.iter().map(|start| ("start", start)).chain([("end", &found.end)]);
-    let series = happenings.enumerate().map(|(style, (name, distribution))| {
-        let hours = distribution.times().iter().copied().map(Seconds::hours).collect();
-        let cdf = Cdf::of_part(hours, distribution.n_forks());
+pub fn page(found: &Forecasted, beside: Beside) -> Page {
+    let n_forks = found.n_forks;
+    let series = found.times.iter().enumerate().map(|(style, (name, times))| {
+        let cdf = Cdf::of_part(times.iter().copied().map(Seconds::hours).collect(), n_forks);
         let points = cdf.into_iter().flat_map(|cdf| cdf.points);
-        let marks = points.map(|(x, y)| Some(Mark::at(x, y))).collect();
-        Series { name: name.to_owned(), style, marks }
+        Series { name: (*name).to_owned(), style, marks: points.map(|(x, y)| Some(Mark::at(x, y))).collect() }
     });
     let series: Vec<Series> = series.collect();
-    let n_forks = found.end.n_forks();
-    let what = if found.start.is_some() { "start and end" } else { "end" };
+    let what = found.times.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" and ");
+    let n_ended = found.times.last().map_or(0, |(_, times)| times.len());
     let chart = Chart {
         name: "forecast".to_owned(),
         title: format!("When job {} will {what}", found.job),
         subtitle: format!(
-            "{n_forks} forks, {} of which came to the end within the limit: the curve stays as far below 1 as others did not",
-            found.end.n_happened()
+            "{n_forks} forks, {n_ended} of which came to the end within the limit: a curve stays as far below 1 as others did not"
         ),
         kind: Kind::Steps,
         x: Axis::new(format!("time after {:.2} h (h)", found.at.hours())).from_zero(),
@@ -59,19 +78,20 @@ pub fn page(found: &Forecast, beside: Beside) -> Page {
 }
 
 /// The page about how often forecasts held.
-pub fn calibration_page(found: &Calibration, n_forks: usize, beside: Beside) -> Page {
-    let rows = found.rows();
-    let of = |happening: Happening, name: &str, style: usize| Series {
-        name: name.to_owned(),
+pub fn calibration_page(found: &Calibrated, beside: Beside) -> Page {
+    let percent = |x: f64, y: f64| Some(Mark::at(100.0 * x, 100.0 * y));
+    let series = found.held.iter().enumerate().map(|(style, (name, parts))| Series {
+        name: (*name).to_owned(),
         style,
-        marks: rows.iter().filter(|held| held.happening == happening).map(part).collect(),
-    };
-    let promised = LEVELS.iter().map(|level| Some(Mark::at(100.0 * level, 100.0 * level))).collect();
-    let series = vec![
-        of(Happening::Start, "start", 0),
-        of(Happening::End, "end", 1),
-        Series { name: "as promised".to_owned(), style: 6, marks: promised },
-    ];
+        marks: parts.iter().map(|(level, part)| percent(*level, *part)).collect(),
+    });
+    let levels = found.held.iter().flat_map(|(_, parts)| parts).map(|(level, _)| *level);
+    let mut levels: Vec<f64> = levels.collect();
+    levels.sort_unstable_by(f64::total_cmp);
+    levels.dedup();
+    let promised = levels.iter().map(|level| percent(*level, *level)).collect();
+    let promised = Series { name: "as promised".to_owned(), style: 6, marks: promised };
+    let series: Vec<Series> = series.chain([promised]).collect();
     let chart = Chart {
         name: "calibration".to_owned(),
         title: "How many intervals held what happened".to_owned(),
@@ -86,14 +106,10 @@ pub fn calibration_page(found: &Calibration, n_forks: usize, beside: Beside) -> 
     };
     sections(
         "How well forecasts hold".to_owned(),
-        format!("forecasts at {} times, by {n_forks} forks each", found.n_times),
+        format!("forecasts at {} times, by {} forks each", found.n_times, found.n_forks),
         ("Intervals that held", "How this was found", chart),
         beside,
     )
-}
-
-fn part(held: &Held) -> Option<Mark> {
-    (held.n > 0).then(|| Mark::at(100.0 * held.level, 100.0 * held.part()))
 }
 
 fn sections(
