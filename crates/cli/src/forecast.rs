@@ -6,12 +6,15 @@ pub(crate) mod shown;
 mod forecasted;
 mod rules;
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
 use crate::Session;
 use crate::conditions::time;
 use crate::exit::Failure;
+use crate::file::write_bytes;
 use crate::progress::Progress;
 use crate::results::run_failure;
 use apportion::solver::Interrupt;
@@ -19,6 +22,7 @@ use apportion::solver::timing::Stopwatch;
 use apportion::units::Seconds;
 use apportion_published::plugin;
 use apportion_studies::forecast::{Attended, ForecastError, JobSteps, Plan, Settings, calibrate, forecast};
+use apportion_studies::report::forecast as page;
 use apportion_studies::sweep::{Inputs, Run};
 pub(super) use calibrated::Calibrated;
 pub(super) use forecasted::Forecasted;
@@ -34,6 +38,7 @@ const CALIBRATION_FORKS: usize = 200;
 Examples:
   apportion forecast --policy las --cluster v100=16 --trace jobs.csv --at 3d --job train-42
   apportion forecast --policy fifo --cluster v100=16 --trace jobs.csv --at 36h --job 17 --known-durations
+  apportion forecast --policy las --cluster v100=16 --trace jobs.csv --at 3d --job train-42 --page train-42.html
   apportion forecast --policy las --cluster v100=16 --trace jobs.csv --calibrate --from 3d --to 6d --every 6h
 
 The trace is simulated up to the time. Then the simulation forks: in each fork the steps of the active jobs are drawn from
@@ -75,6 +80,9 @@ pub struct ForecastArguments {
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000)
     )]
     jobs_per_point: usize,
+    /// Write a page with a picture here: one HTML file that needs no network
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<(), Failure> {
@@ -108,7 +116,12 @@ fn single(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result
     bar.finish();
     let found = found.map_err(|error| failure(error, session))?;
     session.note(format!("{} forks in {:.1} s", settings.n_forks, stopwatch.elapsed().as_secs_f64()));
-    forecasted::show(session, run, (&found, arguments.forks.interval, &settings))
+    let shown = (&found, arguments.forks.interval, &settings);
+    if let Some(path) = &arguments.page {
+        let page = page::page(&forecasted::on_page(&found), forecasted::beside(run, shown)?);
+        write_bytes(session, path, page.html().as_bytes())?;
+    }
+    forecasted::show(session, run, shown)
 }
 
 fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result<(), Failure> {
@@ -123,6 +136,11 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
     bar.finish();
     let found = found.map_err(|error| failure(error, session))?;
     session.note(format!("{} times in {:.1} s", found.n_times, stopwatch.elapsed().as_secs_f64()));
+    if let Some(path) = &arguments.page {
+        let beside = calibrated::beside(run, (&found, &plan, &settings))?;
+        let page = page::calibration_page(&calibrated::on_page(&found, &settings), beside);
+        write_bytes(session, path, page.html().as_bytes())?;
+    }
     calibrated::show(session, run, (&found, &plan, &settings))
 }
 

@@ -201,8 +201,8 @@ fn events_page(path: &Path, mut lines: Begun) -> Result<Page, Failure> {
     }
     let (policy, text) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
     let n_measured = measured(&spec, Some(timeline.jobs().len()));
-    let course = Some((cluster, timeline));
-    Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, n_measured, course, facts }))
+    let (course, about) = (Some((cluster, timeline)), about(&version, &spec));
+    Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, n_measured, course, facts, about }))
 }
 
 /// A simulation from what `simulate --format json` printed, or a benchmark from what `bench` did.
@@ -239,7 +239,8 @@ fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
     }
     let (policy, cluster) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
     let n_measured = measured(spec, None);
-    Ok(run_page::page(&run_page::Run { policy, cluster, summary, n_measured, course: None, facts }))
+    let about = about(&value_text(&whole["version"]), spec);
+    Ok(run_page::page(&run_page::Run { policy, cluster, summary, n_measured, course: None, facts, about }))
 }
 
 /// How many jobs a run was to measure, by its specification and the jobs that are known to have arrived; none where
@@ -264,7 +265,8 @@ fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {
     let system = &results.system;
     let facts = vec![
         ("made by".to_owned(), format!("apportion {}", results.version)),
-        ("system".to_owned(), format!("{} {}, {} cores", system.os, system.architecture, system.cores)),
+        ("system".to_owned(), format!("{} {}", system.os, system.architecture)),
+        ("cores".to_owned(), system.cores.to_string()),
         ("limit of a case".to_owned(), format!("{} s", results.limit_seconds)),
     ];
     let case = |row: benchmark::Row| benchmark_page::Case {
@@ -280,7 +282,23 @@ fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {
     benchmark_page::Benchmark { cases: results.rows.into_iter().map(case).collect(), rows: table, facts }
 }
 
-fn facts(
+/// What a reader of a page about one run is to know first.
+pub(crate) fn about(version: &str, spec: &Value) -> Vec<(String, String)> {
+    let workload = &spec["workload"];
+    let jobs = match (workload["trace"].as_str(), workload["generator"].as_str()) {
+        (Some(trace), _) => Some(format!("trace {trace}")),
+        (None, generator) => generator.map(|name| format!("generator {name}")),
+    };
+    let about = [
+        ("version", Some(format!("apportion {version}"))),
+        ("semantics", spec["semantics"].as_str().map(str::to_owned)),
+        ("jobs from", jobs),
+        ("seed", spec["seed"].as_u64().map(|seed| seed.to_string())),
+    ];
+    about.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+pub(crate) fn facts(
     version: &str,
     digest: &str,
     spec: &Value,

@@ -1,6 +1,7 @@
 //! `apportion sweep`: many simulations, kept as they finish.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -178,6 +179,7 @@ pub(super) fn run_source(
             &json!({"event": "sweep", "name": plan.sweep.name, "folder": folder.display().to_string(), "runs": n_all, "kept": n_kept}),
         );
     }
+    note(&store, &plan, pending.is_empty()).map_err(results::failure)?;
     let summary = run_pending(arguments, session, &mut store, &mut course, pending)?;
     let csv = store.write_csv().map_err(results::failure)?;
     let mut rows = store.rows().map_err(results::failure)?;
@@ -192,6 +194,29 @@ pub(super) fn run_source(
         ))?;
     }
     ending(&summary, &rows)
+}
+
+/// Notes what the study is about and, if there are runs to make, when, where and by what they are made.
+fn note(store: &Store, plan: &Plan, is_made: bool) -> Result<(), StoreError> {
+    if let Some(description) = &plan.sweep.description {
+        store.describe(description)?;
+    }
+    if is_made {
+        return Ok(());
+    }
+    let command: Vec<String> = std::env::args_os().skip(1).map(|argument| word(&argument)).collect();
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    store.sit_down(&format!("apportion {}", command.join(" ")), cores)
+}
+
+/// An argument as a shell takes it.
+fn word(argument: &OsStr) -> String {
+    let text = argument.to_string_lossy();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,+@%".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Outcomes that are kept elsewhere, by digest.

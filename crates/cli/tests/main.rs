@@ -49,6 +49,8 @@ mod check;
 mod browser;
 #[path = "suite/report.rs"]
 mod report;
+#[path = "suite/pages.rs"]
+mod pages;
 #[path = "suite/report_simulation.rs"]
 mod report_simulation;
 #[cfg(feature = "live")]

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::shown::beside_of;
 use crate::Session;
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::spec::run::RunSpec;
 use apportion_studies::forecast::calibration::{Happening, Held};
 use apportion_studies::forecast::{Calibration, Plan, Settings};
+use apportion_studies::report::forecast::{self as page, Beside};
 use apportion_studies::sweep::Run;
 
 /// How well the forecasts of a trace hold, as `apportion forecast --calibrate --format json` prints it.
@@ -110,6 +112,26 @@ pub(super) fn show(
             session.output.words(&words(found, plan, settings))
         }
     }
+}
+
+/// What a page draws.
+pub(super) fn on_page(found: &Calibration, settings: &Settings) -> page::Calibrated {
+    let rows: Vec<LevelRow> = found.rows().iter().filter(|held| held.n > 0).map(LevelRow::of).collect();
+    let of = |event: &'static str| {
+        let parts = rows.iter().filter(|row| row.event == event).map(|row| (row.level, row.held));
+        (event, parts.collect())
+    };
+    let held = vec![of("start"), of("end")];
+    page::Calibrated { n_times: found.n_times, n_forks: settings.n_forks, held }
+}
+
+/// What a page shows beside the numbers of a calibration.
+pub(super) fn beside(
+    run: &Run,
+    (found, plan, settings): (&Calibration, &Plan, &Settings),
+) -> Result<Beside, Failure> {
+    let levels: Vec<LevelRow> = found.rows().iter().map(LevelRow::of).collect();
+    beside_of(run, for_people(&levels), &words(found, plan, settings))
 }
 
 fn for_programs(levels: &[LevelRow]) -> Table {

@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::shown::{Assumed, Times, assumed_words, for_people, for_programs, interval_words};
+use super::shown::{
+    Assumed, Times, assumed_words, beside_of, for_people, for_programs, happenings, interval_words,
+};
 use crate::Session;
 use crate::exit::Failure;
 use crate::output::OutputFormat;
 use apportion::spec::run::RunSpec;
 use apportion::units::Seconds;
 use apportion_studies::forecast::{Forecast, Settings};
+use apportion_studies::report::forecast::{self as page, Beside};
 use apportion_studies::sweep::Run;
 
 /// The forecast of a job, as `apportion forecast --format json` prints it.
@@ -73,6 +76,26 @@ pub(super) fn show(
             session.output.words(&words(found, level, settings))
         }
     }
+}
+
+/// What a page draws.
+pub(super) fn on_page(found: &Forecast) -> page::Forecasted {
+    let times = happenings(found).map(|(name, distribution)| (name, distribution.times().to_vec()));
+    page::Forecasted {
+        job: found.job.clone(),
+        at: found.at,
+        n_forks: found.end.n_forks(),
+        times: times.collect(),
+    }
+}
+
+/// What a page shows beside the forecast's own numbers.
+pub(super) fn beside(
+    run: &Run,
+    (found, level, settings): (&Forecast, f64, &Settings),
+) -> Result<Beside, Failure> {
+    let text = words(found, level, settings);
+    beside_of(run, for_people(found, level), &text)
 }
 
 /// What was forecast, and what was assumed.

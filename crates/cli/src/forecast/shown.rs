@@ -3,11 +3,15 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::exit::Failure;
 use crate::output::{Cell, Table};
+use crate::report::{about, facts};
 use apportion::units::Seconds;
 use apportion_studies::forecast::likeness::Likeness;
 use apportion_studies::forecast::single::DrawnFrom;
 use apportion_studies::forecast::{Distribution, Forecast, Quantile, Settings};
+use apportion_studies::report::forecast::Beside;
+use apportion_studies::sweep::Run;
 
 /// The quantiles that are always shown.
 const PARTS: [f64; 3] = [0.1, 0.5, 0.9];
@@ -131,8 +135,22 @@ impl Assumed {
     }
 }
 
+/// What a page shows beside the numbers of a forecast of a run.
+pub(super) fn beside_of(run: &Run, table: Table, text: &str) -> Result<Beside, Failure> {
+    let spec =
+        serde_json::to_value(&run.spec).map_err(|error| Failure::Bug { message: error.to_string() })?;
+    let version = env!("CARGO_PKG_VERSION");
+    let data = run.data.iter().map(|(name, digest)| (name.clone(), digest.clone()));
+    Ok(Beside {
+        table,
+        text: text.trim().lines().map(str::to_owned).collect(),
+        about: about(version, &spec),
+        facts: facts(version, &run.digest, &spec, data),
+    })
+}
+
 /// Start and end, where they are still to come.
-fn happenings(found: &Forecast) -> impl Iterator<Item = (&'static str, &Distribution)> {
+pub(super) fn happenings(found: &Forecast) -> impl Iterator<Item = (&'static str, &Distribution)> {
     found.start.iter().map(|start| ("start", start)).chain([("end", &found.end)])
 }
 

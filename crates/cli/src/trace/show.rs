@@ -198,7 +198,7 @@ fn facts(report: &ImportReport) -> Vec<(String, String)> {
         fact("rows read", report.n_rows_read.to_string()),
         fact("throughputs", report.throughputs.clone()),
         fact("seed of job types", report.seed.to_string()),
-        fact("version", env!("CARGO_PKG_VERSION").to_owned()),
+        fact("version", format!("apportion {}", env!("CARGO_PKG_VERSION"))),
     ]
 }
 
@@ -220,7 +220,10 @@ fn show_trace(
         let name = throughputs.map(Throughputs::name).unwrap_or_default();
         let workload = Workload {
             name: arguments.file.clone(),
-            facts: vec![fact("throughputs", name), fact("version", env!("CARGO_PKG_VERSION"))],
+            facts: vec![
+                fact("throughputs", name),
+                fact("version", concat!("apportion ", env!("CARGO_PKG_VERSION"))),
+            ],
             tables: vec![named("job-types", "Jobs by type", kinds(trace))],
             notes: vec![
                 "Running times are of jobs alone on the first worker type of the throughputs.".to_owned(),

@@ -127,10 +127,6 @@ impl Browser {
     }
 
     /// Shows the page in light or dark, on a screen of this width.
-    #[cfg_attr(
-        not(feature = "live"),
-        expect(dead_code, reason = "only the live scheduler's page asks for it")
-    )]
     #[track_caller]
     pub(crate) fn show_as(&self, scheme: &str, width: u32) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);

@@ -101,7 +101,8 @@ fn every_metric_has_its_label_on_the_pages() {
             label.chars().take(1).flat_map(char::to_lowercase).chain(label.chars().skip(1)).collect();
         assert!(of_run.contains(&inside), "{label} is not what `simulate` prints:\n{of_run}");
         assert!(run_page.contains(&inside), "{label} is not on the page of a simulation");
-        assert!(study_page.contains(metric.name), "{} is not in the table of all runs", metric.name);
+        let head = format!(">{}</th>", metric.title());
+        assert!(study_page.contains(&head), "{head} is not in the table of all runs");
         let has = |title: String| study_page.contains(&title);
         assert_eq!(has(format!("{label} by policy")), metric.prominence >= Prominence::Chart, "{label}");
         assert_eq!(

@@ -38,6 +38,11 @@ impl Distribution {
         self.n_forks
     }
 
+    /// The times of the forks in which it happened, in order.
+    pub fn times(&self) -> &[Seconds] {
+        &self.times
+    }
+
     /// Forks in which it happened.
     pub fn n_happened(&self) -> usize {
         self.times.len()

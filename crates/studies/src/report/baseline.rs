@@ -4,6 +4,7 @@ use apportion::metrics::statistics::{Estimate, LEVEL, Paired, Repeated};
 use apportion::metrics::table::{Prominence, with_unit};
 use apportion::metrics::{METRICS, Metric};
 
+use super::chart::BANDS_MAX;
 use super::label;
 use super::number::brief;
 use super::page::NamedTable;
@@ -65,7 +66,7 @@ pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable
                 name: format!("{stem}against-baseline-{}", file_name(metric.name)),
                 title: format!("{} against {baseline}", metric.label),
                 table,
-                folded: !tables.is_empty(),
+                folded: !tables.is_empty() || study.series.len() > BANDS_MAX,
             });
         }
     }

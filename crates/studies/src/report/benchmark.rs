@@ -96,7 +96,8 @@ pub fn page(benchmark: &Benchmark) -> Page {
             "{}, {n_done} done, {n_certified} of them certified optimal",
             counted(benchmark.cases.len(), "case")
         ),
-        facts: benchmark.facts.clone(),
+        about: benchmark.facts.clone(),
+        facts: Vec::new(),
         sections: vec![
             Section { title: "Time against jobs".to_owned(), text: Vec::new(), items: figures },
             Section { title: "Cases".to_owned(), text: Vec::new(), items: vec![table] },

@@ -210,6 +210,9 @@ pub struct Absent {
     pub why: String,
 }
 
+/// So many series are drawn with their ranges; of more, those that the reader selects.
+pub const BANDS_MAX: usize = 6;
+
 /// A line of more marks than this is drawn without a point at each.
 pub const POINTS_SHOWN_MAX: usize = 60;
 

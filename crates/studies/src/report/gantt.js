@@ -2,7 +2,7 @@
 // A Gantt chart of many thousand bars on a canvas: moved, zoomed, and asked what is under the mouse.
 // `page` brings the tooltip, the way to save a file, and what else follows the shown time.
 const drawGantt = (gantt, element, page) => {
-  const INK = "#1c1e21", SOFT = "#5a5f66", FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif";
+  const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif";
   const LEFT = 64, TOP = 26, RIGHT = 10, PLOT_MAX = 620;
   const canvas = element.querySelector("canvas");
   const nRows = gantt.types.reduce((sum, [, n]) => sum + n, 0);
@@ -12,6 +12,11 @@ const drawGantt = (gantt, element, page) => {
   const shortest = gantt.until / 20000;
   let picked = null;
 
+  // The page's colours: light ones for files and for paper.
+  const colours = (isLight) => {
+    const shown = getComputedStyle(document.documentElement);
+    return (name) => isLight ? page.light[name] : shown.getPropertyValue(`--${name}`).trim();
+  };
   const colour = (id) => `hsl(${Math.round((id * 137.508) % 360)},58%,${52 + 9 * (id % 3)}%)`;
   const width = () => Math.max(260, element.clientWidth);
   const plot = () => width() - LEFT - RIGHT;
@@ -25,16 +30,16 @@ const drawGantt = (gantt, element, page) => {
   };
 
   // Draws on anything that fills rectangles and text: the canvas, or a file.
-  const paint = (on) => {
-    on.fillStyle = "#fff";
+  const paint = (on, ink) => {
+    on.fillStyle = ink("paper");
     on.fillRect(0, 0, width(), height);
     on.font = FONT;
     let first = 0;
     for (const [name, n] of gantt.types) {
       const y = TOP + row * first, tall = row * n;
-      on.fillStyle = "#f4f5f6";
+      on.fillStyle = ink("shade");
       on.fillRect(LEFT, y, plot(), tall - 1);
-      on.fillStyle = INK;
+      on.fillStyle = ink("ink");
       on.textAlign = "right";
       on.fillText(name.length > 9 ? `${name.slice(0, 8)}…` : name, LEFT - 6, y + tall / 2 + 4);
       first += n;
@@ -42,13 +47,14 @@ const drawGantt = (gantt, element, page) => {
     on.textAlign = "center";
     for (const [time, text] of ticksOf()) {
       const x = xOf(time);
-      on.fillStyle = "#dcdfe3";
+      on.fillStyle = ink("line");
       on.fillRect(x, TOP - 5, 1, height - TOP);
-      on.fillStyle = SOFT;
+      on.fillStyle = ink("soft");
       on.fillText(text, x, TOP - 9);
     }
     on.textAlign = "left";
     on.fillText("time (h)", 2, TOP - 9);
+    const dim = ink("dim");
     // Bars narrower than a pixel are drawn once a pixel and row.
     const drawn = new Float64Array(nRows).fill(-1);
     for (const [start, end, , jobs, workers] of gantt.bars) {
@@ -60,21 +66,21 @@ const drawGantt = (gantt, element, page) => {
         const gap = until - from > 4 ? 0.6 : 0;
         const tall = (row * n - (row >= 3 ? 0.6 : 0)) / jobs.length;
         jobs.forEach((job, at) => {
-          on.fillStyle = picked !== null && job !== picked ? "#d6d9de" : colour(job);
+          on.fillStyle = picked !== null && job !== picked ? dim : colour(job);
           on.fillRect(from, TOP + row * worker + tall * at, Math.max(0.7, until - from - gap), tall);
         });
       }
     }
   };
 
-  const draw = () => {
+  const draw = (isLight = false) => {
     const ratio = window.devicePixelRatio || 1;
     canvas.width = width() * ratio;
     canvas.height = height * ratio;
     canvas.style.height = `${height}px`;
     const on = canvas.getContext("2d");
     on.scale(ratio, ratio);
-    paint(on);
+    paint(on, colours(isLight));
   };
   let waiting = false;
   const redraw = () => {
@@ -174,7 +180,7 @@ const drawGantt = (gantt, element, page) => {
     paint({
       fillRect(x, y, w, h) { pieces.push(`<rect x="${round(x)}" y="${round(y)}" width="${round(w)}" height="${round(h)}" fill="${this.fillStyle}"/>`); },
       fillText(text, x, y) { pieces.push(`<text x="${round(x)}" y="${round(y)}" fill="${this.fillStyle}" text-anchor="${anchors[this.textAlign] || "start"}">${escape(text)}</text>`); },
-    });
+    }, colours(true));
     page.save("gantt.svg", `<svg xmlns="http://www.w3.org/2000/svg" width="${width()}" height="${Math.ceil(height)}" font-family="sans-serif" font-size="12">${pieces.join("\n")}</svg>`, "image/svg+xml");
   });
   element.querySelector('[data-as="csv"]').addEventListener("click", () => {
@@ -187,5 +193,8 @@ const drawGantt = (gantt, element, page) => {
     page.save("gantt.csv", page.csv(rows), "text/csv");
   });
   window.addEventListener("resize", redraw);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  window.addEventListener("beforeprint", () => draw(true));
+  window.addEventListener("afterprint", () => draw());
   draw();
 };

@@ -7,8 +7,8 @@ use apportion::cluster::Cluster;
 use apportion::index::{Id, JobId, WorkerId};
 use apportion::metrics::timeline::{Stay, Timeline};
 
+use super::html::escaped;
 use super::number::brief;
-use super::page::escaped;
 use super::table::{Cell, Table};
 
 /// The most bars in a page: the longest stays.
@@ -79,15 +79,26 @@ impl Gantt {
         &self.title
     }
 
+    /// `120 stays of 40 jobs on 6 workers in 38 h`.
+    pub fn counts(&self) -> String {
+        let n_workers: u32 = self.types.iter().map(|(_, n)| n).sum();
+        format!(
+            "{} stays of {} jobs on {n_workers} workers in {} h",
+            self.n_stays,
+            self.jobs.len(),
+            brief(self.until_s / HOUR_S)
+        )
+    }
+
     /// How to read it, and what is left out.
     pub fn note(&self) -> String {
         let n_left_out = self.n_stays - self.stays.len();
         let shortest = self.stays.iter().map(|stay| stay.end.get() - stay.start.get()).min_by(f64::total_cmp);
         let left_out = match shortest {
             Some(shortest) if n_left_out > 0 => {
-                let longest = brief(shortest / 60.0);
+                let longest = brief(shortest / HOUR_S);
                 format!(
-                    " {n_left_out} of {} stays are left out here, none longer than {longest} min.",
+                    " {n_left_out} of {} stays are left out here, none longer than {longest} h.",
                     self.n_stays
                 )
             }

@@ -3,9 +3,12 @@
 pub mod baseline;
 pub mod benchmark;
 pub mod chart;
+pub mod forecast;
 pub mod gantt;
+mod html;
 pub mod label;
 pub mod number;
+pub mod pairs;
 pub mod page;
 pub mod plain;
 pub mod run;

@@ -4,23 +4,34 @@
 //! where nothing can end the element that holds it. A content security policy keeps the page from asking for
 //! anything over a network.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::json;
 
-use super::chart::{Chart, Figure, HEADS, Look, PALETTE, POINTS, POINTS_SHOWN_MAX};
+use super::chart::{BANDS_MAX, Chart, Figure, HEADS, Look, PALETTE, POINTS, POINTS_SHOWN_MAX};
 use super::gantt::Gantt;
-use super::plain::plain;
+use super::html::{escaped, write_figure, write_gantt, write_table, write_tables};
+use super::pairs::Pairs;
 use super::svg;
-use super::table::{Cell, Table};
+use super::table::Table;
 
 const VEGA: &str = include_str!("vendor/vega.min.js");
 const VEGA_LITE: &str = include_str!("vendor/vega-lite.min.js");
 const VEGA_EMBED: &str = include_str!("vendor/vega-embed.min.js");
-const SCRIPT: &str = include_str!("page.js");
-const GANTT_SCRIPT: &str = include_str!("gantt.js");
+/// Our own, in order.
+const SCRIPTS: [&str; 5] = [
+    include_str!("charts.js"),
+    include_str!("key.js"),
+    include_str!("tables.js"),
+    include_str!("gantt.js"),
+    include_str!("page.js"),
+];
 const STYLE: &str = include_str!("page.css");
+
+/// The title of the last section.
+const FACTS: &str = "Where this comes from";
 
 /// A table with what it is about.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +46,15 @@ pub struct NamedTable {
     pub folded: bool,
 }
 
+/// Tables among which the reader chooses one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableChoice {
+    /// What is chosen: `metric`.
+    pub choice: String,
+    /// The tables, the first shown first.
+    pub tables: Vec<NamedTable>,
+}
+
 /// Something in a section.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
@@ -44,6 +64,10 @@ pub enum Item {
     Gantt(Gantt),
     /// A table.
     Table(NamedTable),
+    /// One of several tables.
+    Tables(TableChoice),
+    /// Any two of several compared.
+    Pairs(Pairs),
     /// Words.
     Note(String),
 }
@@ -66,6 +90,8 @@ pub struct Page {
     pub title: String,
     /// In a line or two.
     pub subtitle: String,
+    /// What a reader is to know first: description, command, version, date.
+    pub about: Vec<(String, String)>,
     /// Where its numbers come from.
     pub facts: Vec<(String, String)>,
     /// Its content.
@@ -85,23 +111,14 @@ impl Page {
     /// The document. The same page gives the same bytes.
     pub fn html(&self) -> String {
         let mut html = String::with_capacity(1 << 20);
-        let title = escaped(&self.title);
-        let _ = write!(
-            html,
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline' \
-             'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
-             <meta name=\"generator\" content=\"apportion {}\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
-             </head>\n<body>\n<header>\n<h1>{title}</h1>\n<p class=\"subtitle\">{}</p>\n</header>\n\
-             <p id=\"problem\" hidden></p>\n\
-             <noscript><p class=\"note\">The charts need JavaScript; the tables do not.</p></noscript>\n<main>\n",
-            env!("CARGO_PKG_VERSION"),
-            escaped(&self.subtitle),
-        );
+        self.write_head(&mut html);
         let mut n_figures = 0;
-        for section in &self.sections {
-            let _ = writeln!(html, "<section>\n<h2>{}</h2>", escaped(&section.title));
+        for (position, section) in self.sections.iter().enumerate() {
+            let _ = writeln!(
+                html,
+                "<section aria-labelledby=\"section-{position}\">\n<h2 id=\"section-{position}\">{}</h2>",
+                escaped(&section.title)
+            );
             for paragraph in &section.text {
                 let _ = writeln!(html, "<p>{}</p>", escaped(paragraph));
             }
@@ -113,6 +130,8 @@ impl Page {
                     }
                     Item::Gantt(gantt) => write_gantt(&mut html, gantt),
                     Item::Table(table) => write_table(&mut html, table),
+                    Item::Tables(tables) => write_tables(&mut html, tables),
+                    Item::Pairs(_) => html.push_str("<div class=\"pairs\"></div>\n"),
                     Item::Note(text) => {
                         let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(text));
                     }
@@ -121,26 +140,70 @@ impl Page {
             html.push_str("</section>\n");
         }
         self.write_facts(&mut html);
-        html.push_str("</main>\n");
-        let _ = write!(
-            html,
-            "<script type=\"application/json\" id=\"data\">{}</script>\n\
-             <script>{VEGA}</script>\n<script>{VEGA_LITE}</script>\n<script>{VEGA_EMBED}</script>\n\
-             <script>\n{GANTT_SCRIPT}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-            self.data()
+        html.push_str(
+            "</main>\n<footer class=\"note\">Charts are drawn by Vega, Vega-Lite and vega-embed (University of Washington \
+             Interactive Data Lab, BSD-3-Clause), which are part of this page.</footer>\n",
         );
+        let _ = writeln!(html, "<script type=\"application/json\" id=\"data\">{}</script>", self.data());
+        for script in [VEGA, VEGA_LITE, VEGA_EMBED].into_iter().chain(SCRIPTS) {
+            let _ = writeln!(html, "<script>\n{script}</script>");
+        }
+        html.push_str("</body>\n</html>\n");
         html
     }
 
-    fn write_facts(&self, html: &mut String) {
-        html.push_str("<section>\n<h2>Where this comes from</h2>\n<table class=\"facts\">\n");
-        for (name, value) in &self.facts {
-            let _ = writeln!(html, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
+    /// Everything before the first section: title, what a reader is to know first, contents.
+    fn write_head(&self, html: &mut String) {
+        let title = escaped(&self.title);
+        let _ = write!(
+            html,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline' \
+             'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
+             <meta name=\"generator\" content=\"apportion {}\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
+             </head>\n<body>\n<header>\n<h1>{title}</h1>\n<p class=\"subtitle\">{}</p>\n",
+            env!("CARGO_PKG_VERSION"),
+            escaped(&self.subtitle),
+        );
+        if !self.about.is_empty() {
+            html.push_str("<dl class=\"about\">\n");
+            for (name, value) in &self.about {
+                let _ = writeln!(html, "<dt>{}</dt><dd>{}</dd>", escaped(name), escaped(value));
+            }
+            html.push_str("</dl>\n");
+        }
+        html.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ul>\n");
+        let titles = self.sections.iter().map(|section| section.title.as_str());
+        let titles = titles.chain((!self.facts.is_empty()).then_some(FACTS));
+        for (position, title) in titles.enumerate() {
+            let _ = writeln!(html, "<li><a href=\"#section-{position}\">{}</a></li>", escaped(title));
         }
         html.push_str(
-            "</table>\n<p class=\"note\">Charts are drawn by Vega, Vega-Lite and vega-embed (University of Washington \
-             Interactive Data Lab, BSD-3-Clause), which are part of this page.</p>\n</section>\n",
+            "</ul></nav>\n</header>\n<p id=\"problem\" role=\"alert\" hidden></p>\n\
+             <noscript><p class=\"note\">The charts need JavaScript; the tables do not.</p></noscript>\n<main>\n",
         );
+    }
+
+    fn write_facts(&self, html: &mut String) {
+        if self.facts.is_empty() {
+            return;
+        }
+        let position = self.sections.len();
+        let _ = writeln!(
+            html,
+            "<section aria-labelledby=\"section-{position}\">\n<h2 id=\"section-{position}\">{FACTS}</h2>\n<table class=\"facts\">"
+        );
+        for (name, value) in &self.facts {
+            let _ = writeln!(
+                html,
+                "<tr><th scope=\"row\">{}</th><td>{}</td></tr>",
+                escaped(name),
+                escaped(value)
+            );
+        }
+        html.push_str("</table>\n</section>\n");
     }
 
     /// What the script draws, as JSON that no HTML parser can mistake for an end of its element.
@@ -155,6 +218,7 @@ impl Page {
         let looks: Vec<Look> = (0..=styles.max().unwrap_or(0)).map(Look::of).collect();
         in_script(&json!({
             "looks": looks, "n_colours": PALETTE.len(), "n_points": POINTS, "points_shown_max": POINTS_SHOWN_MAX, "heads": HEADS,
+            "bands_max": BANDS_MAX, "light": light().collect::<BTreeMap<_, _>>(), "pairs": self.pairs().collect::<Vec<_>>(),
             "figures": figures, "tables": tables,
             "gantt": self.gantt().map(Gantt::data),
         }))
@@ -172,8 +236,16 @@ impl Page {
         self.items().find_map(|item| if let Item::Gantt(gantt) = item { Some(gantt) } else { None })
     }
 
+    fn pairs(&self) -> impl Iterator<Item = &Pairs> {
+        self.items().filter_map(|item| if let Item::Pairs(pairs) = item { Some(pairs) } else { None })
+    }
+
     fn tables(&self) -> impl Iterator<Item = &NamedTable> {
-        self.items().filter_map(|item| if let Item::Table(table) = item { Some(table) } else { None })
+        self.items().flat_map(|item| match item {
+            Item::Table(table) => std::slice::from_ref(table),
+            Item::Tables(TableChoice { tables, .. }) => tables,
+            _ => &[],
+        })
     }
 
     /// The chart that the page begins with, as an SVG document; none if it has no chart.
@@ -212,87 +284,11 @@ impl Page {
     }
 }
 
-fn write_figure(html: &mut String, figure: &Figure, position: usize) {
-    let _ = write!(html, "<figure id=\"figure-{position}\">\n<div class=\"tools\">");
-    if figure.variants.len() > 1 {
-        let _ = write!(html, "<label>{} <select>", escaped(&figure.choice));
-        for (at, (label, _)) in figure.variants.iter().enumerate() {
-            let selected = if at == figure.first { " selected" } else { "" };
-            let _ = write!(html, "<option value=\"{at}\"{selected}>{}</option>", escaped(label));
-        }
-        html.push_str("</select></label>");
-    }
-    html.push_str(
-        "<span class=\"buttons\"><button type=\"button\" data-as=\"svg\">SVG</button> \
-         <button type=\"button\" data-as=\"csv\">CSV</button></span></div>\n<div class=\"chart\"></div>\n",
-    );
-    if !figure.note.is_empty() {
-        let _ = writeln!(html, "<figcaption>{}</figcaption>", escaped(&figure.note));
-    }
-    html.push_str("</figure>\n");
-}
-
-fn write_gantt(html: &mut String, gantt: &Gantt) {
-    let _ = write!(
-        html,
-        "<figure id=\"gantt\">\n<div class=\"tools\"><b>{}</b><span class=\"buttons\">\
-         <button type=\"button\" data-zoom=\"+\" title=\"zoom in\">+</button> \
-         <button type=\"button\" data-zoom=\"-\" title=\"zoom out\">−</button> \
-         <button type=\"button\" data-zoom=\"0\">all</button> \
-         <button type=\"button\" data-as=\"svg\">SVG</button> <button type=\"button\" data-as=\"csv\">CSV</button>\
-         </span></div>\n<div class=\"canvas\"><canvas tabindex=\"0\" role=\"img\" aria-label=\"{}\"></canvas></div>\n\
-         <figcaption>{}</figcaption>\n</figure>\n",
-        escaped(gantt.title()),
-        escaped(gantt.title()),
-        escaped(&gantt.note())
-    );
-}
-
-fn write_table(html: &mut String, NamedTable { name, title, table, folded }: &NamedTable) {
-    let open = if *folded { "" } else { " open" };
-    let _ = write!(
-        html,
-        "<details{open}>\n<summary>{}</summary>\n<div class=\"tools\"><span class=\"buttons\"><button type=\"button\" \
-         data-as=\"csv\" data-table=\"{}\">CSV</button></span></div>\n<div class=\"wide\"><table>\n<thead><tr>",
-        escaped(title),
-        escaped(name)
-    );
-    let is_number = |column: usize| {
-        let mut cells = table.rows().iter().map(|row| &row[column]);
-        cells.any(|cell| matches!(cell, Cell::Number(..) | Cell::Scientific(_) | Cell::Count(_)))
-    };
-    let numbers: Vec<bool> = (0..table.columns().len()).map(is_number).collect();
-    let class = |column: usize| if numbers[column] { "number" } else { "" };
-    for (column, name) in table.columns().iter().enumerate() {
-        let _ = write!(html, "<th class=\"{}\">{}</th>", class(column), escaped(name));
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for row in table.rows() {
-        html.push_str("<tr>");
-        for (column, cell) in row.iter().enumerate() {
-            let none = if *cell == Cell::Empty { " none" } else { "" };
-            let text = escaped(&cell.for_people());
-            let _ = write!(html, "<td class=\"{}{none}\">{text}</td>", class(column));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody></table></div>\n</details>\n");
-}
-
-/// Text as HTML takes it, in an element or a quoted attribute.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in plain(text).chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+/// The light colours by name: the first rule of the page's style.
+fn light() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let rule = STYLE.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("", |(rule, _)| rule);
+    let pairs = rule.split(';').filter_map(|line| line.trim().strip_prefix("--")?.split_once(": "));
+    pairs.map(|(name, value)| (name, value.trim()))
 }
 
 /// JSON inside a script element: `<` and the line separators that old parsers take for line ends are spelt out.
@@ -307,8 +303,21 @@ mod tests {
 
     #[test]
     fn nothing_in_the_vendored_scripts_ends_their_element() {
-        for script in [VEGA, VEGA_LITE, VEGA_EMBED, GANTT_SCRIPT, SCRIPT] {
+        for script in [VEGA, VEGA_LITE, VEGA_EMBED].into_iter().chain(SCRIPTS) {
             assert!(!script.to_lowercase().contains("</script") && !script.contains("<!--"));
+        }
+    }
+
+    #[test]
+    fn the_light_colours_of_series_are_those_of_charts() {
+        let light: BTreeMap<_, _> = light().collect();
+        for (position, colour) in PALETTE.iter().enumerate() {
+            assert_eq!(light.get(&*format!("c{position}")), Some(colour));
+        }
+        for script in SCRIPTS {
+            for name in script.split("var(--").skip(1).filter_map(|rest| rest.split_once(')')) {
+                assert!(name.0.starts_with("c$") || light.contains_key(name.0), "{}", name.0);
+            }
         }
     }
 
@@ -321,6 +330,7 @@ mod tests {
         let page = Page {
             title: nasty.into(),
             subtitle: nasty.into(),
+            about: vec![(nasty.into(), nasty.into())],
             facts: vec![(nasty.into(), nasty.into())],
             sections: vec![Section {
                 title: nasty.into(),

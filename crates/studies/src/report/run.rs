@@ -32,6 +32,8 @@ pub struct Run {
     pub course: Option<(Cluster, Timeline)>,
     /// Where it comes from: version, seed, spec, digests.
     pub facts: Vec<(String, String)>,
+    /// What a reader is to know first: version, semantics, generator.
+    pub about: Vec<(String, String)>,
 }
 
 /// The page about a simulation.
@@ -75,6 +77,7 @@ pub fn page(run: &Run) -> Page {
     Page {
         title: format!("One simulation: {} on {}", run.policy, run.cluster),
         subtitle: format!("{measured}{}; {} rounds", makespan.unwrap_or_default(), summary.rounds),
+        about: run.about.clone(),
         facts: run.facts.clone(),
         sections,
     }
@@ -149,7 +152,7 @@ fn over_time(cluster: &Cluster, timeline: &Timeline) -> Section {
     let jobs = [("active", &averages.active), ("running", &averages.running), ("waiting", &waiting)];
     let jobs = jobs.map(|(name, values)| (name.to_owned(), values)).into_iter().enumerate();
     let types = cluster.types().iter().map(|kind| kind.name.clone()).zip(&averages.utilization).enumerate();
-    let subtitle = format!("averages over {} min", super::number::brief(width / 60.0));
+    let subtitle = format!("averages over {} h", super::number::brief(width / HOUR_S));
     let chart = |name: &str, title: &str, y: &str, series: Vec<Series>| Chart {
         name: name.to_owned(),
         title: title.to_owned(),

@@ -8,10 +8,13 @@ use apportion::metrics::statistics::{Paired, Repeated};
 use super::baseline;
 use super::chart::{Chart, Figure, Kind, Series};
 use super::label;
+use super::number::brief;
 use super::page::{Item, NamedTable, Page, Section};
+use super::pairs::{self, Pairs};
 use super::table::Table;
 
 mod distributions;
+mod overview;
 mod published;
 mod values;
 
@@ -40,6 +43,8 @@ pub struct Study {
     pub published: Vec<Published>,
     /// What all runs share, for the page's head: cluster, workload.
     pub setting: String,
+    /// What a reader is to know first: description, command, version, date.
+    pub about: Vec<(String, String)>,
     /// Where the results come from: versions, digests, counts.
     pub facts: Vec<(String, String)>,
     /// Runs that ended in each way.
@@ -75,8 +80,12 @@ pub struct Point {
     pub n_of: usize,
     /// Runs that are not done, by how they ended, or `not there`.
     pub unfinished: Vec<(String, usize)>,
+    /// The proven capacity in jobs/h, where it was computed: no policy of the kind sustains more.
+    pub capacity: Option<f64>,
     /// Metrics of the runs that are done, by column.
     pub metrics: BTreeMap<&'static str, Repeated>,
+    /// The same run by run, in the order of [`Study::seeds`]; none where a run has no such number.
+    pub by_seed: BTreeMap<&'static str, Vec<Option<f64>>>,
     /// Utilization by worker type.
     pub utilization: Vec<(String, Repeated)>,
     /// Measured jobs of the runs that are done that were given up, and all their measured jobs.
@@ -116,6 +125,7 @@ pub fn page(study: &Study) -> Page {
     Page {
         title: heading(study),
         subtitle: format!("{}; {seeds}runs: {}", study.setting, counts.join(", ")),
+        about: study.about.clone(),
         facts: study.facts.clone(),
         sections,
     }
@@ -154,6 +164,7 @@ fn panel_sections(study: &Study, panel: &Panel, stem: &str) -> Vec<Section> {
     ];
     let figures = |figures: Vec<Option<Figure>>| figures.into_iter().flatten().map(Item::Figure).collect();
     let mut items: Vec<Item> = figures(charts.into());
+    let pairs = Pairs::of(study, panel);
     if !against.is_empty() {
         items.push(Item::Note(baseline::method(study)));
     }
@@ -166,10 +177,23 @@ fn panel_sections(study: &Study, panel: &Panel, stem: &str) -> Vec<Section> {
                 .to_owned(),
         ));
     }
-    vec![
-        Section { title: of_panel("Metrics of whole runs"), text: Vec::new(), items },
-        Section { title: of_panel("How jobs and workers fare"), text: Vec::new(), items: more },
-    ]
+    let section = |title: &str, text: Vec<String>, items| Section { title: of_panel(title), text, items };
+    let mut sections = Vec::new();
+    if let Some(overview) = overview::overview(study, panel, stem) {
+        sections.push(section("Overview", overview::text(study, panel), vec![overview]));
+    }
+    sections.push(section("Metrics of whole runs", Vec::new(), items));
+    if let Some(pairs) = pairs {
+        sections.push(section("Any two compared", vec![pairs::text(study)], vec![Item::Pairs(pairs)]));
+    }
+    sections.push(section("How jobs and workers fare", Vec::new(), more));
+    sections
+}
+
+/// The proven capacity in jobs/h, of a point with runs that are saturated.
+fn saturated_above(point: &Point) -> Option<f64> {
+    let is_saturated = point.unfinished.iter().any(|(status, _)| status == "saturated");
+    point.capacity.filter(|_| is_saturated)
 }
 
 /// What values and ranges are.
@@ -224,15 +248,18 @@ fn at(panel: &Panel, series: usize, x: Option<f64>) -> Option<&Point> {
 }
 
 /// Places on the drawn axis; one without a name if nothing is drawn against.
-fn places(panel: &Panel) -> Vec<Option<f64>> {
+pub(super) fn places(panel: &Panel) -> Vec<Option<f64>> {
     let xs = xs(panel);
     if xs.is_empty() { vec![None] } else { xs.into_iter().map(Some).collect() }
 }
 
-/// `saturated`, or `2 of 3 failed`.
+/// `saturated above 2.1 jobs/h`, or `2 of 3 failed`.
 pub(super) fn why_absent(point: &Point) -> Option<String> {
     let piece = |(status, n): &(String, usize)| {
-        if *n == point.n_of { status.clone() } else { format!("{n} of {} {status}", point.n_of) }
+        let of = if *n == point.n_of { String::new() } else { format!("{n} of {} ", point.n_of) };
+        let above = saturated_above(point).filter(|_| status == "saturated");
+        let above = above.map(|rate| format!(" above {} jobs/h", brief(rate))).unwrap_or_default();
+        format!("{of}{status}{above}")
     };
     let pieces: Vec<String> = point.unfinished.iter().map(piece).collect();
     (!pieces.is_empty()).then(|| pieces.join(", "))
@@ -297,6 +324,8 @@ mod tests {
             series,
             x: Some(x),
             n_of,
+            capacity: Some(1.5),
+            by_seed: BTreeMap::new(),
             unfinished: unfinished.iter().map(|(status, n)| ((*status).to_owned(), *n)).collect(),
             metrics: spread.into_iter().flat_map(|s| [("average_jct", s), ("makespan", s)]).collect(),
             utilization: spread.map(|spread| ("a".to_owned(), spread)).into_iter().collect(),
@@ -318,6 +347,7 @@ mod tests {
             panels: vec![Panel { label: String::new(), points }],
             published: Vec::new(),
             setting: "a cluster".to_owned(),
+            about: Vec::new(),
             facts: Vec::new(),
             counts: Vec::new(),
             runs: Table::new(["run"]),
@@ -366,7 +396,7 @@ mod tests {
         let chart = |name: &str| charts.iter().find(|chart| chart.name == name).copied().unwrap();
         let jct = chart("average-jct");
         let absent: Vec<_> = jct.absent.iter().map(|a| (a.series, a.x, a.why.as_str())).collect();
-        assert_eq!(absent, [(0, 2.0, "1 of 3 failed"), (1, 2.0, "saturated")]);
+        assert_eq!(absent, [(0, 2.0, "1 of 3 failed"), (1, 2.0, "saturated above 1.5 jobs/h")]);
         assert!(jct.subtitle.ends_with("; ×: failed, saturated"), "{}", jct.subtitle);
         assert_eq!(jct.series[1].marks.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
         let mark = jct.series[0].marks[1].unwrap();
@@ -377,8 +407,8 @@ mod tests {
         let pieces: Vec<usize> = jct.series[0].pieces().iter().map(Vec::len).collect();
         assert_eq!(pieces, [1], "no line leads to the hollow point");
         let bars: Vec<_> = chart("makespan-bars-at-2").rows.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(bars, ["p (1 of 3 failed)", "q (saturated)"]);
-        assert!(chart("jct-cdf-at-2").subtitle.ends_with("; not shown: q (saturated)"));
+        assert_eq!(bars, ["p (1 of 3 failed)", "q (saturated above 1.5 jobs/h)"]);
+        assert!(chart("jct-cdf-at-2").subtitle.ends_with("; not shown: q (saturated above 1.5 jobs/h)"));
         assert!(page.assets().unwrap().iter().any(|asset| asset.name == "average-jct.svg"));
     }
 

@@ -2,14 +2,16 @@
 //!
 //! Text stays text, set in the reader's sans-serif font; the same chart gives the same bytes.
 
+use std::collections::BTreeSet;
+
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::chart::{Axis, Chart, Kind, Look, Mark, PALETTE, POINTS_SHOWN_MAX, Scale, Series, Shape};
+use super::html::escaped;
 use super::number::brief;
-use super::page::escaped;
 use super::plain::plain_lines;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -63,7 +65,7 @@ fn draw(chart: &Chart, text: &mut String) -> Drawn {
         }
         Kind::Lines | Kind::Steps => PLOT_HEIGHT,
     };
-    let n_absent = chart.series.len().min(12);
+    let n_absent = lacking(chart).len();
     let above =
         if chart.absent.is_empty() { 0 } else { ABSENT_LINE.unsigned_abs() * u32::try_from(n_absent)? + 6 };
     let subtitle = broken(&chart.subtitle, SUBTITLE_LETTERS);
@@ -324,15 +326,21 @@ where
         }
     }
     let top = context.plotting_area().get_pixel_range().1.start;
-    let n_lines = i32::try_from(chart.series.len().min(12))?;
+    let lacking = lacking(chart);
     for absent in &chart.absent {
         let style = chart.series.get(absent.series).map_or(0, |series| series.style);
         let (at, _) = context.backend_coord(&(absent.x, y_of(chart)));
-        let line = i32::try_from(absent.series)?.rem_euclid(n_lines.max(1));
+        let line = i32::try_from(lacking.iter().position(|series| *series == absent.series).unwrap_or(0))?;
         let centre = (at, top - 6 - ABSENT_LINE * line);
         root.draw(&Cross::new(centre, 3, stroke(style, 2)))?;
     }
     Ok(())
+}
+
+/// The series that have no value somewhere, each of which has a line of crosses.
+fn lacking(chart: &Chart) -> Vec<usize> {
+    let series: BTreeSet<usize> = chart.absent.iter().map(|absent| absent.series).collect();
+    series.into_iter().collect()
 }
 
 /// Any value on the vertical axis.

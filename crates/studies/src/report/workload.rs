@@ -49,7 +49,8 @@ pub fn page(workload: &Workload) -> Page {
     Page {
         title: format!("A workload: {}", workload.name),
         subtitle: jobs(n_jobs),
-        facts: workload.facts.clone(),
+        about: workload.facts.clone(),
+        facts: Vec::new(),
         sections,
     }
 }
@@ -172,8 +173,7 @@ pub fn from(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s < 60.0 => (s, "s"),
         s if s < HOUR_S => (s / 60.0, "min"),
-        s if s < 48.0 * HOUR_S => (s / HOUR_S, "h"),
-        s => (s / (24.0 * HOUR_S), "d"),
+        s => (s / HOUR_S, "h"),
     };
     format!("{} {unit}", brief(value))
 }

@@ -1,6 +1,6 @@
 //! A study's rows in the numbers that its page shows: points over seeds, distributions over jobs, the baseline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -86,6 +86,7 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
             points.push(Point {
                 series: group.first().map(|row| name_of(row)).map_or(0, |name| position(&series, &name)),
                 x: group.first().and_then(|row| place(&roles, row)),
+                by_seed: by_seed(&group, &roles, &seeds),
                 ..point(store, &group, n_seeds)?
             });
         }
@@ -108,6 +109,7 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
         x_axis: axis_name(roles.x),
         panels: finished,
         setting: setting(study),
+        about: about(store, &rows)?,
         facts: facts(study, &rows, &seeds),
         counts: counts(&rows),
         seeds,
@@ -186,6 +188,21 @@ fn position(series: &[String], name: &str) -> usize {
     series.iter().position(|other| other == name).unwrap_or_default()
 }
 
+/// The metrics of runs that differ in their seed alone, in the order of the seeds.
+fn by_seed(group: &[&Row], roles: &Roles, seeds: &[String]) -> BTreeMap<&'static str, Vec<Option<f64>>> {
+    let of_seed = |seed: &String| {
+        group.iter().find(|row| roles.seed.is_some_and(|axis| value_text(&row.values[axis]) == *seed))
+    };
+    let in_order: Vec<Option<&&Row>> =
+        if roles.seed.is_some() { seeds.iter().map(of_seed).collect() } else { vec![group.first()] };
+    let values = |column: usize| -> Vec<Option<f64>> {
+        let of = |row: &&Row| row.outcome.metrics[column].filter(|_| is_done(row));
+        in_order.iter().map(|row| row.and_then(of)).collect()
+    };
+    let columns = METRICS.iter().enumerate().map(|(column, metric)| (metric.name, values(column)));
+    columns.filter(|(_, values)| values.iter().any(Option::is_some)).collect()
+}
+
 /// What runs that differ in their seed alone amount to; where it stands is not said.
 fn point(store: &Store, group: &[&Row], n_of: usize) -> Result<Point, StoreError> {
     let done: Vec<&Row> = group.iter().copied().filter(|row| is_done(row)).collect();
@@ -217,7 +234,9 @@ fn point(store: &Store, group: &[&Row], n_of: usize) -> Result<Point, StoreError
         x: None,
         n_of,
         unfinished: unfinished.chain(lacking).filter(|(_, n)| *n > 0).collect(),
+        capacity: group.iter().filter_map(|row| row.outcome.capacity).max_by(f64::total_cmp),
         metrics,
+        by_seed: BTreeMap::new(),
         utilization: by_type.into_iter().filter_map(repeated).collect(),
         given_up: given_up(&done),
         jct: over_jobs(|job| job.jct),
@@ -278,6 +297,44 @@ fn setting(study: &Study) -> String {
     if pieces.is_empty() { "a sweep".to_owned() } else { pieces.join("; ") }
 }
 
+/// What a reader is to know first; of when and by what runs were made only what was noted.
+fn about(store: &Store, rows: &[Row]) -> Result<Vec<(String, String)>, StoreError> {
+    const SHOWN_MAX: usize = 3;
+    let specs: Vec<Value> =
+        rows.iter().map(|row| serde_json::from_str(&row.spec).unwrap_or_default()).collect();
+    let jobs = |spec: &Value| match spec["workload"]["trace"].as_str() {
+        Some(trace) => Some(format!("trace {trace}")),
+        None => spec["workload"]["generator"].as_str().map(|name| format!("generator {name}")),
+    };
+    let sittings = store.sittings()?;
+    let brief = |texts: Vec<String>| {
+        let n_more = texts.len().saturating_sub(SHOWN_MAX);
+        let more = if n_more > 0 { format!("; and {n_more} more") } else { String::new() };
+        texts.into_iter().take(SHOWN_MAX).collect::<Vec<_>>().join("; ") + &more
+    };
+    let dates = unique(sittings.iter().map(|sitting| sitting.date.clone()));
+    let made = match &dates[..] {
+        [first, .., last] => format!("{first} to {last}"),
+        dates => dates.concat(),
+    };
+    let about = [
+        ("about", store.description()?.unwrap_or_default()),
+        ("command", brief(unique(sittings.iter().map(|sitting| sitting.command.clone())))),
+        ("version", brief(unique(rows.iter().map(|row| format!("apportion {}", row.version))))),
+        ("made on", made),
+        ("cores", brief(unique(sittings.iter().map(|sitting| sitting.cores.to_string())))),
+        ("semantics", brief(unique(specs.iter().filter_map(|s| s["semantics"].as_str().map(str::to_owned))))),
+        ("jobs from", brief(unique(specs.iter().filter_map(jobs)))),
+    ];
+    let known = about.into_iter().filter(|(_, value)| !value.is_empty());
+    Ok(known.map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// Each text once, in order.
+fn unique(texts: impl Iterator<Item = String>) -> Vec<String> {
+    texts.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 fn counts(rows: &[Row]) -> Vec<(String, usize)> {
     let of = |status: Status| rows.iter().filter(|row| row.outcome.status == status).count();
     let all = Status::ALL.into_iter().map(|status| (status.to_string(), of(status)));
@@ -285,13 +342,12 @@ fn counts(rows: &[Row]) -> Vec<(String, usize)> {
 }
 
 fn facts(study: &Study, rows: &[Row], seeds: &[String]) -> Vec<(String, String)> {
-    let unique = |texts: Vec<String>| {
-        let unique: std::collections::BTreeSet<String> = texts.into_iter().collect();
-        unique.into_iter().collect::<Vec<_>>().join(", ")
-    };
     let mut facts = vec![
         ("study".to_owned(), study.name.clone()),
-        ("made by".to_owned(), unique(rows.iter().map(|row| format!("apportion {}", row.version)).collect())),
+        (
+            "made by".to_owned(),
+            unique(rows.iter().map(|row| format!("apportion {}", row.version))).join(", "),
+        ),
         ("seeds".to_owned(), seeds.join(", ")),
     ];
     for (name, _) in &study.axes {
@@ -302,7 +358,7 @@ fn facts(study: &Study, rows: &[Row], seeds: &[String]) -> Vec<(String, String)>
     }
     facts.push(("fixed".to_owned(), study.fixed.clone()));
     facts.push(("digest of what is fixed".to_owned(), sha256(study.fixed.as_bytes())));
-    let mut data: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
+    let mut data: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for row in rows {
         let named: BTreeMap<String, String> = serde_json::from_str(&row.data).unwrap_or_default();
         for (name, digest) in named {
@@ -319,11 +375,13 @@ fn facts(study: &Study, rows: &[Row], seeds: &[String]) -> Vec<(String, String)>
     facts
 }
 
-/// One line a run: axes, status, metrics, reason, digest; no wall times, so that the same results give the same page.
+/// One line a run: axes, status, metrics in units for people, reason, digest; no wall times, so that the same results give the same page.
 fn all_runs(study: &Study, rows: &[Row]) -> Table {
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
+    let titles = METRICS.iter().map(Metric::title);
+    let last = ["reason", "digest"].map(str::to_owned);
     let mut table =
-        Table::new(axes.chain(["status", "capacity"]).chain(Metric::names()).chain(["reason", "digest"]));
+        Table::new(axes.chain(["status", "capacity (jobs/h)"]).map(str::to_owned).chain(titles).chain(last));
     let number = |value: Option<f64>| {
         value.map_or(Cell::Empty, |value| Cell::Number(value, if value.fract() == 0.0 { 0 } else { 3 }))
     };
@@ -331,7 +389,8 @@ fn all_runs(study: &Study, rows: &[Row]) -> Table {
         let mut cells: Vec<Cell> = row.values.iter().map(|value| value_text(value).into()).collect();
         cells.push(row.outcome.status.name().into());
         cells.push(number(row.outcome.capacity));
-        cells.extend(row.outcome.metrics.map(number));
+        let metrics = METRICS.iter().zip(row.outcome.metrics);
+        cells.extend(metrics.map(|(metric, value)| number(value.map(|value| value / metric.unit.scale()))));
         cells.push(row.outcome.reason.clone().map_or(Cell::Empty, Cell::from));
         cells.push(row.digest.get(..16).unwrap_or(&row.digest).into());
         table.push(cells);

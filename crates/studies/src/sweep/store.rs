@@ -6,7 +6,7 @@
 //!
 //! | table  | columns                                                                                      |
 //! |--------|----------------------------------------------------------------------------------------------|
-//! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order, published points |
+//! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order, published points, description, when and by what runs were made |
 //! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time), `checksum`, `jobs_checksum` |
 //! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, `jct`, `rho`   |
 //! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
@@ -30,10 +30,12 @@ mod merge;
 mod opening;
 mod services;
 mod schema;
+mod sittings;
 
 pub use error::StoreError;
 pub use merge::Merged;
 use opening::{check_header, database, take_lock};
+pub use sittings::Sitting;
 
 /// The file's name inside a results folder.
 pub const FILE: &str = "results.sqlite";

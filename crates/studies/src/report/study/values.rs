@@ -37,8 +37,8 @@ pub(super) fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure
     };
     let variants: Vec<(String, Chart)> = shown.map(chart).collect();
     let note = if any_absent {
-        "A cross above the plot marks places where runs have no number: hover over it for the reason. They are in the \
-         table of runs, too. Where other seeds have one, a hollow mark shows the mean of those, which is not the mean \
+        "A cross above the plot marks places where runs have no number: hover over it for the reason, which is beside the \
+         name, too. One cross with a count stands for many policies, until some are selected. Where other seeds have one, a hollow mark shows the mean of those, which is not the mean \
          of all: no line leads to it."
     } else {
         ""

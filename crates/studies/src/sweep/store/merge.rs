@@ -79,6 +79,10 @@ impl Store {
                 target.put(row)?;
             }
         }
+        for store in &stores {
+            target.note_sittings(store.sittings()?)?;
+            store.description()?.map_or(Ok(()), |text| target.describe(&text))?;
+        }
         merged.n_rows = target.digests()?.len();
         Ok((target, merged))
     }

@@ -439,3 +439,28 @@ fn a_merge_of_different_numbers_for_one_run_is_refused() {
     let (store, _) = Store::merge(target.path(), &paths).unwrap();
     assert_eq!(store.jobs("00").unwrap().len(), 1, "jobs that one part kept are kept");
 }
+
+#[test]
+fn a_merge_keeps_when_and_by_what_runs_were_made_each_once() {
+    let sitting = |command: &str, cores| Sitting {
+        date: "2026-01-31".to_owned(),
+        cores,
+        command: format!("apportion sweep --shard {command}"),
+    };
+    let parts = [folder_with(&[row(0, 0)]), folder_with(&[row(1, 1)]), folder_with(&[])];
+    for (position, folder) in parts.iter().take(2).enumerate() {
+        let store = Store::open(folder.path(), &study()).unwrap();
+        assert_eq!((store.sittings().unwrap(), store.description().unwrap()), (Vec::new(), None));
+        store.describe("two parts").unwrap();
+        store.sit_down("apportion sweep", 3).unwrap();
+        store.note_sittings(vec![sitting("1/2", 2), sitting(&format!("{}/2", position + 1), 2)]).unwrap();
+    }
+    let target = TempDir::new().unwrap();
+    let paths: Vec<PathBuf> = parts.iter().map(|part| part.path().to_owned()).collect();
+    let (store, _) = Store::merge(target.path(), &paths).unwrap();
+    assert_eq!(store.description().unwrap().as_deref(), Some("two parts"));
+    let mut sittings = store.sittings().unwrap();
+    let today = sittings.pop().unwrap();
+    assert_eq!((today.cores, today.command.as_str(), today.date.len()), (3, "apportion sweep", 10));
+    assert_eq!(sittings, [sitting("1/2", 2), sitting("2/2", 2)]);
+}

@@ -1,0 +1,76 @@
+//! When and by what runs were made: nothing of it is part of a result, and the same runs have it differently elsewhere.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde::{Deserialize, Serialize};
+
+use super::{Store, StoreError};
+
+/// One time at which runs were made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Sitting {
+    /// The day, as `2026-01-31`, in UTC.
+    pub date: String,
+    /// Cores of the machine that the runs could use.
+    pub cores: usize,
+    /// The command.
+    pub command: String,
+}
+
+const SITTINGS: &str = "sittings";
+const DESCRIPTION: &str = "description";
+
+fn find(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    connection.query_row(sql, [key], |row| row.get(0)).optional()
+}
+
+fn write(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value]).map(drop)
+}
+
+impl Store {
+    /// When and by what the runs were made, as far as it was noted, in order.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn sittings(&self) -> Result<Vec<Sitting>, StoreError> {
+        let text = find(&self.connection, SITTINGS).map_err(self.database("read"))?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    }
+
+    /// What the study says that it is about.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn description(&self) -> Result<Option<String>, StoreError> {
+        find(&self.connection, DESCRIPTION).map_err(self.database("read"))
+    }
+
+    /// Notes what the study is about.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn describe(&self, description: &str) -> Result<(), StoreError> {
+        write(&self.connection, DESCRIPTION, description).map_err(self.database("write"))
+    }
+
+    /// Notes that runs are made today by this command on so many cores.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn sit_down(&self, command: &str, cores: usize) -> Result<(), StoreError> {
+        let today = self.connection.query_row("SELECT date('now')", [], |row| row.get(0));
+        let date = today.map_err(self.database("read"))?;
+        self.note_sittings(vec![Sitting { date, cores, command: command.to_owned() }])
+    }
+
+    /// Notes sittings that are not noted yet.
+    pub(super) fn note_sittings(&self, more: Vec<Sitting>) -> Result<(), StoreError> {
+        let mut sittings = self.sittings()?;
+        sittings.extend(more);
+        sittings.sort();
+        sittings.dedup();
+        let text = serde_json::to_string(&sittings).unwrap_or_default();
+        write(&self.connection, SITTINGS, &text).map_err(self.database("write"))
+    }
+}
