@@ -461,7 +461,10 @@ fn a_dry_run_finds_prices_that_are_missing_and_jobs_that_a_policy_cannot_place()
     );
     let cells = "  cluster: {v100: 8, k80: 8}\n  servers: {v100: 1, k80: 1}\n  multi_worker: true\n";
     let said = refused(cells, &policies("random_cells"));
-    assert!(said.contains("could place it on no workers") && said.contains("`servers` says"), "{said}");
+    assert!(
+        said.contains("policy `random_cells` could never place `") && said.contains("`servers` says"),
+        "{said}"
+    );
     // What lacks nothing is not refused.
     write(
         "t.yaml",

@@ -63,8 +63,9 @@ pub(super) fn check_gangs(
     let mut scheduler = scheduler.map_err(|error| RunError::field("policy", error.to_string()))?;
     for (job_type, scale_factor) in kinds {
         let job = Job::new(job_type).scale_factor(scale_factor);
-        if let Err(error @ SubmitError::CannotPlace { .. }) = scheduler.submit(job) {
-            return Err(refused("policy", format!("{error} (`{job_type}`)"), help));
+        if let Err(SubmitError::CannotPlace { policy, reason }) = scheduler.submit(job) {
+            let message = format!("policy `{policy}` could never place `{job_type}`: {reason}");
+            return Err(refused("policy", message, help));
         }
     }
     Ok(())
