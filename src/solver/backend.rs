@@ -195,7 +195,7 @@ pub enum SolveError {
     NotOptimal {
         /// What each did.
         attempts: String,
-        /// How the last one ended.
+        /// How the last one ended; [`Termination::Failed`] where it claims an optimum that breaks a constraint.
         termination: Termination,
     },
 }

@@ -2,7 +2,7 @@
 
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Limits, Solution, SolveError, Termination, WarmStart};
-use crate::solver::certificate::{Certificate, dual_bound};
+use crate::solver::certificate::{Certificate, TOLERANCE, dual_bound};
 use crate::solver::timing::Stopwatch;
 
 /// A certified optimum and how it was come by.
@@ -113,7 +113,9 @@ impl Attempts {
 
     fn record(&mut self, name: &str, solution: &Solution, certificate: &Certificate) {
         let termination = solution.termination;
-        self.last = Some(termination);
+        // A claim that its own answer refutes is none.
+        let refuted = termination == Termination::Optimal && certificate.violation_max > TOLERANCE;
+        self.last = Some(if refuted { Termination::Failed } else { termination });
         let line = if certificate.primal.is_finite() {
             let (violation, gap) = (certificate.violation_max, certificate.gap_relative);
             let silent = solution.row_duals.is_empty() && solution.cone_duals.is_empty();

@@ -7,8 +7,8 @@ use clap::Args;
 use crate::Session;
 use crate::bench_check as check;
 use crate::bench_export::{export, run_one as export_one};
-use crate::bench_process::{Limits, MeasuredCase, Ran, Subject, run_child, run_one};
-use crate::bench_tables::{changes, details, flat, overview, reasons};
+use crate::bench_process::{Limits, MeasuredCase, Ran, Subject, processor_model, run_child, run_one};
+use crate::bench_tables::{changes, details, flat, footer, heading, overview, reasons, unproven};
 use crate::exit::Failure;
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
@@ -24,17 +24,24 @@ use apportion_studies::benchmark::{Instance, Results, Row, Status};
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Without --policy, --instance and --snapshot: every kind of program on 2,048, 131,072 and 1,048,576 jobs, by every
-backend. Each case runs in a process of its own; a quick one is repeated and the fastest counts. A backend that runs
-out of time or memory is not tried on larger instances of the kind.
+backend. Each case runs in a process of its own: one decision to warm up, which is not counted, and then as many as 0.2 s
+have room for, 3 at least unless these take over a second, 25 at most, or as --repeats says. The median counts, and the least and the most are shown beside it: of
+processor time, or of the clock's where the system tells no other, which is marked. Where the limit leaves time for one
+decision alone, that one counts, and is marked as cold. A backend that runs out of time or memory is not tried on larger
+instances of the kind.
 
 Instances: osdi20 (jobs drawn from a throughput matrix as published; any matrix of those job types), osdi20-distinct
 (the same, no two jobs alike), random (no two alike; see --types, --heterogeneity, --density), restricted (each job
 on a few of many types). Or snapshots, such as `simulate --save-snapshots DIR` saves.
 
-JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds, rows}; a row has
+JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds, rows}; `system.processor` is the
+processor's model, `unknown` where the system does not tell it; a row has
   policy instance n_jobs n_types seed backend partitions
-  status        done, declined, failed, limit, memory, skipped or error; with a message where there is one
-  seconds       {build, solve, certify, expand, total, processor}, of the fastest of `repeats` decisions
+  status        done, declined, failed, unproven, limit, memory, skipped or error; with a message where there is one
+  seconds       {build, solve, certify, expand, total, processor}, of the median of `repeats` decisions: `total` by the
+                clock, and `processor` time where the system tells it
+  repeats warm_ups                              decisions that count, and those before them: 1, or 0 where there was no time
+  processor_min_seconds processor_max_seconds clock_min_seconds clock_max_seconds     over the decisions that count
   sense objective bound gap_relative violation_max optimal     the certificate, recomputed from the program
   loss_relative                                 of a partitioned decision: how far it is from the whole's optimum
   iterations solves fallbacks strategy backend_used n_classes n_columns n_rows n_terms
@@ -83,6 +90,9 @@ pub struct BenchArguments {
     /// Also decide on so many arrivals and departures one by one, in a session: the processor time of one, certified
     #[arg(long, value_name = "N", default_value_t = 0)]
     changes: u32,
+    /// Decisions of each case that count, after one that does not [default: what 0.2 s have room for, 3 to 25]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeats: Option<u32>,
     /// Of random instances: how many times faster a job may be on one worker type than on another
     #[arg(long, value_name = "R", default_value_t = 10.0)]
     heterogeneity: f64,
@@ -98,8 +108,8 @@ pub struct BenchArguments {
     /// Memory for a case, in MiB, where the system tells
     #[arg(long, value_name = "MIB", default_value_t = 8192)]
     memory_limit: u64,
-    /// Write each instance as a snapshot, its programs as LP and MPS text, and what they mean as programs.json, here;
-    /// programs of an earlier export of the same policy and instance are removed
+    /// Write each instance as a snapshot, its programs as LP and MPS text where they are linear and as CBF text in any case,
+    /// and what they mean as programs.json, here; programs of an earlier export of the same policy and instance are removed
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     /// Small sizes only
@@ -153,7 +163,7 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
     }
     bar.finish();
     let (n_run, n_cases) = (rows.len(), cases.len());
-    let mut results = Results::new(arguments.limit, rows);
+    let mut results = Results::new(arguments.limit, rows, processor_model());
     results.compare_partitions();
     show(&results, session)?;
     if stopped {
@@ -174,15 +184,14 @@ fn show(results: &Results, session: &Session) -> Result<(), Failure> {
         OutputFormat::Json => session.output.json(results),
         OutputFormat::Csv => session.output.table(&flat(&results.rows)),
         OutputFormat::Table => {
-            session.output.text(&overview(&results.rows).aligned())?;
+            session.output.words(&heading(&results.rows))?;
+            session.output.text(&overview(&results.rows).aligned_within(session.output.width(), 3))?;
             if results.rows.iter().any(|row| row.changes.is_some()) {
                 session.output.text(&format!("\n{}", changes(&results.rows).aligned()))?;
             }
             session.output.text(&format!("\n{}", details(&results.rows).aligned()))?;
-            match reasons(&results.rows) {
-                Some(reasons) => session.output.words(&format!("\n{reasons}")),
-                None => Ok(()),
-            }
+            let below = [unproven(&results.rows), reasons(&results.rows), Some(footer(results))];
+            below.iter().flatten().try_for_each(|words| session.output.words(&format!("\n{words}")))
         }
     }
 }
@@ -239,7 +248,7 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
         }
     }
     for case in &mut cases {
-        case.changes = arguments.changes;
+        (case.changes, case.repeats) = (arguments.changes, arguments.repeats);
     }
     if cases.is_empty() {
         return Err(Failure::usage("nothing to measure: name a `--policy`", None));

@@ -12,7 +12,7 @@ use crate::file::write;
 use apportion::catalog::PolicyOptions;
 use apportion::problem::Problem;
 use apportion::program::Program;
-use apportion::program::text::{to_lp, to_mps};
+use apportion::program::text::{TextError, to_cbf, to_lp, to_mps};
 use apportion::spec::path_text;
 use apportion::spec::snapshot::Label;
 use apportion_published::plugin;
@@ -23,8 +23,8 @@ use apportion_studies::file::PARTIAL;
 const PROGRAMS: &str = "programs.json";
 
 /// Writes `FOLDER/INSTANCE-JOBS-SEED/snapshot.json` of every instance, and beside it each program that a policy
-/// solves on it, in order, as `POLICY-NUMBER.lp` and `.mps`, and what they are for as `programs.json`. Programs with
-/// cones have no such text. Each policy has a process of its own on each instance, under the limits of a case. What an
+/// solves on it, in order, as `POLICY-NUMBER.cbf`, and if it has no cones as `.lp` and `.mps`, too, and what they are for as
+/// `programs.json`. Each policy has a process of its own on each instance, under the limits of a case. What an
 /// earlier export left of the same policy there goes first, and until the new one is done it is described as not done.
 pub(super) fn export(
     folder: &Path,
@@ -92,12 +92,12 @@ fn remove_programs(place: &Path, policy: &str, kept: &[&String]) -> Result<usize
     Ok(n_removed)
 }
 
-/// Is a file one that an export of a policy writes, `POLICY-NUMBER.lp` or `.mps`, or began to?
+/// Is a file one that an export of a policy writes, `POLICY-NUMBER.lp`, `.mps` or `.cbf`, or began to?
 fn is_program_of(name: &str, policy: &str) -> bool {
     // (`.max_min-00.lp.Ab12Cd.partial` until it is whole)
     let begun = name.strip_prefix('.').and_then(|name| name.strip_suffix(PARTIAL)?.rsplit_once('.'));
     let whole = begun.map_or(name, |(whole, _)| whole);
-    let number = whole.strip_suffix(".lp").or_else(|| whole.strip_suffix(".mps"));
+    let number = [".lp", ".mps", ".cbf"].iter().find_map(|ending| whole.strip_suffix(ending));
     let number = number.and_then(|name| name.strip_prefix(&file_name(policy))?.strip_prefix('-'));
     number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|letter| letter.is_ascii_digit()))
 }
@@ -150,17 +150,18 @@ fn programs(case: &MeasuredCase, problem: &Problem, place: &Path) -> Result<Poli
     Ok(described)
 }
 
-/// Writes a program as LP and MPS: the files' names, or why there are none.
+/// Writes a program as LP and MPS where it is linear, and as CBF: the files' names, or why there are none.
 fn write_texts(place: &Path, name: &str, program: &Program) -> Result<Result<Vec<String>, String>, Failure> {
-    let (lp, mps) = match (to_lp(program), to_mps(program)) {
-        (Ok(lp), Ok(mps)) => (lp, mps),
+    let mut texts = match (to_lp(program), to_mps(program)) {
+        (Ok(lp), Ok(mps)) => vec![(format!("{name}.lp"), lp), (format!("{name}.mps"), mps)],
+        (Err(TextError::Cones { .. }), _) => Vec::new(),
         (Err(error), _) | (_, Err(error)) => return Ok(Err(error.to_string())),
     };
-    let files = vec![format!("{name}.lp"), format!("{name}.mps")];
-    for (file, text) in files.iter().zip([lp, mps]) {
+    texts.push((format!("{name}.cbf"), to_cbf(program)));
+    for (file, text) in &texts {
         write(&place.join(file), text.as_bytes())?;
     }
-    Ok(Ok(files))
+    Ok(Ok(texts.into_iter().map(|(file, _)| file).collect()))
 }
 
 fn folder_name(subject: &Subject) -> String {
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn only_what_an_export_of_the_policy_writes_is_its_own() {
-        for name in ["max_min-00.lp", "max_min-07.mps", "max_min-123.lp", ".max_min-00.lp.Ab12Cd.partial"] {
+        for name in ["max_min-00.lp", "max_min-07.mps", "max_min-123.cbf", ".max_min-00.lp.Ab12Cd.partial"] {
             assert!(is_program_of(name, "max_min"), "{name}");
         }
         for name in [

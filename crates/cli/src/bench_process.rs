@@ -48,6 +48,7 @@ pub(super) struct MeasuredCase {
     pub(super) partitions: usize,
     pub(super) seed: u64,
     pub(super) changes: u32,
+    pub(super) repeats: Option<u32>,
     /// Where to write the instance and its programs, in place of measuring; as [`path_text`](apportion::spec::path_text) has it.
     pub(super) export: Option<String>,
 }
@@ -95,7 +96,7 @@ impl MeasuredCase {
 
     pub(super) fn new(policy: &str, subject: Subject, backend: &str, partitions: usize, seed: u64) -> Self {
         let (policy, backend) = (policy.to_owned(), backend.to_owned());
-        Self { policy, subject, backend, partitions, seed, changes: 0, export: None }
+        Self { policy, subject, backend, partitions, seed, changes: 0, repeats: None, export: None }
     }
 
     /// The instance's name in results.
@@ -118,7 +119,7 @@ impl MeasuredCase {
     }
 }
 
-/// The child's side: one case, its row to standard output, once more with what changes took.
+/// The child's side: one case, its row to standard output after each decision, and once more with what changes took.
 pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
     let problem = case.subject.problem()?;
     let before = forget_peak();
@@ -129,16 +130,28 @@ pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
         partitions: case.partitions,
         seed: case.seed,
         changes: case.changes,
+        repeats: case.repeats,
     };
     let catalog = plugin::catalog();
-    let mut row = measure(&catalog, &problem, &measured, &processor_seconds);
-    row.instance = case.name();
-    row.memory_before_bytes = before;
-    row.memory_peak_bytes = status_bytes("self", "VmHWM:");
-    say_json(&row)?;
+    let say_row = |row: &Row| {
+        let memory_peak_bytes = status_bytes("self", "VmHWM:");
+        say_json(&Row {
+            instance: case.name(),
+            memory_before_bytes: before,
+            memory_peak_bytes,
+            ..row.clone()
+        })
+    };
+    let mut said = Ok(());
+    let mut told = |row: &Row| {
+        if said.is_ok() {
+            said = say_row(row);
+        }
+    };
+    let mut row = measure(&catalog, &problem, &measured, &processor_seconds, &mut told);
+    said?;
     if measure_changes(&catalog, &problem, &measured, &processor_seconds, &mut row) {
-        row.memory_peak_bytes = status_bytes("self", "VmHWM:");
-        say_json(&row)?;
+        say_row(&row)?;
     }
     say_end()
 }
@@ -336,6 +349,20 @@ fn status_bytes(process: &str, key: &str) -> Option<u64> {
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
+/// The model of the processor, where the system tells it.
+pub(super) fn processor_model() -> Option<String> {
+    model_in(&fs::read_to_string("/proc/cpuinfo").ok()?)
+}
+
+/// The model of the first processor in what Linux tells of them.
+fn model_in(cpuinfo: &str) -> Option<String> {
+    let model = cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == "model name").then(|| value.split_whitespace().collect::<Vec<_>>().join(" "))
+    });
+    model.filter(|model| !model.is_empty())
+}
+
 /// Processor time of a process so far, all its threads, in s; none where the system does not tell.
 pub(super) fn child_seconds(process: &str) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
@@ -352,4 +379,20 @@ fn processor_seconds() -> Option<f64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;
     Some(nanoseconds as f64 * 1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_that_of_the_first_processor_or_none() {
+        let told = "processor\t: 0\nvendor_id\t: V\nmodel\t\t: 79\nmodel name\t: Some  CPU @ 2.20GHz\n\nprocessor\t: 1\n";
+        assert_eq!(model_in(told).as_deref(), Some("Some CPU @ 2.20GHz"));
+        assert_eq!(
+            model_in("processor\t: 0\nBogoMIPS\t: 50.00\nCPU part\t: 0xd0c\n"),
+            None,
+            "as ARM's tells none"
+        );
+    }
 }

@@ -4,17 +4,39 @@ use serde_json::Value;
 
 use crate::output::{Cell, Table};
 use apportion_studies::benchmark::measure::DEFAULT;
-use apportion_studies::benchmark::{Row, Status};
+use apportion_studies::benchmark::{Results, Row, Status};
+use apportion_studies::report::plain::plain;
 
 /// Milliseconds to three digits.
 fn time(seconds: f64) -> String {
+    format!("{} ms", milliseconds(seconds))
+}
+
+fn milliseconds(seconds: f64) -> String {
     let ms = seconds * 1e3;
     match ms {
-        _ if ms < 1.0 => format!("{ms:.3} ms"),
-        _ if ms < 10.0 => format!("{ms:.2} ms"),
-        _ if ms < 100.0 => format!("{ms:.1} ms"),
-        _ => format!("{ms:.0} ms"),
+        _ if ms < 1.0 => format!("{ms:.3}"),
+        _ if ms < 10.0 => format!("{ms:.2}"),
+        _ if ms < 100.0 => format!("{ms:.1}"),
+        _ => format!("{ms:.0}"),
     }
+}
+
+/// `2.31 (2.20-2.90) ms`: the median, the least and the most; marked if it is not what the others are.
+fn cost(row: &Row) -> String {
+    let median = row.cost_seconds().map(milliseconds).unwrap_or_default();
+    let range = row.cost_range_seconds();
+    let range = range
+        .map(|(least, most)| format!(" ({}-{})", milliseconds(least), milliseconds(most)))
+        .unwrap_or_default();
+    let uncertified = row.partitions == 1 && row.optimal == Some(false);
+    let marks = [
+        (row.is_by_clock(), "by the clock"),
+        (row.warm_ups == Some(0), "cold"),
+        (uncertified, "not certified"),
+    ];
+    let marks = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| (*mark).to_owned());
+    std::iter::once(format!("{median}{range} ms")).chain(marks).collect::<Vec<_>>().join(", ")
 }
 
 /// Parts of a hundred, to three digits; what rounds to none has no sign.
@@ -31,7 +53,7 @@ fn backend(row: &Row) -> String {
     if row.partitions == 1 { row.backend.clone() } else { format!("{} /{}", row.backend, row.partitions) }
 }
 
-/// One line a problem, one column a solver, a backend or a policy's own way: processor time, or why there is none.
+/// One line a problem, one column a solver, a backend or a policy's own way: its cost, or why there is none.
 pub(super) fn overview(rows: &[Row]) -> Table {
     let mut backends: Vec<String> = Vec::new();
     let mut problems: Vec<(String, String, usize)> = Vec::new();
@@ -51,11 +73,7 @@ pub(super) fn overview(rows: &[Row]) -> Table {
             let found = rows.iter().find(|row| problem(row) == *of && backend(row) == *name);
             match found {
                 None => Cell::Empty,
-                Some(row) if row.status == Status::Done => {
-                    let uncertified = row.partitions == 1 && row.optimal == Some(false);
-                    let mark = if uncertified { " (not certified)" } else { "" };
-                    format!("{}{mark}", row.cost_seconds().map(time).unwrap_or_default()).into()
-                }
+                Some(row) if row.status == Status::Done => cost(row).into(),
                 Some(row) => row.status.to_string().into(),
             }
         };
@@ -109,6 +127,9 @@ pub(super) fn details(rows: &[Row]) -> Table {
         "solver",
         "strategy",
         "classes",
+        "repeats",
+        "processor ms",
+        "clock ms",
         "build ms",
         "solve ms",
         "certify ms",
@@ -137,6 +158,9 @@ pub(super) fn details(rows: &[Row]) -> Table {
             backend(row).into(),
             row.strategy.clone().map_or(Cell::Empty, Cell::from),
             count(row.n_classes.map(|n| n as u64)),
+            Cell::Count(u64::from(row.repeats)),
+            seconds.processor.map_or(Cell::Empty, ms),
+            ms(seconds.total),
             ms(seconds.build),
             ms(seconds.solve),
             ms(seconds.certify),
@@ -153,17 +177,78 @@ pub(super) fn details(rows: &[Row]) -> Table {
     table
 }
 
-/// Why cases were not done, or not wholly, one after another; none if all were.
+/// What is noted of backends that answer and never give dual values, once for the whole table; none if there are none.
+pub(super) fn unproven(rows: &[Row]) -> Option<String> {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for row in rows.iter().filter(|row| row.status == Status::Unproven) {
+        match counts.iter_mut().find(|(name, _)| *name == row.backend) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((row.backend.clone(), 1)),
+        }
+    }
+    let note = |(name, n): &(String, usize)| {
+        let cases = if *n == 1 { "1 case".to_owned() } else { format!("{n} cases") };
+        format!(
+            "note: {} gives no dual values, so nothing proves its optima: {cases} without a time",
+            plain(name)
+        )
+    };
+    let notes: Vec<String> = counts.iter().map(note).collect();
+    (!notes.is_empty()).then(|| notes.join("\n"))
+}
+
+/// Why cases were not done, or not wholly, one after another, and what a solver says of several at once; none if all were.
+/// Those of [`unproven`] are told there.
 pub(super) fn reasons(rows: &[Row]) -> Option<String> {
-    let reason = |row: &Row| {
+    let told =
+        |row: &&Row| row.status != Status::Unproven && (row.status != Status::Done || row.message.is_some());
+    let mut same: Vec<Vec<&Row>> = Vec::new();
+    for row in rows.iter().filter(told) {
+        let alike = |other: &Row| {
+            (&other.message, other.status, backend(other)) == (&row.message, row.status, backend(row))
+        };
+        match same.iter_mut().find(|rows| rows.first().is_some_and(|first| alike(first))) {
+            Some(rows) => rows.push(row),
+            None => same.push(vec![row]),
+        }
+    }
+    let reason = |rows: &Vec<&Row>| {
+        let row = rows.first()?;
         let message = row.message.as_deref().unwrap_or("no reason is known").replace('\n', "\n    ");
         let jobs = if row.n_jobs == 0 { String::new() } else { format!(", {} jobs", row.n_jobs) };
-        let place = format!("{}, {}{jobs}, {}", row.policy, instance(row), backend(row));
-        format!("\n  {place}: {}: {message}", row.status)
+        let place = match rows.len() {
+            1 => format!("{}, {}{jobs}, {}", row.policy, instance(row), backend(row)),
+            n => format!("{n} cases, {}", backend(row)),
+        };
+        Some(format!("\n  {place}: {}: {message}", row.status))
     };
-    let told = rows.iter().filter(|row| row.status != Status::Done || row.message.is_some());
-    let text: String = told.map(reason).collect();
+    let text: String = same.iter().filter_map(reason).collect();
     (!text.is_empty()).then(|| format!("why:{text}"))
+}
+
+/// What the times of the tables are.
+pub(super) fn heading(rows: &[Row]) -> String {
+    let done = || rows.iter().filter(|row| row.status == Status::Done);
+    let by_clock = done().any(Row::is_by_clock);
+    let time = match (by_clock, done().all(Row::is_by_clock)) {
+        (true, true) => "clock time (the system tells no processor time)",
+        (true, false) => "processor time, where not marked,",
+        (false, _) => "processor time",
+    };
+    format!("{time} of one decision, after one to warm up: median (least-most) of its repeats\n\n")
+}
+
+/// Where the times were measured.
+pub(super) fn footer(results: &Results) -> String {
+    let system = &results.system;
+    format!(
+        "processor: {}, {} cores; {} {}; apportion {}",
+        plain(&system.processor),
+        system.cores,
+        system.os,
+        system.architecture,
+        plain(&results.version)
+    )
 }
 
 /// Every row with every field of its JSON, times side by side with the rest.

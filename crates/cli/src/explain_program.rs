@@ -6,7 +6,7 @@ use crate::decide::Question;
 use crate::exit::Failure;
 use apportion::index::{Id, JobIndex};
 use apportion::policy::{Explanation, SolvedProgram};
-use apportion::program::text::{to_lp, to_mps};
+use apportion::program::text::{TextError, to_cbf, to_lp, to_mps};
 use apportion_studies::benchmark::programs::{Value, stage};
 use apportion_studies::report::plain::plain;
 
@@ -20,6 +20,8 @@ pub enum ProgramForm {
     Lp,
     /// Free MPS text
     Mps,
+    /// CBF text, which has cones, too
+    Cbf,
 }
 
 /// The program that explains a decision. Comments ahead of it say what it is for, how the policy's objective follows from
@@ -37,8 +39,14 @@ pub(super) fn text(
     let (written, mark) = match form {
         ProgramForm::Lp => (to_lp(&solved.program), "\\"),
         ProgramForm::Mps => (to_mps(&solved.program), "*"),
+        ProgramForm::Cbf => (Ok(to_cbf(&solved.program)), "#"),
     };
-    let written = written.map_err(|error| Failure::usage(error.to_string(), None))?;
+    let written = written.map_err(|error| match error {
+        TextError::Cones { .. } => {
+            Failure::usage(error.to_string(), Some("`--program cbf` writes it".to_owned()))
+        }
+        _ => Failure::usage(error.to_string(), None),
+    })?;
     let comments = comments(question, explanation, solved);
     Ok(comments.iter().map(|line| format!("{mark} {line}\n")).chain([written]).collect())
 }

@@ -16,7 +16,7 @@ use crate::conditions::time;
 use crate::exit::Failure;
 use crate::file::write_bytes;
 use crate::progress::Progress;
-use crate::results::run_failure;
+use crate::results::{run_failure, warn};
 use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
 use apportion::units::Seconds;
@@ -87,6 +87,7 @@ pub struct ForecastArguments {
 
 pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<(), Failure> {
     let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?).map_err(run_failure)?;
+    warn(std::iter::once(&run), session);
     if arguments.calibrate { calibration(arguments, session, &run) } else { single(arguments, session, &run) }
 }
 

@@ -38,6 +38,12 @@ impl Output {
         self.format
     }
 
+    /// Letters that a line of a wide table may have: as many as the terminal has columns, where standard output is one, and
+    /// else any number, so that what reads it finds each row on one line.
+    pub fn width(self) -> Option<usize> {
+        terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+    }
+
     /// Writes text as it is, ended by a newline.
     ///
     /// # Errors

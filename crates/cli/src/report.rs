@@ -31,14 +31,17 @@ Examples:
   apportion report results/quick --baseline fifo --out quick.html --assets figures
   apportion report results/osdi20-figure-8 --svg figure-8.svg
   apportion simulate --policy fifo --cluster v100=8 --rate 2 --jobs 50 --events run.jsonl
-  apportion report run.jsonl")]
+  apportion report run.jsonl
+
+The page about a sweep goes into its folder, that about a file beside it, under its name: results/quick/report.html,
+run.html. Where it is, is printed.")]
 pub struct ReportArguments {
     /// A sweep's folder or the results.sqlite in it; the events that `simulate --events` wrote, or its JSON; the JSON of `bench`
     #[arg(value_name = "RESULTS")]
     results: PathBuf,
-    /// Where the page goes
-    #[arg(long, value_name = "FILE", default_value = "report.html")]
-    out: PathBuf,
+    /// Where the page goes [default: report.html in a sweep's folder; else the file's name with .html, beside it]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// The policy that the others are held against [default: the sweep's first]
     #[arg(long, value_name = "POLICY")]
     baseline: Option<String>,
@@ -63,8 +66,9 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     };
     let picture =
         arguments.svg.as_deref().map(|file| Ok::<_, Failure>((file, picture(&page)?))).transpose()?;
-    write(&arguments.out, page.html().as_bytes())?;
-    let mut written = vec![arguments.out.display().to_string()];
+    let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
+    write(&out, page.html().as_bytes())?;
+    let mut written = vec![out.display().to_string()];
     if let Some(folder) = &arguments.assets {
         fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
         let assets = page.assets().map_err(undrawn)?;
@@ -79,6 +83,22 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
         written.push(file.display().to_string());
     }
     session.output.words(&written.join("\n"))
+}
+
+/// Where the page about results goes if nobody says it: into a sweep's folder, beside a file, and into the folder in which
+/// the command runs if the results are no file, but what another command wrote into a pipe.
+fn beside(results: &Path) -> PathBuf {
+    const PAGE: &str = "report.html";
+    if results.is_dir() {
+        return results.join(PAGE);
+    }
+    let is_stream = ["/dev", "/proc"].iter().any(|folder| results.starts_with(folder));
+    if is_stream || !results.is_file() {
+        return PathBuf::from(PAGE);
+    }
+    let named = results.with_extension("html");
+    let is_of_sweep = results.extension().is_some_and(|ending| ending == "sqlite");
+    if is_of_sweep || named == results { results.with_file_name(PAGE) } else { named }
 }
 
 /// A chart that the library could not draw.
@@ -265,12 +285,15 @@ fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {
     let system = &results.system;
     let facts = vec![
         ("made by".to_owned(), format!("apportion {}", results.version)),
-        ("system".to_owned(), format!("{} {}", system.os, system.architecture)),
+        ("processor".to_owned(), system.processor.clone()),
         ("cores".to_owned(), system.cores.to_string()),
+        ("system".to_owned(), format!("{} {}", system.os, system.architecture)),
         ("limit of a case".to_owned(), format!("{} s", results.limit_seconds)),
     ];
     let case = |row: benchmark::Row| benchmark_page::Case {
         seconds: row.cost_seconds().filter(|_| row.status == benchmark::Status::Done),
+        range: row.cost_range_seconds(),
+        by_clock: row.is_by_clock(),
         certified: row.optimal == Some(true),
         status: row.message.map_or(row.status.to_string(), |message| format!("{}: {message}", row.status)),
         backend: row.backend,

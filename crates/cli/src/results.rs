@@ -1,5 +1,6 @@
 //! `apportion results`: look at what sweeps have kept, and join it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -15,7 +16,7 @@ use apportion::simulator::SimulationError;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::summary::{Group, Groups};
-use apportion_studies::sweep::{Row, RunError, Status, Store, StoreError, Study};
+use apportion_studies::sweep::{Row, Run, RunError, Status, Store, StoreError, Study, oddities};
 
 /// Look at the results of sweeps, and join them
 #[derive(Args, Debug)]
@@ -133,8 +134,10 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
         [] => String::new(),
         sources => format!("\n[in brackets as published: {}]", sources.join("; ")),
     };
-    session.output.words(&format!("{name}{words}, {over}{part}{published}\n\n"))?;
-    session.output.table(&by_policy(&groups, &METRICS[metric]))
+    let by = if rate_axis(&groups).is_some() { ", by arrival rate in jobs/h" } else { "" };
+    session.output.words(&format!("{name}{words}{by}, {over}{part}{published}\n\n"))?;
+    let (table, n_heads) = by_policy(&groups, &METRICS[metric]);
+    session.output.text(&table.aligned_within(session.output.width(), n_heads))
 }
 
 /// One line a group, for programs; the mean is that of `n_of` seeds, and there is none of fewer.
@@ -162,34 +165,38 @@ fn listed(groups: &Groups, metric: &Metric) -> Table {
     table
 }
 
-/// A column for each policy, a line for each of the other values.
-fn by_policy(groups: &Groups, metric: &Metric) -> Table {
+/// The axis of arrival rates among those of groups.
+fn rate_axis(groups: &Groups) -> Option<usize> {
+    groups.axes.iter().position(|name| matches!(name.as_str(), "rate" | "workload.rate"))
+}
+
+/// A line for each policy, and for each of the other values, a column for each rate; and how many columns stand before those
+/// of the rates.
+fn by_policy(groups: &Groups, metric: &Metric) -> (Table, usize) {
+    let rate = rate_axis(groups);
     let policy = groups.axis("policy");
-    let others: Vec<usize> = (0..groups.axes.len()).filter(|axis| Some(*axis) != policy).collect();
-    let policies = policy.map_or_else(|| vec![String::new()], |axis| groups.texts(axis));
-    let heads = others.iter().map(|axis| match groups.axes[*axis].as_str() {
-        "rate" | "workload.rate" => "rate (jobs/h)".to_owned(),
-        name => name.to_owned(),
-    });
-    let columns =
-        policies.iter().map(|name| if name.is_empty() { "result".to_owned() } else { name.clone() });
-    let mut table = Table::new(heads.chain(columns));
+    let others = (0..groups.axes.len()).filter(|axis| Some(*axis) != rate && Some(*axis) != policy);
+    let heads: Vec<usize> = policy.into_iter().chain(others).collect();
+    let rates = rate.map_or_else(|| vec!["result".to_owned()], |axis| groups.texts(axis));
+    let names = heads.iter().map(|axis| groups.axes[*axis].clone());
+    let mut table = Table::new(names.chain(rates.iter().cloned()));
     let mut lines: Vec<(Vec<String>, Vec<Cell>)> = Vec::new();
     for group in &groups.groups {
-        let key: Vec<String> = others.iter().map(|axis| value_text(&group.values[*axis])).collect();
+        let key: Vec<String> = heads.iter().map(|axis| value_text(&group.values[*axis])).collect();
         let line = lines.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
-            lines.push((key, vec![Cell::Empty; policies.len()]));
+            lines.push((key, vec![Cell::Empty; rates.len()]));
             lines.len() - 1
         });
-        let name = policy.map(|axis| value_text(&group.values[axis])).unwrap_or_default();
-        if let Some(column) = policies.iter().position(|other| *other == name) {
+        let here = rate.map(|axis| value_text(&group.values[axis]));
+        let column = here.map_or(Some(0), |here| rates.iter().position(|other| *other == here));
+        if let Some(column) = column {
             lines[line].1[column] = Cell::Text(brief(group, groups.n_seeds, metric));
         }
     }
     for (key, cells) in lines {
         table.push(key.into_iter().map(Cell::from).chain(cells).collect());
     }
-    table
+    (table, heads.len())
 }
 
 /// `12.34 ± 0.56`; `(12.34 over 2 of 3), 1 timeout` where seeds are missing; or why there is no number.
@@ -243,6 +250,16 @@ fn cell(value: &serde_json::Value) -> Cell {
 
 fn number(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Number(value, if value.fract() == 0.0 { 0 } else { 4 }))
+}
+
+/// Warns of what is odd about runs, each thing once.
+pub(super) fn warn<'r>(runs: impl Iterator<Item = &'r Run>, session: &Session) {
+    let mut said = BTreeSet::new();
+    for oddity in runs.flat_map(oddities).map(|oddity| oddity.to_string()) {
+        if said.insert(oddity.clone()) {
+            session.note(format!("warning: {oddity}"));
+        }
+    }
 }
 
 /// A store's error as the command's.

@@ -19,7 +19,7 @@ use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
-use crate::results::run_failure;
+use crate::results::{run_failure, warn};
 use apportion::metrics::Summary;
 use apportion::simulator::{Limits, Outcome, Simulation, Standstill};
 use apportion::solver::Interrupt;
@@ -176,6 +176,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
         spec.workload.entities = read_entities(&Source::load(path)?)?;
     }
     let run = Inputs::new(plugin::catalog()).load(&spec).map_err(run_failure)?;
+    warn(std::iter::once(&run), session);
     let saved = match &arguments.checkpoint {
         Some(path) if path.exists() => Some(Saved::read(path, &run)?),
         _ => None,

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
@@ -37,7 +38,8 @@ mod slurm;
 #[derive(Args, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(after_help = "\
-A sweep that was stopped, or killed, goes on where it was: runs that are in the results are not run again.
+A sweep that was stopped, or killed, goes on where it was: runs that are in the results are not run again. Ctrl-C stops it
+after the runs in progress, which are kept; once more stops it at once, without them.
 
 An axis is a field of a run with a list of values, a range, or, for the arrival rate, `auto`:
   policy: [fifo, isolated]
@@ -157,6 +159,7 @@ pub(super) fn run_source(
     session: &Session,
 ) -> Result<(), Failure> {
     let plan = plan(source, arguments, session)?;
+    results::warn(plan.tasks.iter().map(|task| &task.run), session);
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&plan.sweep.name));
     if arguments.slurm.slurm {
         return slurm::submit(arguments, session, &plan, &folder);
@@ -353,7 +356,8 @@ fn run_pending(
     let flag = session.interrupt.flag();
     let sweep = course.sweep();
     let keep_jobs = sweep.keep_jobs || arguments.keep_jobs;
-    let bounds = Bounds { keep_jobs, ..Bounds::of(&sweep.stop, flag.clone()) };
+    // No run begins once the flag is raised, and those in progress end: a part of one is worth nothing.
+    let bounds = Bounds { keep_jobs, ..Bounds::of(&sweep.stop, Arc::default()) };
     let executor = Executor::new(bounds, sweep.stop.saturated);
     let axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     let is_open = sweep.auto_axis().is_some();

@@ -43,6 +43,8 @@ mod bench;
 mod explain_program;
 #[path = "suite/bench_export.rs"]
 mod bench_export;
+#[path = "suite/cbf.rs"]
+mod cbf;
 #[path = "suite/check.rs"]
 mod check;
 #[path = "suite/browser.rs"]

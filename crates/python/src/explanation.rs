@@ -4,12 +4,12 @@ use apportion::policy::{
     ConstraintExplanation, ConstraintRow, Explanation, JobExplanation, Limit, TypeExplanation,
 };
 use apportion::program::expression::Subject;
-use apportion::program::text::{to_lp, to_mps};
+use apportion::program::text::{to_cbf, to_lp, to_mps};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The explanation: `jobs` and `worker_types` in the problem's order, the policy's own `constraints`, and the `program`'s text
-/// where one was written and has only linear rows.
+/// The explanation: `jobs` and `worker_types` in the problem's order, the policy's own `constraints`, and the text of the
+/// `program` where one was written: as LP and MPS if it has only linear rows, and as CBF.
 pub(crate) fn tree<'py>(py: Python<'py>, explanation: &Explanation) -> PyResult<Bound<'py, PyDict>> {
     let tree = PyDict::new(py);
     tree.set_item("reason", &explanation.reason)?;
@@ -24,6 +24,7 @@ pub(crate) fn tree<'py>(py: Python<'py>, explanation: &Explanation) -> PyResult<
     let mps = explanation.program.as_ref().and_then(|solved| to_mps(&solved.program).ok());
     tree.set_item("lp", lp)?;
     tree.set_item("mps", mps)?;
+    tree.set_item("cbf", explanation.program.as_ref().map(|solved| to_cbf(&solved.program)))?;
     Ok(tree)
 }
 

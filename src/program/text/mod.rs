@@ -1,9 +1,10 @@
-//! Programs as LP and MPS text, for people and for other solvers.
+//! Programs as LP, MPS and CBF text, for people and for other solvers.
 //!
 //! Rows and columns keep their names as far as the formats allow: what is no letter, digit, dot or underscore
 //! becomes an underscore (several in a row, one), and names that then agree are numbered. Numbers are written so that reading them gives
-//! the same bits. Neither format has cones.
+//! the same bits. CBF alone has cones; it has no names, which then stand in comments.
 
+mod cbf;
 mod lp;
 mod mps;
 mod names;
@@ -12,6 +13,7 @@ use thiserror::Error;
 
 use crate::program::standard::Program;
 
+pub use cbf::to_cbf;
 pub use lp::to_lp;
 pub use mps::to_mps;
 
@@ -20,7 +22,7 @@ pub use mps::to_mps;
 #[non_exhaustive]
 pub enum TextError {
     /// It has cones.
-    #[error("{format} text is for linear programs, and this one has {cones} cones")]
+    #[error("{format} text is for linear programs, and this one has {cones} cones: CBF text has these, too")]
     Cones {
         /// The format.
         format: &'static str,

@@ -1,4 +1,4 @@
-//! Names that both formats take.
+//! Names that LP and MPS text take.
 
 use std::collections::BTreeSet;
 

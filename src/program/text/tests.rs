@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::names::unique_names;
 use super::*;
-use crate::program::standard::{Cone, ConeKind, Range, Sense};
+use crate::program::standard::{Affine, Cone, ConeKind, Range, Sense};
 
 /// One of everything: all kinds of row and of column, an empty row, an unused column, an offset.
 pub(crate) fn one_of_everything() -> Program {
@@ -130,7 +130,12 @@ fn cones_are_refused() {
     program.cones.push(Cone { kind: ConeKind::SecondOrder, entries: Vec::new() });
     for (format, text) in [("LP", to_lp(&program)), ("MPS", to_mps(&program))] {
         let message = text.unwrap_err().to_string();
-        assert_eq!(message, format!("{format} text is for linear programs, and this one has 1 cones"));
+        assert_eq!(
+            message,
+            format!(
+                "{format} text is for linear programs, and this one has 1 cones: CBF text has these, too"
+            )
+        );
     }
 }
 
@@ -158,4 +163,27 @@ fn numbers_read_back_as_the_same_bits() {
     for value in [0.1, 1.0 / 3.0, 5e-324, 1.797e308, -2e-7, 123_456_789_012_345_680.0, 0.0] {
         assert_eq!(number(value).parse::<f64>().unwrap().to_bits(), f64::to_bits(value), "{value}");
     }
+}
+
+#[test]
+fn cbf_text_of_one_of_everything() {
+    let mut program = one_of_everything();
+    let entry = |constant: f64, terms: &[(usize, f64)]| Affine { constant, terms: terms.to_vec() };
+    let entries = vec![entry(0.0, &[(0, 1.0)]), entry(1.0, &[]), entry(0.25, &[(1, -2.0)])];
+    program.cones.push(Cone { kind: ConeKind::Exponential, entries: entries.clone() });
+    program.cones.push(Cone { kind: ConeKind::SecondOrder, entries });
+    let text = to_cbf(&program);
+    let (comments, sections) = text.split_once("VER\n").unwrap();
+    assert!(comments.starts_with("# 7 columns, 6 rows, 2 cones\n# variable 0: level\n"), "{comments}");
+    for comment in ["# constraint 0: time_a", "# constraint 4: capacity_x_lower", "# r_ has no bounds"] {
+        assert!(comments.contains(comment), "{comments}");
+    }
+    assert!(
+        comments.contains("# constraint 6: bound of share_a_x\n# constraint 7: bound of share_a_x_lower\n")
+    );
+    assert!(sections.starts_with("3\n\nOBJSENSE\nMAX\n\nVAR\n7 2\nL+ 1\nF 6\n\nCON\n"), "{text}");
+    let cones = "L- 1\nL+ 1\nL= 1\nL- 1\nL+ 1\nL- 2\nL+ 1\nL= 1\nL- 1\nL+ 1\nL- 1\nL+ 1\nEXP 3\nQ 3\n";
+    assert!(sections.contains(&format!("CON\n19 14\n{cones}")), "{text}");
+    assert!(sections.contains("EXP 3\nQ 3\n\nOBJACOORD\n6\n0 1\n1 2e-7\n2 -1\n4 0.5\n5 -1e20\n"), "{text}");
+    assert!(sections.contains("\nOBJBCOORD\n-2.5\n\nACOORD\n"), "{text}");
 }

@@ -93,6 +93,12 @@ fn a_backend_without_duals_is_judged_by_the_bound_of_one_with() {
 }
 
 #[test]
+fn an_optimum_that_breaks_a_constraint_is_no_claim_of_one() {
+    assert_eq!(termination(vec![answers("silent", 2.0, None, Termination::Optimal)]), Termination::Optimal);
+    assert_eq!(termination(vec![answers("wrong", 3.0, None, Termination::Optimal)]), Termination::Failed);
+}
+
+#[test]
 fn a_bound_is_only_ever_tightened() {
     let certified = solve(vec![
         answers("good duals", 1.0, Some(1.0), Termination::Inaccurate),

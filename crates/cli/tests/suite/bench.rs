@@ -54,9 +54,61 @@ fn every_backend_agrees_on_the_optimum_and_says_what_it_took() {
     }
     for row in results.rows.iter().filter(done) {
         let seconds = row.seconds.expect("a done case has times");
-        assert!(seconds.total > 0.0 && row.repeats >= 1, "{row:?}");
+        assert!(seconds.total > 0.0 && row.repeats >= 1 && row.warm_ups == Some(1), "{row:?}");
+        let (least, most) = (row.clock_min_seconds, row.clock_max_seconds);
+        assert!(least <= Some(seconds.total) && Some(seconds.total) <= most, "{row:?}");
+        let (least, most) = (row.processor_min_seconds, row.processor_max_seconds);
+        assert!(least <= seconds.processor && seconds.processor <= most, "{row:?}");
         assert_eq!(row.backend == "rule", row.policy == "isolated");
     }
+}
+
+/// Each decision but the first counts, as many as are asked for, and what is no time is the same every time.
+#[test]
+fn a_case_is_repeated_as_often_as_asked_after_one_to_warm_up() {
+    let asked = ["--policy", "max_min_fairness_perf,isolated", "--instance", "random", "--sizes", "12"];
+    let more = ["--backend", "default", "--partitions", "2", "--limit", "60"];
+    let of = |repeats: &str| results(&[&asked[..], &more, &["--repeats", repeats]].concat());
+    let (three, one) = (of("3"), of("1"));
+    assert!(!three.system.processor.is_empty());
+    for (many, single) in three.rows.iter().zip(&one.rows) {
+        assert_eq!((many.repeats, many.warm_ups), (3, Some(1)), "{many:?}");
+        assert_eq!((single.repeats, single.warm_ups), (1, Some(1)), "{single:?}");
+        assert!(many.cost_range_seconds().is_some() && single.cost_range_seconds().is_none());
+        let untimed = |row: &apportion_studies::benchmark::Row| {
+            let mut row = row.clone();
+            (row.seconds, row.repeats) = (None, 0);
+            (row.processor_min_seconds, row.processor_max_seconds) = (None, None);
+            (row.clock_min_seconds, row.clock_max_seconds) = (None, None);
+            (row.memory_before_bytes, row.memory_peak_bytes) = (None, None);
+            row
+        };
+        assert_eq!(untimed(many), untimed(single));
+    }
+    let (code, _, stderr) = bench(&[&asked[..], &["--repeats", "0"]].concat());
+    assert!(code == Some(2) && stderr.contains("--repeats"), "{stderr}");
+}
+
+/// Where the limit comes before all repeats are done, what was done counts.
+#[test]
+fn the_limit_leaves_the_decisions_that_were_done() {
+    let asked = ["--policy", "max_min_fairness_perf", "--instance", "random", "--sizes", "300"];
+    let more = ["--backend", "default", "--repeats", "10000", "--limit", "0.3"];
+    let row = &results(&[&asked[..], &more].concat()).rows[0];
+    assert!(row.status == Status::Done && row.repeats < 10_000, "{row:?}");
+    assert!(row.seconds.is_some() && row.objective.is_some(), "{row:?}");
+}
+
+#[test]
+fn a_table_says_of_what_processor_and_measure_its_times_are() {
+    let asked = ["--policy", "max_min_fairness_perf", "--instance", "random", "--sizes", "6"];
+    let (code, stdout, stderr) = bench(&[&asked[..], &["--backend", "default", "--repeats", "3"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains(" time of one decision, after one to warm up: median (least-most)"), "{stdout}");
+    assert!(stdout.contains("\nprocessor: ") && stdout.contains(" cores; "), "{stdout}");
+    let line = stdout.lines().find(|line| line.starts_with("max_min_fairness_perf")).expect("a row");
+    assert!(line.contains('(') && line.contains('-') && line.ends_with(" ms"), "{line}");
+    assert!(stdout.contains("repeats  processor ms  clock ms"), "{stdout}");
 }
 
 /// Policies that repeat what they gave as long as nobody comes or goes are timed where they decide.
@@ -239,9 +291,30 @@ fn a_table_says_why_cases_were_not_done() {
     };
     assert!(reason("proportional_fairness", "good_lp-microlp").starts_with("declined: "), "{why}");
     assert!(reason("max_min_fairness_perf", "separable").starts_with("declined: "), "{why}");
-    let unproven = reason("max_min_fairness_perf", "good_lp-microlp");
-    assert!(unproven.starts_with("failed: ") && unproven.contains("without dual values"), "{why}");
+    assert_eq!(reason("max_min_fairness_perf", "good_lp-microlp"), "", "noted above");
     assert_eq!(reason("max_min_fairness_perf", "default"), "", "done");
+}
+
+/// A backend without dual values proves nothing of any program: that is no failure, and told once.
+#[test]
+fn a_backend_that_proves_nothing_is_noted_once_for_all_cases() {
+    let asked = ["--policy", "max_min_fairness_perf,min_total_duration_perf", "--instance", "random,osdi20"];
+    let more = ["--sizes", "6", "--backend", "default,good_lp-microlp,separable", "--limit", "60"];
+    let (code, stdout, stderr) = bench(&[&asked[..], &more].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    let note =
+        "note: good_lp-microlp gives no dual values, so nothing proves its optima: 4 cases without a time";
+    assert_eq!(stdout.matches(note).count(), 1, "{stdout}");
+    assert_eq!(stdout.matches("dual values").count(), 1, "{stdout}");
+    assert!(!stdout.contains("failed") && stdout.contains("unproven"), "{stdout}");
+    assert_eq!(stdout.matches("\n  4 cases, separable: declined: ").count(), 1, "{stdout}");
+    let rows = results(&[&asked[..], &more].concat()).rows;
+    let of = |backend: &str| {
+        rows.iter().filter(|row| row.backend == backend).map(|row| row.status).collect::<Vec<_>>()
+    };
+    assert_eq!(of("good_lp-microlp"), [Status::Unproven; 4]);
+    let alone = ["--policy", "max_min_fairness_perf", "--sizes", "6", "--backend", "good_lp-microlp"];
+    assert_eq!(bench(&alone).0, Some(4), "no case is done");
 }
 
 #[test]

@@ -152,11 +152,33 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
 fn one_seed_has_no_interval_and_says_so() {
     let folder = swept(SMALL, &["--only", "seed=1", "--only", "rate=0.5"]);
     succeed(folder.path(), &["report", "results"]);
-    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let page = fs::read_to_string(folder.path().join("results/report.html")).unwrap();
     for words in ["one seed, so no spread", "of one seed, so without an interval", "--keep-jobs"] {
         assert!(page.contains(words), "{words}");
     }
     assert!(data(&page)["figures"][0]["variants"][0][1]["series"][0]["marks"][0].get("low").is_none());
+}
+
+/// The page goes where the results are, and is no part of them.
+#[test]
+fn a_page_stands_beside_its_results_and_leaves_them_as_they_are() {
+    let folder = swept(SMALL, &["--only", "seed=1", "--only", "rate=0.5"]);
+    let at = folder.path();
+    let shown = succeed(at, &["results", "show", "results", "--runs", "--format", "csv"]);
+    for results in ["results", "results/results.sqlite"] {
+        let said = succeed(at, &["report", results]);
+        assert_eq!(said, "results/report.html\n");
+        fs::remove_file(at.join("results/report.html")).unwrap();
+    }
+    succeed(at, &["report", "results"]);
+    assert_eq!(succeed(at, &["results", "show", "results", "--runs", "--format", "csv"]), shown);
+    assert_eq!(
+        succeed(at, &["results", "merge", "results", "--out", "whole", "--quiet"]),
+        "whole/results.sqlite\nwhole/results.csv\n"
+    );
+    let told = succeed(at, &["report", "results", "--out", "elsewhere.html"]);
+    assert_eq!(told, "elsewhere.html\n");
+    assert!(!at.join("report.html").exists());
 }
 
 #[test]
@@ -178,7 +200,7 @@ fn results_that_are_not_there_or_not_ours_are_refused() {
     drop(connection);
     let said = refused(at, &["report", "results"]);
     assert!(said.contains("format 99") && said.contains("format 2"), "{said}");
-    assert!(!at.join("report.html").exists(), "nothing is written");
+    assert!(!at.join("results/report.html").exists(), "nothing is written");
 }
 
 #[test]
@@ -188,7 +210,7 @@ fn results_without_utilization_by_type_are_still_read() {
     connection.execute_batch("DROP TABLE utilization; UPDATE runs SET checksum = NULL").unwrap();
     drop(connection);
     succeed(folder.path(), &["report", "results"]);
-    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let page = fs::read_to_string(folder.path().join("results/report.html")).unwrap();
     assert!(!page.contains("Utilization by worker type"));
     succeed(
         folder.path(),
@@ -215,12 +237,17 @@ fn no_mean_is_shown_without_all_its_seeds() {
     let at = folder.path();
     let shown = succeed(at, &["results", "show", "results"]);
     assert!(
-        shown.starts_with("average jct in hours, mean ± standard deviation over 3 seeds\n(in parentheses"),
+        shown.starts_with(
+            "average jct in hours, by arrival rate in jobs/h, mean ± standard deviation over 3 seeds\n(in parentheses"
+        ),
         "{shown}"
     );
     let line = |start: &str| shown.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
-    assert!(line("1").contains(" over 2 of 3), 1 timeout"), "{shown}");
-    assert!(line("0.5").contains(" over 2 of 3), 1 not there") && line("0.5").contains(" ± "), "{shown}");
+    assert!(line("fifo").contains(" over 2 of 3), 1 timeout"), "{shown}");
+    assert!(
+        line("isolated").contains(" over 2 of 3), 1 not there") && line("isolated").contains(" ± "),
+        "{shown}"
+    );
     let csv = succeed(at, &["results", "show", "results", "--format", "csv"]);
     let head = csv.lines().next().unwrap();
     assert!(head.starts_with("policy,rate,average_jct,average_jct_deviation,capacity,n_done,"), "{head}");
@@ -230,7 +257,7 @@ fn no_mean_is_shown_without_all_its_seeds() {
     assert!(!line("fifo,0.5").contains(",,") && line("fifo,0.5").ends_with(",3,3"), "{csv}");
 
     succeed(at, &["report", "results", "--assets", "files"]);
-    let data = data(&fs::read_to_string(at.join("report.html")).unwrap());
+    let data = data(&fs::read_to_string(at.join("results/report.html")).unwrap());
     let chart = &data["figures"][0]["variants"][0][1];
     let marks = |series: usize| chart["series"][series]["marks"].as_array().unwrap().clone();
     let (fifo, isolated) = (marks(0), marks(1));
@@ -278,7 +305,7 @@ fn a_browser_tells_hollow_marks_and_many_series_apart() {
         "[fifo, isolated, max_min_fairness_perf, max_min_fairness, fifo_perf, allox, min_total_duration, srtf]",
     );
     succeed(folder.path(), &["report", "results"]);
-    browser.open(&folder.path().join("report.html"));
+    browser.open(&folder.path().join("results/report.html"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
     let hollow = "return [...document.querySelectorAll('#figure-0 svg .mark-symbol.role-mark path')]\
                   .filter(path => path.getAttribute('fill') === 'var(--paper)').map(path => path.getAttribute('aria-label'))";
@@ -309,7 +336,7 @@ fn a_browser_draws_the_page_of_a_sweep() {
     let Some(browser) = Browser::start() else { return };
     let folder = swept(SMALL, &["--keep-jobs"]);
     succeed(folder.path(), &["report", "results"]);
-    browser.open(&folder.path().join("report.html"));
+    browser.open(&folder.path().join("results/report.html"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
     assert_eq!(browser.run("return document.getElementById('problem').textContent"), "");
     let n_figures = browser.run("return document.querySelectorAll('figure').length").as_u64().unwrap();
@@ -371,11 +398,11 @@ fn published_points_are_shown_beside_the_studys_own() {
     let picture = fs::read_to_string(at.join("picture.svg")).unwrap();
     assert!(picture.contains("rings: published, a notebook") && picture.contains("r=\"6\""), "{picture}");
     assert_eq!(picture, fs::read_to_string(at.join("files/average-jct.svg")).unwrap());
-    let data = data(&fs::read_to_string(at.join("report.html")).unwrap());
+    let data = data(&fs::read_to_string(at.join("results/report.html")).unwrap());
     let rings = &data["figures"][0]["variants"][0][1]["published"];
     assert_eq!((&rings[0]["marks"][1]["y"], &rings[1]["name"]), (&99.0.into(), &"isolated".into()));
     let Some(browser) = Browser::start() else { return };
-    browser.open(&at.join("report.html"));
+    browser.open(&at.join("results/report.html"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
     let drawn = "return [...document.querySelectorAll('#figure-0 svg .mark-symbol.role-mark path')]\
                  .filter(path => (path.getAttribute('aria-label') || '').includes(', published: ')).length";
@@ -391,5 +418,5 @@ fn results_without_a_chart_have_no_picture() {
     drop(connection);
     let said = refused(at, &["report", "results", "--svg", "picture.svg"]);
     assert!(said.contains("--svg: there is no chart in these results"), "{said}");
-    assert!(!at.join("picture.svg").exists() && !at.join("report.html").exists());
+    assert!(!at.join("picture.svg").exists() && !at.join("results/report.html").exists());
 }

@@ -71,7 +71,7 @@ fn times_of_a_stopped_simulation_are_said_to_be_of_the_jobs_that_were_done() {
     let tenth = lines.iter().enumerate().filter(|(_, line)| is_end(line)).nth(9).unwrap().0;
     fs::write(at.join("part.jsonl"), lines[..=tenth].join("\n") + "\n").unwrap();
     succeed(at, &["report", "part.jsonl", "--assets", "files"]);
-    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    let page = fs::read_to_string(at.join("part.html")).unwrap();
     for words in [
         "stopped with 20 of 30 measured jobs not done, so times are of the others",
         "average job completion time (10 of 30 measured jobs)",
@@ -220,7 +220,7 @@ fn a_browser_draws_the_page_of_a_simulation() {
     let Some(browser) = Browser::start() else { return };
     let folder = simulated();
     succeed(folder.path(), &["report", "run.jsonl"]);
-    browser.open(&folder.path().join("report.html"));
+    browser.open(&folder.path().join("run.html"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
     // More than the few colours of an empty chart.
     let colours = "const canvas = document.querySelector('canvas');
@@ -273,11 +273,11 @@ fn names_from_files_stay_text() {
         "simulate --policy fifo --cluster a=1 --throughputs nasty.yaml --trace nasty.csv --events run.jsonl";
     succeed(at, &run.split_whitespace().collect::<Vec<_>>());
     succeed(at, &["report", "run.jsonl"]);
-    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    let page = fs::read_to_string(at.join("run.html")).unwrap();
     assert!(!page.contains("<script>window.broken"));
     assert!(page.contains("&lt;script&gt;window.broken"), "it is shown in the table of jobs");
     let Some(browser) = Browser::start() else { return };
-    browser.open(&at.join("report.html"));
+    browser.open(&at.join("run.html"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
     assert_eq!(browser.run("return window.broken || 0"), 0);
     browser.hover(
@@ -291,6 +291,29 @@ fn names_from_files_stay_text() {
     assert_eq!(browser.run("return window.broken || 0"), 0);
 }
 
+/// A chart against one number of jobs would be one point.
+#[test]
+fn a_benchmark_of_one_size_has_a_chart_of_bars() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let bench = "bench --policy max_min_fairness_perf,isolated --instance random --sizes 8 \
+                 --backend default,clarabel,good_lp-microlp --repeats 3 --limit 60 --format json";
+    fs::write(at.join("bench.json"), succeed(at, &bench.split_whitespace().collect::<Vec<_>>())).unwrap();
+    let said = succeed(at, &["report", "bench.json", "--svg", "first.svg", "--assets", "files"]);
+    assert!(said.starts_with("bench.html\n"));
+    let page = fs::read_to_string(at.join("bench.html")).unwrap();
+    for words in ["Time of a decision", "processor", "good_lp-microlp (unproven)"] {
+        assert!(page.contains(words), "{words}");
+    }
+    let picture = fs::read_to_string(at.join("first.svg")).unwrap();
+    assert!(
+        picture.contains("max_min_fairness_perf, random-3x10") && picture.contains("clarabel"),
+        "{picture}"
+    );
+    let csv = fs::read_to_string(at.join("files/cost-max-min-fairness-perf--random-3x10.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 2, "a bar for each that has a time: {csv}");
+}
+
 #[test]
 fn a_benchmark_becomes_a_page() {
     let folder = TempDir::new().unwrap();
@@ -299,7 +322,7 @@ fn a_benchmark_becomes_a_page() {
                  --partitions 2 --limit 60 --format json";
     fs::write(at.join("bench.json"), succeed(at, &bench.split_whitespace().collect::<Vec<_>>())).unwrap();
     succeed(at, &["report", "bench.json", "--assets", "files"]);
-    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    let page = fs::read_to_string(at.join("bench.html")).unwrap();
     assert!(
         page.contains("What decisions cost: 1 problem, 4 ways to decide")
             && page.contains("8 cases, 8 done, 4 of them certified optimal"),
@@ -313,7 +336,7 @@ fn a_benchmark_becomes_a_page() {
     fs::write(at.join("other.json"), text.replace("bench-v1", "bench-v9")).unwrap();
     assert!(refused(at, &["report", "other.json"]).contains("is of format apportion/bench-v9"));
     let Some(browser) = Browser::start() else { return };
-    browser.open(&at.join("report.html"));
+    browser.open(&at.join("bench.html"));
     assert_eq!(browser.complaints(), Vec::<String>::new());
     assert!(
         browser.run("return document.querySelectorAll('figure svg .role-mark path').length").as_u64()

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -94,7 +95,10 @@ fn a_sweep_gives_the_same_bytes_on_one_thread_and_two_and_in_shards() {
         String::from_utf8(output.stdout.clone()).unwrap().split("results:").next().unwrap().to_owned()
     };
     assert_eq!(table(&one), table(&two));
-    assert!(table(&one).contains("rate (jobs/h)  fifo"), "{}", table(&one));
+    let rows: Vec<String> =
+        table(&one).lines().map(|line| line.split("  ").next().unwrap().to_owned()).collect();
+    assert!(rows[0].contains(", by arrival rate in jobs/h, mean ±"), "{rows:?}");
+    assert_eq!(rows[2..6], ["policy", "fifo", "fifo_perf", "isolated"], "{}", table(&one));
     for part in ["1/2", "2/2"] {
         succeed(folder.path(), &["sweep", "tiny.yaml", "--shard", part, "--out", &part.replace('/', "-of-")]);
     }
@@ -290,6 +294,30 @@ fn results_that_are_damaged_are_refused_as_such() {
     change("ALTER TABLE runs DROP COLUMN status", "status");
 }
 
+/// What the command says when it is interrupted: it stops after what is in progress, and keeps that.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_sweep_finishes_what_runs_and_begins_no_more() {
+    let text = "format: apportion/sweep-v1\nname: slow\nrun: {cluster: {v100: 8, k80: 8}, jobs: 1000, rate: 1}\n\
+                axes: {policy: [max_min_fairness_perf], seed: [0, 1, 2, 3, 4, 5, 6, 7]}\n";
+    let folder = folder_with("slow.yaml", text);
+    let flags = ["sweep", "slow.yaml", "--out", "out", "--jobs", "1"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.current_dir(folder.path()).args(flags).args(["--progress", "json"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("\"started\"")), "a run begins");
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let said: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said:?}");
+    let n_begun = 1 + said.iter().filter(|line| line.contains("\"started\"")).count();
+    assert!(said.iter().any(|line| line.starts_with("stopping after what is in progress")), "{said:?}");
+    let kept = succeed(folder.path(), &["results", "show", "out", "--runs", "--format", "csv"]);
+    let n_kept = String::from_utf8(kept.stdout).unwrap().lines().count() - 1;
+    assert_eq!(n_kept, n_begun, "{said:?}");
+    assert!(n_kept < 8, "{said:?}");
+}
+
 #[test]
 fn a_simulation_interrupted_and_resumed_gives_the_same_bytes() {
     let folder = TempDir::new().unwrap();
@@ -402,6 +430,84 @@ fn a_dry_run_says_what_would_be_run() {
     assert_eq!(text.lines().count(), 13, "{text}");
     assert!(text.starts_with("policy,rate,seed,result,digest\nfifo,0.5,1,to run,"), "{text}");
     assert!(!folder.path().join("results").exists());
+}
+
+/// What a run could not do is found before any is made, with the place in the sweep and what helps.
+#[test]
+fn a_dry_run_finds_prices_that_are_missing_and_jobs_that_a_policy_cannot_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let head = "format: apportion/sweep-v1\nname: t\nrun:\n  jobs: 3\n  rate: 1\n";
+    let cost = "max_sum_throughput_normalized_by_cost_perf";
+    let refused = |run: &str, axes: &str| {
+        write("t.yaml", &format!("{head}{run}axes:\n  {axes}\n"));
+        complaint(folder.path(), &["sweep", "t.yaml", "--dry-run"])
+    };
+    let policies = |names: &str| format!("policy: [fifo, {names}]");
+    let two = "  cluster: {v100: 4, k80: 4}\n";
+    let said = refused(two, &policies(cost));
+    assert!(said.contains(&format!("`{cost}` reads prices, and there is none of `v100`, `k80`")), "{said}");
+    assert!(said.contains("t.yaml:") && said.contains("help: `prices: {"), "{said}");
+    let said = refused(&format!("{two}  prices: {{v100: 2}}\n"), &policies(cost));
+    assert!(said.contains("none of `k80`") && said.contains("t.yaml:7:"), "{said}");
+    let gangs = "  cluster: {v100: 8, k80: 8}\n  multi_worker: true\n";
+    let said = refused(gangs, &policies("allox"));
+    assert!(said.contains("policy `allox` gives each job one worker"), "{said}");
+    assert!(said.contains("t.yaml:9:") && said.contains("`skip`"), "{said}");
+    let said = refused("  cluster: {v100: 4}\n  multi_worker: true\n", &policies("isolated"));
+    assert!(
+        said.contains("scale factor 8 can run on no worker type") && said.contains("as many workers"),
+        "{said}"
+    );
+    let cells = "  cluster: {v100: 8, k80: 8}\n  servers: {v100: 1, k80: 1}\n  multi_worker: true\n";
+    let said = refused(cells, &policies("random_cells"));
+    assert!(
+        said.contains("policy `random_cells` could never place `") && said.contains("`servers` says"),
+        "{said}"
+    );
+    // What lacks nothing is not refused.
+    write(
+        "t.yaml",
+        &format!(
+            "{head}{two}  prices: {{v100: 2, k80: 1}}\naxes:\n  {}\n",
+            policies(&format!("allox, {cost}"))
+        ),
+    );
+    succeed(folder.path(), &["sweep", "t.yaml", "--dry-run"]);
+    assert!(!folder.path().join("results").exists());
+}
+
+#[test]
+fn what_is_odd_is_a_line_of_warning_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("jobs.csv", "job_type,total_steps\nA3C,1000\nA3C,2000\n");
+    let lines = |output: &Output| -> Vec<String> {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        said.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect()
+    };
+    let flags = ["simulate", "--policy", "fifo", "--cluster", "v100=2", "--trace", "jobs.csv"];
+    let odd = apportion(folder.path(), &[&flags[..], &["--servers", "v100=8"]].concat()).output().unwrap();
+    assert_eq!(odd.status.code(), Some(0));
+    let said = lines(&odd);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("all 2 jobs of the trace `jobs.csv` arrive at once"), "{said:?}");
+    assert!(said[1].contains("8 workers of `v100` on a server, and the cluster has 2"), "{said:?}");
+    let quiet =
+        apportion(folder.path(), &[&flags[..], &["--servers", "v100=8", "--quiet"]].concat()).output();
+    assert_eq!(lines(&quiet.unwrap()), Vec::<String>::new());
+    write(
+        "s.yaml",
+        "format: apportion/sweep-v1\nname: s\nrun: {cluster: {v100: 2}, trace: jobs.csv, servers: {v100: 8}}\n\
+         axes: {policy: [fifo, isolated], seed: [0, 1]}\n",
+    );
+    assert_eq!(
+        lines(&succeed(folder.path(), &["sweep", "s.yaml", "--dry-run"])),
+        said,
+        "once, not once a run"
+    );
+    write("jobs.csv", "job_type,total_steps,arrival\nA3C,1000,0\nA3C,2000,60\n");
+    assert_eq!(lines(&apportion(folder.path(), &flags).output().unwrap()), Vec::<String>::new());
 }
 
 #[test]

@@ -67,6 +67,8 @@ class Explanation:
     #: The program as CPLEX LP and free MPS text, where one was written and has only linear rows.
     lp: str | None = field(repr=False)
     mps: str | None = field(repr=False)
+    #: The program as CBF text, which has cones, too, where one was written.
+    cbf: str | None = field(repr=False)
 
     def __getitem__(self, job: Hashable) -> JobExplanation:
         for of in self.jobs:
@@ -109,4 +111,5 @@ class Explanation:
             constraints=tuple(tree["constraints"]),
             lp=tree["lp"],
             mps=tree["mps"],
+            cbf=tree["cbf"],
         )

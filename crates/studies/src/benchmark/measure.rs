@@ -10,16 +10,20 @@ use apportion::catalog::{Catalog, CatalogError, PolicyOptions};
 use apportion::policy::{ObjectiveReport, Policy, PolicyError, ProgramPolicy, Sense, SolveReport};
 use apportion::problem::Problem;
 use apportion::solver::timing::Stopwatch;
-use apportion::solver::{Limits, SolveError, Termination, registry};
+use apportion::solver::{Feature, Limits, SolveError, Termination, registry};
 
 /// The name of the backends that users get where they name none.
 pub const DEFAULT: &str = "default";
 /// The name in place of a backend's for policies that solve nothing.
 pub const RULE: &str = "rule";
-/// A decision is repeated until this much time is spent, in s.
-const REPEAT_S: f64 = 0.15;
+/// Where nobody says how often, a decision is repeated until this much time is spent, in s.
+const REPEAT_S: f64 = 0.2;
+/// And so often at least, for without a range a number says little,
+const REPEATS_MIN: usize = 3;
+/// unless that takes longer than this, in s.
+const REPEAT_LONG_S: f64 = 1.0;
 /// And at most so often.
-const REPEATS_MAX: u32 = 25;
+const REPEATS_MAX: usize = 25;
 
 /// What to measure, its problem apart.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +38,9 @@ pub struct Case<'a> {
     pub seed: u64,
     /// Arrivals and departures to decide on, one by one, besides.
     pub changes: u32,
+    /// Decisions to count after the first, which is not counted; none for as many as a fifth of a second has room for: three
+    /// at least unless these take more than a second, and 25 at most.
+    pub repeats: Option<u32>,
 }
 
 /// Why a case gave no decision.
@@ -50,10 +57,12 @@ enum CaseError {
 }
 
 impl CaseError {
-    fn status(&self) -> Status {
+    /// The status of a case that this backend was asked to solve.
+    fn status(&self, backend: &str) -> Status {
         let of_solve = |error: &SolveError| match error {
             SolveError::Unsupported { .. } | SolveError::Declined { .. } => Status::Declined,
             SolveError::NotOptimal { termination, .. } => match termination {
+                Termination::Optimal if is_silent(backend) => Status::Unproven,
                 Termination::TimeLimit | Termination::IterationLimit | Termination::Interrupted => {
                     Status::Limit
                 }
@@ -72,6 +81,11 @@ impl CaseError {
     }
 }
 
+/// Does a backend never give dual values, so that nothing can prove what it finds?
+fn is_silent(backend: &str) -> bool {
+    registry::entry(backend).is_ok_and(|entry| !entry.make().supports(Feature::Duals))
+}
+
 /// A measured decision.
 #[derive(Clone, Debug)]
 struct Taken {
@@ -82,29 +96,24 @@ struct Taken {
     allocation: Allocation,
 }
 
-/// Decides on `problem`, several times if that is quick, and says what the fastest took. `processor` tells the
-/// processor time that the thread has had so far, in s, where the system knows. Rows say what went
-/// wrong; the instance's name and memory are left to the caller.
+/// Decides on `problem`, once to warm up and then as often as the case says, and says what the decision in the middle took.
+/// `processor` tells the processor time that the thread has had so far, in s, where the system knows. Rows say what went
+/// wrong; the instance's name and memory are left to the caller. `told` is given the row after each decision, the first
+/// included, which counts until there is another: whoever has no time for more has that.
 pub fn measure(
     catalog: &Catalog,
     problem: &Problem,
     case: &Case<'_>,
     processor: &dyn Fn() -> Option<f64>,
+    told: &mut dyn FnMut(&Row),
 ) -> Row {
     let mut row = Row::of(case.policy, "", case.backend, case.partitions);
     (row.n_jobs, row.n_types, row.seed) = (problem.n_jobs(), problem.n_types(), case.seed);
-    let measured = repeat(catalog, problem, case, processor, &mut row.repeats).and_then(|mut taken| {
-        if taken.objective.is_none() {
-            taken.objective = value(catalog, problem, case, &taken.allocation)?;
-        }
-        Ok(taken)
-    });
-    match measured {
-        Ok(taken) => fill(&mut row, &taken),
-        Err(error) => {
-            row.status = error.status();
-            row.message = Some(error.to_string());
-        }
+    if let Err(error) = repeat((catalog, problem, case), processor, &mut row, told) {
+        row.status = error.status(case.backend);
+        row.message = Some(error.to_string());
+        row.seconds = None;
+        told(&row);
     }
     row
 }
@@ -160,15 +169,12 @@ fn one_by_one(
 }
 
 fn repeat(
-    catalog: &Catalog,
-    problem: &Problem,
-    case: &Case<'_>,
+    (catalog, problem, case): (&Catalog, &Problem, &Case<'_>),
     processor: &dyn Fn() -> Option<f64>,
-    repeats: &mut u32,
-) -> Result<Taken, CaseError> {
+    row: &mut Row,
+    told: &mut dyn FnMut(&Row),
+) -> Result<(), CaseError> {
     let mut decide = decider(catalog, case)?;
-    let clock = Stopwatch::start();
-    let mut best: Option<Taken> = None;
     let mut once = || -> Result<Taken, CaseError> {
         decide.forget()?;
         let (clock, before) = (Stopwatch::start(), processor());
@@ -177,15 +183,30 @@ fn repeat(
         taken.seconds.processor = before.zip(processor()).map(|(before, after)| after - before);
         Ok(taken)
     };
-    let cost = |taken: &Taken| taken.seconds.processor.unwrap_or(taken.seconds.total);
-    while *repeats < REPEATS_MAX && (*repeats == 0 || clock.elapsed().as_secs_f64() < REPEAT_S) {
-        let taken = once()?;
-        *repeats += 1;
-        if best.as_ref().is_none_or(|best| cost(&taken) < cost(best)) {
-            best = Some(taken);
-        }
+    let mut first = once()?;
+    if first.objective.is_none() {
+        first.objective = value(catalog, problem, case, &first.allocation)?;
     }
-    Ok(best.unwrap_or_else(|| unreachable!("one decision at least")))
+    fill(row, &first);
+    row.put_times(&[first.seconds]);
+    row.warm_ups = Some(0);
+    told(row);
+    row.warm_ups = Some(1);
+    let clock = Stopwatch::start();
+    let mut times: Vec<Seconds> = Vec::new();
+    let is_enough = |n: usize| {
+        if let Some(wanted) = case.repeats {
+            return n >= wanted.max(1) as usize;
+        }
+        let spent = clock.elapsed().as_secs_f64();
+        n > 0 && (n >= REPEATS_MAX || spent >= if n < REPEATS_MIN { REPEAT_LONG_S } else { REPEAT_S })
+    };
+    while !is_enough(times.len()) {
+        times.push(once()?.seconds);
+        row.put_times(&times);
+        told(row);
+    }
+    Ok(())
 }
 
 /// A policy that decides on the whole problem, or a program on each part of it.
@@ -314,7 +335,6 @@ fn seconds(report: &SolveReport) -> Seconds {
 
 fn fill(row: &mut Row, taken: &Taken) {
     row.status = Status::Done;
-    row.seconds = Some(taken.seconds);
     row.violation_max = Some(taken.allocation.violation_max());
     if let Some(objective) = &taken.objective {
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());

@@ -13,7 +13,7 @@
 //! {
 //!   "format": "apportion/bench-v1",
 //!   "version": "0.1.0",
-//!   "system": {"os": "linux", "architecture": "x86_64", "cores": 2},
+//!   "system": {"os": "linux", "architecture": "x86_64", "cores": 2, "processor": "AMD EPYC 7B13"},
 //!   "limit_seconds": 3.0,
 //!   "rows": [
 //!     {"policy": "max_min_fairness_perf", "instance": "osdi20", "n_jobs": 2048, "n_types": 3, "seed": 0,
@@ -22,7 +22,9 @@
 //!      "optimal": true, "loss_relative": null,
 //!      "seconds": {"build": 0.001, "solve": 0.002, "certify": 0.0001, "expand": 0.001, "total": 0.0041,
 //!                  "processor": 0.0041},
-//!      "repeats": 25, "iterations": 120, "solves": 2, "fallbacks": 0,
+//!      "repeats": 25, "warm_ups": 1, "processor_min_seconds": 0.0039, "processor_max_seconds": 0.0052,
+//!      "clock_min_seconds": 0.0039, "clock_max_seconds": 0.0061,
+//!      "iterations": 120, "solves": 2, "fallbacks": 0,
 //!      "strategy": "written", "backend_used": "highs-simplex",
 //!      "n_classes": 83, "n_columns": 250, "n_rows": 169, "n_terms": 900,
 //!      "memory_before_bytes": 9000000, "memory_peak_bytes": 12000000,
@@ -38,8 +40,11 @@
 //! | `instance` | `osdi20` (jobs drawn as published), `osdi20-distinct` (no two alike), `random-…`, `restricted-…`, or a snapshot's path |
 //! | `backend` | as asked for; `default` is the chain that users get, `rule` a policy that solves nothing |
 //! | `partitions` | 1 is the whole problem; K > 1 splits it at random into K that are solved apart |
-//! | `status` | `done`; `declined`: the backend does not take this program, or the problem cannot be split so; `failed`: no certified optimum; `limit`: out of time; `memory`: out of memory; `skipped`: a smaller instance was out of either; `error` |
-//! | `seconds` | wall time of the fastest of `repeats` decisions, by part, and its processor time |
+//! | `status` | `done`; `declined`: the backend does not take this program, or the problem cannot be split so; `failed`: no certified optimum; `unproven`: an answer of a backend that never gives dual values, which nothing proves; `limit`: out of time; `memory`: out of memory; `skipped`: a smaller instance was out of either; `error` |
+//! | `seconds` | of the decision in the middle of `repeats` by its cost (of two in the middle, the quicker): time by the clock, by part and in all, and its processor time, which is its cost where the system tells it |
+//! | `warm_ups` | decisions before those that count: 1, or 0 where there was time for the first alone, which then counts |
+//! | `processor_…_seconds`, `clock_…_seconds` | the least and the most of all `repeats`, each for itself |
+//! | `system.processor` | the processor's model, `unknown` where the system does not tell it |
 //! | `gap_relative`, `violation_max` | of the certificate that is recomputed from the program |
 //! | `loss_relative` | of a partitioned decision: how far its value is from the whole problem's optimum |
 //! | `strategy` | the strategy that found the optimum: `singles`, `kinds`, `pairs` or `written`; null for rules |

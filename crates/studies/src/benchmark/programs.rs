@@ -11,7 +11,8 @@
 //!     {"policy": "min_total_duration_perf", "message": null,
 //!      "sense": "minimize", "objective": 8012.5, "bound": 8012.5,
 //!      "programs": [
-//!        {"files": ["min_total_duration_perf-00.lp", "min_total_duration_perf-00.mps"], "message": null,
+//!        {"files": ["min_total_duration_perf-00.lp", "min_total_duration_perf-00.mps", "min_total_duration_perf-00.cbf"],
+//!         "message": null,
 //!         "stage": "optimum", "meaning": "…", "sense": "maximize", "optimum": 0.93,
 //!         "value": {"kind": "inverse", "formula": "objective = 1 / (scale · optimum)", "scale": 1.3e-4, "level": null},
 //!         "grouping": 0}],
@@ -23,6 +24,7 @@
 //! | field | meaning |
 //! |---|---|
 //! | `sense`, `objective`, `bound` | of the policy: what its decision reaches, and what no allocation betters |
+//! | `files` | LP and MPS of linear programs, CBF of all |
 //! | `message` | why there are no programs, or no files |
 //! | `stage` | `optimum`, `level`, `next_level`, `tried_level`, `promises`, `choice` or `without_a_class`; `meaning` says it in words |
 //! | `optimum` | of the file, the constant in its objective included, as found here; null if none was certified |

@@ -19,6 +19,8 @@ pub enum Status {
     Declined,
     /// No certified optimum.
     Failed,
+    /// An answer without dual values, from a backend that never gives any: nothing proves it, and no certificate refutes it.
+    Unproven,
     /// Out of time.
     Limit,
     /// Out of memory.
@@ -36,6 +38,7 @@ impl fmt::Display for Status {
             Self::Done => "done",
             Self::Declined => "declined",
             Self::Failed => "failed",
+            Self::Unproven => "unproven",
             Self::Limit => "limit",
             Self::Memory => "memory",
             Self::Skipped => "skipped",
@@ -55,7 +58,7 @@ pub struct Seconds {
     pub certify: f64,
     /// From classes to jobs, and the check of the allocation.
     pub expand: f64,
-    /// Wall time from problem to decision.
+    /// Time by the clock from problem to decision.
     pub total: f64,
     /// Processor time of the same, where the system tells and one thread did it all.
     pub processor: Option<f64>,
@@ -83,6 +86,16 @@ pub struct Row {
     pub loss_relative: Option<f64>,
     pub seconds: Option<Seconds>,
     pub repeats: u32,
+    #[serde(default)]
+    pub warm_ups: Option<u32>,
+    #[serde(default)]
+    pub processor_min_seconds: Option<f64>,
+    #[serde(default)]
+    pub processor_max_seconds: Option<f64>,
+    #[serde(default)]
+    pub clock_min_seconds: Option<f64>,
+    #[serde(default)]
+    pub clock_max_seconds: Option<f64>,
     pub iterations: Option<u64>,
     pub solves: Option<u32>,
     pub fallbacks: Option<usize>,
@@ -114,7 +127,47 @@ impl Row {
 
     /// The time that says what the case cost: the processor's, or the clock's where the system tells no other.
     pub fn cost_seconds(&self) -> Option<f64> {
-        self.seconds.map(|seconds| seconds.processor.unwrap_or(seconds.total))
+        self.seconds.map(|seconds| seconds.cost())
+    }
+
+    /// The least and the most that a counted decision cost, by the same measure as [`cost_seconds`](Self::cost_seconds);
+    /// none where one decision alone was counted.
+    pub fn cost_range_seconds(&self) -> Option<(f64, f64)> {
+        let (least, most) = if self.is_by_clock() {
+            (self.clock_min_seconds, self.clock_max_seconds)
+        } else {
+            (self.processor_min_seconds, self.processor_max_seconds)
+        };
+        least.zip(most).filter(|_| self.repeats > 1)
+    }
+
+    /// Does the clock say what the case cost, because the system tells no processor time?
+    pub fn is_by_clock(&self) -> bool {
+        self.seconds.is_some_and(|seconds| seconds.processor.is_none())
+    }
+
+    /// Puts in what the counted decisions took: the one in the middle by its cost, of two in the middle the quicker, and the
+    /// least and the most of all.
+    pub fn put_times(&mut self, times: &[Seconds]) {
+        let mut by_cost = times.to_vec();
+        by_cost.sort_by(|one, other| one.cost().total_cmp(&other.cost()));
+        self.repeats = u32::try_from(times.len()).unwrap_or(u32::MAX);
+        self.seconds = by_cost.get(times.len().saturating_sub(1) / 2).copied();
+        let ends = |of: &dyn Fn(&Seconds) -> Option<f64>| {
+            let values: Option<Vec<f64>> = times.iter().map(of).collect();
+            let values = values.unwrap_or_default();
+            let least = values.iter().copied().reduce(f64::min);
+            (least, values.iter().copied().reduce(f64::max))
+        };
+        (self.processor_min_seconds, self.processor_max_seconds) = ends(&|seconds| seconds.processor);
+        (self.clock_min_seconds, self.clock_max_seconds) = ends(&|seconds| Some(seconds.total));
+    }
+}
+
+impl Seconds {
+    /// The time that says what the decision cost: the processor's, or the clock's where the system tells no other.
+    pub fn cost(&self) -> f64 {
+        self.processor.unwrap_or(self.total)
     }
 }
 
@@ -127,12 +180,23 @@ pub struct System {
     pub architecture: String,
     /// Cores that a process may use.
     pub cores: usize,
+    /// The processor's model, or [`UNKNOWN`].
+    #[serde(default = "unknown")]
+    pub processor: String,
+}
+
+/// The processor of results that name none, where the system does not tell its model.
+pub const UNKNOWN: &str = "unknown";
+
+fn unknown() -> String {
+    UNKNOWN.to_owned()
 }
 
 impl System {
-    /// This one.
-    pub fn this() -> Self {
+    /// This one, with a processor of this model, as far as it is known.
+    pub fn this(processor: Option<String>) -> Self {
         Self {
+            processor: processor.unwrap_or_else(unknown),
             os: std::env::consts::OS.to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -156,10 +220,10 @@ pub struct Results {
 }
 
 impl Results {
-    /// Results of this version on this system.
-    pub fn new(limit_seconds: f64, rows: Vec<Row>) -> Self {
+    /// Results of this version on this system, whose processor is of this model.
+    pub fn new(limit_seconds: f64, rows: Vec<Row>, processor: Option<String>) -> Self {
         let (format, version) = (FORMAT.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-        Self { format, version, system: System::this(), limit_seconds, rows }
+        Self { format, version, system: System::this(processor), limit_seconds, rows }
     }
 
     /// Results as they were written, by this version or an earlier one: before there was a column `strategy`, `backend_used`
@@ -209,13 +273,46 @@ mod tests {
     fn a_strategy_that_older_results_name_as_the_backend_is_read_as_one() {
         let row = |used: &str| Row { backend_used: Some(used.to_owned()), ..Row::of("p", "i", "default", 1) };
         let mut written =
-            serde_json::to_value(Results::new(1.0, vec![row("singles"), row("highs-simplex")])).unwrap();
+            serde_json::to_value(Results::new(1.0, vec![row("singles"), row("highs-simplex")], None))
+                .unwrap();
+        written["system"].as_object_mut().unwrap().remove("processor");
         for row in written["rows"].as_array_mut().unwrap() {
-            row.as_object_mut().unwrap().remove("strategy");
+            let row = row.as_object_mut().unwrap();
+            row.remove("strategy");
+            row.retain(|name, _| !name.ends_with("_seconds") && name != "warm_ups");
+            row.insert("change_p50_seconds".to_owned(), 0.5.into());
         }
-        let rows = Results::read(&written.to_string()).unwrap().rows;
+        let read = Results::read(&written.to_string()).unwrap();
+        assert_eq!(read.system.processor, "unknown");
+        let rows = read.rows;
+        assert_eq!((rows[0].warm_ups, rows[0].cost_range_seconds()), (None, None));
         let told = |row: &Row| [row.strategy.clone(), row.backend_used.clone()];
         assert_eq!(told(&rows[0]), [Some("singles".to_owned()), None]);
         assert_eq!(told(&rows[1]), [None, Some("highs-simplex".to_owned())]);
+    }
+
+    #[test]
+    fn the_time_of_a_case_is_that_of_the_decision_in_the_middle() {
+        let times = |costs: &[(f64, Option<f64>)]| {
+            let seconds = |(total, processor): &(f64, Option<f64>)| Seconds {
+                build: total / 2.0,
+                total: *total,
+                processor: *processor,
+                ..Seconds::default()
+            };
+            let mut row = Row::of("p", "i", "default", 1);
+            row.put_times(&costs.iter().map(seconds).collect::<Vec<_>>());
+            row
+        };
+        let row = times(&[(9.0, Some(3.0)), (4.0, Some(1.0)), (5.0, Some(2.0)), (7.0, Some(8.0))]);
+        let middle = row.seconds.unwrap();
+        assert_eq!((middle.processor, middle.total, middle.build), (Some(2.0), 5.0, 2.5), "one decision's");
+        assert_eq!((row.cost_range_seconds(), row.repeats), (Some((1.0, 8.0)), 4));
+        assert_eq!((row.clock_min_seconds, row.clock_max_seconds), (Some(4.0), Some(9.0)));
+        let clocked = times(&[(3.0, None), (1.0, None), (2.0, None)]);
+        assert!(clocked.is_by_clock() && !row.is_by_clock());
+        assert_eq!((clocked.cost_seconds(), clocked.cost_range_seconds()), (Some(2.0), Some((1.0, 3.0))));
+        assert_eq!(clocked.processor_min_seconds, None);
+        assert_eq!(times(&[(3.0, Some(3.0))]).cost_range_seconds(), None, "of one there is no range");
     }
 }

@@ -4,6 +4,7 @@
 use apportion::metrics::statistics::Repeated;
 
 use super::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Scale, Series};
+use super::number::six_digits;
 use super::page::{Item, NamedTable, Page, Section};
 use super::study::file_name;
 use super::table::Table;
@@ -21,8 +22,12 @@ pub struct Case {
     pub backend: String,
     /// Into how many parts it was split; 1 is the whole.
     pub n_parts: usize,
-    /// What it cost in s, if it was done.
+    /// What it cost in s, if it was done: the median of its repeats.
     pub seconds: Option<f64>,
+    /// The least and the most of its repeats in s, where there were several.
+    pub range: Option<(f64, f64)>,
+    /// Is that by the clock, because the system tells no processor time?
+    pub by_clock: bool,
     /// Is the answer a certified optimum?
     pub certified: bool,
     /// `done`, or why not.
@@ -30,6 +35,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// What was decided, its size apart.
+    fn problem(&self) -> String {
+        format!("{}, {}", self.policy, self.instance)
+    }
+
     /// What decided it, and the number of parts if there were several.
     fn solver(&self) -> String {
         match self.n_parts {
@@ -62,17 +72,30 @@ pub fn page(benchmark: &Benchmark) -> Page {
         names
     };
     let solvers = unique(Case::solver);
-    let programs = unique(|case| format!("{}, {}", case.policy, case.instance));
+    let programs = unique(Case::problem);
     let chart = |program: &String| {
-        let of_program = |case: &&Case| format!("{}, {}", case.policy, case.instance) == *program;
+        let of_program = |case: &&Case| case.problem() == *program;
         let cases: Vec<&Case> = benchmark.cases.iter().filter(of_program).collect();
-        (program.clone(), costs(program, &cases, &solvers))
+        let chart = if sizes(&cases).len() == 1 {
+            by_solver(program, &cases, &solvers)
+        } else {
+            costs(program, &cases, &solvers)
+        };
+        (program.clone(), chart)
     };
-    let variants: Vec<(String, Chart)> = programs.iter().map(chart).collect();
+    let mut variants: Vec<(String, Chart)> = programs.iter().map(chart).collect();
+    if variants.len() > 1 && variants.iter().all(|(_, chart)| chart.kind == Kind::Bars) {
+        variants.insert(0, ("all".to_owned(), by_problem(&benchmark.cases, &programs, &solvers)));
+    }
     let any = |is: fn(&Chart) -> bool| variants.iter().any(|(_, chart)| is(chart));
     let mut notes = Vec::new();
     if any(|chart| chart.x.scale == Scale::Log || chart.y.scale == Scale::Log) {
         notes.push("An axis over more than a factor of ten or so runs by factors.");
+    }
+    if any(|chart| {
+        chart.series.iter().any(|series| series.marks.iter().flatten().any(|mark| mark.high.is_some()))
+    }) {
+        notes.push("Of one case, the median of its repeats is shown, and a line or band from the least to the most of them.");
     }
     if any(|chart| !chart.absent.is_empty()) {
         notes.push("A cross above the plot marks cases without a time: hover over it for why.");
@@ -80,6 +103,8 @@ pub fn page(benchmark: &Benchmark) -> Page {
     if any(Chart::has_hollow) {
         notes.push("A hollow mark shows the mean of those that have one, which is not the mean of all.");
     }
+    let against_jobs = variants.is_empty() || any(|chart| chart.kind == Kind::Lines);
+    let heading = if against_jobs { "Time against jobs" } else { "Time of a decision" };
     let figure = Figure { choice: "problem".to_owned(), variants, first: 0, note: notes.join(" ") };
     let figures = if figure.variants.is_empty() { Vec::new() } else { vec![Item::Figure(figure)] };
     let (name, title) = ("cases".to_owned(), "Every case".to_owned());
@@ -99,7 +124,7 @@ pub fn page(benchmark: &Benchmark) -> Page {
         about: benchmark.facts.clone(),
         facts: Vec::new(),
         sections: vec![
-            Section { title: "Time against jobs".to_owned(), text: Vec::new(), items: figures },
+            Section { title: heading.to_owned(), text: Vec::new(), items: figures },
             Section { title: "Cases".to_owned(), text: Vec::new(), items: vec![table] },
         ],
     }
@@ -111,10 +136,129 @@ fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{plural}")
 }
 
-fn costs(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
+/// The numbers of jobs of some cases, ascending.
+fn sizes(cases: &[&Case]) -> Vec<usize> {
     let mut sizes: Vec<usize> = cases.iter().map(|case| case.n_jobs).collect();
     sizes.sort_unstable();
     sizes.dedup();
+    sizes
+}
+
+/// What the times are.
+fn measure(cases: &[&Case]) -> String {
+    let done = || cases.iter().filter(|case| case.seconds.is_some());
+    let clocked = done().filter(|case| case.by_clock).count();
+    let kind = match clocked {
+        0 => "processor time",
+        n if n == done().count() => "clock time",
+        _ => "processor time, or the clock's where there is no other",
+    };
+    format!("{kind} (s)")
+}
+
+/// The value of cases that differ by their seeds alone, and why it is not that of all, if it is not.
+fn mark(here: &[&Case], x: f64) -> (Option<Mark>, Option<String>) {
+    let seconds: Vec<f64> = here.iter().filter_map(|case| case.seconds).collect();
+    let mark = Repeated::of(&seconds, here.len()).map(|repeated| {
+        let mark = Mark::of_repeated(&repeated, x, 1.0);
+        let range = here.first().and_then(|case| case.range).filter(|_| here.len() == 1);
+        match range {
+            Some((low, high)) => {
+                Mark { n: 0, low: Some(six_digits(low)), high: Some(six_digits(high)), ..mark }
+            }
+            None if here.len() > 1 => mark,
+            None => Mark { n: 0, ..mark },
+        }
+    });
+    let lacking: Vec<&&Case> = here.iter().filter(|case| case.seconds.is_none()).collect();
+    let why = lacking.first().map(|case| match here.len() {
+        1 => case.status.clone(),
+        n => format!("{} of {n}: {}", lacking.len(), case.status),
+    });
+    (mark, why)
+}
+
+/// What the ranges of a chart are.
+fn ranges(is_over_seeds: bool, marks: &[&Series]) -> &'static str {
+    let any = marks.iter().any(|series| series.marks.iter().flatten().any(|mark| mark.high.is_some()));
+    match (any, is_over_seeds) {
+        (true, true) => "; mean ± standard deviation over seeds",
+        (true, false) => "; median, from the least to the most of its repeats",
+        (false, _) => "",
+    }
+}
+
+/// A bar for each solver, of a problem of one size; behind its name why it has none, or no whole one.
+fn by_solver(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
+    let (mut rows, mut marks) = (Vec::new(), Vec::new());
+    for (style, solver) in solvers.iter().enumerate() {
+        let here: Vec<&Case> = cases.iter().copied().filter(|case| case.solver() == *solver).collect();
+        if here.is_empty() {
+            continue;
+        }
+        let (mark, why) = mark(&here, 0.0);
+        let status = here.iter().find(|case| case.seconds.is_none()).map(|case| case.status.as_str());
+        let brief = status.and_then(|status| status.split(':').next());
+        rows.push((
+            brief.filter(|_| why.is_some()).map_or(solver.clone(), |why| format!("{solver} ({why})")),
+            style,
+        ));
+        marks.push(mark);
+    }
+    let series = Series { name: "one decision".to_owned(), style: 0, marks };
+    let n_jobs = sizes(cases).first().copied().unwrap_or_default();
+    let is_over_seeds = is_over_seeds(cases);
+    Chart {
+        subtitle: format!("{program}, {}{}", counted(n_jobs, "job"), ranges(is_over_seeds, &[&series])),
+        rows,
+        ..bars(&format!("cost-{}", file_name(program)), cases, vec![series])
+    }
+}
+
+/// Bars for each problem, one a solver.
+fn by_problem(cases: &[Case], programs: &[String], solvers: &[String]) -> Chart {
+    let one = |program: &String, solver: &String| {
+        let is_here = |case: &&Case| case.problem() == *program && case.solver() == *solver;
+        mark(&cases.iter().filter(is_here).collect::<Vec<_>>(), 0.0).0
+    };
+    let series = |(style, solver): (usize, &String)| Series {
+        name: solver.clone(),
+        style,
+        marks: programs.iter().map(|program| one(program, solver)).collect(),
+    };
+    let series: Vec<Series> = solvers.iter().enumerate().map(series).collect();
+    let cases: Vec<&Case> = cases.iter().collect();
+    let over_seeds = is_over_seeds(&cases);
+    let chart = bars("cost-all", &cases, series);
+    let subtitle = format!("all problems{}", ranges(over_seeds, &chart.series.iter().collect::<Vec<_>>()));
+    let rows = programs.iter().map(|program| (program.clone(), 0)).collect();
+    Chart { subtitle, rows, y: Axis::new("problem"), ..chart }
+}
+
+/// Are there cases that differ by their seeds alone?
+fn is_over_seeds(cases: &[&Case]) -> bool {
+    let key = |case: &Case| (case.problem(), case.solver(), case.n_jobs);
+    cases.iter().enumerate().any(|(at, case)| cases[..at].iter().any(|other| key(other) == key(case)))
+}
+
+/// A chart of bars, its rows yet to be said.
+fn bars(name: &str, cases: &[&Case], series: Vec<Series>) -> Chart {
+    Chart {
+        name: name.to_owned(),
+        title: "Time of one decision".to_owned(),
+        subtitle: String::new(),
+        kind: Kind::Bars,
+        x: Axis::new(measure(cases)).from_zero(),
+        y: Axis::new("solver"),
+        rows: Vec::new(),
+        series,
+        absent: Vec::new(),
+        published: Vec::new(),
+    }
+}
+
+fn costs(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
+    let sizes = sizes(cases);
     let of = |solver: &str, n_jobs: usize| -> Vec<&Case> {
         cases.iter().copied().filter(|case| case.solver() == solver && case.n_jobs == n_jobs).collect()
     };
@@ -124,37 +268,28 @@ fn costs(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
         let mut marks = Vec::new();
         for n_jobs in &sizes {
             let here = of(name, *n_jobs);
-            let seconds: Vec<f64> = here.iter().filter_map(|case| case.seconds).collect();
-            let Some(first) = here.first() else { continue };
+            if here.is_empty() {
+                continue;
+            }
             let x = *n_jobs as f64;
-            marks.push(Repeated::of(&seconds, here.len()).map(|repeated| {
-                let mark = Mark::of_repeated(&repeated, x, 1.0);
-                if here.len() > 1 { mark } else { Mark { n: 0, ..mark } }
-            }));
-            let lacking: Vec<&&Case> = here.iter().filter(|case| case.seconds.is_none()).collect();
-            let why = match (lacking.first(), here.len()) {
-                (None, _) => continue,
-                (Some(_), 1) => first.status.clone(),
-                (Some(case), n) => format!("{} of {n}: {}", lacking.len(), case.status),
-            };
-            absent.push(Absent { series: style, x, why });
+            let (mark, why) = mark(&here, x);
+            marks.push(mark);
+            absent.extend(why.map(|why| Absent { series: style, x, why }));
         }
         series.push(Series { name: name.clone(), style, marks });
     }
     let marks = || series.iter().flat_map(|series: &Series| series.marks.iter().flatten());
-    let any_repeated = marks().any(|mark| mark.high.is_some());
-    let values = marks().map(|mark| mark.y);
+    let values = marks().flat_map(|mark| [Some(mark.y), mark.low, mark.high]).flatten();
+    let y = Axis::new(measure(cases)).fitted(values);
+    let ranges = ranges(is_over_seeds(cases), &series.iter().collect::<Vec<_>>());
     let xs: Vec<f64> = sizes.iter().map(|n_jobs| *n_jobs as f64).collect();
     Chart {
         name: format!("cost-{}", file_name(program)),
         title: "Time of one decision against jobs".to_owned(),
-        subtitle: format!(
-            "{program}{}",
-            if any_repeated { "; mean ± standard deviation over seeds" } else { "" }
-        ),
+        subtitle: format!("{program}{ranges}"),
         kind: Kind::Lines,
         x: Axis::new("jobs").fitted_to_places(&xs),
-        y: Axis::new("processor time (s)").fitted(values),
+        y,
         rows: Vec::new(),
         series,
         absent,
@@ -174,6 +309,8 @@ mod tests {
             backend: "b".to_owned(),
             n_parts: 1,
             seconds: (status == "done").then_some(*n_jobs as f64 / 1e3),
+            range: None,
+            by_clock: false,
             certified: true,
             status: status.to_owned(),
         };
@@ -202,10 +339,13 @@ mod tests {
             backend: "default".to_owned(),
             n_parts: 1,
             seconds,
+            range: None,
+            by_clock: false,
             certified: true,
             status: if seconds.is_some() { "done" } else { "timeout" }.to_owned(),
         };
-        let cases = vec![case(Some(1.0)), case(Some(3.0)), case(None)];
+        let larger = Case { n_jobs: 64, ..case(Some(9.0)) };
+        let cases = vec![case(Some(1.0)), case(Some(3.0)), case(None), larger];
         let page = page(&Benchmark { cases, rows: Table::new(["case"]), facts: Vec::new() });
         assert_eq!(page.title, "What decisions cost: 1 problem, 1 way to decide", "`default` is no backend");
         let Item::Figure(figure) = &page.sections[0].items[0] else { unreachable!("a figure comes first") };
@@ -214,5 +354,67 @@ mod tests {
         assert_eq!((mark.y, mark.n, mark.n_of, mark.high), (2.0, 2, Some(3), None));
         assert_eq!(chart.absent[0].why, "1 of 3: timeout");
         assert!(figure.note.contains("hollow"), "{}", figure.note);
+    }
+
+    #[test]
+    fn one_size_has_bars_by_solver_and_problem() {
+        let case = |policy: &str, backend: &str, seconds: Option<f64>| Case {
+            policy: policy.to_owned(),
+            instance: "i".to_owned(),
+            n_jobs: 32,
+            backend: backend.to_owned(),
+            n_parts: 1,
+            seconds,
+            range: seconds.map(|seconds| (seconds / 2.0, seconds * 2.0)),
+            by_clock: false,
+            certified: true,
+            status: if seconds.is_some() { "done" } else { "failed: no bound" }.to_owned(),
+        };
+        let cases = vec![
+            case("p", "one", Some(1.0)),
+            case("p", "other", None),
+            case("q", "one", Some(4.0)),
+            case("q", "other", Some(3.0)),
+        ];
+        let page = page(&Benchmark { cases, rows: Table::new(["case"]), facts: Vec::new() });
+        assert_eq!(page.sections[0].title, "Time of a decision");
+        let Item::Figure(figure) = &page.sections[0].items[0] else { unreachable!("a figure comes first") };
+        assert!(figure.note.contains("median"), "{}", figure.note);
+        let labels: Vec<&str> = figure.variants.iter().map(|(label, _)| label.as_str()).collect();
+        assert_eq!(labels, ["all", "p, i", "q, i"]);
+        let (all, of_p) = (&figure.variants[0].1, &figure.variants[1].1);
+        assert_eq!((all.kind, all.series.len(), all.rows.len()), (Kind::Bars, 2, 2));
+        assert_eq!((all.series[1].marks[0], all.series[1].marks[1].unwrap().y), (None, 3.0));
+        let rows: Vec<&str> = of_p.rows.iter().map(|(row, _)| row.as_str()).collect();
+        assert_eq!(rows, ["one", "other (failed)"]);
+        let mark = of_p.series[0].marks[0].unwrap();
+        assert_eq!((mark.y, mark.low, mark.high), (1.0, Some(0.5), Some(2.0)));
+        assert_eq!(of_p.subtitle, "p, i, 32 jobs; median, from the least to the most of its repeats");
+        assert_eq!(of_p.x.title, "processor time (s)");
+    }
+
+    #[test]
+    fn times_by_the_clock_are_called_so() {
+        let case = |n_jobs, by_clock| Case {
+            policy: "p".to_owned(),
+            instance: "i".to_owned(),
+            n_jobs,
+            backend: "b".to_owned(),
+            n_parts: 1,
+            seconds: Some(1.0),
+            range: None,
+            by_clock,
+            certified: true,
+            status: "done".to_owned(),
+        };
+        let titled = |cases: Vec<Case>| {
+            let page = page(&Benchmark { cases, rows: Table::new(["case"]), facts: Vec::new() });
+            match &page.sections[0].items[0] {
+                Item::Figure(figure) => figure.variants[0].1.y.title.clone(),
+                _ => unreachable!("a figure comes first"),
+            }
+        };
+        assert_eq!(titled(vec![case(1, true), case(2, true)]), "clock time (s)");
+        assert!(titled(vec![case(1, true), case(2, false)]).contains("or the clock's"));
     }
 }

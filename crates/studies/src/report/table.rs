@@ -104,31 +104,46 @@ impl Table {
 
     /// For people: columns aligned, two spaces apart.
     pub fn aligned(&self) -> String {
+        self.aligned_within(None, 0)
+    }
+
+    /// For people: columns aligned, two spaces apart, within so many letters, where that is given: what has no room goes into
+    /// blocks below, each of which begins with the first `n_heads` columns. A block has one column beside these at least,
+    /// however wide that is.
+    pub fn aligned_within(&self, width: Option<usize>, n_heads: usize) -> String {
         let cells: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(Cell::for_people).collect()).collect();
         let heads: Vec<String> = self.columns.iter().map(|name| plain(name).into_owned()).collect();
-        let width = |column: usize| {
+        let widest = |column: usize| {
             let widths = cells.iter().map(|row| row[column].chars().count());
             widths.chain([heads[column].chars().count()]).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let right: Vec<bool> = (0..self.columns.len())
-            .map(|column| !self.rows.iter().any(|row| matches!(row[column], Cell::Text(_))))
-            .collect();
-        let mut text = String::new();
-        for line in std::iter::once(&heads).chain(&cells) {
-            let mut aligned = String::new();
-            for (column, cell) in line.iter().enumerate() {
-                let padding = " ".repeat(widths[column] - cell.chars().count());
-                let (before, after) =
-                    if right[column] { (padding.as_str(), "") } else { ("", padding.as_str()) };
-                let gap = if column == 0 { "" } else { "  " };
-                let _ = write!(aligned, "{gap}{before}{cell}{after}");
-            }
-            text.push_str(aligned.trim_end());
-            text.push('\n');
+        let widths: Vec<usize> = (0..self.columns.len()).map(widest).collect();
+        let blocks = blocks(&widths, width.unwrap_or(usize::MAX), n_heads);
+        let lines = |block: &Vec<usize>| -> String {
+            let lines = std::iter::once(&heads).chain(&cells);
+            lines.map(|line| self.aligned_line(line, block, &widths)).collect()
+        };
+        blocks.iter().map(lines).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Some columns of one line.
+    fn aligned_line(&self, line: &[String], columns: &[usize], widths: &[usize]) -> String {
+        let mut aligned = String::new();
+        for (position, column) in columns.iter().enumerate() {
+            let (cell, is_right) = (&line[*column], !self.has_text(*column));
+            let padding = " ".repeat(widths[*column] - cell.chars().count());
+            let (before, after) = if is_right { (padding.as_str(), "") } else { ("", padding.as_str()) };
+            let gap = if position == 0 { "" } else { "  " };
+            let _ = write!(aligned, "{gap}{before}{cell}{after}");
         }
-        text
+        aligned.truncate(aligned.trim_end().len());
+        aligned.push('\n');
+        aligned
+    }
+
+    fn has_text(&self, column: usize) -> bool {
+        self.rows.iter().any(|row| matches!(row[column], Cell::Text(_)))
     }
 
     /// For programs: comma-separated, a header line first.
@@ -146,6 +161,25 @@ impl Table {
         let object = |row: &Vec<Cell>| self.columns.iter().cloned().zip(row.iter().map(Cell::json)).collect();
         self.rows.iter().map(object).collect()
     }
+}
+
+/// The columns of each block of a table whose lines are to have so many letters: the first `n_heads`, and some of the others.
+fn blocks(widths: &[usize], width: usize, n_heads: usize) -> Vec<Vec<usize>> {
+    let n_heads = n_heads.min(widths.len());
+    let of_heads: usize = widths[..n_heads].iter().map(|head| head + 2).sum();
+    let mut blocks = vec![(0..n_heads).collect::<Vec<usize>>()];
+    let mut taken = of_heads;
+    for (column, own) in widths.iter().enumerate().skip(n_heads) {
+        let last = blocks.len() - 1;
+        if blocks[last].len() > n_heads && taken.saturating_add(*own) > width {
+            blocks.push((0..n_heads).collect());
+            taken = of_heads;
+        }
+        let last = blocks.len() - 1;
+        blocks[last].push(column);
+        taken += own + 2;
+    }
+    blocks
 }
 
 #[cfg(test)]
@@ -169,6 +203,22 @@ isolated     10.0      -
 las           0.0  -0.01
 ";
         assert_eq!(table().aligned(), expected);
+    }
+
+    #[test]
+    fn what_has_no_room_goes_into_blocks_below() {
+        let mut table = Table::new(["policy", "0.5", "1", "1.5"]);
+        table.push(vec!["fifo".into(), Cell::Count(10), Cell::Count(20), Cell::Count(30_000)]);
+        table.push(vec!["isolated".into(), Cell::Count(1), Cell::Empty, Cell::Count(3)]);
+        let first = "policy    0.5   1\nfifo       10  20\nisolated    1   -\n";
+        let second = "policy      1.5\nfifo      30000\nisolated      3\n";
+        for width in [17, 18, 23] {
+            assert_eq!(table.aligned_within(Some(width), 1), format!("{first}\n{second}"), "{width}");
+        }
+        assert_eq!(table.aligned_within(Some(24), 1), table.aligned());
+        let narrow = table.aligned_within(Some(3), 1);
+        assert_eq!(narrow.lines().filter(|line| line.starts_with("policy")).count(), 3, "{narrow}");
+        assert_eq!(Table::new(["policy"]).aligned_within(Some(3), 1), "policy\n");
     }
 
     #[test]

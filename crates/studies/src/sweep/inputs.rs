@@ -1,9 +1,10 @@
 //! From a spec to a run that can start: the data it names, read once and shared, and checked against each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::sweep::checks::{check_gangs, check_jobs, check_prices, check_trace};
 use crate::sweep::options;
 use crate::sweep::run_error::RunError;
 use crate::sweep::saturation::{self, Capacity};
@@ -14,10 +15,10 @@ use apportion::simulator::{Options, Patience, PriceChange};
 use apportion::solver::Interrupt;
 use apportion::spec::lookup::Embedded;
 use apportion::spec::price_series::{PriceSeries, read_prices};
-use apportion::spec::run::{FieldComplaint, GeneratorName, PricesSpec, RunSpec, sha256};
+use apportion::spec::run::{GeneratorName, PricesSpec, RunSpec, sha256};
 use apportion::spec::throughputs::{load_throughputs, throughputs_of};
 use apportion::spec::trace::{TraceOrder, read_trace};
-use apportion::spec::{Source, SpecError, nearest, path_text, policy, price_series, throughputs, trace};
+use apportion::spec::{Source, SpecError, path_text, policy, price_series, throughputs, trace};
 use apportion::throughput::{Estimator, Throughputs};
 use apportion::units::Seconds;
 use apportion::workload::{
@@ -49,9 +50,9 @@ pub struct Run {
     /// The policy's name, or its path from where the command runs.
     pub(super) policy: String,
     /// The jobs of a trace.
-    trace: Option<Arc<[Job]>>,
+    pub(super) trace: Option<Arc<[Job]>>,
     /// What a generator draws in the long run; empty for a trace.
-    mix: Vec<MixShare>,
+    pub(super) mix: Vec<MixShare>,
 }
 
 impl Run {
@@ -65,6 +66,13 @@ impl Run {
             return Ok(Box::new(Listed::new(trace.iter().map(since).collect())));
         }
         generator(&self.spec, &self.throughputs).map(Generator::into_arrivals)
+    }
+
+    /// The job types and scale factors of its jobs, of a trace once for each job.
+    pub(super) fn kinds(&self) -> Vec<(&str, u32)> {
+        let listed = self.trace.iter().flat_map(|jobs| jobs.iter());
+        let listed = listed.map(|job| (job.job_type.as_str(), job.scale_factor));
+        listed.chain(self.mix.iter().map(|share| (share.job_type.as_str(), share.scale_factor))).collect()
     }
 
     /// What the trace calls its jobs, in order of arrival; empty where each is known by its position.
@@ -201,7 +209,8 @@ impl Inputs {
         let policy = self.place(&spec.policy, self.catalog.names().contains(&spec.policy.as_str()));
         let naming = |error| RunError::naming("policy", self.shown(error, &policy, POLICY));
         let digest = self.catalog.digest(&policy).map_err(naming)?;
-        let pairs = self.catalog.document(&policy).map_err(naming)?.pairs();
+        let document = self.catalog.document(&policy).map_err(naming)?;
+        let pairs = document.pairs();
         let mut data =
             BTreeMap::from([("throughputs".to_owned(), throughputs_digest), ("policy".to_owned(), digest)]);
         let mut trace = None;
@@ -249,7 +258,9 @@ impl Inputs {
             trace,
             mix,
         };
-        options::make_policy(&run.catalog, &run.policy, &run.spec, Interrupt::default())?;
+        let ready = options::make_policy(&run.catalog, &run.policy, &run.spec, Interrupt::default())?;
+        check_prices(&document, &run.cluster)?;
+        check_gangs(&document, ready, (&run.cluster, &run.throughputs, &run.options), run.kinds())?;
         Ok(run)
     }
 
@@ -353,93 +364,6 @@ const PRICES: Kind =
 
 /// Files only.
 const NOT_EMBEDDED: [Embedded; 0] = [];
-
-/// Refuses owners that jobs name and the run does not declare, if it declares any.
-fn check_owners(spec: &RunSpec, jobs: &[Job]) -> Result<(), RunError> {
-    let declared = || spec.workload.entities.iter().map(|entity| entity.id.as_str());
-    if declared().next().is_none() {
-        return Ok(());
-    }
-    let known: BTreeSet<&str> = declared().collect();
-    let mut named = jobs.iter().filter_map(|job| job.entity.as_deref());
-    match named.find(|name| !known.contains(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let known = nearest::name_list(declared());
-            let message = format!("a job of the trace belongs to `{name}`, expected one of {known}");
-            let help = nearest::suggestion(name, declared());
-            let field = "workload.entities".to_owned();
-            Err(RunError::Fields(vec![FieldComplaint { field, message, help }]))
-        }
-    }
-}
-
-/// Refuses kinds of job that no worker type of the cluster can run.
-fn check_jobs<'a>(
-    cluster: &Cluster,
-    throughputs: &Throughputs,
-    kinds: impl Iterator<Item = (&'a str, u32)>,
-    field: &str,
-) -> Result<(), RunError> {
-    let mut checked: Vec<(&str, u32)> = Vec::new();
-    for (job_type, scale_factor) in kinds {
-        if checked.contains(&(job_type, scale_factor)) {
-            continue;
-        }
-        checked.push((job_type, scale_factor));
-        let Some(row) = throughputs.find(job_type, scale_factor) else {
-            let message = format!("no throughputs for `{job_type}` at scale factor {scale_factor}");
-            return Err(RunError::field(field, message));
-        };
-        let runs = cluster.types().iter().any(|kind| {
-            let column = throughputs.find_worker_type(&kind.name);
-            kind.n_workers >= scale_factor
-                && column.is_some_and(|column| throughputs.alone(row, column) > 0.0)
-        });
-        if !runs {
-            let message =
-                format!("`{job_type}` at scale factor {scale_factor} can run on no worker type of {cluster}");
-            return Err(RunError::field(field, message));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses jobs of a trace that the run cannot have.
-fn check_trace(
-    spec: &RunSpec,
-    cluster: &Cluster,
-    throughputs: &Throughputs,
-    jobs: &[Job],
-) -> Result<(), RunError> {
-    let kinds = jobs.iter().map(|job| (job.job_type.as_str(), job.scale_factor));
-    check_jobs(cluster, throughputs, kinds, "workload.trace")?;
-    check_lengths(cluster, throughputs, jobs)?;
-    check_owners(spec, jobs)
-}
-
-/// The longest that a job of a trace is believed to take alone where it is fastest: a hundred years, in s.
-const ALONE_MAX: f64 = 100.0 * 365.25 * 86_400.0;
-
-/// Refuses jobs that no simulation of any use would see the end of: of their steps, the unit is another one.
-fn check_lengths(cluster: &Cluster, throughputs: &Throughputs, jobs: &[Job]) -> Result<(), RunError> {
-    for (position, job) in jobs.iter().enumerate() {
-        let Some(row) = throughputs.find(&job.job_type, job.scale_factor) else { continue };
-        let kinds = cluster.types().iter().filter(|kind| kind.n_workers >= job.scale_factor);
-        let columns = kinds.filter_map(|kind| throughputs.find_worker_type(&kind.name));
-        let fastest = columns.map(|column| throughputs.alone(row, column)).fold(0.0, f64::max);
-        let alone = job.total_steps.get() / fastest;
-        if alone > ALONE_MAX {
-            let (name, years) =
-                (job.name.clone().unwrap_or_else(|| position.to_string()), alone / ALONE_MAX * 100.0);
-            let steps = job.total_steps.get();
-            let message =
-                format!("job `{name}` takes {years:.0} years alone: {steps} steps at {fastest} steps/s");
-            return Err(RunError::field("workload.trace", message));
-        }
-    }
-    Ok(())
-}
 
 enum Generator {
     Gavel(Box<Gavel>),

@@ -1,0 +1,161 @@
+//! What the inputs of a run must agree on before it starts, beyond what each document says of itself.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::sweep::run_error::RunError;
+use apportion::catalog::Ready;
+use apportion::cluster::Cluster;
+use apportion::policy::objective::objective_of;
+use apportion::program::expression::Vocabulary;
+use apportion::scheduler::{Scheduler, SubmitError};
+use apportion::simulator::Options;
+use apportion::spec::nearest;
+use apportion::spec::policy::Rule;
+use apportion::spec::run::{FieldComplaint, RunSpec};
+use apportion::spec::{PolicyDocument, PolicyKind};
+use apportion::throughput::Throughputs;
+use apportion::workload::Job;
+
+/// The error of one field, with what helps.
+fn refused(field: &str, message: String, help: &str) -> RunError {
+    RunError::Fields(vec![FieldComplaint { field: field.to_owned(), message, help: Some(help.to_owned()) }])
+}
+
+/// Refuses a policy that reads the prices of worker types where one has none.
+pub(super) fn check_prices(document: &PolicyDocument, cluster: &Cluster) -> Result<(), RunError> {
+    let Some(objective) = objective_of(document).map_err(|error| RunError::naming("policy", error))? else {
+        return Ok(());
+    };
+    let reads = Vocabulary::default().find("price").is_some_and(|slot| objective.uses(slot));
+    let lacking: Vec<&str> =
+        cluster.types().iter().filter(|kind| kind.price.is_none()).map(|kind| kind.name.as_str()).collect();
+    if !reads || lacking.is_empty() {
+        return Ok(());
+    }
+    let lacking = nearest::name_list(lacking);
+    let message = format!("policy `{}` reads prices, and there is none of {lacking}", document.name);
+    let help = "`prices: {TYPE: DOLLARS_PER_HOUR, …}`, or the path of a file of prices, has one for each worker type";
+    Err(refused("prices", message, help))
+}
+
+/// Refuses jobs that the policy could never place, were they alone, on this cluster with all workers up.
+pub(super) fn check_gangs(
+    document: &PolicyDocument,
+    ready: Ready,
+    (cluster, throughputs, options): (&Cluster, &Arc<Throughputs>, &Options),
+    kinds: Vec<(&str, u32)>,
+) -> Result<(), RunError> {
+    let kinds: BTreeSet<(&str, u32)> = kinds.into_iter().collect();
+    let help = "leave such jobs or the policy out, from a sweep by `skip`";
+    if let PolicyKind::Heuristic(heuristic) = &document.kind
+        && heuristic.rule == Rule::AlloX
+        && let Some((job_type, n)) = kinds.iter().find(|(_, scale_factor)| *scale_factor != 1)
+    {
+        let name = &document.name;
+        let message =
+            format!("policy `{name}` gives each job one worker, and `{job_type}` needs {n} at once");
+        return Err(refused("policy", message, help));
+    }
+    let Ready::InRounds(policy) = ready else { return Ok(()) };
+    let scheduler =
+        Scheduler::with_round_policy(cluster, Arc::clone(throughputs), policy, options.scheduler());
+    let mut scheduler = scheduler.map_err(|error| RunError::field("policy", error.to_string()))?;
+    for (job_type, scale_factor) in kinds {
+        let job = Job::new(job_type).scale_factor(scale_factor);
+        if let Err(SubmitError::CannotPlace { policy, reason }) = scheduler.submit(job) {
+            let message = format!("policy `{policy}` could never place `{job_type}`: {reason}");
+            return Err(refused("policy", message, help));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses owners that jobs name and the run does not declare, if it declares any.
+fn check_owners(spec: &RunSpec, jobs: &[Job]) -> Result<(), RunError> {
+    let declared = || spec.workload.entities.iter().map(|entity| entity.id.as_str());
+    if declared().next().is_none() {
+        return Ok(());
+    }
+    let known: BTreeSet<&str> = declared().collect();
+    let mut named = jobs.iter().filter_map(|job| job.entity.as_deref());
+    match named.find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let known = nearest::name_list(declared());
+            let message = format!("a job of the trace belongs to `{name}`, expected one of {known}");
+            let help = nearest::suggestion(name, declared());
+            let field = "workload.entities".to_owned();
+            Err(RunError::Fields(vec![FieldComplaint { field, message, help }]))
+        }
+    }
+}
+
+/// Refuses kinds of job that no worker type of the cluster can run.
+pub(super) fn check_jobs<'a>(
+    cluster: &Cluster,
+    throughputs: &Throughputs,
+    kinds: impl Iterator<Item = (&'a str, u32)>,
+    field: &str,
+) -> Result<(), RunError> {
+    let mut checked: Vec<(&str, u32)> = Vec::new();
+    for (job_type, scale_factor) in kinds {
+        if checked.contains(&(job_type, scale_factor)) {
+            continue;
+        }
+        checked.push((job_type, scale_factor));
+        let Some(row) = throughputs.find(job_type, scale_factor) else {
+            let message = format!("no throughputs for `{job_type}` at scale factor {scale_factor}");
+            return Err(RunError::field(field, message));
+        };
+        let runs = cluster.types().iter().any(|kind| {
+            let column = throughputs.find_worker_type(&kind.name);
+            kind.n_workers >= scale_factor
+                && column.is_some_and(|column| throughputs.alone(row, column) > 0.0)
+        });
+        if !runs {
+            let message =
+                format!("`{job_type}` at scale factor {scale_factor} can run on no worker type of {cluster}");
+            let help =
+                "a job runs on workers of one type: one on which it has throughput needs as many workers";
+            return Err(refused(field, message, help));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses jobs of a trace that the run cannot have.
+pub(super) fn check_trace(
+    spec: &RunSpec,
+    cluster: &Cluster,
+    throughputs: &Throughputs,
+    jobs: &[Job],
+) -> Result<(), RunError> {
+    let kinds = jobs.iter().map(|job| (job.job_type.as_str(), job.scale_factor));
+    check_jobs(cluster, throughputs, kinds, "workload.trace")?;
+    check_lengths(cluster, throughputs, jobs)?;
+    check_owners(spec, jobs)
+}
+
+/// The longest that a job of a trace is believed to take alone where it is fastest: a hundred years, in s.
+const ALONE_MAX: f64 = 100.0 * 365.25 * 86_400.0;
+
+/// Refuses jobs that no simulation of any use would see the end of: of their steps, the unit is another one.
+fn check_lengths(cluster: &Cluster, throughputs: &Throughputs, jobs: &[Job]) -> Result<(), RunError> {
+    for (position, job) in jobs.iter().enumerate() {
+        let Some(row) = throughputs.find(&job.job_type, job.scale_factor) else { continue };
+        let kinds = cluster.types().iter().filter(|kind| kind.n_workers >= job.scale_factor);
+        let columns = kinds.filter_map(|kind| throughputs.find_worker_type(&kind.name));
+        let fastest = columns.map(|column| throughputs.alone(row, column)).fold(0.0, f64::max);
+        let alone = job.total_steps.get() / fastest;
+        if alone > ALONE_MAX {
+            let (name, years) =
+                (job.name.clone().unwrap_or_else(|| position.to_string()), alone / ALONE_MAX * 100.0);
+            let steps = job.total_steps.get();
+            let message =
+                format!("job `{name}` takes {years:.0} years alone: {steps} steps at {fastest} steps/s");
+            return Err(RunError::field("workload.trace", message));
+        }
+    }
+    Ok(())
+}
