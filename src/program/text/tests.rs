@@ -184,6 +184,6 @@ fn cbf_text_of_one_of_everything() {
     assert!(sections.starts_with("3\n\nOBJSENSE\nMAX\n\nVAR\n7 2\nL+ 1\nF 6\n\nCON\n"), "{text}");
     let cones = "L- 1\nL+ 1\nL= 1\nL- 1\nL+ 1\nL- 2\nL+ 1\nL= 1\nL- 1\nL+ 1\nL- 1\nL+ 1\nEXP 3\nQ 3\n";
     assert!(sections.contains(&format!("CON\n19 14\n{cones}")), "{text}");
-    assert!(sections.contains("EXP 3\nQ 3\n\nOBJACOORD\n6\n0 1\n1 2e-7\n2 -1\n4 0.5\n5 -1e20\n"), "{text}");
+    assert!(sections.contains("EXP 3\nQ 3\n\nOBJACOORD\n5\n0 1\n1 2e-7\n2 -1\n4 0.5\n5 -1e20\n"), "{text}");
     assert!(sections.contains("\nOBJBCOORD\n-2.5\n\nACOORD\n"), "{text}");
 }

@@ -107,7 +107,15 @@ fn what_has_no_forecast_is_refused() {
     let drawn = Settings { steps: JobSteps::Drawn, ..known };
     assert!(refused("j0", 500.0, &drawn).0.contains("no job has ended"));
     let resampled = Settings { arriving: Arriving::Resampled, history: Seconds::new(60.0), ..known };
-    assert!(refused("j0", 500.0, &resampled).0.contains("no job arrived in the 0.02 h"));
+    let said = refused("j0", 500.0, &resampled);
+    assert!(
+        said.0.contains("history: 60 s say too little of how jobs arrive, expected at least 1000 s"),
+        "{said:?}"
+    );
+    let rare = run_of("fifo", 1, &[(9000.0, 0.0), (1.0, 5000.0)]);
+    let long = Settings { history: Seconds::new(1000.0), ..resampled };
+    let said = forecast_of(&rare, "j0", 2000.0, &long).unwrap_err().to_string();
+    assert!(said.contains("no job arrived in the 0.28 h"), "{said}");
     assert!(refused("j0", 500.0, &Settings { n_forks: 0, ..known }).0.contains("forks: 0, expected"));
     assert!(refused("j0", 500.0, &Settings { limit: Seconds::ZERO, ..known }).0.contains("limit: "));
 }
