@@ -167,7 +167,7 @@ impl Services {
         // Beside a job that goes on it has ended before their slice: the other has the workers alone for the rest.
         if let Some(last) = account.last.filter(|last| last.end > at) {
             let rest = last.end - at;
-            account.service = account.service - rest;
+            account.service -= rest;
             account.occupy(Seconds::ZERO - rest, last);
             if let Some(other) = last.beside.and_then(|other| self.accounts.get_mut(&other)) {
                 other.occupy(rest, last);

@@ -39,7 +39,7 @@ pub struct ReportArguments {
     /// A sweep's folder or the results.sqlite in it; the events that `simulate --events` wrote, or its JSON; the JSON of `bench`
     #[arg(value_name = "RESULTS")]
     results: PathBuf,
-    /// Where the page goes [default: report.html in a sweep's folder; else the file's name with .html, beside it]
+    /// Where the page goes, `-` being standard output [default: report.html in a sweep's folder; else the file's name with .html, beside it]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The policy that the others are held against [default: the sweep's first]
@@ -48,7 +48,7 @@ pub struct ReportArguments {
     /// Also write every chart as SVG and CSV, and every table as CSV, into this folder
     #[arg(long, value_name = "DIR")]
     assets: Option<PathBuf>,
-    /// Also write the chart that the page begins with as SVG into this file
+    /// Also write the chart that the page begins with as SVG into this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -67,8 +67,8 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     let picture =
         arguments.svg.as_deref().map(|file| Ok::<_, Failure>((file, picture(&page)?))).transpose()?;
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
-    write(&out, page.html().as_bytes())?;
-    let mut written = vec![out.display().to_string()];
+    let mut written = Vec::new();
+    put(session, &out, &page.html(), &mut written)?;
     if let Some(folder) = &arguments.assets {
         fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
         let assets = page.assets().map_err(undrawn)?;
@@ -79,10 +79,24 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
         written.push(folder.display().to_string());
     }
     if let Some((file, text)) = picture {
-        write(file, text.as_bytes())?;
-        written.push(file.display().to_string());
+        put(session, file, &text, &mut written)?;
+    }
+    if [Some(&*out), arguments.svg.as_deref()].contains(&Some(Path::new(STANDARD_OUTPUT))) {
+        return Ok(());
     }
     session.output.words(&written.join("\n"))
+}
+
+/// What stands for standard output.
+const STANDARD_OUTPUT: &str = "-";
+
+/// Writes a file, whose name is then among those written, or to standard output.
+fn put(session: &Session, file: &Path, text: &str, written: &mut Vec<String>) -> Result<(), Failure> {
+    if file == Path::new(STANDARD_OUTPUT) {
+        return session.output.text(text);
+    }
+    written.push(file.display().to_string());
+    write(file, text.as_bytes())
 }
 
 /// Where the page about results goes if nobody says it: into a sweep's folder, beside a file, and into the folder in which

@@ -178,6 +178,10 @@ fn a_page_stands_beside_its_results_and_leaves_them_as_they_are() {
     );
     let told = succeed(at, &["report", "results", "--out", "elsewhere.html"]);
     assert_eq!(told, "elsewhere.html\n");
+    let page = fs::read_to_string(at.join("elsewhere.html")).unwrap();
+    assert_eq!(succeed(at, &["report", "results", "--out", "-"]), page);
+    let picture = succeed(at, &["report", "results", "--out", "elsewhere.html", "--svg", "-"]);
+    assert!(picture.starts_with("<svg") && !at.join("-").exists(), "{picture}");
     assert!(!at.join("report.html").exists());
 }
 

@@ -52,7 +52,7 @@ impl Checker<'_> {
                 "properties" | "patternProperties" | "additionalProperties" | "items" | "prefixItems" => {
                     let patterns = schema["patternProperties"].as_object().into_iter().flatten();
                     patterns.for_each(|(pattern, _)| {
-                        assert_eq!(pattern, DIGITS, "teach the checker this pattern")
+                        assert_eq!(pattern, DIGITS, "teach the checker this pattern");
                     });
                     self.check_parts(keyword, schema, value, at)?;
                     true
@@ -75,7 +75,7 @@ impl Checker<'_> {
             let named = schema["properties"].get(name).or(numbered);
             match (keyword, named) {
                 ("properties" | "patternProperties", Some(rule)) => {
-                    self.check(rule, inner, &format!("{at}.{name}"))?
+                    self.check(rule, inner, &format!("{at}.{name}"))?;
                 }
                 ("additionalProperties", None) => {
                     self.check(&schema[keyword], inner, &format!("{at}.{name}"))?;
