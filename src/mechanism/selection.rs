@@ -125,8 +125,8 @@ impl Selection {
         ledger.taken[place as usize] == self.stamp
     }
 
-    /// Selects for every type in the order given, beside jobs that get nothing here, by their places: they hold workers
-    /// already, or rest. So many workers of each type are left.
+    /// Selects for every type in the order given, beside jobs that get nothing here, because they hold workers already or rest: `others`
+    /// has their places. `left` says how many workers of a type are left.
     pub(super) fn select(
         &mut self,
         ledger: &mut Ledger,

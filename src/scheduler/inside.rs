@@ -29,8 +29,8 @@ impl Scheduler {
     /// Lets a job rest until an instant, because it failed, say: until then it gets no workers, and those that it holds
     /// alone are given up, for [`refill`](Self::refill). What it is owed goes on growing. False if it is not here.
     ///
-    /// A policy is shown it as before, and gives it a share: one that gives idle workers to no job without a share gives those
-    /// to none.
+    /// A policy is shown the job as before, and gives it a share. Under a policy that leaves idle workers to no job without a
+    /// share, its workers stay idle.
     pub fn rest(&mut self, id: JobId, until: Seconds) -> bool {
         let is_here = self.table.find(id).is_some();
         if is_here {

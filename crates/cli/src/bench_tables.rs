@@ -198,7 +198,7 @@ pub(super) fn unproven(rows: &[Row]) -> Option<String> {
 }
 
 /// Why cases were not done, or not wholly, one after another, and what a solver says of several at once; none if all were.
-/// Those of [`unproven`] are told there.
+/// What a solver does not prove is told by [`unproven`].
 pub(super) fn reasons(rows: &[Row]) -> Option<String> {
     let told =
         |row: &&Row| row.status != Status::Unproven && (row.status != Status::Done || row.message.is_some());

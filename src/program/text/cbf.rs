@@ -102,7 +102,7 @@ pub fn to_cbf(program: &Program) -> String {
     text
 }
 
-/// The bounds of rows, those of columns that are no cones of theirs, and the cones.
+/// The constraints of the text: the bounds of rows, the bounds of columns that no cone of variables states, and the cones.
 fn constraints(program: &Program, columns: &[String], rows: &[String]) -> Constraints {
     let mut constraints = Constraints::default();
     for (row, name) in rows.iter().enumerate() {

@@ -138,8 +138,8 @@ impl Core {
         })
     }
 
-    /// A job that failed is not started again until an instant; workers that it has alone are for jobs that wait meanwhile,
-    /// where those are given workers inside rounds.
+    /// A job that failed is not started again until an instant. Workers that it has alone are for jobs that wait meanwhile, if
+    /// waiting jobs are given workers inside rounds.
     pub(super) fn rest(&mut self, number: JobNumber, until: Seconds) {
         let Some(job) = self.jobs.get_mut(&number) else { return };
         job.record.not_before = Some(until);

@@ -23,7 +23,7 @@ const DAY: Seconds = Seconds::new(86_400.0);
 const DAYS_MIN: f64 = 3.0;
 /// So many of them.
 const N_SHORTER: usize = 6;
-/// Jobs must have arrived for so many rounds at least: three submitted at once would come again every second.
+/// The least time for which jobs must have arrived, in rounds: three submitted at once would come again every second.
 const ROUNDS_MIN: f64 = 10.0;
 
 /// A job of a block: what may come again.

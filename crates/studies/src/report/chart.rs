@@ -210,7 +210,7 @@ pub struct Absent {
     pub why: String,
 }
 
-/// So many series are drawn with their ranges; of more, those that the reader selects.
+/// The largest number of series that are all drawn with their ranges; of more, only selected ones are.
 pub const BANDS_MAX: usize = 6;
 
 /// A line of more marks than this is drawn without a point at each.

@@ -19,7 +19,7 @@ const chartsOf = (data, brief) => {
     title: { anchor: "start", color: "var(--ink)", fontSize: 16, subtitleColor: "var(--soft)", subtitleFontSize: 12, offset: 12 },
   };
 
-  // A text as lines of so many letters.
+  // A text broken into lines of at most a number of letters.
   const broken = (text, letters) => {
     const lines = [""];
     for (const word of text.split(" ")) {

@@ -50,7 +50,7 @@ fn write_choice<'t>(html: &mut String, label: &str, options: impl Iterator<Item 
     html.push_str("</select></label>");
 }
 
-/// Who had which workers when.
+/// Every lease on every worker.
 pub(super) fn write_gantt(html: &mut String, gantt: &Gantt) {
     let _ = write!(
         html,

@@ -107,7 +107,7 @@
       state.view = drawn.view;
       state.view.addEventListener("mouseover", (_event, item) => selection.point((item && item.datum && item.datum.name) || ""));
     };
-    // What is selected is a signal; who is hidden needs another drawing.
+    // The selection is a signal of the drawing; hidden series need another drawing.
     state.follow = () => {
       if (state.chart.kind === "bars" || !state.view) return;
       if (selection.only || state.kept) state.draw();

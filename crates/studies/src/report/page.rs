@@ -60,7 +60,7 @@ pub struct TableChoice {
 pub enum Item {
     /// A chart.
     Figure(Figure),
-    /// Who had which workers when; at most one in a page.
+    /// Every lease on every worker; at most one in a page.
     Gantt(Gantt),
     /// A table.
     Table(NamedTable),

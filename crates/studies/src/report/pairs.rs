@@ -95,7 +95,7 @@ pub(super) fn text(study: &Study) -> String {
     )
 }
 
-/// How many standard errors an interval of so many values reaches.
+/// The half width of an interval of `n` values, in standard errors.
 fn reach(n: usize) -> Option<f64> {
     let values: Vec<f64> = (0..n).map(|value| value as f64).collect();
     let (estimate, spread) = (Estimate::of(&values)?, Spread::of(&values)?);

@@ -107,7 +107,7 @@ impl Table {
         self.aligned_within(None, 0)
     }
 
-    /// For people: columns aligned, two spaces apart, within so many letters, where that is given: what has no room goes into
+    /// For people: columns aligned, two spaces apart, within `width` letters if it is given: what has no room goes into
     /// blocks below, each of which begins with the first `n_heads` columns. A block has one column beside these at least,
     /// however wide that is.
     pub fn aligned_within(&self, width: Option<usize>, n_heads: usize) -> String {
@@ -163,7 +163,7 @@ impl Table {
     }
 }
 
-/// The columns of each block of a table whose lines are to have so many letters: the first `n_heads`, and some of the others.
+/// The columns of each block of a table whose lines have at most `width` letters: the first `n_heads`, and some of the others.
 fn blocks(widths: &[usize], width: usize, n_heads: usize) -> Vec<Vec<usize>> {
     let n_heads = n_heads.min(widths.len());
     let of_heads: usize = widths[..n_heads].iter().map(|head| head + 2).sum();

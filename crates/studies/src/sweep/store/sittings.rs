@@ -54,7 +54,7 @@ impl Store {
         write(&self.connection, DESCRIPTION, description).map_err(self.database("write"))
     }
 
-    /// Notes that runs are made today by this command on so many cores.
+    /// Notes that runs are made today, by this command, on this number of cores.
     ///
     /// # Errors
     /// If the file cannot be written.
