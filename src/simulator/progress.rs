@@ -117,6 +117,8 @@ impl Conditions<'_> {
             }
         };
         let overhead = self.overhead(lease, first).max(second.map_or(0.0, |job| self.overhead(lease, job)));
+        // One that starts late in a round saves and loads until its end at the longest: the next round's jobs want its workers.
+        let overhead = if self.options.live.has_inside() { overhead.min(length) } else { overhead };
         let due = self.start_up(lease, first).max(second.map_or(0.0, |job| self.start_up(lease, job)));
         let start_up = due.min((length - overhead).max(0.0));
         let overhead = overhead + start_up;

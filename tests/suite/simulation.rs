@@ -253,6 +253,15 @@ fn limits() -> Limits {
     Limits { rounds: Some(200_000), ..Limits::default() }
 }
 
+#[test]
+fn a_job_that_starts_late_in_a_round_is_through_with_it_at_its_end() {
+    // In one round of this simulation workers idle 10 s before its end, and the job that gets them takes 15 s to load.
+    let seed = 701_850_500_658;
+    let mut simulation = simulation(seed, options(seed));
+    let mut checker = Checker::new(&simulation);
+    assert_eq!(simulation.run(&mut checker, &limits()).unwrap(), Outcome::Finished);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
