@@ -25,7 +25,8 @@ use apportion_studies::benchmark::{Instance, Results, Row, Status};
 #[command(after_help = "\
 Without --policy, --instance and --snapshot: every kind of program on 2,048, 131,072 and 1,048,576 jobs, by every
 backend. Each case runs in a process of its own: one decision to warm up, which is not counted, and then as many as 0.2 s
-have room for, 3 at least unless these take over a second, 25 at most, or as --repeats says. The median counts, and the least and the most are shown beside it: of
+have room for, 3 at least unless these take over a second, 25 at most, or as --repeats says. The median counts (of an
+even number the faster of the two in the middle), and the least and the most are shown beside it: of
 processor time, or of the clock's where the system tells no other, which is marked. Where the limit leaves time for one
 decision alone, that one counts, and is marked as cold. A backend that runs out of time or memory is not tried on larger
 instances of the kind.

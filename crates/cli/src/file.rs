@@ -1,5 +1,6 @@
 //! Files that commands write on request.
 
+use std::fs;
 use std::path::Path;
 
 use crate::Session;
@@ -24,4 +25,18 @@ pub(super) fn write_bytes(session: &Session, path: &Path, bytes: &[u8]) -> Resul
 /// Writes a file as [`file`] does.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     file::write(path, bytes).map_err(Failure::io(format!("write {}", path.display())))
+}
+
+/// Refuses to write one file over another of the same call.
+pub(crate) fn check_apart(paths: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    let place =
+        |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file()).unwrap_or(path.to_owned());
+    let there: Vec<_> = paths.iter().filter_map(|(what, path)| Some((*what, place((*path)?)))).collect();
+    for (at, (what, path)) in there.iter().enumerate() {
+        if let Some((other, _)) = there[..at].iter().find(|(_, other)| other == path) {
+            let message = format!("{what} and {other} are the same file, {}", path.display());
+            return Err(Failure::usage(message, Some("give it another name".to_owned())));
+        }
+    }
+    Ok(())
 }

@@ -14,11 +14,12 @@ use clap::builder::RangedU64ValueParser;
 use crate::Session;
 use crate::conditions::time;
 use crate::exit::Failure;
-use crate::file::write_bytes;
+use crate::file::{check_apart, write_bytes};
 use crate::progress::Progress;
 use crate::results::{run_failure, warn};
 use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
+use apportion::spec::path_text;
 use apportion::units::Seconds;
 use apportion_published::plugin;
 use apportion_studies::forecast::{Attended, ForecastError, JobSteps, Plan, Settings, calibrate, forecast};
@@ -88,6 +89,17 @@ pub struct ForecastArguments {
 pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<(), Failure> {
     let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?).map_err(run_failure)?;
     warn(std::iter::once(&run), session);
+    let spec = &run.spec;
+    let read = [
+        ("the trace", spec.workload.trace.as_ref()),
+        ("the policy", Some(&spec.policy)),
+        ("the throughputs", Some(&spec.throughputs.0)),
+    ];
+    let read = read.map(|(what, name)| (what, name.map(|name| path_text::to_path(name))));
+    let written = [("--page", arguments.page.as_deref())];
+    check_apart(
+        &read.iter().map(|(what, path)| (*what, path.as_deref())).chain(written).collect::<Vec<_>>(),
+    )?;
     if arguments.calibrate { calibration(arguments, session, &run) } else { single(arguments, session, &run) }
 }
 

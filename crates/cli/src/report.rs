@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Session;
 use crate::bench_tables;
 use crate::exit::Failure;
-use crate::file::write;
+use crate::file::{check_apart, write};
 use crate::results;
 use apportion::metrics::log::{self, Header, Replay};
 use apportion::metrics::timeline::Timeline;
@@ -54,6 +54,11 @@ pub struct ReportArguments {
 }
 
 pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), Failure> {
+    let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
+    let of_sweep = ["results.sqlite", "results.csv", "results.lock"].map(|name| arguments.results.join(name));
+    let read = of_sweep.iter().chain([&arguments.results]).map(|file| ("the results", Some(&**file)));
+    let written = [("--out", Some(&*out)), ("--svg", arguments.svg.as_deref())];
+    check_apart(&read.chain(written).collect::<Vec<_>>())?;
     let page = match Given::open(&arguments.results)? {
         Given::Sweep => study_page(&arguments.results, arguments.baseline.as_deref())?,
         _ if arguments.baseline.is_some() => {
@@ -66,7 +71,6 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     };
     let picture =
         arguments.svg.as_deref().map(|file| Ok::<_, Failure>((file, picture(&page)?))).transpose()?;
-    let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
     let mut written = Vec::new();
     put(session, &out, &page.html(), &mut written)?;
     if let Some(folder) = &arguments.assets {

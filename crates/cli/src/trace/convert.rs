@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::log::{Given, LogArguments, check_apart, counted, like_a_log, sentences};
+use super::log::{Given, LogArguments, counted, like_a_log, sentences};
 use crate::Session;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
-use crate::file::write;
+use crate::file::{check_apart, write};
 use crate::paths::name_or_path;
 use apportion::spec::path_text;
 use apportion::spec::{Source, SpecError, TraceForm, TraceOrder, load_throughputs, read_trace};

@@ -1,7 +1,5 @@
 //! The arguments by which a cluster's log is read as jobs, and what they come to.
 
-use std::fs;
-use std::path::Path;
 use std::str::FromStr;
 
 use clap::Args;
@@ -177,20 +175,6 @@ impl Given {
         let help = doubt.map(|doubt| doubt.words.to_owned());
         Err(SpecError::about(self.log.source.clone(), message, help).into())
     }
-}
-
-/// Refuses to write one file over another of the same call.
-pub(super) fn check_apart(paths: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
-    let place =
-        |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file()).unwrap_or(path.to_owned());
-    let there: Vec<_> = paths.iter().filter_map(|(what, path)| Some((*what, place((*path)?)))).collect();
-    for (at, (what, path)) in there.iter().enumerate() {
-        if let Some((other, _)) = there[..at].iter().find(|(_, other)| other == path) {
-            let message = format!("{what} and {other} are the same file, {}", path.display());
-            return Err(Failure::usage(message, Some("give it another name".to_owned())));
-        }
-    }
-    Ok(())
 }
 
 /// The complaint about a file that is no trace; of one that looks like a log, how to read it.

@@ -7,11 +7,11 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, check_apart, counted, like_a_log, sentences};
+use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, counted, like_a_log, sentences};
 use super::sketch::sketch;
 use crate::Session;
 use crate::exit::Failure;
-use crate::file::write_bytes;
+use crate::file::{check_apart, write_bytes};
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use apportion::Cluster;

@@ -94,6 +94,8 @@ fn what_has_no_forecast_is_refused_with_what_to_do() {
             "--history: 60 s say too little of how jobs arrive, expected at least 1000 s",
             "--arrivals none",
         ),
+        ("--at 250 --job short --page jobs.csv", "--page and the trace are the same file", "another name"),
+        ("--calibrate --page one.yaml", "--page and the throughputs are the same file", "another name"),
         ("--at 250 --job short --forks 0", "invalid value '0'", "--help"),
         ("--at 250 --job short --forks 99999999999", "invalid value '99999999999'", "--help"),
         ("--at 250 --job short --limit 0", "--limit: 0 s, expected a time above 0", ""),

@@ -182,6 +182,18 @@ fn a_page_stands_beside_its_results_and_leaves_them_as_they_are() {
     assert_eq!(succeed(at, &["report", "results", "--out", "-"]), page);
     let picture = succeed(at, &["report", "results", "--out", "elsewhere.html", "--svg", "-"]);
     assert!(picture.starts_with("<svg") && !at.join("-").exists(), "{picture}");
+    // What is read is never written over, nor the page by the picture.
+    for arguments in [
+        &["report", "results", "--out", "results/results.sqlite"][..],
+        &["report", "results", "--svg", "results/results.csv"],
+        &["report", "elsewhere.html", "--out", "elsewhere.html"],
+        &["report", "results", "--out", "one.html", "--svg", "one.html"],
+        &["report", "results", "--out", "-", "--svg", "-"],
+    ] {
+        let said = refused(at, arguments);
+        assert!(said.contains("are the same file"), "{arguments:?}: {said}");
+    }
+    assert_eq!(succeed(at, &["results", "show", "results", "--runs", "--format", "csv"]), shown);
     assert!(!at.join("report.html").exists());
 }
 
