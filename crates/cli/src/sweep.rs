@@ -1,7 +1,6 @@
 //! `apportion sweep`: many simulations, kept as they finish.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ use apportion_studies::sweep::{
 };
 use flags::Flags;
 use progress::{SweepProgress, label};
-use slurm::SlurmArguments;
+use slurm::{SlurmArguments, quoted};
 
 mod flags;
 mod left;
@@ -207,19 +206,10 @@ fn note(store: &Store, plan: &Plan, is_made: bool) -> Result<(), StoreError> {
     if is_made {
         return Ok(());
     }
-    let command: Vec<String> = std::env::args_os().skip(1).map(|argument| word(&argument)).collect();
+    let command: Vec<String> =
+        std::env::args_os().skip(1).map(|argument| quoted(&argument.to_string_lossy())).collect();
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     store.sit_down(&format!("apportion {}", command.join(" ")), cores)
-}
-
-/// An argument as a shell takes it.
-fn word(argument: &OsStr) -> String {
-    let text = argument.to_string_lossy();
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=,+@%".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Outcomes that are kept elsewhere, by digest.
