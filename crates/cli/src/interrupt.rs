@@ -65,7 +65,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Suppresses the message at the first signal, for commands whose standard error is a log that programs read.
+    /// Prints no message at the first signal from here on: the command's standard error is a log that programs read.
     pub fn hush(&self) {
         self.is_hushed.store(true, Ordering::SeqCst);
     }

@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
 /// What stands for standard output.
 const STANDARD_OUTPUT: &str = "-";
 
-/// Writes a file, whose name is then among those written, or to standard output.
+/// Writes a text into a file, and adds the file's name to `written`; or to standard output, which has no name.
 fn put(session: &Session, file: &Path, text: &str, written: &mut Vec<String>) -> Result<(), Failure> {
     if file == Path::new(STANDARD_OUTPUT) {
         return session.output.text(text);
@@ -103,8 +103,8 @@ fn put(session: &Session, file: &Path, text: &str, written: &mut Vec<String>) ->
     write(file, text.as_bytes())
 }
 
-/// Where the page about results goes if nobody says it: into a sweep's folder, beside a file, and into the folder in which
-/// the command runs if the results are no file, but what another command wrote into a pipe.
+/// Where the page goes without `--out`: into the folder of a sweep, or beside a file of results. Results that come through a
+/// pipe have no folder: their page goes where the command runs.
 fn beside(results: &Path) -> PathBuf {
     const PAGE: &str = "report.html";
     if results.is_dir() {

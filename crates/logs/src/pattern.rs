@@ -75,7 +75,8 @@ impl<const N: usize> FirstMatch<N> {
         lists.filter_map(|list| list.get(most).copied()).min()
     }
 
-    /// The position of the first entry for which `holds` is true and each of whose patterns matches the text of the same place.
+    /// The position of the first entry that matches the texts: the entry's n-th pattern, if it has one, matches the n-th text,
+    /// and `holds` is true of its position.
     pub(crate) fn find(&self, texts: [Option<&str>; N], holds: impl Fn(usize) -> bool) -> Option<usize> {
         let texts = texts.map(|text| text.map(str::to_lowercase));
         let is_match = |at: &usize| {

@@ -234,7 +234,7 @@ proptest! {
     }
 }
 
-/// max log x subject to x ≤ 8 is log 8 by a cone whose order of entries matters.
+/// The program max log x subject to x ≤ 8. Its optimum is log 8, and another one if the entries of its cone are reversed.
 #[test]
 fn an_exponential_cone_is_read_as_it_is_meant() {
     let mut program = Program::new(Sense::Maximize);

@@ -16,13 +16,13 @@ use apportion::solver::{Feature, Limits, SolveError, Termination, registry};
 pub const DEFAULT: &str = "default";
 /// The name in place of a backend's for policies that solve nothing.
 pub const RULE: &str = "rule";
-/// Where nobody says how often, a decision is repeated until this much time is spent, in s.
+/// The time for which a case is repeated if its number of repeats is not given, in s.
 const REPEAT_S: f64 = 0.2;
-/// And so often at least, for without a range a number says little,
+/// The least number of repeats then: without a range a time says little.
 const REPEATS_MIN: usize = 3;
-/// unless that takes longer than this, in s.
+/// The time after which a case has fewer repeats than the least number, in s.
 const REPEAT_LONG_S: f64 = 1.0;
-/// And at most so often.
+/// The largest number of repeats if it is not given.
 const REPEATS_MAX: usize = 25;
 
 /// What to measure, its problem apart.
@@ -98,8 +98,8 @@ struct Taken {
 
 /// Decides on `problem`, once to warm up and then as often as the case says, and says what the decision in the middle took.
 /// `processor` tells the processor time that the thread has had so far, in s, where the system knows. Rows say what went
-/// wrong; the instance's name and memory are left to the caller. `told` is given the row after each decision, the first
-/// included, which counts until there is another: whoever has no time for more has that.
+/// wrong; the instance's name and memory are left to the caller. `told` is given the row after each decision, so that
+/// a caller that breaks off has the last one. The first decision counts until there is a second.
 pub fn measure(
     catalog: &Catalog,
     problem: &Problem,

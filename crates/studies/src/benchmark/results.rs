@@ -220,7 +220,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Results of this version on this system, whose processor is of this model.
+    /// Results of this version on this system. `processor` is the processor's model.
     pub fn new(limit_seconds: f64, rows: Vec<Row>, processor: Option<String>) -> Self {
         let (format, version) = (FORMAT.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         Self { format, version, system: System::this(processor), limit_seconds, rows }

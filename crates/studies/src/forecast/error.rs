@@ -80,7 +80,7 @@ pub enum ForecastError {
         /// The shortest time that says something, s.
         needed_s: f64,
     },
-    /// A policy that remembers what it was told of jobs, whose steps would be drawn.
+    /// A policy that remembers how many steps jobs were said to take: a fork cannot give them others.
     #[error(
         "policy: `{policy}` decides inside rounds and remembers the steps that jobs were said to take: they cannot be drawn anew"
     )]

@@ -163,7 +163,8 @@ impl Table {
     }
 }
 
-/// The columns of each block of a table whose lines have at most `width` letters: the first `n_heads`, and some of the others.
+/// The columns of each block of a table, by position: the first `n_heads` again in each, then as many others as fit into
+/// `width` letters.
 fn blocks(widths: &[usize], width: usize, n_heads: usize) -> Vec<Vec<usize>> {
     let n_heads = n_heads.min(widths.len());
     let of_heads: usize = widths[..n_heads].iter().map(|head| head + 2).sum();
