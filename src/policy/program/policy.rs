@@ -136,8 +136,9 @@ impl ProgramPolicy {
         }
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
-        let interior = options.refine == Refine::Interior;
-        let own = options.backend.is_none() && !interior;
+        // (where the answer is a centre, what comes before it may be any optimum)
+        let centred = centred(&options);
+        let own = options.backend.is_none() && (options.refine != Refine::Interior || centred);
         let large = own.then(|| registry::backend("clarabel")).transpose()?;
         let quick: Option<Box<dyn Backend>> = if own { Some(Box::new(Simplex::forgetful())) } else { None };
         let (linear, conic) = chains(&options)?;
@@ -145,7 +146,6 @@ impl ProgramPolicy {
         let solver = solver.with_strategy(options.strategy).with_time_limit(options.time_limit);
         let solver = solver.with_interrupt(options.interrupt.clone());
         let pricing = PricingLimits::default();
-        let centred = centred(&options);
         Ok(Self { options, data, prune, promises, pricing, centred, solver, isolated_time })
     }
 

@@ -119,7 +119,7 @@ mod tests {
     use crate::index::{Id, JobId};
     use crate::policy::Policy;
     use crate::policy::program::tests::{options_of, worth};
-    use crate::policy::program::{ProgramPolicy, Reason, Strategy};
+    use crate::policy::program::{ProgramOptions, ProgramPolicy, Reason, Refine, Strategy};
     use crate::problem::{ActiveJob, Problem, ProblemBuilder};
     use crate::program::{ObjectiveText, Sense};
     use crate::solver::{Limits, registry};
@@ -196,6 +196,20 @@ mod tests {
             assert!(near(worths[0], worths[1]), "{text}: {worths:?}");
             assert!(decision.solve.unwrap().fallbacks.is_empty());
         }
+    }
+
+    #[test]
+    fn an_interior_optimum_takes_the_program_of_its_centre_and_no_other() {
+        let text = "max_over_jobs((elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput))";
+        let objective = ObjectiveText::new(Sense::Minimize, text);
+        let options = ProgramOptions { refine: Refine::Interior, ..options_of(&objective) };
+        let centre = ProgramPolicy::try_new(options).unwrap().allocate(&problem(60)).unwrap();
+        let report = centre.solve.unwrap();
+        assert_eq!((report.solves, report.backend.as_deref()), (1, Some("centre")), "{report:?}");
+        assert!(report.searches > 0 && report.fallbacks.is_empty(), "{report:?}");
+        let optimum = policy(Sense::Minimize, text).allocate(&problem(60)).unwrap().objective.unwrap();
+        let reached = centre.objective.unwrap();
+        assert!(reached.optimal && (reached.value - optimum.value).abs() <= 1e-8 * optimum.value);
     }
 
     #[test]
