@@ -16,6 +16,8 @@
 
 mod lines;
 
+use std::rc::Rc;
+
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::{admit, without_columns};
@@ -25,9 +27,16 @@ use crate::solver::timing::Stopwatch;
 use lines::Lines;
 
 const NAME: &str = "centre";
+/// Σ v·z at the start, in sizes of the objective there.
+const FIRST_GAP: f64 = 100.0;
+/// The least part of its place on the path at which the product v·z of a column may start, where that meets its dual
+/// row, and the inverse of the largest.
+const FIRST_SPREAD: f64 = 0.01;
+/// The least slack at the start, relative to the row's bound.
+const SLACK_MIN: f64 = 0.01;
 /// Part of the way to the boundary that a step may go.
-const STEP: f64 = 0.995;
-/// Steps after which it has failed; it takes twenty to forty.
+const STEP: f64 = 0.9995;
+/// Steps after which it has failed; it takes about ten.
 const STEPS_MAX: u32 = 120;
 /// Steps towards the path at its end; Newton's method takes two or three.
 const CENTRING_STEPS_MAX: u32 = 20;
@@ -35,6 +44,9 @@ const CENTRING_STEPS_MAX: u32 = 20;
 const OFF_PATH_MAX: f64 = 1e-4;
 /// An answer whose products are farther off is given up.
 const ASTRAY: f64 = 0.5;
+
+/// A solution of normal equations is exact if it misses no more than this part of the right-hand side.
+const EXACT: f64 = 1e-12;
 
 /// How much the logarithm of each column and of each row's slack counts: > 0.
 #[derive(Clone, Debug)]
@@ -46,7 +58,7 @@ pub struct BarrierWeights {
 }
 
 /// Finds the weighted analytic centre of the optima of a linear program whose rows are one-sided and whose columns
-/// have a lower bound and no upper one. A column without bounds counts from its implied lower bound: right where
+/// have a lower bound and no upper one. A column without bounds counts from its implied lower bound or 0: right where
 /// every optimum has the same value of it, as of a level. Other programs, and those where rounding stops it before it
 /// is near, it fails to solve.
 #[derive(Clone, Debug)]
@@ -143,7 +155,8 @@ impl Form {
         let (mut columns, mut place, mut fixed) = (Vec::new(), vec![None; n], vec![0.0; n]);
         for column in 0..n {
             let range = program.columns[column];
-            let lower = if range.lower.is_finite() { range.lower } else { program.implied[column].lower };
+            let lower =
+                if range.lower.is_finite() { range.lower } else { program.implied[column].lower.min(0.0) };
             if range.is_point() {
                 fixed[column] = range.lower;
             } else if lower.is_finite() && range.upper == f64::INFINITY {
@@ -253,7 +266,14 @@ struct State {
     /// q − Gᵀ y − z.
     dual: Vec<f64>,
     /// Plans of the normal equations of earlier steps.
-    plans: Vec<Plan>,
+    plans: Vec<Rc<Plan>>,
+}
+
+/// How exactly normal equations are solved: a predictor only says how far to aim, and needs few digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Digits {
+    Few,
+    All,
 }
 
 /// A step: the change of each part of a point.
@@ -265,11 +285,14 @@ struct Step {
 
 impl State {
     fn start(form: &Form) -> Self {
-        let largest = |values: &[f64]| values.iter().fold(1.0_f64, |most, value| most.max(value.abs()));
-        let (primal, dual) = (largest(&form.bounds), largest(&form.cost));
-        let v = vec![primal; form.weights.len()];
-        let z: Vec<f64> = form.weights.iter().map(|weight| dual * weight).collect();
-        let y = vec![0.0; form.matrix.n_rows()];
+        let v = inside(form);
+        let worth: f64 = form.cost.iter().zip(&v).map(|(cost, v)| (cost * v).abs()).sum();
+        let mu = FIRST_GAP * if worth > 0.0 { worth } else { 1.0 } / form.weight;
+        let mut z: Vec<f64> = form.weights.iter().zip(&v).map(|(weight, v)| mu * weight / v).collect();
+        let y: Vec<f64> = z[form.n()..].iter().map(|z| -z).collect();
+        for ((z, along), cost) in z.iter_mut().zip(form.transposed(&y)).zip(&form.cost) {
+            *z = (cost - along).clamp(FIRST_SPREAD * *z, *z / FIRST_SPREAD);
+        }
         let none = Vec::new;
         let mut state = Self { v, z, y, ratio: none(), primal: none(), dual: none(), plans: Vec::new() };
         state.look(form);
@@ -316,7 +339,7 @@ impl State {
         let mu = self.mu(form);
         let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
         let complementarity: Vec<f64> = self.v.iter().zip(&self.z).map(|(v, z)| -v * z).collect();
-        let predicted = self.step(form, &factor, &complementarity);
+        let predicted = self.step(form, &factor, &complementarity, Digits::Few);
         let (primal, dual) = (reach(&self.v, &predicted.v), reach(&self.z, &predicted.z));
         let along = self.v.iter().zip(&predicted.v).zip(self.z.iter().zip(&predicted.z));
         let ahead: f64 = along.map(|((v, dv), (z, dz))| (v + primal * dv) * (z + dual * dz)).sum();
@@ -326,7 +349,7 @@ impl State {
             .zip(predicted.v.iter().zip(&predicted.z))
             .map(|((weight, product), (dv, dz))| sigma * mu * weight + product - dv * dz)
             .collect();
-        let step = self.step(form, &factor, &corrected);
+        let step = self.step(form, &factor, &corrected, Digits::All);
         self.take(form, &step, STEP)
     }
 
@@ -335,7 +358,7 @@ impl State {
         let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
         let complementarity: Vec<f64> =
             (0..self.v.len()).map(|at| mu * form.weights[at] - self.v[at] * self.z[at]).collect();
-        let step = self.step(form, &factor, &complementarity);
+        let step = self.step(form, &factor, &complementarity, Digits::All);
         self.take(form, &step, 0.9)
     }
 
@@ -357,8 +380,9 @@ impl State {
         goes_on
     }
 
-    /// Solves the normal equations for a right-hand side, refined as in [`Matrix::solve`]: y and Gᵀ y.
-    fn solve(&self, form: &Form, factor: &Factor, right: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    /// Solves the normal equations for a right-hand side: y and Gᵀ y. For all digits it is refined as in
+    /// [`Matrix::solve`], unless it is exact to [`EXACT`].
+    fn solve(&self, form: &Form, factor: &Factor, right: &[f64], digits: Digits) -> (Vec<f64>, Vec<f64>) {
         let missed = |along: &[f64]| {
             let scaled: Vec<f64> =
                 along.iter().zip(&self.ratio).map(|(value, ratio)| value * ratio).collect();
@@ -369,14 +393,20 @@ impl State {
         let size = |values: &[f64]| values.iter().map(|value| value.abs()).fold(0.0, f64::max);
         let first = factor.solve(right);
         let first_along = form.transposed(&first);
+        if digits == Digits::Few {
+            return (first, first_along);
+        }
         let left = missed(&first_along);
+        if size(&left) <= EXACT * size(right) {
+            return (first, first_along);
+        }
         let better: Vec<f64> = first.iter().zip(factor.solve(&left)).map(|(y, more)| y + more).collect();
         let along = form.transposed(&better);
         if size(&missed(&along)) < size(&left) { (better, along) } else { (first, first_along) }
     }
 
     /// The Newton step for Z Δv + V Δz = `complementarity` and no residuals.
-    fn step(&self, form: &Form, factor: &Factor, complementarity: &[f64]) -> Step {
+    fn step(&self, form: &Form, factor: &Factor, complementarity: &[f64], digits: Digits) -> Step {
         let wanted = complementarity.iter().zip(&self.z).map(|(product, z)| product / z);
         let pull: Vec<f64> = self
             .ratio
@@ -389,7 +419,7 @@ impl State {
         for (value, primal) in y.iter_mut().zip(&self.primal) {
             *value += primal;
         }
-        let (y, mut v) = self.solve(form, factor, &y);
+        let (y, mut v) = self.solve(form, factor, &y, digits);
         for ((value, ratio), pull) in v.iter_mut().zip(&self.ratio).zip(&pull) {
             *value = ratio * *value - pull;
         }
@@ -397,6 +427,30 @@ impl State {
         let z = complementarity.iter().zip(held).map(|(product, ((z, v), step))| (product - z * step) / v);
         Step { z: z.collect(), v, y }
     }
+}
+
+/// Columns and slacks of a point that leaves every row about half of its bound. Columns in rows with a bound above 0 are
+/// placed first, then those for which the first make room, such as a level. Where there is no room, the point misses
+/// the row.
+fn inside(form: &Form) -> Vec<f64> {
+    let mut v = vec![0.0; form.n()];
+    let mut left = form.bounds.clone();
+    for unplaced in [0.0, 1.0] {
+        let mut totals = vec![0.0; left.len()];
+        for (_, (rows, values)) in v.iter().zip(form.matrix.terms()).filter(|(v, _)| **v == 0.0) {
+            rows.iter().zip(values).for_each(|(row, value)| totals[*row] += value.max(0.0));
+        }
+        let parts: Vec<f64> = left.iter().zip(totals).map(|(left, total)| 0.5 * left / total).collect();
+        for (v, (rows, values)) in v.iter_mut().zip(form.matrix.terms()).filter(|(v, _)| **v == 0.0) {
+            let bounding = rows.iter().zip(values).filter(|(_, value)| **value > 0.0);
+            let part = bounding.map(|(row, _)| parts[*row]).fold(f64::INFINITY, f64::min);
+            *v = if part > 0.0 && part.is_finite() { part } else { unplaced };
+            rows.iter().zip(values).for_each(|(row, value)| left[*row] -= value * *v);
+        }
+    }
+    let size = |bound: f64| if bound == 0.0 { 1.0 } else { bound.abs() };
+    v.extend(left.iter().zip(&form.bounds).map(|(left, bound)| left.max(SLACK_MIN * size(*bound))));
+    v
 }
 
 /// The length along `steps` at which the first of `values` is 0; at most 2, where 1 is the whole step.

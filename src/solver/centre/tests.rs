@@ -51,3 +51,19 @@ fn what_it_cannot_centre_it_refuses() {
     let error = centred(&program, weights(&[1.0; 4], &[1.0; 2])).unwrap_err();
     assert!(error.to_string().contains("two-sided"), "{error}");
 }
+
+#[test]
+fn it_starts_inside_where_there_is_room() {
+    // A level below what two columns, which share 1, bring to two rows.
+    let mut program = Program::new(Sense::Maximize);
+    program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1.0 }, 0.0);
+    program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1.0 }, 0.0);
+    program.push_column(Range::FREE, Range { lower: 0.5, upper: 8.0 }, 1.0);
+    program.push_row(Range::at_most(1.0), [(0, 1.0), (1, 1.0)]);
+    program.push_row(Range::at_least(0.0), [(0, 4.0), (1, 1.0), (2, -1.0)]);
+    program.push_row(Range::at_least(0.0), [(1, 8.0), (2, -1.0)]);
+    let form = Form::of(&program, &weights(&[1.0; 3], &[1.0; 3])).unwrap();
+    assert_eq!(inside(&form), [0.25, 0.25, 0.625, 0.5, 0.625, 1.375]);
+    let answer = centred(&program, weights(&[1.0; 3], &[1.0; 3])).unwrap();
+    assert!(Certificate::of(&program, &answer).optimal && answer.iterations < 15, "{answer:?}");
+}

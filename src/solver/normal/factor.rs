@@ -12,6 +12,8 @@
 //! columns, are indefinite and factored with complete pivoting: near an optimum, only a level's
 //! column makes the rest of them regular.
 
+use std::rc::Rc;
+
 use super::Matrix;
 use super::sums::Plan;
 
@@ -98,12 +100,12 @@ impl Layout {
         Self { rows, sizes: vec![n_rows], long: vec![None; n_columns], n_links: 0 }
     }
 
-    /// Makes the weak rows of blocks linking rows.
-    fn promote(&mut self, weak: &[Vec<usize>]) {
+    /// Makes the weak rows of blocks linking rows; `weak` has the block and the place in it of each, in order.
+    fn promote(&mut self, weak: &[(usize, usize)]) {
         let mut kept: Vec<usize> = vec![0; self.sizes.len()];
         for place in &mut self.rows {
             let Place::Block { block, at } = *place else { continue };
-            *place = if weak[block].contains(&at) {
+            *place = if weak.binary_search(&(block, at)).is_ok() {
                 self.n_links += 1;
                 Place::Link { at: self.n_links - 1 }
             } else {
@@ -131,17 +133,11 @@ fn root(group: &mut [usize], mut row: usize) -> usize {
     row
 }
 
-/// A block's rows: Cholesky factor L [n × n], lower part, and L⁻¹E [n × links].
-pub(super) struct Block {
-    pub(super) n: usize,
-    pub(super) lower: Vec<f64>,
-    pub(super) border: Vec<f64>,
-}
-
 /// The factor of the normal equations for one D.
 pub(in crate::solver) struct Factor {
-    layout: Layout,
-    blocks: Vec<Block>,
+    plan: Rc<Plan>,
+    /// Of each block, as [`Plan`] lays them out, the Cholesky factor L and L⁻¹E.
+    blocks: Vec<f64>,
     /// The links' equations, after the elimination of the blocks.
     links: Pivoted,
 }
@@ -152,53 +148,73 @@ impl Factor {
     ///
     /// `diagonal` is D; `plans` has the plans of the layouts met before: without weak rows, after the first round of
     /// them, after the second, and so on.
-    pub(in crate::solver) fn of(matrix: &Matrix, diagonal: &[f64], plans: &mut Vec<Plan>) -> Option<Self> {
-        let mut layout = matrix.layout.clone();
-        for round in 1.. {
-            let m = layout.n_links;
-            if plans.get(round - 1).is_none_or(|plan| plan.layout != layout) {
-                plans.truncate(round - 1);
-                plans.push(Plan::of(matrix, layout.clone()));
-            }
-            let (mut blocks, mut links) = plans[round - 1].sums(matrix, diagonal);
+    pub(in crate::solver) fn of(
+        matrix: &Matrix,
+        diagonal: &[f64],
+        plans: &mut Vec<Rc<Plan>>,
+    ) -> Option<Self> {
+        if plans.is_empty() {
+            plans.push(Rc::new(Plan::of(matrix, matrix.layout.clone())));
+        }
+        let mut round = 0;
+        loop {
+            let plan = Rc::clone(&plans[round]);
+            let m = plan.layout.n_links;
+            let mut blocks = plan.sums(matrix, diagonal);
+            let mut links = blocks.split_off(plan.n_entries_of_blocks());
             let before: Vec<f64> = (0..m).map(|at| links[at * m + at].abs()).collect();
-            let weak: Vec<Vec<usize>> = blocks.iter_mut().map(Block::factor).collect::<Option<Vec<_>>>()?;
-            if m > 0 && round < ROUNDS_MAX && weak.iter().any(|weak| !weak.is_empty()) {
+            let weak = plan.factor_blocks(&mut blocks)?;
+            round += 1;
+            if m > 0 && round < ROUNDS_MAX && !weak.is_empty() {
+                let mut layout = plan.layout.clone();
                 layout.promote(&weak);
+                if plans.get(round).is_none_or(|plan| plan.layout != layout) {
+                    plans.truncate(round);
+                    plans.push(Rc::new(Plan::of(matrix, layout)));
+                }
                 continue;
             }
-            for block in &mut blocks {
-                block.eliminate(m, &mut links);
+            for (n, block) in plan.blocks_mut(&mut blocks) {
+                eliminate(n, block, m, &mut links);
             }
             let sizes: Vec<f64> = (0..m).map(|at| before[at].max(links[at * m + at].abs())).collect();
-            return Some(Self { layout, blocks, links: Pivoted::of(links, &sizes)? });
+            return Some(Self { plan, blocks, links: Pivoted::of(links, &sizes)? });
         }
-        None
     }
 
     /// y of the right-hand side: [rows].
     pub(in crate::solver) fn solve(&self, right: &[f64]) -> Vec<f64> {
-        let m = self.layout.n_links;
-        let mut own: Vec<Vec<f64>> = self.blocks.iter().map(|block| vec![0.0; block.n]).collect();
-        let mut links = vec![0.0; m];
-        for (place, value) in self.layout.rows.iter().zip(right) {
-            match place {
-                Place::Block { block, at } => own[*block][*at] = *value,
-                Place::Link { at } => links[*at] = *value,
-            }
+        let (plan, m) = (&*self.plan, self.plan.layout.n_links);
+        let mut ordered = vec![0.0; plan.n_ordered()];
+        for (place, value) in plan.order.iter().zip(right) {
+            ordered[*place as usize] = *value;
         }
-        for (block, own) in self.blocks.iter().zip(&mut own) {
-            block.forward(own, m, &mut links);
+        let (own, links) = ordered.split_at_mut(plan.n_ordered() - m);
+        let mut rest = &mut *own;
+        for (n, block) in plan.blocks(&self.blocks) {
+            let (first, behind) = std::mem::take(&mut rest).split_at_mut(n);
+            forward(block, first, links);
+            rest = behind;
         }
-        let links = self.links.solve(&links);
-        for (block, own) in self.blocks.iter().zip(&mut own) {
-            block.backward(own, m, &links);
+        links.copy_from_slice(&self.links.solve(links));
+        let mut rest = own;
+        for (n, block) in plan.blocks(&self.blocks) {
+            let (first, behind) = rest.split_at_mut(n);
+            backward(block, first, links);
+            rest = behind;
         }
-        let value = |place: &Place| match place {
-            Place::Block { block, at } => own[*block][*at],
-            Place::Link { at } => links[*at],
-        };
-        self.layout.rows.iter().map(value).collect()
+        plan.order.iter().map(|place| ordered[*place as usize]).collect()
+    }
+}
+
+impl Plan {
+    /// Factors all blocks; the block and the place of each row with a weak pivot, in order.
+    fn factor_blocks(&self, entries: &mut [f64]) -> Option<Vec<(usize, usize)>> {
+        let mut weak = Vec::new();
+        for (at, (n, block)) in self.blocks_mut(entries).enumerate() {
+            factor(n, &mut block[..n * n], |row| weak.push((at, row)))?;
+        }
+        Some(weak)
     }
 }
 
@@ -288,87 +304,102 @@ impl Pivoted {
     }
 }
 
-impl Block {
-    /// Factors the block; the rows whose pivots are weak.
-    fn factor(&mut self) -> Option<Vec<usize>> {
-        let n = self.n;
-        let mut weak = Vec::new();
-        for column in 0..n {
-            let (above, from) = self.lower.split_at_mut((column + 1) * n);
-            let own = &mut above[column * n..];
-            let square: f64 = own[..column].iter().map(|value| value * value).sum();
-            let pivot = own[column] - square;
-            if pivot <= WEAK * own[column] {
-                weak.push(column);
-            }
-            // A pivot lost to rounding: its row's y is 0.
-            let pivot = if pivot > PIVOT_MIN * own[column] { pivot.sqrt() } else { f64::INFINITY };
-            if pivot.is_nan() {
-                return None;
-            }
-            own[column] = pivot;
-            let own = &own[..column];
-            let mut rows = from.chunks_exact_mut(4 * n);
-            for four in &mut rows {
-                let dots = dots(own, [0, 1, 2, 3].map(|at| &four[at * n..at * n + column]));
-                for (at, dot) in dots.into_iter().enumerate() {
-                    four[at * n + column] = (four[at * n + column] - dot) / pivot;
-                }
-            }
-            for row in rows.into_remainder().chunks_exact_mut(n) {
-                let dot: f64 = row[..column].iter().zip(own).map(|(a, b)| a * b).sum();
-                row[column] = (row[column] - dot) / pivot;
-            }
+/// Factors a block of n rows in place: Cholesky's L, by columns. Puts the rows whose pivots are weak into `weak`; none
+/// where a pivot is NaN.
+fn factor(n: usize, lower: &mut [f64], mut weak: impl FnMut(usize)) -> Option<()> {
+    for column in 0..n {
+        let (before, own) = lower.split_at_mut(column * n);
+        let own = &mut own[column..n];
+        let diagonal = own[0];
+        let mut fours = before.chunks_exact(4 * n);
+        for four in &mut fours {
+            subtract_four([0, 1, 2, 3].map(|at| &four[at * n + column..(at + 1) * n]), own);
         }
-        Some(weak)
+        for earlier in fours.remainder().chunks_exact(n) {
+            subtract(earlier[column], &earlier[column..], own);
+        }
+        let pivot = own[0];
+        if pivot <= WEAK * diagonal {
+            weak(column);
+        }
+        // A pivot lost to rounding: its row's y is 0.
+        let pivot = if pivot > PIVOT_MIN * diagonal { pivot.sqrt() } else { f64::INFINITY };
+        if pivot.is_nan() {
+            return None;
+        }
+        own[0] = pivot;
+        own[1..].iter_mut().for_each(|value| *value /= pivot);
     }
+    Some(())
+}
 
-    /// Eliminates the block from the links' equations.
-    fn eliminate(&mut self, m: usize, links: &mut [f64]) {
-        let n = self.n;
-        for row in 0..n {
-            let (above, own) = self.border.split_at_mut(row * m);
-            let own = &mut own[..m];
-            for (before, earlier) in above.chunks_exact(m.max(1)).enumerate() {
-                let factor = self.lower[row * n + before];
-                own.iter_mut().zip(earlier).for_each(|(own, earlier)| *own -= factor * earlier);
-            }
-            for entry in own.iter_mut() {
-                *entry /= self.lower[row * n + row];
-            }
-            for (link, value) in own.iter().enumerate().filter(|(_, value)| **value != 0.0) {
-                let below = own[..=link].iter().zip(&mut links[link * m..]);
-                below.for_each(|(other, entry)| *entry -= value * other);
-            }
-        }
-    }
+/// Takes a multiple of a column from another.
+fn subtract(factor: f64, column: &[f64], from: &mut [f64]) {
+    from.iter_mut().zip(column).for_each(|(value, entry)| *value -= factor * entry);
+}
 
-    /// Solves with L, and eliminates the block from the links' right-hand side.
-    fn forward(&self, own: &mut [f64], m: usize, links: &mut [f64]) {
-        let n = self.n;
-        for row in 0..n {
-            let dot: f64 = self.lower[row * n..row * n + row].iter().zip(&*own).map(|(a, b)| a * b).sum();
-            own[row] = (own[row] - dot) / self.lower[row * n + row];
-            let border = &self.border[row * m..(row + 1) * m];
-            links.iter_mut().zip(border).for_each(|(link, border)| *link -= border * own[row]);
-        }
+/// Takes the multiples of four columns by their first entries from another column.
+fn subtract_four(columns: [&[f64]; 4], from: &mut [f64]) {
+    let n = from.len();
+    let [a, b, c, d] = columns.map(|column| &column[..n]);
+    let [by_a, by_b, by_c, by_d] = columns.map(|column| column[0]);
+    for at in 0..n {
+        from[at] -= (by_a * a[at] + by_b * b[at]) + (by_c * c[at] + by_d * d[at]);
     }
+}
 
-    /// Solves with Lᵀ once the links are known.
-    fn backward(&self, own: &mut [f64], m: usize, links: &[f64]) {
-        let n = self.n;
-        for (row, value) in own.iter_mut().enumerate() {
-            let border = &self.border[row * m..(row + 1) * m];
-            *value -= border.iter().zip(links).map(|(border, link)| border * link).sum::<f64>();
+/// Eliminates a factored block of n rows from the equations of m links: its border E becomes L⁻¹E.
+fn eliminate(n: usize, block: &mut [f64], m: usize, links: &mut [f64]) {
+    let (lower, border) = block.split_at_mut(n * n);
+    for row in 0..n {
+        let (above, own) = border.split_at_mut(row * m);
+        let own = &mut own[..m];
+        for (before, earlier) in above.chunks_exact(m.max(1)).enumerate() {
+            subtract(lower[before * n + row], earlier, own);
         }
-        for row in (0..n).rev() {
-            own[row] /= self.lower[row * n + row];
-            let value = own[row];
-            for (other, coefficient) in self.lower[row * n..row * n + row].iter().enumerate() {
-                own[other] -= coefficient * value;
-            }
+        own.iter_mut().for_each(|entry| *entry /= lower[row * n + row]);
+        for (link, value) in own.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+            subtract(*value, &own[..=link], &mut links[link * m..][..=link]);
         }
     }
+}
+
+/// Solves with L of a block, and eliminates the block from the links' right-hand side.
+fn forward(block: &[f64], own: &mut [f64], links: &mut [f64]) {
+    let n = own.len();
+    let (lower, border) = block.split_at(n * n);
+    for row in 0..n {
+        let column = &lower[row * n..(row + 1) * n];
+        let (solved, behind) = own[row..].split_at_mut(1);
+        solved[0] /= column[row];
+        subtract(solved[0], &column[row + 1..], behind);
+        subtract(solved[0], &border[row * links.len()..][..links.len()], links);
+    }
+}
+
+/// Solves with Lᵀ of a block once the links are known.
+fn backward(block: &[f64], own: &mut [f64], links: &[f64]) {
+    let n = own.len();
+    let (lower, border) = block.split_at(n * n);
+    for row in (0..n).rev() {
+        let column = &lower[row * n..(row + 1) * n];
+        let (value, solved) = own[row..].split_at_mut(1);
+        let known = dot(&border[row * links.len()..][..links.len()], links) + dot(&column[row + 1..], solved);
+        value[0] = (value[0] - known) / column[row];
+    }
+}
+
+/// The product of two vectors, in four sums that are added up at the end: none waits for another's last term.
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    let (fours, others) = (one.chunks_exact(4), other.chunks_exact(4));
+    let rest = fours.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum::<f64>();
+    let mut sums = [0.0; 4];
+    for (a, b) in fours.zip(others) {
+        for lane in 0..4 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }
 
 /// The largest of the magnitudes of numbers, in four lanes, without branches.
@@ -381,17 +412,4 @@ fn magnitude(values: &[f64]) -> f64 {
         most.iter_mut().zip(four).for_each(|(most, value)| *most = larger(*most, value));
     }
     most.iter().fold(rest, larger)
-}
-
-/// The products of one row with four others, each summed in order: four sums go on while one waits for its last term.
-fn dots(one: &[f64], others: [&[f64]; 4]) -> [f64; 4] {
-    let [a, b, c, d] = others.map(|other| &other[..one.len()]);
-    let mut sums = [0.0; 4];
-    for (at, value) in one.iter().enumerate() {
-        sums[0] += a[at] * value;
-        sums[1] += b[at] * value;
-        sums[2] += c[at] * value;
-        sums[3] += d[at] * value;
-    }
-    sums
 }

@@ -4,15 +4,18 @@
 //! entries, so that they are looked up once. Each entry is summed up in the order of columns.
 
 use super::Matrix;
-use super::factor::{Block, Layout, Place};
+use super::factor::{Layout, Place};
 
 /// The entry to which each product of two terms is added, for one layout.
 pub(in crate::solver) struct Plan {
     pub(super) layout: Layout,
     /// The entry of each pair of terms: columns that are not long, their terms, the terms up to that one.
     into: Vec<u32>,
-    /// Where each block begins among the entries: its lower part, then its border; the links come last: [blocks + 1].
+    /// Where each block begins among the entries; the links come last: [blocks + 1]. A block of n rows has its lower part
+    /// [n × n] by columns, then its border [n × links].
     starts: Vec<usize>,
+    /// The place of each row in the order of blocks, links last: [rows].
+    pub(super) order: Vec<u32>,
 }
 
 impl Plan {
@@ -23,14 +26,21 @@ impl Plan {
             *end += n * (n + m);
             Some(*end)
         }));
-        let mut plan = Self { layout, into: Vec::new(), starts };
+        let firsts: Vec<usize> =
+            layout.sizes.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
+        let n_own: usize = layout.sizes.iter().sum();
+        let ordered = |place: &Place| match place {
+            Place::Block { block, at } => firsts[*block] + at,
+            Place::Link { at } => n_own + at,
+        };
+        let index = |place: usize| u32::try_from(place).expect("fewer than 2^32 entries");
+        let order = layout.rows.iter().map(|place| index(ordered(place))).collect();
+        let mut plan = Self { layout, into: Vec::new(), starts, order };
         let mut into = Vec::new();
         for ((rows, _), long) in matrix.terms().zip(&plan.layout.long) {
             for (position, row) in rows.iter().enumerate().filter(|_| long.is_none()) {
-                let entry = |other: &usize| {
-                    let entry = plan.entry(plan.layout.rows[*row], plan.layout.rows[*other]);
-                    u32::try_from(entry).expect("fewer than 2^32 entries")
-                };
+                let entry =
+                    |other: &usize| index(plan.entry(plan.layout.rows[*row], plan.layout.rows[*other]));
                 into.extend(rows[..=position].iter().map(entry));
             }
         }
@@ -43,7 +53,7 @@ impl Plan {
         let m = self.layout.n_links;
         match (one, other) {
             (Place::Block { block, at }, Place::Block { at: beside, .. }) => {
-                self.starts[block] + at.max(beside) * self.layout.sizes[block] + at.min(beside)
+                self.starts[block] + at.min(beside) * self.layout.sizes[block] + at.max(beside)
             }
             (Place::Block { block, at }, Place::Link { at: link })
             | (Place::Link { at: link }, Place::Block { block, at }) => {
@@ -55,8 +65,36 @@ impl Plan {
         }
     }
 
-    /// The blocks and the links [links × links] of this D: lower parts.
-    pub(super) fn sums(&self, matrix: &Matrix, diagonal: &[f64]) -> (Vec<Block>, Vec<f64>) {
+    /// Entries of all blocks; those of the links [links × links] come behind.
+    pub(super) fn n_entries_of_blocks(&self) -> usize {
+        self.starts[self.layout.sizes.len()]
+    }
+
+    /// Rows in blocks and links.
+    pub(super) fn n_ordered(&self) -> usize {
+        self.layout.sizes.iter().sum::<usize>() + self.layout.n_links
+    }
+
+    /// The number of rows of each block, and its entries.
+    pub(super) fn blocks<'e>(&self, entries: &'e [f64]) -> impl Iterator<Item = (usize, &'e [f64])> {
+        let ends = self.starts.windows(2);
+        self.layout.sizes.iter().zip(ends).map(|(n, ends)| (*n, &entries[ends[0]..ends[1]]))
+    }
+
+    /// The same, to be changed.
+    pub(super) fn blocks_mut<'e>(
+        &self,
+        mut entries: &'e mut [f64],
+    ) -> impl Iterator<Item = (usize, &'e mut [f64])> {
+        self.layout.sizes.iter().map(move |n| {
+            let (block, behind) = std::mem::take(&mut entries).split_at_mut(n * (n + self.layout.n_links));
+            entries = behind;
+            (*n, block)
+        })
+    }
+
+    /// The entries of this D, lower parts, block by block, then those of the links.
+    pub(super) fn sums(&self, matrix: &Matrix, diagonal: &[f64]) -> Vec<f64> {
         let m = self.layout.n_links;
         let mut sums = vec![0.0; self.starts[self.layout.sizes.len()] + m * m];
         let mut into = self.into.as_slice();
@@ -81,17 +119,6 @@ impl Plan {
         for (place, ratio) in self.layout.rows.iter().zip(&diagonal[matrix.n_columns()..]) {
             sums[self.entry(*place, *place)] += ratio;
         }
-        self.split(sums)
-    }
-
-    fn split(&self, mut sums: Vec<f64>) -> (Vec<Block>, Vec<f64>) {
-        let links = sums.split_off(self.starts[self.layout.sizes.len()]);
-        let mut blocks = Vec::with_capacity(self.layout.sizes.len());
-        for (n, start) in self.layout.sizes.iter().zip(&self.starts).rev() {
-            let border = sums.split_off(start + n * n);
-            blocks.push(Block { n: *n, lower: sums.split_off(*start), border });
-        }
-        blocks.reverse();
-        (blocks, links)
+        sums
     }
 }

@@ -1,5 +1,7 @@
 //! The interior-point method: a point near the central path, and the steps along it.
 
+use std::rc::Rc;
+
 use crate::solver::backend::Limits;
 use crate::solver::normal::{Factor, Matrix, Plan};
 use crate::solver::separable::form::{Form, Placed};
@@ -44,7 +46,7 @@ pub(super) struct Path<'a> {
     form: &'a Form,
     matrix: Matrix,
     /// Plans of the normal equations of earlier steps.
-    plans: Vec<Plan>,
+    plans: Vec<Rc<Plan>>,
     /// w of columns and slacks; 0 for arguments of functions and where a row has no slack.
     weights: Vec<f64>,
     weight: f64,
