@@ -28,8 +28,9 @@ backend. Each case runs in a process of its own: one decision to warm up, which 
 have room for, 3 at least unless these take over a second, 25 at most, or as --repeats says. The median counts (of an
 even number the faster of the two in the middle), and the least and the most are shown beside it: of
 processor time, or of the clock's where the system tells no other, which is marked. Where the limit leaves time for one
-decision alone, that one counts, and is marked as cold. A backend that runs out of time or memory is not tried on larger
-instances of the kind.
+decision alone, that one counts, and is marked as cold; where it ends the repeats before their number, the case is marked
+as cut short, and how many were made is told. A backend that runs out of time or memory is not tried on larger instances
+of the kind.
 
 Instances: osdi20 (jobs drawn from a throughput matrix as published; any matrix of those job types), osdi20-distinct
 (the same, no two jobs alike), random (no two alike; see --types, --heterogeneity, --density), restricted (each job
@@ -41,6 +42,7 @@ processor's model, `unknown` where the system does not tell it; a row has
   status        done, declined, failed, unproven, limit, memory, skipped or error; with a message where there is one
   seconds       {build, solve, certify, expand, total, processor}, of the median of `repeats` decisions: `total` by the
                 clock, and `processor` time where the system tells it
+  cut_by        what ended the repeats before their number: limit, memory or error; `message` tells how many were made
   repeats warm_ups                              decisions that count, and those before them: 1, or 0 where there was no time
   processor_min_seconds processor_max_seconds clock_min_seconds clock_max_seconds     over the decisions that count
   sense objective bound gap_relative violation_max optimal     the certificate, recomputed from the program
@@ -145,7 +147,7 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
     if let Some(folder) = &arguments.export {
         export(folder, &cases, &limits, session)?;
     }
-    let bar = Progress::new(session, cases.len() as u64, "cases");
+    let bar = Progress::of_unlike(session, cases.len() as u64, "cases");
     let mut rows: Vec<Row> = Vec::with_capacity(cases.len());
     let (mut stopped, mut refused) = (false, false);
     for case in &cases {
@@ -186,11 +188,12 @@ fn show(results: &Results, session: &Session) -> Result<(), Failure> {
         OutputFormat::Csv => session.output.table(&flat(&results.rows)),
         OutputFormat::Table => {
             session.output.words(&heading(&results.rows))?;
-            session.output.text(&overview(&results.rows).aligned_within(session.output.width(), 3))?;
+            let width = session.output.width();
+            session.output.text(&overview(&results.rows).aligned_within(width, 3))?;
             if results.rows.iter().any(|row| row.changes.is_some()) {
-                session.output.text(&format!("\n{}", changes(&results.rows).aligned()))?;
+                session.output.text(&format!("\n{}", changes(&results.rows).aligned_within(width, 4)))?;
             }
-            session.output.text(&format!("\n{}", details(&results.rows).aligned()))?;
+            session.output.text(&format!("\n{}", details(&results.rows).aligned_within(width, 4)))?;
             let below = [unproven(&results.rows), reasons(&results.rows), Some(footer(results))];
             below.iter().flatten().try_for_each(|words| session.output.words(&format!("\n{words}")))
         }
@@ -249,7 +252,8 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
         }
     }
     for case in &mut cases {
-        (case.changes, case.repeats) = (arguments.changes, arguments.repeats);
+        (case.changes, case.repeats, case.limit_seconds) =
+            (arguments.changes, arguments.repeats, arguments.limit);
     }
     if cases.is_empty() {
         return Err(Failure::usage("nothing to measure: name a `--policy`", None));
@@ -310,6 +314,11 @@ fn groups(arguments: &BenchArguments) -> Result<Vec<Group>, Failure> {
         return Err(Failure::usage("which policies? name them with `--policy`", None));
     }
     let mut names = unique(&arguments.instance);
+    if names.is_empty() && !arguments.snapshot.is_empty() && !arguments.sizes.is_empty() {
+        let help = "leave out `--sizes`, or name what is drawn besides with `--instance`".to_owned();
+        let message = "`--sizes` says how many jobs are drawn, and a snapshot has jobs of its own";
+        return Err(Failure::usage(message, Some(help)));
+    }
     if names.is_empty() && arguments.snapshot.is_empty() {
         names.push("osdi20".to_owned());
     }

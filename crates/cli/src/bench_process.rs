@@ -15,11 +15,13 @@ use apportion::problem::Problem;
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::{Snapshot, Source, load_throughputs};
 use apportion_published::plugin;
-use apportion_studies::benchmark::measure::changes_unmeasured;
+use apportion_studies::benchmark::measure::{changes_unmeasured, not_done_within};
 use apportion_studies::benchmark::{Case, Instance, Row, Status, measure, measure_changes};
 
 /// What the child says when its instance is there and its time begins.
 pub(super) const READY: &str = "ready";
+/// What it says when all decisions of its case are made, and changes follow, if any.
+const MEASURED: &str = "measured";
 /// What it says when it has said all, and behind it the most memory that it had, in bytes, where the system tells.
 pub(super) const END: &str = "end";
 /// How often the parent looks at the child.
@@ -49,6 +51,8 @@ pub(super) struct MeasuredCase {
     pub(super) seed: u64,
     pub(super) changes: u32,
     pub(super) repeats: Option<u32>,
+    /// Of all its decisions together, in s.
+    pub(super) limit_seconds: f64,
     /// Where to write the instance and its programs, in place of measuring; as [`path_text`](apportion::spec::path_text) has it.
     pub(super) export: Option<String>,
 }
@@ -96,7 +100,17 @@ impl MeasuredCase {
 
     pub(super) fn new(policy: &str, subject: Subject, backend: &str, partitions: usize, seed: u64) -> Self {
         let (policy, backend) = (policy.to_owned(), backend.to_owned());
-        Self { policy, subject, backend, partitions, seed, changes: 0, repeats: None, export: None }
+        Self {
+            policy,
+            subject,
+            backend,
+            partitions,
+            seed,
+            changes: 0,
+            repeats: None,
+            limit_seconds: f64::MAX,
+            export: None,
+        }
     }
 
     /// The instance's name in results.
@@ -131,6 +145,7 @@ pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
         seed: case.seed,
         changes: case.changes,
         repeats: case.repeats,
+        limit_seconds: case.limit_seconds,
     };
     let catalog = plugin::catalog();
     let say_row = |row: &Row| {
@@ -150,6 +165,7 @@ pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
     };
     let mut row = measure(&catalog, &problem, &measured, &processor_seconds, &mut told);
     said?;
+    say(MEASURED)?;
     if measure_changes(&catalog, &problem, &measured, &processor_seconds, &mut row) {
         say_row(&row)?;
     }
@@ -197,10 +213,16 @@ pub(super) fn run_child(
     let within = |row: &Row| row.memory_peak_bytes.is_none_or(|bytes| bytes <= limits.bytes);
     let mut rows = said.lines.iter().filter_map(|line| serde_json::from_str::<Row>(line).ok());
     let row = match (rows.rfind(within), said.why(limits)) {
-        (Some(row), why) => {
+        (Some(row), None) => row,
+        (Some(mut row), Some((by, why))) => {
             // The decision is measured, if it is; what was not is what came behind it.
-            let message = why.filter(|_| case.changes > 0).map(|(_, why)| changes_unmeasured(&why));
-            Row { message: message.or(row.message.clone()), ..row }
+            let is_whole = said.lines.iter().any(|line| line == MEASURED);
+            match row.status {
+                Status::Done if !is_whole => row.cut(by, &why, case.repeats),
+                _ if case.changes > 0 => row.message = Some(changes_unmeasured(&why)),
+                _ => {}
+            }
+            row
         }
         (None, why) => {
             let broken = || (Status::Error, "the process ended without a result".to_owned());
@@ -270,7 +292,7 @@ impl Said {
     pub(super) fn why(&self, limits: &Limits) -> Option<(Status, String)> {
         Some(match self.end {
             End::Done => return None,
-            End::Limit => (Status::Limit, format!("not done within {} s", limits.seconds)),
+            End::Limit => (Status::Limit, not_done_within(limits.seconds)),
             End::Memory => (Status::Memory, format!("more than {} MiB", limits.bytes >> 20)),
             End::Stopped => (Status::Error, "interrupted".to_owned()),
             End::Broken => {

@@ -33,6 +33,7 @@ fn cost(row: &Row) -> String {
     let marks = [
         (row.is_by_clock(), "by the clock"),
         (row.warm_ups == Some(0), "cold"),
+        (row.cut_by.is_some(), "cut short"),
         (uncertified, "not certified"),
     ];
     let marks = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| (*mark).to_owned());

@@ -38,10 +38,14 @@ impl Output {
         self.format
     }
 
-    /// Letters that a line of a wide table may have: as many as the terminal has columns, where standard output is one, and
-    /// else any number, so that what reads it finds each row on one line.
+    /// Letters that a line of a wide table may have: as many as the terminal has columns, where standard output is one that
+    /// tells (a terminal may tell no rows and have columns), and else any number, so that what reads it finds each row on one line.
     pub fn width(self) -> Option<usize> {
-        terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+        #[cfg(unix)]
+        let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
+        #[cfg(not(unix))]
+        let columns = 0;
+        (columns > 0).then(|| usize::from(columns))
     }
 
     /// Writes text as it is, ended by a newline.

@@ -1,11 +1,12 @@
 //! Progress of long commands, on standard error: a line that is redrawn, lines one below the other, or events.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::Session;
 use crate::diagnostics;
@@ -14,6 +15,9 @@ use apportion_studies::report::plain::{plain, plain_lines};
 
 /// Time between two lines about one thing that goes on.
 const LINE_EVERY: Duration = Duration::from_secs(15);
+
+/// The line of units that take about as long each.
+const ALIKE: &str = "[{bar:30}] {pos}/{len} {unit}, {left}  {wide_msg}";
 
 /// How to show progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -85,22 +89,27 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A line for `total` units of work, named in the plural: `runs`, `rounds`.
+    /// A line for `total` units of work that take about as long each, named in the plural: `runs`, `rounds`; the time that
+    /// is left is told once there is one to tell it from.
     pub fn new(session: &Session, total: u64, unit: &str) -> Self {
+        // Of how many is not known, and so not how long it takes.
+        let template = if total == 0 { "{pos} {unit}, {elapsed} gone  {wide_msg}" } else { ALIKE };
+        Self::with_template(session, total, unit, template)
+    }
+
+    /// A line for `total` units of work of which one may take a thousand times as long as another: no time left is told.
+    pub fn of_unlike(session: &Session, total: u64, unit: &str) -> Self {
+        let template = "[{bar:30}] {pos}/{len} {unit}, {elapsed} gone  {wide_msg}";
+        Self::with_template(session, total, unit, template)
+    }
+
+    fn with_template(session: &Session, total: u64, unit: &str, template: &str) -> Self {
         let shown = Shown::of(session);
         let target =
             if shown == Shown::Bars { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        let template = if total == 0 {
-            // Of how many is not known, and so not how long it takes.
-            format!("{{pos}} {unit}, {{elapsed}} gone  {{wide_msg}}")
-        } else {
-            format!(
-                "[{{bar:30}}] {{pos}}/{{len}} {unit}, {{per_sec}}, about {{eta}} left at this pace  {{wide_msg}}"
-            )
-        };
-        if let Ok(style) = ProgressStyle::with_template(&template) {
-            bar.set_style(style.progress_chars("=> "));
+        if let Ok(style) = ProgressStyle::with_template(&template.replace("{unit}", unit)) {
+            bar.set_style(style.progress_chars("=> ").with_key("left", write_left));
         }
         if shown == Shown::Bars {
             bar.enable_steady_tick(Duration::from_millis(500));
@@ -153,6 +162,15 @@ impl Progress {
             event(&serde_json::json!({"event": "progress", "done": done, "total": total, "unit": unit}));
         }
     }
+}
+
+/// Writes how fast it goes and what time is left, which nothing tells before a unit is done.
+fn write_left(state: &ProgressState, text: &mut dyn fmt::Write) {
+    let _ = if state.pos() == 0 {
+        write!(text, "{} gone", HumanDuration(state.elapsed()))
+    } else {
+        write!(text, "{:.2}/s, about {} left at this pace", state.per_sec(), HumanDuration(state.eta()))
+    };
 }
 
 /// Writes an event on a line of its own.

@@ -5,6 +5,9 @@ mod command;
 #[cfg(unix)]
 #[path = "suite/odd_arguments.rs"]
 mod odd_arguments;
+#[cfg(unix)]
+#[path = "suite/terminal.rs"]
+mod terminal;
 #[path = "suite/fuzz.rs"]
 mod fuzz;
 #[path = "monkey/mod.rs"]

@@ -120,6 +120,34 @@ fn every_repetition_is_a_decision_from_nothing() {
     assert!(row.objective.is_some() && row.solves == Some(1), "{row:?}");
 }
 
+/// A limit that ends the repeats says so, and one below a single decision leaves nothing done.
+#[test]
+fn a_limit_says_how_many_repeats_were_made() {
+    let asked = [
+        "--policy",
+        "max_min_fairness_perf",
+        "--instance",
+        "random",
+        "--sizes",
+        "40",
+        "--backend",
+        "default",
+    ];
+    let cut = [&asked[..], &["--repeats", "1000000", "--limit", "1"]].concat();
+    let rows = results(&cut).rows;
+    let row = &rows[0];
+    assert_eq!((row.status, row.cut_by), (Status::Done, Some(Status::Limit)), "{row:?}");
+    assert!((1..1_000_000).contains(&row.repeats), "{row:?}");
+    let said = format!("{} of 1000000 repeats were made: not done within 1 s", row.repeats);
+    assert_eq!(row.message.as_ref(), Some(&said));
+    let (_, table, _) = bench(&cut);
+    assert!(table.contains(", cut short\n") && table.contains(" of 1000000 repeats were made"), "{table}");
+    assert_eq!(results(&[&asked[..], &["--repeats", "2", "--limit", "60"]].concat()).rows[0].cut_by, None);
+    let (code, csv, _) = bench(&[&asked[..], &["--limit", "0.000001", "--format", "csv"]].concat());
+    assert!(code == Some(4) && csv.contains(",limit,not done within 0.000001 s,"), "{csv}");
+    assert!(csv.lines().next().is_some_and(|head| head.ends_with(",cut_by")), "{csv}");
+}
+
 #[test]
 fn levels_of_jobs_that_are_much_alike_need_no_program() {
     let policies =
@@ -255,6 +283,9 @@ fn bad_instances_are_refused_before_any_case_runs() {
         assert_eq!((code, stdout.as_str()), (Some(2), ""), "{snapshots:?}: {stderr}");
         assert!(stderr.contains(named), "{snapshots:?}: {stderr}");
     }
+    let (code, stdout, stderr) = bench(&["--policy", "isolated", "--snapshot", &good, "--sizes", "20,200"]);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains("a snapshot has jobs of its own") && stderr.contains("`--instance`"), "{stderr}");
     let throughputs = ["--policy", "isolated", "--throughputs", "nope", "--snapshot", &good];
     let (code, _, stderr) = bench(&throughputs);
     assert!(code == Some(2) && stderr.contains("unknown throughputs `nope`"), "{stderr}");

@@ -41,6 +41,9 @@ pub struct Case<'a> {
     /// Decisions to count after the first, which is not counted; none for as many as a fifth of a second has room for: three
     /// at least unless these take more than a second, and 25 at most.
     pub repeats: Option<u32>,
+    /// Processor time for all decisions, in s, or time by the clock where the system tells no other. A case whose first decision
+    /// takes more is not done; no decision begins after that time.
+    pub limit_seconds: f64,
 }
 
 /// Why a case gave no decision.
@@ -54,6 +57,8 @@ enum CaseError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Partition(#[from] PartitionError),
+    #[error("{}", not_done_within(*limit_seconds))]
+    Limit { limit_seconds: f64 },
 }
 
 impl CaseError {
@@ -75,6 +80,7 @@ impl CaseError {
             | Self::Policy(PolicyError::Solve(error))
             | Self::Partition(PartitionError::Policy(PolicyError::Solve(error))) => of_solve(error),
             Self::Partition(PartitionError::Part { .. } | PartitionError::TooMany { .. }) => Status::Declined,
+            Self::Limit { .. } => Status::Limit,
             Self::Policy(_) | Self::Partition(PartitionError::Policy(_)) => Status::Failed,
             Self::Catalog(_) | Self::Partition(_) => Status::Error,
         }
@@ -127,7 +133,7 @@ pub fn measure_changes(
     processor: &dyn Fn() -> Option<f64>,
     row: &mut Row,
 ) -> bool {
-    if case.changes == 0 || row.status != Status::Done {
+    if case.changes == 0 || row.status != Status::Done || row.cut_by.is_some() {
         return false;
     }
     match one_by_one(catalog, problem, case, processor) {
@@ -144,6 +150,11 @@ pub fn measure_changes(
 /// The message of a decision that was measured without changes after it.
 pub fn changes_unmeasured(why: &str) -> String {
     format!("changes were not measured: {why}")
+}
+
+/// The message of a case that took all its time.
+pub fn not_done_within(limit_seconds: f64) -> String {
+    format!("not done within {limit_seconds} s")
 }
 
 /// The measured changes, or why there are none.
@@ -175,6 +186,11 @@ fn repeat(
     told: &mut dyn FnMut(&Row),
 ) -> Result<(), CaseError> {
     let mut decide = decider(catalog, case)?;
+    let (begin, used_before) = (Stopwatch::start(), processor());
+    let is_over = || {
+        let used = used_before.zip(processor()).map(|(before, now)| now - before);
+        used.unwrap_or_else(|| begin.elapsed().as_secs_f64()) > case.limit_seconds
+    };
     let mut once = || -> Result<Taken, CaseError> {
         decide.forget()?;
         let (clock, before) = (Stopwatch::start(), processor());
@@ -184,6 +200,9 @@ fn repeat(
         Ok(taken)
     };
     let mut first = once()?;
+    if is_over() {
+        return Err(CaseError::Limit { limit_seconds: case.limit_seconds });
+    }
     if first.objective.is_none() {
         first.objective = value(catalog, problem, case, &first.allocation)?;
     }
@@ -202,6 +221,12 @@ fn repeat(
         n > 0 && (n >= REPEATS_MAX || spent >= if n < REPEATS_MIN { REPEAT_LONG_S } else { REPEAT_S })
     };
     while !is_enough(times.len()) {
+        if is_over() {
+            row.warm_ups = Some(u32::from(!times.is_empty()));
+            row.cut(Status::Limit, &not_done_within(case.limit_seconds), case.repeats);
+            told(row);
+            break;
+        }
         times.push(once()?.seconds);
         row.put_times(&times);
         told(row);

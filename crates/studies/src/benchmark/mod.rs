@@ -28,7 +28,8 @@
 //!      "strategy": "written", "backend_used": "highs-simplex",
 //!      "n_classes": 83, "n_columns": 250, "n_rows": 169, "n_terms": 900,
 //!      "memory_before_bytes": 9000000, "memory_peak_bytes": 12000000,
-//!      "changes": null, "change_p50_seconds": null, "change_p99_seconds": null}
+//!      "changes": null, "change_p50_seconds": null, "change_p99_seconds": null,
+//!      "cut_by": null}
 //!   ]
 //! }
 //! ```
@@ -51,7 +52,8 @@
 //! | `backend_used` | the backend that solved the program of the optimum, or the last program where none was written for the optimum; null where none was written at all |
 //! | `n_…` | of the largest program solved, after grouping |
 //! | `changes`, `change_p…_seconds` | arrivals and departures that were decided on one by one in a session, and the processor time of one, from the change to the certified decision: the median, and what 99 % stay within. A session keeps prices of worker types; written programs, those of a named backend too, are solved from scratch |
-//! | `message` | why a case is not done, or why changes after it were not measured |
+//! | `cut_by` | what ended the repeats of a case that is done before their number: the limit of time, that of memory, or an error; null if nothing did |
+//! | `message` | why a case is not done, how many of its repeats were made, or why changes after it were not measured |
 //! | `memory_…_bytes` | resident memory before the first decision, instance included, and the most until the end |
 
 pub mod changes;

@@ -111,6 +111,8 @@ pub struct Row {
     pub changes: Option<u32>,
     pub change_p50_seconds: Option<f64>,
     pub change_p99_seconds: Option<f64>,
+    #[serde(default)]
+    pub cut_by: Option<Status>,
 }
 
 impl Row {
@@ -144,6 +146,15 @@ impl Row {
     /// Does the clock say what the case cost, because the system tells no processor time?
     pub fn is_by_clock(&self) -> bool {
         self.seconds.is_some_and(|seconds| seconds.processor.is_none())
+    }
+
+    /// Marks the row of a case of which not all repeats were made, for this reason; `asked`: how many were asked for, if that
+    /// was said.
+    pub fn cut(&mut self, by: Status, why: &str, asked: Option<u32>) {
+        let n_made = if self.warm_ups == Some(0) { 0 } else { self.repeats };
+        let of = asked.map_or_else(String::new, |n| format!(" of {n}"));
+        let were = if n_made == 1 && asked.is_none() { "repeat was" } else { "repeats were" };
+        (self.cut_by, self.message) = (Some(by), Some(format!("{n_made}{of} {were} made: {why}")));
     }
 
     /// Puts in what the counted decisions took: the one in the middle by its cost, of two in the middle the quicker, and the
@@ -289,6 +300,19 @@ mod tests {
         let told = |row: &Row| [row.strategy.clone(), row.backend_used.clone()];
         assert_eq!(told(&rows[0]), [Some("singles".to_owned()), None]);
         assert_eq!(told(&rows[1]), [None, Some("highs-simplex".to_owned())]);
+    }
+
+    #[test]
+    fn a_case_that_is_cut_short_says_after_how_many_repeats() {
+        let of = |warm_ups: u32, repeats: u32, asked: Option<u32>| {
+            let mut row = Row { warm_ups: Some(warm_ups), repeats, ..Row::of("p", "i", "default", 1) };
+            row.cut(Status::Memory, "why", asked);
+            assert_eq!(row.cut_by, Some(Status::Memory));
+            row.message.unwrap()
+        };
+        assert_eq!(of(1, 7, Some(10)), "7 of 10 repeats were made: why");
+        assert_eq!(of(1, 1, None), "1 repeat was made: why");
+        assert_eq!(of(0, 1, Some(10)), "0 of 10 repeats were made: why", "the first alone counts");
     }
 
     #[test]
