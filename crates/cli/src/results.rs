@@ -130,9 +130,10 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
     } else {
         ""
     };
-    let published = match groups.sources.as_slice() {
-        [] => String::new(),
-        sources => format!("\n[in brackets as published: {}]", sources.join("; ")),
+    let published = if groups.groups.iter().any(|group| group.published.is_some()) {
+        format!("\n[in brackets as published: {}]", groups.sources.join("; "))
+    } else {
+        String::new()
     };
     let by = if rate_axis(&groups).is_some() { ", by arrival rate in jobs/h" } else { "" };
     session.output.words(&format!("{name}{words}{by}, {over}{part}{published}\n\n"))?;

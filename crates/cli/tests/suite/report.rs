@@ -409,6 +409,12 @@ fn published_points_are_shown_beside_the_studys_own() {
     assert!(csv.lines().any(|line| line.starts_with("fifo,0.5,") && line.ends_with(",4500")), "{csv}");
     let rho = succeed(at, &["results", "show", "results", "--metric", "average_rho"]);
     assert!(!rho.contains("published"), "{rho}");
+    let alone = swept(&format!("{SMALL}{published}"), &["--only", "rate=1.0", "--only", "policy=fifo"]);
+    let shown = succeed(alone.path(), &["results", "show", "results"]);
+    assert!(
+        shown.starts_with("average jct in hours") && !shown.contains("published"),
+        "none of these: {shown}"
+    );
 
     succeed(at, &["report", "results", "--assets", "files", "--svg", "picture.svg"]);
     let picture = fs::read_to_string(at.join("picture.svg")).unwrap();

@@ -53,6 +53,9 @@ impl Published {
     }
 }
 
+/// The largest value: it is shown with all its digits, and is a number of seconds where it is one of hours.
+const VALUE_MAX: f64 = 1e15;
+
 /// The last part of an axis's name.
 fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
@@ -190,11 +193,12 @@ impl Reader<'_> {
                 let help = "give one for each place in `at`, `null` where none was published".to_owned();
                 self.complain(&path, message, Some(help));
             }
-            let is_odd =
-                |value: &Option<f64>| value.is_some_and(|value| !(value.is_finite() && value >= 0.0));
+            let is_odd = |value: &Option<f64>| value.is_some_and(|value| !(0.0..=VALUE_MAX).contains(&value));
             for (position, value) in values.iter().enumerate().filter(|(_, value)| is_odd(value)) {
-                let message = format!("{}, expected a finite number from 0 on", value.unwrap_or_default());
-                self.complain(&format!("{path}[{position}]"), message, None);
+                let message =
+                    format!("{:?}, expected a number from 0 to {VALUE_MAX:?}", value.unwrap_or_default());
+                let help = "give it in the unit that is stated, or `null` if none was published".to_owned();
+                self.complain(&format!("{path}[{position}]"), message, Some(help));
             }
         }
     }

@@ -233,7 +233,7 @@ fn published_points_are_read() {
 }
 
 /// What is wrong with published points, and what must be said of it.
-const BAD_POINTS: [(&str, &str, &str); 14] = [
+const BAD_POINTS: [(&str, &str, &str); 15] = [
     ("average_jct", "average_jtc", "13:13: unknown metric `average_jtc`, expected one of `n_jobs`"),
     ("    unit: h\n", "", "13:5: `average_jct` has a unit, which is not given"),
     ("unit: h", "unit: s", "14:11: unit `s`, expected `h`"),
@@ -246,7 +246,8 @@ const BAD_POINTS: [(&str, &str, &str); 14] = [
     ("{rate: [0.4, 1.2]}", "{policy: [fifo, isolated]}", "16:19: expected numbers: points are drawn"),
     ("{fifo: [", "{fofi: [", "17:14: axis `policy` has no value `fofi`, expected one of `fifo`, `isolated`"),
     ("[17.58, null]", "[17.58]", "17:20: 1 values at 2 places"),
-    ("[17.58, null]", "[17.58, -1]", "17:28: -1, expected a finite number from 0 on"),
+    ("[17.58, null]", "[17.58, -1]", "17:28: -1.0, expected a number from 0 to 1000000000000000.0"),
+    ("[17.58, null]", "[1e308, null]", "17:21: 1e308, expected a number from 0 to 1000000000000000.0"),
     ("{fifo: [17.58, null], isolated: [23, 24.5]}", "{}", "17:13: no values"),
 ];
 
