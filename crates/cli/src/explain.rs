@@ -27,7 +27,8 @@ pub struct ExplainArguments {
     /// Only this job; may be given several times
     #[arg(long, value_name = "ID")]
     job: Vec<String>,
-    /// Print the program instead, for another solver to read; comments say what its optimum and its classes are
+    /// Print the program instead, for another solver to read; comments say what its optimum and its classes are. It is that of
+    /// all jobs, so it goes with no `--job`
     #[arg(long, value_name = "FORM")]
     program: Option<ProgramForm>,
 }
@@ -37,6 +38,14 @@ pub struct ExplainArguments {
 /// # Errors
 /// If a document is at fault, or the policy gives no decision.
 pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(), Failure> {
+    if arguments.program.is_some() && !arguments.job.is_empty() {
+        let help =
+            "leave out `--job`: comments ahead of the program say which columns are of which jobs".to_owned();
+        return Err(Failure::usage(
+            "`--program` prints the program of all jobs, and `--job` asks about one",
+            Some(help),
+        ));
+    }
     let mut question = Question::read(&arguments.decision)?;
     let jobs = question.positions(&arguments.job)?;
     let explained = question.policy.explain(&question.problem);

@@ -48,7 +48,20 @@ pub(super) fn text(
         _ => Failure::usage(error.to_string(), None),
     })?;
     let comments = comments(question, explanation, solved);
-    Ok(comments.iter().map(|line| format!("{mark} {line}\n")).chain([written]).collect())
+    Ok(comments.iter().map(|line| format!("{mark} {}\n", ascii(line))).chain([written]).collect())
+}
+
+/// A line with letters beyond ASCII spelt out, which the formats do not have: `\u{f6}`.
+fn ascii(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    for letter in line.chars() {
+        if letter.is_ascii() {
+            text.push(letter);
+        } else {
+            text.extend(letter.escape_unicode());
+        }
+    }
+    text
 }
 
 fn comments(question: &Question, explanation: &Explanation, solved: &SolvedProgram) -> Vec<String> {

@@ -127,6 +127,20 @@ fn said(text: &str, name: &str) -> Option<f64> {
     behind.find_map(|behind| behind.split([',', ' ']).next()?.parse().ok())
 }
 
+/// The formats have no letters beyond ASCII, and a program is that of all jobs.
+#[test]
+fn comments_of_a_program_are_ascii_and_about_all_jobs() {
+    let snapshot = SNAPSHOT.replace("id: one,", "id: größe,");
+    for form in ["lp", "mps", "cbf"] {
+        let asked = ["explain", "--policy", "max_min_fairness_perf", "-", "--program", form];
+        let text = apportion(&asked, &snapshot).stdout;
+        assert!(text.is_ascii() && text.contains(": gr\\u{f6}\\u{df}e alike\n"), "{form}: {text}");
+        let refused = apportion(&[&asked[..], &["--job", "gang"]].concat(), &snapshot);
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{}", refused.stderr);
+        assert!(refused.stderr.contains("leave out `--job`"), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn another_solver_finds_the_objective_from_the_text_alone() {
     let folder = tempfile::tempdir().expect("a folder");
