@@ -6,6 +6,20 @@ use std::path::Path;
 use crate::Session;
 use crate::exit::Failure;
 use apportion_studies::file;
+use apportion_studies::report::page::Page;
+
+/// What stands for standard output in place of a file.
+pub(super) const STANDARD_OUTPUT: &str = "-";
+
+/// Writes a page that the user asked for beside results; true if it went to standard output, where it takes their place.
+pub(super) fn write_page(session: &Session, path: &Path, page: &Page) -> Result<bool, Failure> {
+    if path == Path::new(STANDARD_OUTPUT) {
+        session.output.text(&page.html())?;
+        return Ok(true);
+    }
+    write_bytes(session, path, page.html().as_bytes())?;
+    Ok(false)
+}
 
 /// Writes text to the file, or to standard output if there is none.
 pub(super) fn write_or_print(session: &Session, out: Option<&Path>, text: &str) -> Result<(), Failure> {

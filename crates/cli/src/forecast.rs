@@ -6,7 +6,7 @@ pub(crate) mod shown;
 mod forecasted;
 mod rules;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
@@ -14,7 +14,7 @@ use clap::builder::RangedU64ValueParser;
 use crate::Session;
 use crate::conditions::time;
 use crate::exit::Failure;
-use crate::file::{check_apart, write_bytes};
+use crate::file::{STANDARD_OUTPUT, check_apart, write_page};
 use crate::progress::Progress;
 use crate::results::{run_failure, warn};
 use apportion::solver::Interrupt;
@@ -81,7 +81,7 @@ pub struct ForecastArguments {
         value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000)
     )]
     jobs_per_point: usize,
-    /// Write a page with a picture here: one HTML file that needs no network
+    /// Write a page with a picture here: one HTML file that needs no network; `-` is standard output, in place of the results
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }
@@ -96,7 +96,8 @@ pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<()
         ("the throughputs", Some(&spec.throughputs.0)),
     ];
     let read = read.map(|(what, name)| (what, name.map(|name| path_text::to_path(name))));
-    let written = [("--page", arguments.page.as_deref())];
+    let page = arguments.page.as_deref().filter(|page| *page != Path::new(STANDARD_OUTPUT));
+    let written = [("--page", page)];
     check_apart(
         &read.iter().map(|(what, path)| (*what, path.as_deref())).chain(written).collect::<Vec<_>>(),
     )?;
@@ -132,7 +133,9 @@ fn single(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result
     let shown = (&found, arguments.forks.interval, &settings);
     if let Some(path) = &arguments.page {
         let page = page::page(&forecasted::on_page(&found), forecasted::beside(run, shown)?);
-        write_bytes(session, path, page.html().as_bytes())?;
+        if write_page(session, path, &page)? {
+            return Ok(());
+        }
     }
     forecasted::show(session, run, shown)
 }
@@ -152,7 +155,9 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
     if let Some(path) = &arguments.page {
         let beside = calibrated::beside(run, (&found, &plan, &settings))?;
         let page = page::calibration_page(&calibrated::on_page(&found, &settings), beside);
-        write_bytes(session, path, page.html().as_bytes())?;
+        if write_page(session, path, &page)? {
+            return Ok(());
+        }
     }
     calibrated::show(session, run, (&found, &plan, &settings))
 }

@@ -11,6 +11,7 @@
 
 mod conditions;
 mod paths;
+mod command_line;
 pub mod exit;
 mod count;
 mod bench_check;

@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::Session;
+use crate::command_line;
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
@@ -26,7 +27,7 @@ use apportion_studies::sweep::{
 };
 use flags::Flags;
 use progress::{SweepProgress, label};
-use slurm::{SlurmArguments, quoted};
+use slurm::SlurmArguments;
 
 mod flags;
 mod left;
@@ -206,10 +207,8 @@ fn note(store: &Store, plan: &Plan, is_made: bool) -> Result<(), StoreError> {
     if is_made {
         return Ok(());
     }
-    let command: Vec<String> =
-        std::env::args_os().skip(1).map(|argument| quoted(&argument.to_string_lossy())).collect();
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    store.sit_down(&format!("apportion {}", command.join(" ")), cores)
+    store.sit_down(&command_line::typed(), cores)
 }
 
 /// Outcomes that are kept elsewhere, by digest.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::command_line::made_now;
 use crate::exit::Failure;
 use crate::output::{Cell, Table};
 use crate::report::{about, facts};
@@ -144,7 +145,7 @@ pub(super) fn beside_of(run: &Run, table: Table, text: &str) -> Result<Beside, F
     Ok(Beside {
         table,
         text: text.trim().lines().map(str::to_owned).collect(),
-        about: about(version, &spec),
+        about: made_now().chain(about(version, &spec)).collect(),
         facts: facts(version, &run.digest, &spec, data),
     })
 }

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::SweepArguments;
 use crate::Session;
+use crate::command_line::quoted;
 use crate::exit::Failure;
 use crate::file::write;
 use crate::output::OutputFormat;
@@ -236,15 +237,6 @@ fn unbroken(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// A word as the shell takes it.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(Failure::io(format!("find {}", path.display())))
 }
@@ -274,14 +266,5 @@ mod tests {
     fn numbers_are_written_as_ranges() {
         assert_eq!(ranges(&BTreeSet::from([1, 2, 3, 7, 9, 10])), "1-3,7,9-10");
         assert_eq!(ranges(&BTreeSet::from([4])), "4");
-    }
-
-    #[test]
-    fn words_survive_the_shell() {
-        for (word, expected) in
-            [("rate=0.4", "rate=0.4"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
-        {
-            assert_eq!(quoted(word), expected);
-        }
     }
 }

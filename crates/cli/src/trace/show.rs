@@ -1,7 +1,7 @@
 //! `apportion trace show`: what the jobs of a trace, or of a cluster's log, are like.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -10,8 +10,9 @@ use serde::Serialize;
 use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, counted, like_a_log, sentences};
 use super::sketch::sketch;
 use crate::Session;
+use crate::command_line::made_now;
 use crate::exit::Failure;
-use crate::file::{check_apart, write_bytes};
+use crate::file::{STANDARD_OUTPUT, check_apart, write_page};
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use apportion::Cluster;
@@ -44,13 +45,14 @@ pub(super) struct ShowArguments {
     /// Compare the load with this cluster, as v100=36,p100=36,k80=36
     #[arg(long, value_name = "TYPE=COUNT,...")]
     cluster: Option<WorkerCounts>,
-    /// Write a page with pictures here: one HTML file that needs no network
+    /// Write a page with pictures here: one HTML file that needs no network; `-` is standard output, in place of the results
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
     let (file, page) = (path_text::to_path(&arguments.file), arguments.page.as_deref());
+    let page = page.filter(|page| *page != Path::new(STANDARD_OUTPUT));
     check_apart(&[("the log", Some(file.as_ref())), ("--page", page)])?;
     arguments.log.check_one_input(&arguments.file, arguments.throughputs.as_deref())?;
     let cluster = arguments.cluster.as_ref().map(|counts| counts.to_string().parse::<Cluster>());
@@ -96,7 +98,9 @@ fn show_log(
             durations: durations.clone(),
             n_workers: cluster.map(Cluster::n_workers),
         };
-        write_bytes(session, path, workload::page(&workload).html().as_bytes())?;
+        if write_page(session, path, &workload::page(&workload))? {
+            return given.check_some(&report);
+        }
     }
     match session.output.format() {
         OutputFormat::Json => session.output.json(&report)?,
@@ -192,14 +196,15 @@ fn states(report: &ImportReport) -> Table {
 
 fn facts(report: &ImportReport) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
-    vec![
+    let facts = [
         fact("log", report.log.clone()),
         fact("form", report.form.to_owned()),
         fact("rows read", report.n_rows_read.to_string()),
         fact("throughputs", report.throughputs.clone()),
         fact("seed of job types", report.seed.to_string()),
         fact("version", format!("apportion {}", env!("CARGO_PKG_VERSION"))),
-    ]
+    ];
+    made_now().chain(facts).collect()
 }
 
 fn show_trace(
@@ -220,10 +225,12 @@ fn show_trace(
         let name = throughputs.map(Throughputs::name).unwrap_or_default();
         let workload = Workload {
             name: arguments.file.clone(),
-            facts: vec![
-                fact("throughputs", name),
-                fact("version", concat!("apportion ", env!("CARGO_PKG_VERSION"))),
-            ],
+            facts: made_now()
+                .chain([
+                    fact("throughputs", name),
+                    fact("version", concat!("apportion ", env!("CARGO_PKG_VERSION"))),
+                ])
+                .collect(),
             tables: vec![named("job-types", "Jobs by type", kinds(trace))],
             notes: vec![
                 "Running times are of jobs alone on the first worker type of the throughputs.".to_owned(),
@@ -232,7 +239,9 @@ fn show_trace(
             durations: durations.clone(),
             n_workers: cluster.map(Cluster::n_workers),
         };
-        write_bytes(session, path, workload::page(&workload).html().as_bytes())?;
+        if write_page(session, path, &workload::page(&workload))? {
+            return Ok(());
+        }
     }
     session.note(in_words(trace));
     if session.output.format() == OutputFormat::Json {

@@ -154,6 +154,24 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     }
 }
 
+/// A page says what made it, and takes the place of the results on standard output.
+#[test]
+fn a_page_goes_where_it_is_sent_and_says_what_made_it() {
+    let folder = folder(&many());
+    for more in ["--at 21h --job job-60 --forks 20", "--calibrate --forks 5 --jobs-per-point 1"] {
+        let output = forecast(folder.path(), &format!("{more} --page -"), 2);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let page = String::from_utf8(output.stdout).unwrap();
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "the page alone");
+        let head = page.split("</header>").next().unwrap();
+        for words in ["<dt>command</dt><dd>apportion forecast ", "<dt>made on</dt><dd>20", "<dt>version</dt>"]
+        {
+            assert!(head.contains(words), "{head}\nlacks {words}");
+        }
+    }
+    assert!(!folder.path().join("-").exists());
+}
+
 #[test]
 fn a_calibration_says_how_often_intervals_held() {
     let folder = folder(&many());

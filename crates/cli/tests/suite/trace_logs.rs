@@ -44,6 +44,13 @@ fn a_log_is_reported_on_as_text_as_json_and_as_a_page() {
     }
     let json: Value =
         serde_json::from_str(&stdout(&[&show[..], &["--format", "json"]].concat())).expect("JSON");
+    let head = html.split("</header>").next().expect("a head");
+    for expected in ["<dt>command</dt><dd>apportion trace show ", "<dt>made on</dt><dd>20"] {
+        assert!(head.contains(expected), "{head}\nlacks {expected}");
+    }
+    let page = stdout(&[&show[..], &["--page", "-"]].concat());
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "the page alone");
+    assert!(!Path::new("-").exists());
     assert_eq!(json["format"], "apportion/import-report-v1");
     assert_eq!((&json["n_jobs"], &json["left_out"][0]["reason"]), (&2.into(), &"no_workers".into()));
     assert_eq!(json["accelerators"]["a100"], 1);

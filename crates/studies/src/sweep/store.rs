@@ -35,7 +35,7 @@ mod sittings;
 pub use error::StoreError;
 pub use merge::Merged;
 use opening::{check_header, database, take_lock};
-pub use sittings::Sitting;
+pub use sittings::{Sitting, today};
 
 /// The file's name inside a results folder.
 pub const FILE: &str = "results.sqlite";

@@ -28,6 +28,12 @@ fn write(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value]).map(drop)
 }
 
+/// The day, as `2026-01-31`, in UTC; none if the database's library does not tell.
+pub fn today() -> Option<String> {
+    let of_now = |connection: Connection| connection.query_row("SELECT date('now')", [], |row| row.get(0));
+    Connection::open_in_memory().and_then(of_now).ok()
+}
+
 impl Store {
     /// When and by what the runs were made, as far as it was noted, in order.
     ///
