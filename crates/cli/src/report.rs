@@ -5,12 +5,15 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::Session;
 use crate::bench_tables;
 use crate::exit::Failure;
-use crate::file::{check_apart, write};
+use crate::file::{STANDARD_OUTPUT, check_apart, write};
+use crate::output::{OutputFormat, Table};
 use crate::results;
 use apportion::metrics::log::{self, Header, Replay};
 use apportion::metrics::timeline::Timeline;
@@ -34,7 +37,7 @@ Examples:
   apportion report run.jsonl
 
 The page about a sweep goes into its folder, that about a file beside it, under its name: results/quick/report.html,
-run.html. Where it is, is printed.")]
+run.html. Where it is, is printed; `--format json` as {format: apportion/report-v1, version, page, assets, picture}.")]
 pub struct ReportArguments {
     /// A sweep's folder or the results.sqlite in it; the events that `simulate --events` wrote, or its JSON; the JSON of `bench`
     #[arg(value_name = "RESULTS")]
@@ -71,8 +74,7 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     };
     let picture =
         arguments.svg.as_deref().map(|file| Ok::<_, Failure>((file, picture(&page)?))).transpose()?;
-    let mut written = Vec::new();
-    put(session, &out, &page.html(), &mut written)?;
+    put(session, &out, &page.html())?;
     if let Some(folder) = &arguments.assets {
         fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
         let assets = page.assets().map_err(undrawn)?;
@@ -80,26 +82,58 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
             write(&folder.join(&asset.name), asset.text.as_bytes())?;
         }
         session.note(format!("{} files in {}", assets.len(), folder.display()));
-        written.push(folder.display().to_string());
     }
     if let Some((file, text)) = picture {
-        put(session, file, &text, &mut written)?;
+        put(session, file, &text)?;
     }
     if [Some(&*out), arguments.svg.as_deref()].contains(&Some(Path::new(STANDARD_OUTPUT))) {
         return Ok(());
     }
-    session.output.words(&written.join("\n"))
+    let place = |path: &Path| path.display().to_string();
+    let (assets, picture) = (arguments.assets.as_deref().map(place), arguments.svg.as_deref().map(place));
+    let (format, version) = ("apportion/report-v1", env!("CARGO_PKG_VERSION"));
+    tell(session, &Reported { format, version, page: place(&out), assets, picture })
 }
 
-/// What stands for standard output.
-const STANDARD_OUTPUT: &str = "-";
+/// What `apportion report --format json` prints: where things were written.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Reported {
+    /// The format of this document.
+    format: &'static str,
+    /// The version of the program.
+    version: &'static str,
+    /// The page.
+    page: String,
+    /// The folder of charts and tables; null without `--assets`.
+    assets: Option<String>,
+    /// The chart that the page begins with; null without `--svg`.
+    picture: Option<String>,
+}
 
-/// Writes a text into a file, and adds the file's name to `written`; or to standard output, which has no name.
-fn put(session: &Session, file: &Path, text: &str, written: &mut Vec<String>) -> Result<(), Failure> {
+/// Says where things were written.
+fn tell(session: &Session, reported: &Reported) -> Result<(), Failure> {
+    let named = [("page", Some(&reported.page)), ("assets", reported.assets.as_ref())];
+    let named = named.into_iter().chain([("picture", reported.picture.as_ref())]);
+    let written: Vec<(&str, &str)> = named.filter_map(|(what, path)| Some((what, path?.as_str()))).collect();
+    match session.output.format() {
+        OutputFormat::Json => session.output.json(reported),
+        OutputFormat::Csv => {
+            let mut table = Table::new(["what", "path"]);
+            written.iter().for_each(|(what, path)| table.push(vec![(*what).into(), (*path).into()]));
+            session.output.table(&table)
+        }
+        OutputFormat::Table => {
+            let paths: Vec<&str> = written.into_iter().map(|(_, path)| path).collect();
+            session.output.words(&paths.join("\n"))
+        }
+    }
+}
+
+/// Writes a text into a file, or to standard output.
+fn put(session: &Session, file: &Path, text: &str) -> Result<(), Failure> {
     if file == Path::new(STANDARD_OUTPUT) {
         return session.output.text(text);
     }
-    written.push(file.display().to_string());
     write(file, text.as_bytes())
 }
 

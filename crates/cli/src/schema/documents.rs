@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::forecast::{Calibrated, Forecasted};
 use crate::policies;
+use crate::report::Reported;
 use crate::simulate::Simulated;
 use crate::trace::{NodesSummary, WorkloadSummary};
 use apportion::metrics::log::Header;
@@ -32,7 +33,7 @@ pub(super) struct Document {
 }
 
 /// All of them.
-pub(super) const DOCUMENTS: [Document; 21] = [
+pub(super) const DOCUMENTS: [Document; 22] = [
     Document {
         name: "snapshot",
         summary: "One decision's input: a cluster and its active jobs",
@@ -208,6 +209,13 @@ pub(super) const DOCUMENTS: [Document; 21] = [
             let schema = None;
             schema
         },
+        example: None,
+    },
+    Document {
+        name: "report",
+        summary: "Where a page went: `apportion report --format json`",
+        notes: "Nothing is printed where the page or the picture is standard output.",
+        schema: || Some(written::<Reported>().to_value()),
         example: None,
     },
     Document {

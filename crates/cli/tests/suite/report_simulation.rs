@@ -161,7 +161,11 @@ fn a_simulation_becomes_a_page_with_the_same_bytes_each_time() {
     let svg = fs::read_to_string(at.join("files/gantt.svg")).unwrap();
     assert!(svg.matches("<rect").count() > 30 && svg.ends_with("</svg>\n"));
 
-    succeed(at, &["report", "run.json", "--out", "result.html"]);
+    let told = succeed(at, &["report", "run.json", "--out", "result.html", "--format", "json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let expected = serde_json::json!({"format": "apportion/report-v1", "version": env!("CARGO_PKG_VERSION"),
+                                      "page": "result.html", "assets": null, "picture": null});
+    assert_eq!(told, expected);
     let page = fs::read_to_string(at.join("result.html")).unwrap();
     assert!(!page.contains("<canvas") && page.contains("this page was made from the result alone"));
     let err = refused(at, &["report", "run.json", "--baseline", "fifo"]);
