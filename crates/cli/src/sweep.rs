@@ -69,7 +69,7 @@ pub struct SweepArguments {
     of: Option<String>,
     #[command(flatten)]
     flags: Flags,
-    /// Print the sweep as a document, and run nothing
+    /// Print the sweep as a document once it is checked, and run nothing
     #[arg(long)]
     show: bool,
     /// Where results go [default: results/NAME]
@@ -126,9 +126,20 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
     let shows = arguments.sweep.as_deref() == Some("show") && arguments.of.is_some();
     let source = source(arguments, shows)?;
     if shows || arguments.show {
+        check(&source, arguments, session)?;
         return session.output.text(&source.text);
     }
     run_source(&source, arguments, session)
+}
+
+/// Checks the document of a sweep as far as that can be done without running it: of a study on a log that is not given, the
+/// document alone.
+fn check(source: &Source, arguments: &SweepArguments, session: &Session) -> Result<(), Failure> {
+    let sweep = SweepSpec::parse(source, false)?;
+    if sweep.log.is_none() || arguments.log.is_some() {
+        plan(source, arguments, session)?;
+    }
+    Ok(())
 }
 
 /// The sweep's document.

@@ -55,9 +55,10 @@ impl SweepProgress {
         points: impl ExactSizeIterator<Item = &'a Point>,
         is_open: bool,
     ) -> Self {
-        let shown = Shown::of(session);
-        let bars = MultiProgress::new();
         let n_total = points.len() as u64;
+        // (of no runs there is nothing to tell)
+        let shown = if n_total == 0 { Shown::Nothing } else { Shown::of(session) };
+        let bars = MultiProgress::new();
         let mut left = Left::new(is_open);
         points.for_each(|point| left.add(&point.spec.policy));
         let whole = if shown == Shown::Bars { ProgressBar::new(n_total) } else { ProgressBar::hidden() };
@@ -237,4 +238,23 @@ fn so_far(standing: &Standing) -> String {
         "{n_done}{measured} measured jobs done{jct}, {n_active} active, {:.0} simulated hours",
         now.hours()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrupt::Interrupt;
+    use crate::output::{Output, OutputFormat};
+    use crate::progress::ProgressMode;
+    use apportion::spec::run::RunSpec;
+
+    #[test]
+    fn of_no_runs_nothing_is_shown() {
+        let (output, interrupt) = (Output::new(OutputFormat::Table), Interrupt::new());
+        let session = Session { output, progress: ProgressMode::Plain, quiet: false, interrupt };
+        let (positions, values, spec) = (Vec::new(), Vec::new(), RunSpec::default());
+        let point = Point { index: 0, positions, values, spec };
+        let shown = |points: &[Point]| SweepProgress::new(&session, Vec::new(), points.iter(), false).shown;
+        assert_eq!((shown(&[]), shown(&[point])), (Shown::Nothing, Shown::Lines));
+    }
 }

@@ -399,9 +399,14 @@ fn bad_input_is_one_complaint_with_its_place() {
         ),
     ] {
         fs::write(folder.path().join("tiny.yaml"), TINY.replace(line, instead)).unwrap();
-        let said = complaint(folder.path(), &["sweep", "tiny.yaml"]);
-        assert!(said.contains(expected) && said.contains(place), "{said}");
+        for more in [&[][..], &["--show"]] {
+            let said = complaint(folder.path(), &[&["sweep", "tiny.yaml"], more].concat());
+            assert!(said.contains(expected) && said.contains(place), "{said}");
+        }
     }
+    fs::write(folder.path().join("tiny.yaml"), TINY.replace("name:", "nam:")).unwrap();
+    let said = complaint(folder.path(), &["sweep", "show", "tiny.yaml"]);
+    assert!(said.contains("unknown key `nam`") && said.contains("tiny.yaml:2:1"), "{said}");
     let said = complaint(folder.path(), &["sweep", "qick"]);
     assert!(said.contains("unknown sweep `qick`") && said.contains("did you mean `quick`?"), "{said}");
     let said = complaint(folder.path(), &["sweep", "quick", "--only", "policy=fifi"]);
