@@ -119,7 +119,9 @@ fn tell(session: &Session, reported: &Reported) -> Result<(), Failure> {
         OutputFormat::Json => session.output.json(reported),
         OutputFormat::Csv => {
             let mut table = Table::new(["what", "path"]);
-            written.iter().for_each(|(what, path)| table.push(vec![(*what).into(), (*path).into()]));
+            for (what, path) in written {
+                table.push(vec![what.into(), path.into()]);
+            }
             session.output.table(&table)
         }
         OutputFormat::Table => {

@@ -166,6 +166,8 @@ fn a_simulation_becomes_a_page_with_the_same_bytes_each_time() {
     let expected = serde_json::json!({"format": "apportion/report-v1", "version": env!("CARGO_PKG_VERSION"),
                                       "page": "result.html", "assets": null, "picture": null});
     assert_eq!(told, expected);
+    let csv = succeed(at, &["report", "run.json", "--out", "result.html", "--format", "csv"]);
+    assert_eq!(csv, "what,path\npage,result.html\n");
     let page = fs::read_to_string(at.join("result.html")).unwrap();
     assert!(!page.contains("<canvas") && page.contains("this page was made from the result alone"));
     let err = refused(at, &["report", "run.json", "--baseline", "fifo"]);

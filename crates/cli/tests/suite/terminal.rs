@@ -1,5 +1,7 @@
 //! What the command shows in a terminal: the width of tables, and a line of progress.
 
+#![expect(clippy::print_stderr, reason = "a test says what it skips")]
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
