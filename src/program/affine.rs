@@ -146,9 +146,9 @@ impl Builder<'_> {
         let at = context.at;
         match function {
             Function::Min | Function::Max => {
-                let role = AuxiliaryRole::Part { function: function.name(), member: at.member };
+                let role = AuxiliaryRole::Part { function: function.name(), member: at.job() };
                 let column = self.column(role, Range::FREE, range);
-                let row = RowRole::Part { auxiliary: column - self.bound.columns().len() };
+                let row = RowRole::Part { auxiliary: column - self.bound.columns().len(), member: at.job() };
                 for argument in arguments {
                     let form = self.form(argument, context);
                     self.beside(row, form, column, context.side);
@@ -177,12 +177,17 @@ impl Builder<'_> {
         let role = if level {
             AuxiliaryRole::Level
         } else {
-            AuxiliaryRole::Part { function, member: context.at.member }
+            AuxiliaryRole::Part { function, member: context.at.job() }
         };
         let column = self.column(role, Range::FREE, implied);
         let auxiliary = column - self.bound.columns().len();
         for at in places {
-            let row = if level { RowRole::Level { member: at.member } } else { RowRole::Part { auxiliary } };
+            let member = at.job();
+            let row = if level {
+                RowRole::Level { member: at.member }
+            } else {
+                RowRole::Part { auxiliary, member }
+            };
             let form = self.form(inner, Context { at, ..part });
             self.beside(row, form, column, part.side);
         }
@@ -205,7 +210,7 @@ impl Builder<'_> {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
         let x = scaled(self.affine(argument, at), unit.recip());
-        let role = AuxiliaryRole::Part { function: "log", member: at.member };
+        let role = AuxiliaryRole::Part { function: "log", member: at.job() };
         let implied = Range { lower: (range.lower / unit).ln(), upper: (range.upper / unit).ln() };
         let y = self.auxiliary(role, Range::FREE, implied, 1.0);
         let entries = vec![form_of(y), Affine { constant: 1.0, terms: Vec::new() }, x];
@@ -218,7 +223,7 @@ impl Builder<'_> {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
         let x = scaled(self.affine(argument, at), unit.recip());
-        let role = AuxiliaryRole::Part { function: "sqrt", member: at.member };
+        let role = AuxiliaryRole::Part { function: "sqrt", member: at.job() };
         let root = |value: f64| (value / unit).max(0.0).sqrt();
         let implied = Range { lower: root(range.lower), upper: root(range.upper) };
         let y = self.auxiliary(role, Range::NON_NEGATIVE, implied, 1.0);
@@ -232,7 +237,7 @@ impl Builder<'_> {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
         let x = scaled(self.affine(argument, at), unit.recip());
-        let role = AuxiliaryRole::Part { function: "inv", member: at.member };
+        let role = AuxiliaryRole::Part { function: "inv", member: at.job() };
         let implied = Range { lower: unit / range.upper, upper: unit / range.lower };
         let y = self.auxiliary(role, Range::NON_NEGATIVE, implied, 1.0);
         let mut total = x.clone();

@@ -124,15 +124,22 @@ impl Point {
 pub(crate) struct At {
     pub(crate) member: usize,
     pub(crate) worker_type: usize,
+    /// Is it evaluated for each job of the member?
+    pub(crate) of_job: bool,
 }
 
 impl At {
+    /// The member, where the expression is evaluated for each of its jobs.
+    pub(crate) fn job(self) -> Option<usize> {
+        self.of_job.then_some(self.member)
+    }
+
     /// The job or the worker type at a position; neither for what is of the whole cluster.
     pub(crate) fn of(subject: Option<Subject>, position: usize) -> Self {
         match subject {
             None => Self::default(),
-            Some(Subject::Job) => Self { member: position, worker_type: 0 },
-            Some(Subject::WorkerType) => Self { member: 0, worker_type: position },
+            Some(Subject::Job) => Self { member: position, worker_type: 0, of_job: true },
+            Some(Subject::WorkerType) => Self { worker_type: position, ..Self::default() },
         }
     }
 
@@ -446,7 +453,7 @@ impl<'a> BoundObjective<'a> {
     /// The places over which a reduction that stands at `at` ranges.
     pub(crate) fn range_over(&self, subject: Subject, at: At) -> impl Iterator<Item = At> + use<> {
         self.places(subject).map(move |place| match subject {
-            Subject::Job => At { member: place.member, ..at },
+            Subject::Job => At { member: place.member, of_job: true, ..at },
             Subject::WorkerType => At { worker_type: place.worker_type, ..at },
         })
     }

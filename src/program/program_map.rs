@@ -35,6 +35,8 @@ pub enum RowRole {
     Part {
         /// The auxiliary column, counted from the first one.
         auxiliary: usize,
+        /// The member of which each job has such a row, if it is one of jobs.
+        member: Option<usize>,
     },
     /// The optimum of an earlier stage is held.
     Hold,
@@ -53,8 +55,8 @@ pub enum AuxiliaryRole {
     Part {
         /// `log`, `min`, `sum_over_jobs`…
         function: &'static str,
-        /// The member for which the expression is evaluated.
-        member: usize,
+        /// The member of which each job has such a part, if it is one of jobs.
+        member: Option<usize>,
     },
     /// Are the droppable constraints of a member kept? 1 is yes.
     Kept {
@@ -200,7 +202,8 @@ fn auxiliary_name(auxiliary: Option<&Auxiliary>, position: usize) -> String {
         Some(AuxiliaryRole::InverseLevel) => "inverse level".to_owned(),
         Some(AuxiliaryRole::Reached) => "reached".to_owned(),
         Some(AuxiliaryRole::Part { function, member }) => {
-            format!("{function}[job class {member}, {position}]")
+            let of = member.map(|member| format!("job class {member}, ")).unwrap_or_default();
+            format!("{function}[{of}{position}]")
         }
         Some(AuxiliaryRole::Kept { member }) => format!("kept[job class {member}]"),
         Some(AuxiliaryRole::Slack { constraint, position }) => format!("slack[{constraint}, {position}]"),
@@ -213,7 +216,8 @@ fn row_name(role: RowRole, types: &[String]) -> String {
         RowRole::Capacity { worker_type } => format!("capacity[{}]", type_name(types, worker_type)),
         RowRole::Level { member } => format!("level[job class {member}]"),
         RowRole::Constraint { constraint, position } => format!("constraint[{constraint}, {position}]"),
-        RowRole::Part { auxiliary } => format!("part[{auxiliary}]"),
+        RowRole::Part { auxiliary, member: None } => format!("part[{auxiliary}]"),
+        RowRole::Part { auxiliary, member: Some(member) } => format!("part[job class {member}, {auxiliary}]"),
         RowRole::Hold => "hold".to_owned(),
     }
 }

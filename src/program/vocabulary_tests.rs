@@ -161,7 +161,7 @@ fn check(text: &str, draws: &mut Draws) -> Result<(), TestCaseError> {
     let ends = [class_times(&bound, draws), class_times(&bound, draws)];
     let half: Vec<f64> = ends[0].iter().zip(&ends[1]).map(|(x, y)| (x + y) / 2.0).collect();
     for member in 0..N_MEMBERS {
-        let at = At { member, worker_type: 0 };
+        let at = At { member, ..At::default() };
         let value = |times: &[f64]| bound.evaluate(&expression, at, &bound.point(times));
         let (x, y, middle) = (value(&ends[0]), value(&ends[1]), value(&half));
         if ![x, y, middle].iter().all(|value| value.abs() < 1e4) {
@@ -227,7 +227,7 @@ fn data_evaluate_to_the_instances_numbers_and_variables_to_sums_over_columns() {
         {
             let text = if atom.by_type { format!("{}({of})", atom.name) } else { atom.name.to_string() };
             let expression = parse(&text, &vocabulary, Scope::JOB).unwrap();
-            let found = bound.evaluate(&expression, At { member, worker_type: 0 }, &point);
+            let found = bound.evaluate(&expression, At { member, ..At::default() }, &point);
             let expected = if let Some(variable) = Variable::find(&atom.name) {
                 let unit =
                     variable.measure().of(Dimension::STEPS_PER_SECOND, Dimension::NONE, Dimension::WORKERS);

@@ -29,12 +29,55 @@ pub(super) fn weights(objective: &Objective, reduced: &Reduced, formulation: &Fo
     let columns = formulation.columns.iter().map(|column| of_combination(column.combination));
     let auxiliaries = formulation.auxiliaries.iter().map(|auxiliary| match auxiliary.role {
         AuxiliaryRole::Slack { constraint, position } => of_constraint(constraint, position),
+        AuxiliaryRole::Part { member, .. } => member.map_or(1.0, n_jobs),
         _ => 1.0,
     });
     let rows = formulation.rows.iter().map(|role| match role {
         RowRole::Time { member } | RowRole::Level { member } => n_jobs(*member),
         RowRole::Constraint { constraint, position } => of_constraint(*constraint, *position),
-        RowRole::Capacity { .. } | RowRole::Part { .. } | RowRole::Hold => 1.0,
+        RowRole::Part { member, .. } => member.map_or(1.0, n_jobs),
+        RowRole::Capacity { .. } | RowRole::Hold => 1.0,
     });
     BarrierWeights { columns: columns.chain(auxiliaries).collect(), rows: rows.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::index::{Id, JobId};
+    use crate::policy::Policy;
+    use crate::policy::program::tests::options_of;
+    use crate::policy::program::{ProgramOptions, ProgramPolicy, Refine};
+    use crate::problem::{ActiveJob, ProblemBuilder};
+    use crate::program::{ObjectiveText, Sense};
+
+    /// The time on the fast workers of each of three jobs, the weights of which differ by `apart`, beside four others.
+    fn times(text: &str, apart: f64) -> Vec<f64> {
+        let mut builder = ProblemBuilder::new(Arc::new("fast=2,slow=1".parse().unwrap()));
+        let like = [0.0, 1.0, 2.0].map(|at| (2.0 + at * apart, [4.0, 0.0]));
+        let others = [(0.12, [3.0, 0.0]), (0.1, [0.0, 1.0]), (0.1, [0.0, 1.0]), (0.1, [0.0, 1.0])];
+        for (index, (weight, speeds)) in like.into_iter().chain(others).enumerate() {
+            builder.job(ActiveJob { weight, ..ActiveJob::new(JobId::from_index(index)) }, &speeds);
+        }
+        let options = options_of(&ObjectiveText::new(Sense::Maximize, text));
+        let options = ProgramOptions { refine: Refine::Interior, ..options };
+        let decision = ProgramPolicy::try_new(options).unwrap().allocate(&builder.build().unwrap()).unwrap();
+        let report = decision.solve.as_ref().unwrap();
+        assert!(report.fallbacks.is_empty() && report.backend.as_deref() == Some("centre"), "{report:?}");
+        decision.allocation.effective_throughput().as_slice()[..3].iter().map(|speed| speed / 4.0).collect()
+    }
+
+    #[test]
+    fn the_centre_over_classes_is_that_over_jobs() {
+        let part = "min_over_jobs(weight * throughput / isolated_throughput)";
+        let square = "min_over_jobs(weight * weight * throughput / isolated_throughput)";
+        let of_each = "sum_over_jobs(min(throughput, isolated_throughput) / isolated_throughput)";
+        for text in [part.to_owned(), format!("{part} + {square}"), format!("{part} + 1e-9 * {of_each}")] {
+            let (alike, unlike) = (times(&text, 0.0), times(&text, 1e-7));
+            for (one, other) in alike.iter().zip(&unlike) {
+                assert!((one - other).abs() < 1e-4, "{text}: {alike:?}, {unlike:?}");
+            }
+        }
+    }
 }
