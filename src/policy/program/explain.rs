@@ -77,6 +77,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         // The row speaks for the whole class: a job's part is a fraction of it.
         explained.throughput_price =
             known.and_then(|prices| prices.level[member]).map(|price| price.value / n_jobs);
+        explained.throughput_price = explained.throughput_price.filter(|price| price.is_finite());
         explained.time_price = known.map(|prices| prices.time[member].value);
         explained.sets_objective =
             known.and_then(|prices| prices.level[member]).is_some_and(|price| price.counts);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::policy::decision::ObjectiveReport;
-use crate::policy::program::solve::Solved;
+use crate::policy::program::solve::{Explaining, Solved};
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
-use crate::program::{BoundObjective, Constraint, Formulation, Point, RowRole, Sides};
+use crate::program::{BoundObjective, Constraint, Formulation, Point, Route, RowRole, Sides};
 use crate::solver::certificate::{Certificate, TOLERANCE};
 
 /// Dual values below this share of the largest of any kind are rounding.
@@ -66,7 +66,8 @@ pub(super) struct Prices {
     pub(super) capacity: Vec<Price>,
     /// Per unit of a job's time: [members].
     pub(super) time: Vec<Price>,
-    /// Per unit of throughput asked of the member: [members]; none where the program asks nothing of single members.
+    /// Per unit of throughput asked of the member: [members]; none where the program asks nothing of single members, NaN
+    /// where what it asks is no multiple of throughput.
     pub(super) level: Vec<Option<Price>>,
     /// Per unit of a constraint's right side, as it was written: [constraints][members, K or 1].
     pub(super) own: Vec<Vec<Price>>,
@@ -101,7 +102,10 @@ impl Prices {
             match role {
                 RowRole::Capacity { worker_type } => prices.capacity[*worker_type] = price,
                 RowRole::Time { member } => prices.time[*member] = price,
-                RowRole::Level { member } => prices.level[*member] = Some(price),
+                RowRole::Level { member } => {
+                    let value = value * rise(bound, solved, *member);
+                    prices.level[*member] = Some(Price { value, ..price });
+                }
                 RowRole::Constraint { constraint, position } => {
                     let of = &bound.objective().constraints()[*constraint];
                     let value = bound.price_of_side(of, *position, value);
@@ -194,6 +198,18 @@ impl Prices {
         }
         Ok(())
     }
+}
+
+/// By how much the level row of a member rises per unit of its throughput. The rows of an objective that is linear in the
+/// level are levels themselves; those of other programs are throughputs.
+fn rise(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> f64 {
+    let objective = bound.objective();
+    let is_tried = solved.fixing.is_some() || matches!(solved.explaining, Explaining::Tried(..));
+    if is_tried || objective.route() != Route::Linear || objective.is_by_inverse() {
+        return 1.0;
+    }
+    let coefficients = bound.levels().and_then(|levels| levels.coefficients(member));
+    coefficients.map_or(f64::NAN, |(_, slope)| slope.recip())
 }
 
 /// Is there no room between two sides, to a tolerance? `size`: how large the terms of the row can be.

@@ -407,3 +407,24 @@ fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() 
         }
     }
 }
+
+/// Levels are 50·x and 100·x of the throughputs x of two jobs on one worker, where they run at 2 and 4 steps/s: at a level
+/// L, L/100 + L/400 of its time is used, and a step/s asked of them more takes 1/2 and 1/4.
+#[test]
+fn a_price_of_throughput_is_per_step_a_second_whatever_levels_are_in() {
+    let of = [([2.0, 0.0], 100.0, 50.0), ([4.0, 0.0], 100.0, 100.0)];
+    let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput * elapsed)");
+    let explanation = policy(&text).explain(&problem([1, 1], &of)).unwrap();
+    near(explanation.decision.objective.as_ref().unwrap().value, 80.0);
+    for (job, expected) in explanation.jobs.iter().zip([-40.0, -20.0]) {
+        near(job.throughput_price.unwrap(), expected);
+        assert!(job.sets_objective);
+    }
+    // What a level of this form asks for is no multiple of throughput.
+    let text = ObjectiveText::new(
+        Sense::Maximize,
+        "min_over_jobs(min(throughput, isolated_throughput) + throughput)",
+    );
+    let explanation = policy(&text).explain(&problem([1, 1], &of)).unwrap();
+    assert!(explanation.jobs.iter().all(|job| job.throughput_price.is_none()));
+}
