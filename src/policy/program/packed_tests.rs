@@ -445,7 +445,6 @@ proptest! {
                 let decision = decide(&mut policy, &problem);
                 let report = decision.solve.clone().unwrap();
                 assert!(report.fallbacks.is_empty(), "{}: {:?}", objective.1, report.fallbacks);
-                assert_eq!(report.backend.as_deref(), Some("centre"), "{}", objective.1);
                 assert!(!apart || report.size.classes == copied.len());
                 decision
             };

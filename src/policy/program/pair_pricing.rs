@@ -262,8 +262,9 @@ impl Pricing {
         let prices = self.prices(instance, formulation, duals);
         let kept = unfixed.iter().map(|pair| {
             let [a, b] = pair.members;
-            let n_jobs = self.pairing.n_jobs(a).min(self.pairing.n_jobs(b)) as f64;
-            let time = |j: usize| n_jobs.min(instance.capacity[j] / self.pairing.scale_factor(a));
+            let n_pairs = self.pairing.n_jobs(a).min(self.pairing.n_jobs(b)) as f64;
+            let n_pairs = if a == b { n_pairs / 2.0 } else { n_pairs };
+            let time = |j: usize| n_pairs.min(instance.capacity[j] / self.pairing.scale_factor(a));
             let kept = self.reduced_costs(&prices, pair).filter(|(j, gain)| -gain * time(*j) <= least);
             kept.fold(0, |types, (j, _)| types | 1 << j)
         });

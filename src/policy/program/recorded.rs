@@ -93,9 +93,14 @@ impl Recording {
         });
     }
 
-    /// Forgets the last program, of which nothing came.
-    pub(super) fn pop(&mut self) {
-        self.programs.pop();
+    /// How many programs it has.
+    pub(super) fn len(&self) -> usize {
+        self.programs.len()
+    }
+
+    /// Forgets the programs behind the first ones, as nothing came of them.
+    pub(super) fn truncate(&mut self, n_programs: usize) {
+        self.programs.truncate(n_programs);
     }
 
     /// Notes the optimum of the last program.

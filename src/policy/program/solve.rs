@@ -279,7 +279,7 @@ impl Task<'_, '_> {
         let demands: Vec<Demand> =
             throughputs.iter().map(|throughput| Demand { slope: *throughput, base: 0.0 }).collect();
         let centre = |solver: &mut SolverContext| self.central(solver, |bound| bound.with_demands(&demands));
-        let (formulation, answer) = solver.doing(Purpose::Choice, centre)?;
+        let (formulation, answer) = solver.among_optima(centre)?;
         Ok(formulation.class_time(&answer.solution.columns).to_vec())
     }
 

@@ -304,8 +304,8 @@ impl Pivoted {
     }
 }
 
-/// Factors a block of n rows in place: Cholesky's L, by columns. Puts the rows whose pivots are weak into `weak`; none
-/// where a pivot is NaN.
+/// Factors a block of n rows in place by Cholesky's method, and calls `weak` with each row that has a weak pivot. None
+/// where a pivot is NaN or infinite.
 fn factor(n: usize, lower: &mut [f64], mut weak: impl FnMut(usize)) -> Option<()> {
     for column in 0..n {
         let (before, own) = lower.split_at_mut(column * n);
@@ -322,11 +322,11 @@ fn factor(n: usize, lower: &mut [f64], mut weak: impl FnMut(usize)) -> Option<()
         if pivot <= WEAK * diagonal {
             weak(column);
         }
-        // A pivot lost to rounding: its row's y is 0.
-        let pivot = if pivot > PIVOT_MIN * diagonal { pivot.sqrt() } else { f64::INFINITY };
-        if pivot.is_nan() {
+        if !pivot.is_finite() {
             return None;
         }
+        // A pivot lost to rounding: its row's y is 0.
+        let pivot = if pivot > PIVOT_MIN * diagonal { pivot.sqrt() } else { f64::INFINITY };
         own[0] = pivot;
         own[1..].iter_mut().for_each(|value| *value /= pivot);
     }

@@ -412,9 +412,10 @@ impl SolverContext {
         backend: Box<dyn Backend>,
     ) -> (Box<dyn Backend>, Result<Answer, SolvingError>) {
         let mut chain = [backend];
+        let n_recorded = self.recorded.as_ref().map_or(0, Recording::len);
         let outcome = self.solve_by(program, Some(&mut chain));
         if let (Err(_), Some(recorded)) = (&outcome, &mut self.recorded) {
-            recorded.pop();
+            recorded.truncate(n_recorded);
         }
         let [backend] = chain;
         (backend, outcome)
