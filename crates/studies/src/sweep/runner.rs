@@ -17,6 +17,7 @@ use crate::sweep::outcome::{Outcome, Status};
 use crate::sweep::simulation::Standing;
 use crate::sweep::store::StoreError;
 use apportion::solver::timing::Stopwatch;
+use apportion::units::JobsPerHour;
 
 /// What is reported while runs go on, from any thread.
 pub trait Progress: Sync {
@@ -101,7 +102,7 @@ impl Runner<'_> {
     /// What `keep` says, or if no threads can be had.
     pub fn run<T: Borrow<Point> + Send>(
         &self,
-        tasks: Vec<T>,
+        mut tasks: Vec<T>,
         execute: impl Fn(&T) -> Option<Outcome> + Sync,
         mut keep: impl FnMut(&T, &Outcome, f64) -> Result<Option<T>, StoreError>,
     ) -> Result<Summary, StoreError> {
@@ -112,6 +113,7 @@ impl Runner<'_> {
             .num_threads(n_threads)
             .build()
             .map_err(|error| StoreError::Threads { message: error.to_string() })?;
+        busiest_first(&mut tasks);
         let mut summary = Summary { n_tasks: tasks.len(), ..Summary::default() };
         let stop = AtomicBool::new(false);
         let is_over = || self.interrupt.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
@@ -174,6 +176,13 @@ impl Runner<'_> {
         summary.interrupted = summary.n_ended() < summary.n_tasks;
         result.map(|()| summary)
     }
+}
+
+/// Puts tasks in the order of falling arrival rates: their runs take longest, and a long one that began last would leave
+/// the other cores idle.
+fn busiest_first<T: Borrow<Point>>(tasks: &mut [T]) {
+    let rate = |task: &T| T::borrow(task).spec.workload.rate.map_or(0.0, JobsPerHour::get);
+    tasks.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
 }
 
 fn failed(panic: &(dyn std::any::Any + Send)) -> Outcome {

@@ -151,3 +151,12 @@ fn an_interrupt_ends_a_ladder_too() {
     assert!(summary.interrupted);
     assert_eq!(summary.n_ended(), 7);
 }
+
+#[test]
+fn runs_begin_in_the_order_of_falling_rates() {
+    let text = "format: apportion/sweep-v1\nname: t\nrun: {cluster: {a: 1}, workload: {jobs: 5}}\n\
+                axes: {policy: [x, y], rate: [1.0, 3.0, 2.0]}\n";
+    let mut points = grid::points(&SweepSpec::parse(&Source::new("t.yaml", text), false).unwrap());
+    busiest_first(&mut points);
+    assert_eq!(points.iter().map(|point| point.index).collect::<Vec<_>>(), [1, 4, 2, 5, 0, 3]);
+}
