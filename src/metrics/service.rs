@@ -127,7 +127,7 @@ impl Services {
                 }
                 (self.has_shares, self.lacks_shares) = (true, self.lacks_shares || shares.is_none());
                 for row in shares.iter().flatten() {
-                    let share: f64 = row.shares.values().sum();
+                    let share: f64 = row.shares.iter().map(|(_, share)| share).sum();
                     for id in row.jobs.members() {
                         if let Some(account) = self.accounts.get_mut(&id) {
                             account.share += share;

@@ -1,10 +1,9 @@
 //! Events of a simulation, passed to an observer as they happen.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cluster::Cluster;
 use crate::index::{JobId, WorkerId, WorkerTypeId};
@@ -196,7 +195,9 @@ pub struct JobShares<'a> {
     /// The jobs.
     pub jobs: Combination<JobId>,
     /// The part of its time, from 0 to 1, that it is to have workers of a type, by the type's name.
-    pub shares: BTreeMap<&'a str, f64>,
+    #[serde(serialize_with = "as_object")]
+    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, f64>"))]
+    pub shares: Vec<(&'a str, f64)>,
 }
 
 impl<'a> JobShares<'a> {
@@ -208,9 +209,14 @@ impl<'a> JobShares<'a> {
     ) -> Option<Self> {
         let names = cluster.types().iter().map(|kind| kind.name.as_str());
         let shares = names.zip(row).map(|(name, share)| (name, *share.borrow()));
-        let shares: BTreeMap<&str, f64> = shares.filter(|(_, share)| *share > 0.0).collect();
+        let mut shares: Vec<(&str, f64)> = shares.filter(|(_, share)| *share > 0.0).collect();
+        shares.sort_unstable_by_key(|(name, _)| *name);
         (!shares.is_empty()).then_some(Self { jobs, shares })
     }
+}
+
+fn as_object<S: Serializer>(shares: &[(&str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(shares.iter().copied())
 }
 
 /// A receiver of every event, in order.
