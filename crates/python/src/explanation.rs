@@ -14,6 +14,7 @@ pub(crate) fn tree<'py>(py: Python<'py>, explanation: &Explanation) -> PyResult<
     let tree = PyDict::new(py);
     tree.set_item("reason", &explanation.reason)?;
     tree.set_item("prices_unknown", explanation.prices_unknown)?;
+    tree.set_item("held", &explanation.held)?;
     let kinds = explanation.types.iter().map(|part| kind(py, part));
     tree.set_item("worker_types", PyList::new(py, kinds.collect::<PyResult<Vec<_>>>()?)?)?;
     let jobs = explanation.jobs.iter().map(|part| job(py, part));

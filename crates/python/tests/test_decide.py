@@ -97,6 +97,7 @@ def test_explain_says_what_binds() -> None:
     assert e.worker_types[0].one_more is not None and e.worker_types[0].one_more > 0
     assert more.certificate is not None and e.decision.certificate is not None
     assert more.certificate.value > e.decision.certificate.value
+    assert e.held == ("equal_share_throughput",)
     assert e.lp is not None and e.lp.lstrip("\\ ").lower().count("subject to") == 1
     assert e.cbf is not None and "\nOBJSENSE\n" in e.cbf
     capped = "format: apportion/policy-v1\nname: capped\nsummary: half of the time\nkind: program\nmaximize: sum_over_jobs(throughput)\nfor_each_job: [time_on(v100) <= 0.5]\n"

@@ -56,10 +56,12 @@ class Explanation:
     """Why jobs get their shares. Indexed by a job's name, which is its position where it has no other, it gives what holds that job."""
 
     decision: Decision
-    #: How the optimum was found and why so; a rule's summary for rules.
+    #: The form of the policy's program, and why it has that form; that there is none, for rules.
     reason: str
     #: Why no price is given, where a program was solved and its prices are not known.
     prices_unknown: str | None
+    #: Data of jobs that one worker more would change, too, and that the prices of workers hold.
+    held: tuple[str, ...]
     worker_types: tuple[WorkerTypeExplanation, ...]
     jobs: tuple[JobExplanation, ...]
     #: The policy's own constraints: `text`, `subject` (`job`, `worker_type` or `cluster`), and for each of their rows `price`, `slack`, `binds`, `exceeded`, `dropped`.
@@ -106,6 +108,7 @@ class Explanation:
             decision=decision,
             reason=tree["reason"],
             prices_unknown=tree["prices_unknown"],
+            held=tuple(tree["held"]),
             worker_types=tuple(WorkerTypeExplanation(name=kind, **of) for kind, of in zip(kinds, tree["worker_types"])),
             jobs=tuple(job(name, of) for name, of in zip(problem.names, tree["jobs"])),
             constraints=tuple(tree["constraints"]),
