@@ -11,7 +11,7 @@ use crate::program::expression::{Dimension, Subject};
 pub struct Explanation {
     /// The decision explained.
     pub decision: Decision,
-    /// How the optimum was found and why so; a rule's summary for heuristics.
+    /// The form of the policy's program, and why it has that form; that there is none, for rules.
     pub reason: String,
     /// What the worker types' capacity is worth: `[K]`.
     pub types: Vec<TypeExplanation>,

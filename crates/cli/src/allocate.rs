@@ -231,12 +231,13 @@ fn solved(report: &SolveReport) -> String {
     let mut parts = Vec::new();
     if let Some(backend) = backend {
         let (columns, rows) = (size.columns, size.rows);
-        parts.push(format!(
-            "{solves} programs by {backend}, the largest of {columns} columns and {rows} rows"
-        ));
+        let programs = if *solves == 1 { "program" } else { "programs, the optimum" };
+        let largest = if *solves == 1 { "" } else { ", the largest" };
+        parts.push(format!("{solves} {programs} by {backend}{largest} of {columns} columns and {rows} rows"));
     }
     if *searches > 0 || backend.is_none() {
-        parts.push(format!("{searches} searches for prices"));
+        let plural = if *searches == 1 { "" } else { "es" };
+        parts.push(format!("{searches} search{plural} for prices"));
     }
     format!("{route}: {}, {iterations} iterations, {:.1} ms", parts.join(", "), seconds.total() * 1e3)
 }

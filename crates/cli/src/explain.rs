@@ -265,9 +265,9 @@ fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) 
 }
 
 fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], asked: bool) -> String {
-    let mut text = format!("{} decides by {}\n", question.policy.name(), explanation.reason);
+    let mut text = format!("{}: {}\n", question.policy.name(), explanation.reason);
     if let Some(report) = &explanation.decision.solve {
-        let _ = writeln!(text, "strategy {}", allocate::strategy(report));
+        let _ = writeln!(text, "decided by {}", allocate::strategy(report));
     }
     if let Some(objective) = explanation.objective() {
         let _ = writeln!(

@@ -2,7 +2,7 @@
 //!
 //! | strategy | method | when |
 //! |---|---|---|
-//! | `singles` | prices of worker types ([`decomposition`](crate::decomposition)); no program is written | jobs alone: a level, a linear sum of many columns, a sum of logarithms |
+//! | `singles` | prices of worker types ([`decomposition`](crate::decomposition)); no program over all jobs is written | jobs alone: a level, a linear sum of many columns, a sum of logarithms |
 //! | `kinds` | a program over the kinds of jobs, with cuts, its time divided among the jobs of each kind | many pairs, two members a kind or more on average: a level or a linear sum |
 //! | `pairs` | column generation | many pairs, where `kinds` does not fit |
 //! | `written` | the whole program, solved by a chain of backends | everything else |
@@ -21,7 +21,7 @@ use crate::program::{LevelForm, Route, Sense};
 /// How the optimum of a decision is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// By prices of worker types, for jobs alone; no program is written.
+    /// By prices of worker types, for jobs alone; a program is written over the few jobs at most that prices leave tied.
     Singles,
     /// By a program over kinds of jobs that share workers.
     Kinds,
@@ -109,7 +109,7 @@ impl fmt::Display for Unfit {
             Self::Paired => "there are pairs of jobs",
             Self::NoPairs => "there are no pairs of jobs",
             Self::FewPairs => "every pair is a column of the whole program",
-            Self::UnlikeJobs => "hardly two jobs that differ are of a kind",
+            Self::UnlikeJobs => "fewer than two jobs that differ have the same throughputs, on average",
             Self::Constraints => "the policy has constraints of its own",
             Self::Objective => "the objective is of another form",
             Self::Refinement => "the refinement needs a program",
@@ -144,7 +144,9 @@ impl fmt::Display for Reason {
         match self {
             Self::Asked => f.write_str("it was asked for"),
             Self::JobsAlone => f.write_str("no two jobs share workers"),
-            Self::SeveralOfAKind => f.write_str("several jobs that differ are of a kind"),
+            Self::SeveralOfAKind => {
+                f.write_str("two or more jobs that differ have the same throughputs, on average")
+            }
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::GaveUp => f.write_str("the strategy before it gave up"),
         }
