@@ -3,7 +3,8 @@
 //! An affine expression is such a form by itself. A concave (convex) one becomes a form that the rows and cones added for it
 //! keep at most (at least) as large as the expression, and that every optimum makes equal to it.
 
-use super::bound::{At, Term};
+use super::at::At;
+use super::bound::Term;
 use super::builder::Builder;
 use super::expression::{Expr, Fold, Function, Node, Operator, Reduction, Subject};
 use super::program_map::{AuxiliaryRole, RowRole};

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
+use super::at::At;
 use super::expression::{Expr, Node, Subject, TypeRef, Variable, owned_by};
 use super::instance::{Column, Instance};
 use super::inversion::{Levels, Required};
@@ -116,40 +117,6 @@ impl Point {
     /// Effective throughput of a job of each member: `[members]`, steps/s.
     pub fn throughput(&self) -> &[f64] {
         self.of(Variable::Throughput)
-    }
-}
-
-/// The member and the worker type for which an expression is evaluated; each is 0 where the expression does not need it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct At {
-    pub(crate) member: usize,
-    pub(crate) worker_type: usize,
-    /// Is it evaluated for each job of the member?
-    pub(crate) of_job: bool,
-}
-
-impl At {
-    /// The member, where the expression is evaluated for each of its jobs.
-    pub(crate) fn job(self) -> Option<usize> {
-        self.of_job.then_some(self.member)
-    }
-
-    /// The job or the worker type at a position; neither for what is of the whole cluster.
-    pub(crate) fn of(subject: Option<Subject>, position: usize) -> Self {
-        match subject {
-            None => Self::default(),
-            Some(Subject::Job) => Self { member: position, worker_type: 0, of_job: true },
-            Some(Subject::WorkerType) => Self { worker_type: position, ..Self::default() },
-        }
-    }
-
-    /// Its position among the places of a subject.
-    pub(crate) fn position(self, subject: Option<Subject>) -> usize {
-        match subject {
-            None => 0,
-            Some(Subject::Job) => self.member,
-            Some(Subject::WorkerType) => self.worker_type,
-        }
     }
 }
 

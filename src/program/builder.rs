@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::affine::{add, merge, unit};
-use super::bound::{At, BoundObjective};
+use super::at::At;
+use super::bound::BoundObjective;
 use super::inversion::Inversion;
 use super::objective::Constraint;
 use super::program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};

@@ -3,7 +3,8 @@
 //! A walk evaluates several adjacent members at once, so that each node is visited once for all of them and is a loop over
 //! their numbers. The order of summation does not depend on how many there are.
 
-use super::bound::{At, BoundObjective, Point, quotient};
+use super::at::At;
+use super::bound::{BoundObjective, Point, quotient};
 use super::expression::{Expr, Fold, Function, Node, Operator, Subject, Variable};
 
 /// Members that one walk evaluates.

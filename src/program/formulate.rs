@@ -8,7 +8,8 @@
 
 use std::sync::Arc;
 
-use super::bound::{At, BoundObjective};
+use super::at::At;
+use super::bound::BoundObjective;
 use super::builder::Builder;
 use super::expression::Subject;
 use super::instance::{Column, Instance};

@@ -9,6 +9,7 @@ pub mod expression;
 pub mod instance;
 pub mod inversion;
 pub mod objective;
+mod at;
 pub mod bound;
 mod evaluation;
 mod range;

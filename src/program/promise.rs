@@ -8,7 +8,8 @@
 //! policy has no other constraints. At a vertex few z are fractional, since only the rows of worker types couple jobs,
 //! so branch and bound on them ends soon.
 
-use super::bound::{At, BoundObjective, Point};
+use super::at::At;
+use super::bound::{BoundObjective, Point};
 use super::builder::Builder;
 use super::expression::Subject;
 use super::instance::Part;

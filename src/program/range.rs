@@ -1,6 +1,7 @@
 //! Ranges of expressions over all allocations, by interval arithmetic.
 
-use super::bound::{At, BoundObjective};
+use super::at::At;
+use super::bound::BoundObjective;
 use super::evaluation::{Quantity, Variables};
 use super::expression::{Expr, Fold, Function, Node, Subject, Variable};
 use super::standard::{Range, Sense};

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
-use super::bound::{At, BoundObjective};
+use super::at::At;
+use super::bound::BoundObjective;
 use super::builder::Builder;
 use super::expression::{
     Curvature, Dimension, Function, Measure, Scope, Sign, Source, Subject, Variable, Vocabulary, facts,
