@@ -56,7 +56,7 @@ pub(super) struct RestrictedMaster {
     size: f64,
 }
 
-/// An optimum of the restricted master.
+/// The prices and the value of an optimum of the restricted master; [`parts`](RestrictedMaster::parts) has its weights.
 #[derive(Clone, Debug)]
 pub(super) struct Mixture {
     /// Dual price of each capacity, ≥ 0: [types]
@@ -278,7 +278,8 @@ impl RestrictedMaster {
         best.1
     }
 
-    /// Brings a variable into the basis, in place of the one with the largest pivot, or the `first`.
+    /// Brings a variable into the basis, in place of the one that reaches 0 first; of several, the one with the largest
+    /// pivot, or the `first` in order.
     fn pivot(&mut self, entering: Variable, first: bool) -> Option<()> {
         let n = self.basis.len();
         let mut direction = vec![0.0; n];

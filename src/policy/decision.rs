@@ -99,7 +99,7 @@ pub struct ObjectiveReport {
     pub value: f64,
     /// What no allocation can beat, from dual values.
     pub bound: f64,
-    /// |bound − value| / max(1, |value|) … as the certificate defines it.
+    /// |bound − value| / max(|value|, |bound|); for sums of logarithms, max with 1 besides.
     pub gap_relative: f64,
     /// Largest constraint violation of the shares returned.
     pub violation_max: f64,
@@ -146,9 +146,9 @@ pub struct ProgramSize {
 /// How a decision was solved.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SolveReport {
-    /// How the optimum was found,
+    /// How the optimum was found.
     pub strategy: Strategy,
-    /// and why so.
+    /// Why so.
     pub reason: Reason,
     /// Strategies that were tried before, each with why it gave up.
     pub gave_up: Vec<(Strategy, GaveUp)>,
@@ -159,15 +159,16 @@ pub struct SolveReport {
     pub route: String,
     /// Where the time went.
     pub seconds: SolveSeconds,
-    /// Iterations of all programs, and sweeps of all searches.
+    /// Iterations of all programs, and passes over all jobs of all searches.
     pub iterations: u64,
-    /// Programs written and solved.
+    /// Programs written that a backend worked on; one that two worked on counts twice.
     pub solves: u32,
     /// Searches for prices, which write no program.
     pub searches: u32,
     /// The largest program, searches counting as the programs that they stand for.
     pub size: ProgramSize,
-    /// Backends that were tried and not believed, each with the reason.
+    /// What was done otherwise than planned, each with the reason: backends that were tried and not believed, optima that
+    /// were not refined.
     pub fallbacks: Vec<String>,
 }
 

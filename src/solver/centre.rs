@@ -29,8 +29,8 @@ use lines::Lines;
 const NAME: &str = "centre";
 /// Σ v·z at the start, in sizes of the objective there.
 const FIRST_GAP: f64 = 100.0;
-/// The least part of its place on the path at which the product v·z of a column may start, where that meets its dual
-/// row, and the inverse of the largest.
+/// At the start, z of a column is what makes its dual row hold, as far as v·z stays between this part of μ·w and its
+/// inverse.
 const FIRST_SPREAD: f64 = 0.01;
 /// The least slack at the start, relative to the row's bound.
 const SLACK_MIN: f64 = 0.01;
@@ -38,7 +38,7 @@ const SLACK_MIN: f64 = 0.01;
 const STEP: f64 = 0.9995;
 /// Steps after which it has failed; it takes about ten.
 const STEPS_MAX: u32 = 120;
-/// Steps towards the path at its end; Newton's method takes two or three.
+/// Steps towards the path at its end; Newton's method takes about four.
 const CENTRING_STEPS_MAX: u32 = 20;
 /// How far products may be from their place on the path in the end, relative; centring goes on while it helps.
 const OFF_PATH_MAX: f64 = 1e-4;

@@ -21,7 +21,7 @@ pub const TOLERANCE: f64 = 1e-6;
 /// An objective below this part of the largest term it can have is judged absolutely, by that part.
 pub(crate) const OBJECTIVE_FLOOR: f64 = 1e-3;
 
-/// Evidence for an answer, independent of who gave it.
+/// Evidence for an answer, independent of the solver that gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Certificate {
     /// The largest violation of a column's bounds, a row or a cone. A row's is relative to its largest finite
@@ -41,8 +41,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Judges an answer to a program in standard form. Takes one pass over the terms, or a few where implied
-    /// bounds are infinite.
+    /// Judges an answer to a program in standard form. Takes a few passes over the terms.
     pub fn of(program: &Program, solution: &Solution) -> Self {
         Self::with_bound(program, solution, None)
     }

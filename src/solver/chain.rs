@@ -12,7 +12,7 @@ pub struct Certified {
     pub solution: Solution,
     /// Its evidence.
     pub certificate: Certificate,
-    /// Who gave it.
+    /// The backend that gave it.
     pub backend: &'static str,
     /// What the backends before it did instead, one line each; each is an event to be counted.
     pub fallbacks: Vec<String>,

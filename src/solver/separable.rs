@@ -3,8 +3,8 @@
 //!
 //! A cone that says y ≤ log u, y² ≤ u or y·u ≥ 1 is a function of one number u. As a cone it ties the sizes of its
 //! entries together: ‖(2, y − u)‖ ≤ y + u of a y = 1e4 and a u = 1e-4 says nothing in double precision. Here y is left
-//! out, and what remains is a program with a separable convex objective and rows (see `form`), for programs of any
-//! structure whose cones are such curves, each of a column of its own; others are declined.
+//! out, and what remains is a program with a separable convex objective and rows (see `form`), for programs the
+//! cones of which are such curves, each of a column of its own; others are declined.
 //!
 //! Method: infeasible primal-dual path following, predictor and corrector (Mehrotra, SIAM J. Optim. 2, 1992), on v·z =
 //! μ·w for columns and slacks. The weight w of a column follows the worth of the functions whose arguments

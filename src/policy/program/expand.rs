@@ -109,14 +109,15 @@ struct Pairs<'a> {
     ends: Vec<u32>,
 }
 
-/// A class pair: a place in a division whose pairs come by first job, since both its jobs ascend; or all pairs alike.
+/// A pair of classes, and how its time is handed to pairs of jobs: by a division, in the order of first jobs, or the same
+/// part to every pair.
 struct ClassPair<'a> {
     jobs: [&'a [u32]; 2],
     /// None where all pairs are alike.
     division: Option<Division>,
     /// Position among the class pairs that have time.
     place: u32,
-    /// Where all pairs are alike, of each.
+    /// The part of every pair, where all are alike.
     fraction: f64,
     /// The pair that the division is at; none at its end.
     next: Option<Shared>,

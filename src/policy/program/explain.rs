@@ -43,7 +43,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     if !solved.discounts.is_empty() {
         reason.push_str("; the objective and its prices are those before the discount");
     }
-    let other = "the program that was written for them lets other jobs off";
+    let other = "the program that was written for them drops other jobs' constraints";
     let prices = held.as_ref().ok_or(other);
     let prices =
         prices.and_then(|held| Prices::of(bound, &solved, &formulation, held, decision.objective.as_ref()));

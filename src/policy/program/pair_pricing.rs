@@ -1,7 +1,8 @@
 //! Pair pricing: reduced costs of all pairs of members, for column generation and for bounds that hold for all pairs.
 //!
 //! A linear program with every pair has n² columns, and optima that use 2n + K of them. Column generation solves it over few
-//! pairs, prices the others at its dual values, adds those with a positive reduced cost, and so on until there are none.
+//! pairs, prices the others at its dual values, adds each member's pair with the largest positive reduced cost, and so on
+//! until there is none.
 //!
 //! **Reduced costs.** Every coefficient of a column of (member m, worker type j) is a sum of a part
 //! proportional to its throughput there and a part that is its time or its workers, which only the time row and the
@@ -129,8 +130,8 @@ struct Gains {
     least: Vec<f64>,
     /// The largest per worker of each type: `[K]`.
     most: Vec<f64>,
-    /// Each member's largest over all types, and its partner there: [members]. (With the best on every type there are two
-    /// thirds more columns, and half as many steps again.)
+    /// Each member's largest over all types, and its partner there: [members]. (With the best on every type there are 1.7
+    /// times as many columns, and 1.5 times as many steps.)
     chosen: Vec<Option<(f64, usize)>>,
 }
 

@@ -206,7 +206,7 @@ impl ProgramPolicy {
     ) -> Result<(Reduced, Solved, Decision), PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solver.report().seconds;
-        // A backend that was asked for ends near the centre of the program that it is given, which is then one over jobs.
+        // (a named backend ends near the centre of its program; for that to be the centre over jobs, it is one over jobs)
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
@@ -216,7 +216,7 @@ impl ProgramPolicy {
         if published && (!told_apart || master.reduced().instance.dropped.contains(&true)) {
             master.drop_constraints(vec![true; master.reduced().instance.n_members()]);
         } else if !told_apart {
-            // The constraints of a part of a class are dropped: find out whose, over jobs, and group the jobs anew.
+            // Only some jobs of a class lose their constraint: find which by a program over jobs, and group the jobs anew.
             let mut apart =
                 self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
             self.solver.group(&apart.reduced().classes);
@@ -424,7 +424,8 @@ impl ProgramPolicy {
 
 type Chain = Vec<Box<dyn Backend>>;
 
-/// Is the answer the analytic centre of a linear program's optima, which classes of jobs have, too?
+/// Is the answer an analytic centre that a program over classes finds? It is where the program is linear and no backend
+/// was named.
 fn centred(options: &ProgramOptions) -> bool {
     let linear = options.objective.route() != Route::Conic;
     options.refine == Refine::Interior && options.backend.is_none() && linear

@@ -57,9 +57,9 @@ pub(super) struct ProgramColumns<'a> {
 }
 
 impl<'a> ProgramColumns<'a> {
-    /// With every combination of `reduced` a column and, of the pairs of `pairing`, all if they are few, else the pairs
-    /// that are faster together. `layout`: of the objective bound to the instance without pairs, which never make
-    /// binding fail.
+    /// The columns to begin with: every combination of `reduced`, and of the pairs of `pairing` all if they are few, else
+    /// those that are faster together. `layout`: of the objective bound to the instance without pairs, as pairs never
+    /// make binding fail.
     pub(super) fn new(
         objective: &'a Objective,
         reduced: Reduced,
@@ -106,7 +106,7 @@ impl<'a> ProgramColumns<'a> {
         &self.reduced
     }
 
-    /// Are there pairs that are no columns yet?
+    /// Are pairs priced, rather than all columns from the start?
     pub(super) fn is_priced(&self) -> bool {
         self.pricing.is_some()
     }
@@ -226,8 +226,8 @@ impl<'a> ProgramColumns<'a> {
         self.layout = layout;
     }
 
-    /// Fixes at 0 from now on the columns that no optimum of a solved program uses, and so the pairs that are no
-    /// columns yet: all whose use to the full would lose more than `least` of the objective.
+    /// Fixes columns, and pairs that are no columns yet, at 0 from now on where using them to the full would cost more
+    /// than `least`, in units of the program's objective.
     pub(super) fn leave_idle(&mut self, formulation: &Formulation, answer: &Answer, least: f64) {
         self.idle.resize(formulation.columns.len(), false);
         for (idle, unused) in self.idle.iter_mut().zip(unused_columns(formulation, answer, least)) {

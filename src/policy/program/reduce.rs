@@ -21,7 +21,8 @@ pub(super) struct Selection<'a> {
     pub(super) view: &'a ThroughputView,
     /// Do pairs count? Then jobs that may share workers with others are different.
     pub(super) pairs: bool,
-    /// Group interchangeable jobs? Off where the answer must be the analytic centre over jobs.
+    /// Group interchangeable jobs? Off where a named backend is to end inside the program over jobs, and where some jobs of
+    /// a class lose their constraint.
     pub(super) classes: bool,
     /// Do owners matter? Then jobs of different owners are different, and so are jobs whose order decides.
     pub(super) hierarchical: bool,

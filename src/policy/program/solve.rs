@@ -162,7 +162,7 @@ impl Task<'_, '_> {
         let (mut filled, (formulation, answer), fixing) =
             water_filling::fill_written(solver, self.master, &rates, &base)?;
         if self.centred {
-            // Of the final throughputs, the largest part that all members can have: the whole, which only optima give.
+            // Every allocation with the final throughputs is an optimum: take the centre of those.
             filled.class_time = self.centre_at(solver, &filled.throughputs)?;
             filled.throughputs = levels::throughputs(&self.master.bound(), &filled.class_time);
         }
@@ -381,7 +381,7 @@ impl Task<'_, '_> {
         optimum: f64,
         first: &[f64],
     ) -> Result<Vec<f64>, SolvingError> {
-        solver.leave_refining();
+        solver.report_written_refinement();
         let equal_share = self.master.reduced().equal_share.clone();
         let mut second_stage = |bound: &BoundObjective<'_>, eased: f64| {
             let first = formulate(bound);

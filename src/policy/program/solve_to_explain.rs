@@ -6,7 +6,8 @@ use crate::policy::program::policy::ProgramPolicy;
 use crate::problem::Problem;
 
 impl ProgramPolicy {
-    /// Solves; if that wrote no program, solves once more by one, whose prices explain the first decision.
+    /// Solves; if no program over members was kept, solves once more by a written one, the prices of which explain the
+    /// first decision.
     pub(super) fn solve_to_explain(&mut self, problem: &Problem) -> Result<Explained, PolicyError> {
         let state = self.state();
         let (reduced, solved, decision) = self.solve(problem)?;

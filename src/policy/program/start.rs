@@ -10,7 +10,7 @@
 use crate::program::{AuxiliaryRole, Formulation, RowRole, Sense};
 use crate::solver::{Basis, BasisStatus};
 
-/// Rounds of prices.
+/// The most rounds of prices.
 const ROUNDS: u32 = 30;
 /// The fraction of the upper bound on the level that a column must let its member reach to be chosen by its price.
 const AIM: f64 = 0.95;

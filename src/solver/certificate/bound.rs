@@ -7,8 +7,8 @@
 //!
 //! where b_i is the upper bound for y_i > 0 and the lower for y_i < 0 (Boyd & Vandenberghe, section 5.1). To
 //! minimize is to maximize −c. Before that, duals are repaired: signs without a bound are cut to zero, reduced
-//! costs towards an infinite end of a box are moved to zero where one multiplier can do it, and cone duals are
-//! put into the dual cone. A repair changes which multipliers are used, never whether the bound holds. The
+//! costs towards an infinite end of a box are moved to zero by one cone entry or by the rows of the column, and cone
+//! duals are put into the dual cone. A repair changes which multipliers are used, never whether the bound holds. The
 //! estimated rounding error of the sum is added to it.
 
 use crate::program::{ConeKind, Program, Range, Sense};

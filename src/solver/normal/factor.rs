@@ -17,9 +17,10 @@ use std::rc::Rc;
 use super::Matrix;
 use super::sums::Plan;
 
-/// A row is linking, and a column long, if it has more than this many times the median number of terms,
+/// A row is linking, and a column long, if it has more than this many times the median number of terms, and more than
+/// [`TERMS_MIN`].
 const TIMES_MEDIAN: usize = 4;
-/// and more than this many.
+/// Terms that a linking row or a long column has more than.
 const TERMS_MIN: usize = 16;
 /// Part of a diagonal below which a pivot is rounding.
 const PIVOT_MIN: f64 = 1e-14;
@@ -357,7 +358,9 @@ fn eliminate(n: usize, block: &mut [f64], m: usize, links: &mut [f64]) {
         for (before, earlier) in above.chunks_exact(m.max(1)).enumerate() {
             subtract(lower[before * n + row], earlier, own);
         }
-        own.iter_mut().for_each(|entry| *entry /= lower[row * n + row]);
+        for entry in own.iter_mut() {
+            *entry /= lower[row * n + row];
+        }
         for (link, value) in own.iter().enumerate().filter(|(_, value)| **value != 0.0) {
             subtract(*value, &own[..=link], &mut links[link * m..][..=link]);
         }

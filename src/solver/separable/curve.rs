@@ -55,8 +55,8 @@ impl Shape {
         if matches!(self, Self::Inverse { .. }) { 1.0 } else { -1.0 }
     }
 
-    /// The multipliers of the cone's entries that give its column's form the multiplier ∓λ and u the multiplier `w`, both
-    /// positive, of a maximization.
+    /// The multipliers of the cone's entries, of a maximization, at which the form of its column has the multiplier ∓λ and
+    /// u has `w`; λ and w are positive.
     pub(super) fn duals(self, lambda: f64, w: f64) -> Vec<f64> {
         let of_product =
             |sum: f64, middle: f64, difference: f64| vec![sum + difference, middle, sum - difference];

@@ -9,11 +9,12 @@ use crate::solver::timing::Stopwatch;
 
 /// Part of the way to the boundary that a step may go.
 const STEP: f64 = 0.995;
-/// Part of the way to 0 that the argument of a function may go in a step, and, for a function in rows, the largest
-/// growth of its argument in a step, in parts of it: farther away, the function is far from its tangent.
+/// Part of the way to 0 that the argument of a function may go in a step: farther away, the function is far from its
+/// tangent.
 const STEP_CURVED: f64 = 0.7;
+/// The largest growth of the argument of a function in rows in a step, in parts of it, for the same reason.
 const GROWTH_MAX: f64 = 1.0;
-/// Steps after which it has failed; it takes twenty to fifty.
+/// Steps after which the best point so far is the answer; it takes twenty to fifty.
 const STEPS_MAX: u32 = 200;
 /// Steps without progress after which the path ends: rounding allows no more.
 const STEPS_IDLE_MAX: u32 = 40;
@@ -334,7 +335,8 @@ fn reach(weights: &[f64], values: &[f64], steps: &[f64]) -> f64 {
     along.map(|((value, step), _)| -value / step).fold(2.0, f64::min)
 }
 
-/// A point that leaves every row of positive terms about half of its bound, arguments where it has them, and slacks.
+/// A point to start from: rows of positive terms are about half used, arguments have the values that this gives them,
+/// and slacks the rest.
 fn inside(form: &Form) -> Vec<f64> {
     let (n, m) = (form.matrix.n_columns(), form.matrix.n_rows());
     let mut totals = vec![0.0; m];

@@ -366,7 +366,7 @@ fn what_a_worker_more_would_change_itself_is_said_to_be_held() {
 fn prices_that_do_not_prove_the_decision_are_not_shown_and_the_reason_is_told() {
     type Change = fn(&mut Explained, &BoundObjective<'_>);
     let changes: [(&str, Change); 8] = [
-        ("lets other jobs off", |of, _| of.held = None),
+        ("drops other jobs' constraints", |of, _| of.held = None),
         ("no program was solved", |of, _| of.solved.answer = None),
         ("the backend gives none", |of, _| of.solved.answer.as_mut().unwrap().solution.row_duals.clear()),
         ("do not prove its optimum", |of, _| {

@@ -1,11 +1,12 @@
 //! Bounds on the level, or a linear objective, of every allocation of time to members: weak duality, where the dual
 //! values of the kind program give every member its prices.
 //!
-//! Let λ be those dual values. A member has the price of throughput ω_i = Σ λ·ω over the rows of the level and the cuts
-//! that it is in, and the price of time μ_i = the price of the kind's time + Σ λ·μ over the cuts. Every allocation
-//! satisfies, by the time, level and capacity rows of the program over members,
+//! Let λ_r be the dual value of row r, in which member i has the prices ω_ri and μ_ri of throughput and time. The member
+//! then has the price of throughput Ω_i = Σ λ_r·ω_ri over the rows of the level and the cuts, and the price of time M_i =
+//! the price of the kind's time + Σ λ_r·μ_ri over the cuts. Every allocation satisfies, by the time, level and capacity
+//! rows of the program over members,
 //!
-//!   t·Σ_i n_i·ω_i·d_i ≤ Σ_i n_i·(μ_i − ω_i·b_i) + Σ_j w_j·κ_j,
+//!   t·Σ_i n_i·Ω_i·d_i ≤ Σ_i n_i·(M_i − Ω_i·b_i) + Σ_j w_j·κ_j,
 //!
 //! for demands d_i·t + b_i and prices κ_j of workers at which no member and no pair has a positive reduced cost. Only prices
 //! are taken from the program, and the inequality holds whatever they are.

@@ -20,7 +20,7 @@ use crate::program::{Demand, PROMISE_SLACK, Program, Range};
 
 /// A cut violated by no more than this fraction of what it requires counts as satisfied.
 const LACK_MAX: f64 = 1e-9;
-/// Programs solved.
+/// The most programs that are solved.
 const ROUNDS_MAX: u32 = 100;
 
 /// The cut for a kind at a speed.

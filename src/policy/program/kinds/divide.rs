@@ -208,13 +208,13 @@ impl Mixture {
         Self { slots, time, speed, own: (self.own || other.own) && time < SPREAD_MIN }
     }
 
-    /// So much of it.
+    /// The mixture cut to this much time.
     fn of_time(&self, time: f64) -> Self {
         let part = time / self.time;
         Self { slots: self.slots.iter().map(|(slot, of)| (*slot, of * part)).collect(), time, ..*self }
     }
 
-    /// This with as much of another as it takes to spread it, and what that leaves of the other.
+    /// The mixture with as much time of another as makes it long enough to be spread, and the rest of the other.
     fn spread(&self, other: &Self) -> (Self, Option<Self>) {
         let missing = SPREAD_MIN - self.time;
         if other.own || other.time <= missing {

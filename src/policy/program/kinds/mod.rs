@@ -49,7 +49,7 @@ struct Solved {
     level: f64,
     /// The time of each kind's members: [kinds].
     divided: Vec<Vec<MemberTime>>,
-    /// The fraction of the required throughputs that every member has by that.
+    /// The fraction of its required throughput that the division gives every member.
     fraction: f64,
 }
 
@@ -173,8 +173,8 @@ impl KindProgram {
         Ok(())
     }
 
-    /// Refined class times, [columns], that give members the throughputs that are the slopes of these demands: level 1,
-    /// or the most below it that can be reached.
+    /// Refined class times, [columns]: every member has its demand's slope as throughput, or the largest common part of
+    /// it that all can have.
     pub(super) fn hold(
         &mut self,
         solver: &mut SolverContext,

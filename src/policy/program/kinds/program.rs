@@ -22,7 +22,7 @@ const FRACTION_MIN: f64 = 1.0 - 1e-9;
 const TIME_MIN: f64 = 1e-12;
 /// A coefficient of a cut below this fraction of the largest speed is rounding: prices are at most 1.
 const WORTH_MIN: f64 = 1e-12;
-/// Programs solved for one level.
+/// The most programs that are solved for one level.
 const ROUNDS_MAX: u32 = 200;
 
 /// A column of the kind program, as one of its kinds sees it.
@@ -218,7 +218,8 @@ impl KindProgram {
         Err(GaveUp::Unproven)
     }
 
-    /// Divides the time of every kind among its members; the new cuts that it violates where that is not possible.
+    /// Divides the time of every kind among its members; where that is not possible, gives the new cuts that the time
+    /// violates.
     fn divide(
         &self,
         solver: &mut SolverContext,

@@ -41,7 +41,8 @@ const ROWS_FEW: usize = 512;
 
 /// How the solution of a program begins, before its chain of backends is asked.
 pub(super) enum Start<'a> {
-    /// With the chain, from the basis of the last program if that is of its shape.
+    /// From the basis of the last program if that is of its shape: with the chain if that ends in vertices, else with our
+    /// simplex first.
     Last,
     /// With an interior-point method, if the program is linear, large, and without a basis to begin with.
     Interior,
@@ -222,7 +223,7 @@ impl SolverContext {
     }
 
     /// Reports that a program refines an optimum that prices alone found.
-    pub(super) fn leave_refining(&mut self) {
+    pub(super) fn report_written_refinement(&mut self) {
         if self.strategy == Strategy::Singles {
             self.report.gave_up.push((self.strategy, GaveUp::Unrefined));
         }
