@@ -16,7 +16,7 @@
 //! responses) / (derivative of that cost in the level). The level is reached when the stretch is 1.
 
 use crate::decomposition::columns::Columns;
-use crate::decomposition::restricted_master::{Mixture, RestrictedMaster};
+use crate::decomposition::restricted_master::{MasterOptimum, RestrictedMaster};
 use crate::decomposition::tolerances::{
     BELOW_HIGHEST, BOX_FIRST, BOX_WIDENED, BOX_WIDENED_MORE, DEGENERATE_TYPES, GAP_STALLED, GROUP_CHUNKS_MIN,
     GROUPS, LEVEL_ERROR, OBJECTIVE_MIN, PASSES_MIN, PASSES_PER_TYPE, PASSES_STALLED, PRICE_MIN, RISE_MIN,
@@ -307,7 +307,7 @@ impl Search<'_> {
                 at = PricePoint { price, level: lower };
                 continue;
             }
-            let Mixture { price, objective } = master.solve()?;
+            let MasterOptimum { price, objective } = master.solve()?;
             stalled = if (objective - last).abs() <= ROUNDING { stalled + 1 } else { 0 };
             last = objective;
             let held_back = master.widen(widened);

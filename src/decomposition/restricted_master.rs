@@ -58,7 +58,7 @@ pub(super) struct RestrictedMaster {
 
 /// The prices and the value of an optimum of the restricted master; [`parts`](RestrictedMaster::parts) has its weights.
 #[derive(Clone, Debug)]
-pub(super) struct Mixture {
+pub(super) struct MasterOptimum {
     /// Dual price of each capacity, ≥ 0: [types]
     pub(super) price: Vec<f64>,
     pub(super) objective: f64,
@@ -160,7 +160,7 @@ impl RestrictedMaster {
     }
 
     /// The optimum; none if rounding or degeneracy prevents one.
-    pub(super) fn solve(&mut self) -> Option<Mixture> {
+    pub(super) fn solve(&mut self) -> Option<MasterOptimum> {
         if self.inverse.is_empty() {
             // after `approach`, the basis may be singular or infeasible
             if self.refactor().is_none() || self.least() < NEGATIVE {
@@ -187,7 +187,7 @@ impl RestrictedMaster {
     }
 
     /// Pivots until no reduced cost is negative; none after too many pivots, or if the basis becomes singular.
-    fn improved(&mut self) -> Option<Mixture> {
+    fn improved(&mut self) -> Option<MasterOptimum> {
         self.mend();
         let (mut stalled, mut before) = (0, f64::INFINITY);
         let most = if self.rows() < DEGENERATE_TYPES { PIVOTS_MAX } else { PIVOTS_MAX_DEGENERATE };
@@ -201,7 +201,7 @@ impl RestrictedMaster {
                 }
                 let price = dual[..self.rows()].iter().map(|dual| (-dual).max(0.0)).collect();
                 self.mend();
-                return Some(Mixture { price, objective: self.size * self.objective() });
+                return Some(MasterOptimum { price, objective: self.size * self.objective() });
             };
             if self.pivots > PIVOTS_KEPT {
                 self.refactor()?;

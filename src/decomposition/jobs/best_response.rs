@@ -90,7 +90,7 @@ pub(super) fn cheapest<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = jobs.one(i);
-        best.put(i, one.between(one.for_required(OneJob::NOTHING)));
+        best.put(i, one.between(one.for_required(OneJob::INFEASIBLE)));
     }
     best
 }
@@ -104,7 +104,7 @@ pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = jobs.one(i);
-        best.put(i, one.between(one.always(one.for_required(OneJob::NOTHING))));
+        best.put(i, one.between(one.always(one.for_required(OneJob::INFEASIBLE))));
     }
     best
 }
@@ -118,7 +118,7 @@ pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8
     let mut best = Best::NONE;
     for i in 0..LANES {
         let one = jobs.one(i);
-        let none = if due.0[i] > 0.0 { OneJob::NOTHING } else { (0.0, [0.0; K], 0.0) };
+        let none = if due.0[i] > 0.0 { OneJob::INFEASIBLE } else { (0.0, [0.0; K], 0.0) };
         best.put(i, one.between(one.for_required(none)));
     }
     best
@@ -177,7 +177,7 @@ impl Proof {
 }
 
 impl<const K: usize> OneJob<K> {
-    const NOTHING: Vertex<K> = (f64::INFINITY, [0.0; K], 0.0);
+    const INFEASIBLE: Vertex<K> = (f64::INFINITY, [0.0; K], 0.0);
 
     /// One type for as long as the required throughput takes.
     #[inline(always)]

@@ -29,7 +29,7 @@ struct Points {
 }
 
 impl Points {
-    const NOTHING: Self = Self { speed: F64x8::ZERO, cost: F64x8::ZERO, at: NO_TYPE };
+    const IDLE: Self = Self { speed: F64x8::ZERO, cost: F64x8::ZERO, at: NO_TYPE };
 
     #[inline(always)]
     fn of<const K: usize>(jobs: &JobsX8<'_, K>, j: usize) -> Self {
@@ -63,14 +63,14 @@ struct Edge {
 /// The hull edge that spans the required throughput; both ends are idling where a job runs nowhere.
 #[inline(always)]
 fn edge<const K: usize>(jobs: &JobsX8<'_, K>) -> Edge {
-    let (mut slow, mut fast) = (Points::NOTHING, Points::NOTHING);
+    let (mut slow, mut fast) = (Points::IDLE, Points::IDLE);
     for j in 0..K {
         fast = fast.or(Points::of(jobs, j), fast.speed, jobs.speed[j]);
     }
     let mut slope = (fast.cost - slow.cost) / (fast.speed - slow.speed);
     // (each time, a type becomes an end that it never was)
     for _ in 0..2 * K {
-        let (mut lowest, mut least) = (Points::NOTHING, F64x8::ZERO);
+        let (mut lowest, mut least) = (Points::IDLE, F64x8::ZERO);
         for j in 0..K {
             let (speed, cost) = (jobs.speed[j], jobs.cost[j]);
             let below = cost - slope * speed;
@@ -121,7 +121,7 @@ pub(super) fn cheapest<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
 pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
     let Best { value, mut part, price } = cheapest(jobs);
     // where more throughput costs less, the cheapest type that is fast enough
-    let (mut lowest, mut least) = (Points::NOTHING, value);
+    let (mut lowest, mut least) = (Points::IDLE, value);
     for j in 0..K {
         let speed = chosen(-INFINITE, jobs.speed[j], F64x8::ZERO, jobs.speed[j]);
         let cost = chosen(jobs.cost[j], INFINITE, speed, jobs.required);

@@ -228,7 +228,7 @@ impl<'a> ProgramColumns<'a> {
 
     /// Fixes columns, and pairs that are no columns yet, at 0 from now on where using them to the full would cost more
     /// than `least`, in units of the program's objective.
-    pub(super) fn leave_idle(&mut self, formulation: &Formulation, answer: &Answer, least: f64) {
+    pub(super) fn fix_unused(&mut self, formulation: &Formulation, answer: &Answer, least: f64) {
         self.idle.resize(formulation.columns.len(), false);
         for (idle, unused) in self.idle.iter_mut().zip(unused_columns(formulation, answer, least)) {
             *idle |= unused;
@@ -239,7 +239,7 @@ impl<'a> ProgramColumns<'a> {
     }
 
     /// Frees all columns that were fixed.
-    pub(super) fn leave_none(&mut self) {
+    pub(super) fn free_all(&mut self) {
         self.idle.clear();
         if let Some(pricing) = &mut self.pricing {
             pricing.unfix_all(&self.reduced.instance);

@@ -55,7 +55,7 @@ impl TightRows {
         if least.is_nan() || least <= 0.0 {
             return;
         }
-        master.leave_idle(formulation, answer, least);
+        master.fix_unused(formulation, answer, least);
         for ((role, dual), range) in formulation.rows.iter().zip(duals).zip(&program.rows) {
             let shared = matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. });
             if shared && dual * range.upper > least {

@@ -155,7 +155,7 @@ impl Task<'_, '_> {
                 let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
                 return Ok(Solved {
                     reached,
-                    ..singles::unwritten(filled.class_time, level(filled.first.bound))
+                    ..singles::without_program(filled.class_time, level(filled.first.bound))
                 });
             }
         }
@@ -176,7 +176,7 @@ impl Task<'_, '_> {
             answer: Some(answer),
             price_factor,
             fixing: Some(fixing),
-            ..singles::unwritten(filled.class_time, bound)
+            ..singles::without_program(filled.class_time, bound)
         })
     }
 
@@ -251,7 +251,7 @@ impl Task<'_, '_> {
             explaining: Explaining::Tried(found.tried, found.demands),
             answer: found.proof.answer,
             price_factor,
-            ..singles::unwritten(class_time, found.bound)
+            ..singles::without_program(class_time, found.bound)
         })
     }
 
@@ -267,7 +267,7 @@ impl Task<'_, '_> {
         };
         let demands: Vec<Demand> = found.raised.throughputs.iter().enumerate().map(least).collect();
         let class_time = solver.among_optima(|solver| kinds.hold(solver, self.master, &demands));
-        Ok(singles::unwritten(class_time?, found.bound))
+        Ok(singles::without_program(class_time?, found.bound))
     }
 
     /// The centre of the allocations that give members the largest common part of `throughputs`, [members]: class times.
@@ -317,7 +317,7 @@ impl Task<'_, '_> {
         Ok(Solved {
             explaining: Explaining::Kept(Box::new(formulation)),
             answer: Some(answer),
-            ..singles::unwritten(class_time, bound)
+            ..singles::without_program(class_time, bound)
         })
     }
 

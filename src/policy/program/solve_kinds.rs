@@ -2,7 +2,7 @@
 
 use crate::policy::program::kinds::{BoundUse, KindProgram, LinearKinds};
 use crate::policy::program::policy::Refine;
-use crate::policy::program::singles::unwritten;
+use crate::policy::program::singles::without_program;
 use crate::policy::program::solve::{Solved, Task};
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
@@ -15,7 +15,7 @@ impl Task<'_, '_> {
             let linear = LinearKinds::of(self.master, solver).map_err(GaveUp::Unfit)?;
             let refined = self.refine == Refine::Utilization;
             let (class_time, bound) = linear.maximize(solver, self.master, refined)?;
-            return Ok(unwritten(class_time, bound));
+            return Ok(without_program(class_time, bound));
         }
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let mut kinds = KindProgram::of(self.master, solver, BoundUse::Level).map_err(GaveUp::Unfit)?;
@@ -23,6 +23,6 @@ impl Task<'_, '_> {
         let raised = kinds.raise(solver, self.master, &demands)?;
         solver.among_optima(|solver| kinds.refine(solver, self.master, raised.level))?;
         let class_time = kinds.class_time(self.master)?;
-        Ok(unwritten(class_time, self.bound_of_objective(raised.bound)))
+        Ok(without_program(class_time, self.bound_of_objective(raised.bound)))
     }
 }

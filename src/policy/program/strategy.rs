@@ -261,7 +261,7 @@ fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     if task.refine == Refine::Interior {
         return Err(Unfit::Interior);
     }
-    solver.unwritten()?;
+    solver.may_replace_program()?;
     let of_throughputs = || match () {
         () if bound.is_of_throughputs() => Ok(()),
         () if objective.constraints().is_empty() => Err(Unfit::Objective),

@@ -111,7 +111,7 @@ impl Form {
         let curves = curves(program)?;
         let mut parts = Parts::default();
         let mut sources = sources(program, &curves, &mut parts)?;
-        let in_rows = rows_by_column(program, &curves);
+        let in_rows = column_is_in_rows(program, &curves);
         let (mut placed, mut firsts) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
         for (curve, in_rows) in curves.into_iter().zip(&in_rows) {
             let cost = -sign * program.cost[curve.column] / curve.factor;
@@ -239,7 +239,7 @@ fn curves(program: &Program) -> Result<Vec<Curve>, &'static str> {
 }
 
 /// Is the column of each curve in a row?
-fn rows_by_column(program: &Program, curves: &[Curve]) -> Vec<bool> {
+fn column_is_in_rows(program: &Program, curves: &[Curve]) -> Vec<bool> {
     let mut used = vec![false; program.n_columns()];
     for (column, value) in program.term_columns.iter().zip(&program.term_values) {
         used[*column] |= *value != 0.0;

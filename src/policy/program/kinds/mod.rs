@@ -122,7 +122,7 @@ impl KindProgram {
     ) -> Result<Self, Unfit> {
         let pairing = master.pairing().ok_or(Unfit::NoPairs)?;
         let of_members = &master.reduced().instance;
-        solver.unwritten()?;
+        solver.may_replace_program()?;
         let few = members.len() * MEMBERS_PER_KIND > of_members.n_members();
         if few && solver.asked() != Some(Strategy::Kinds) {
             return Err(Unfit::UnlikeJobs);

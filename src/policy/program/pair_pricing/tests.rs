@@ -112,7 +112,7 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
         pairs.iter().filter(open).count()
     };
     assert_eq!(n_open(&master), pairs.len());
-    master.leave_idle(&formulation, &answer, 1e-7 * raised.level);
+    master.fix_unused(&formulation, &answer, 1e-7 * raised.level);
     assert!(2 * n_open(&master) < pairs.len(), "{} of {}", n_open(&master), pairs.len());
     for (column, time) in master.bound().columns().iter().zip(&raised.class_time) {
         let pair = column.combination.checked_sub(problem.n_jobs()).map(|pair| master.reduced().pairs[pair]);
@@ -122,6 +122,6 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
     }
     let (again, ..) = levels::raise(&mut solver(), &mut master, &demands, None).unwrap();
     assert!((again.level - raised.level).abs() <= 1e-9 * raised.level);
-    master.leave_none();
+    master.free_all();
     assert_eq!(n_open(&master), pairs.len());
 }

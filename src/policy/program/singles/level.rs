@@ -1,6 +1,6 @@
 //! The level that all jobs have in common: how far it can be raised, and the best use of workers at it.
 
-use super::{ResidualProblem, class_time, search, searched_columns, unwritten};
+use super::{ResidualProblem, class_time, search, searched_columns, without_program};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::levels::{self, Raised};
 use crate::policy::program::program_columns::ProgramColumns;
@@ -91,7 +91,7 @@ impl Task<'_, '_> {
         let (given, prices, bound) = raised.ok_or(GaveUp::Unproven)?;
         let held = (demand, prices.level);
         let refined = solver.among_optima(|solver| refine(solver, self.master, held, &given, Some(&prices)));
-        Ok(unwritten(refined.ok_or(GaveUp::Unrefined)?, self.bound_of_objective(bound)))
+        Ok(without_program(refined.ok_or(GaveUp::Unrefined)?, self.bound_of_objective(bound)))
     }
 
     /// The throughput that a unit of the level asks of each member, [members]; `None` if levels are not in proportion to

@@ -4,7 +4,7 @@
 //! jobs, with all other jobs fixed.
 
 use super::tie_break::{TieBreak, idle_workers};
-use super::{class_time, search, searched_columns, unwritten};
+use super::{class_time, search, searched_columns, without_program};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -59,7 +59,7 @@ impl Task<'_, '_> {
                 solver.among_optima(|solver| refine(solver, (&singles, &worths), equal_share, &mut optimum));
             refined.ok_or(GaveUp::Unrefined)?;
         }
-        Ok(unwritten(class_time(&bound, &optimum.time), certificate.bound))
+        Ok(without_program(class_time(&bound, &optimum.time), certificate.bound))
     }
 }
 

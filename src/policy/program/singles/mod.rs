@@ -37,7 +37,7 @@ pub(super) fn class_time(bound: &BoundObjective<'_>, time: &[f64]) -> Vec<f64> {
 }
 
 /// A solved objective without a program over jobs. Where one was written, the caller adds it and its answer.
-pub(super) fn unwritten(class_time: Vec<f64>, bound: f64) -> Solved {
+pub(super) fn without_program(class_time: Vec<f64>, bound: f64) -> Solved {
     Solved {
         class_time,
         bound,
@@ -67,7 +67,7 @@ impl Task<'_, '_> {
         let (singles, logarithms) = bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let found = search(solver, &singles, Goal::Logarithms(&logarithms), bound.columns().len());
         let (optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
-        Ok(unwritten(class_time(&bound, &optimum.time), certificate.bound))
+        Ok(without_program(class_time(&bound, &optimum.time), certificate.bound))
     }
 }
 
@@ -76,7 +76,7 @@ impl Task<'_, '_> {
 fn searched_columns(solver: &SolverContext, master: &ProgramColumns<'_>) -> Option<usize> {
     let n_columns = master.bound().columns().len();
     let alone = master.reduced().instance.pairs.is_empty() && !master.is_priced();
-    (alone && solver.unwritten().is_ok()).then_some(n_columns)
+    (alone && solver.may_replace_program().is_ok()).then_some(n_columns)
 }
 
 /// A certified optimum by a search for prices; `None` if prices do not settle, which is not reported as a fallback.

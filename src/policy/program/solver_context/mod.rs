@@ -161,7 +161,7 @@ impl SolverContext {
     }
 
     /// May optima be found without writing programs over jobs, if objectives allow it? If not, why.
-    pub(super) fn unwritten(&self) -> Result<(), Unfit> {
+    pub(super) fn may_replace_program(&self) -> Result<(), Unfit> {
         match self.asked() {
             _ if self.large.is_none() => Err(Unfit::Backend),
             _ if self.recorded.is_some() => Err(Unfit::Recorded),

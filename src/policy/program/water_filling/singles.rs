@@ -44,7 +44,7 @@ pub(in crate::policy::program) fn fill_singles(
     let bound = master.bound();
     let (instance, n_columns) = (bound.instance(), bound.columns().len());
     let (n, k) = (instance.n_members(), instance.n_types());
-    solver.unwritten().map_err(GaveUp::Unfit)?;
+    solver.may_replace_program().map_err(GaveUp::Unfit)?;
     bound.singles(rates.slopes(&vec![false; n])).ok_or(GaveUp::Unfit(Unfit::Objective))?;
     let mut oracle = SinglesOracle {
         instance,

@@ -87,7 +87,7 @@ pub(in crate::policy::program) fn fill_written(
     let mut oracle = WrittenOracle { master, tight, fixing, first: None, class_time: Vec::new() };
     let filled = water_fill(&mut oracle, solver, rates, base);
     let WrittenOracle { master, fixing, first: program, class_time, .. } = oracle;
-    master.leave_none();
+    master.free_all();
     let program = program.ok_or(SolvingError::Empty);
     Ok((Filled::new(master, class_time, filled?), program?, fixing))
 }
@@ -149,7 +149,7 @@ impl WrittenOracle<'_, '_> {
         let without = EASING_FROM_TOLERANCE.iter().map(|eased| (*eased, false));
         for (eased, on_face) in once((0.0, false)).chain(on_face).chain(without) {
             if eased > 0.0 && !on_face {
-                self.master.leave_none();
+                self.master.free_all();
             }
             let demand = |(slope, base): (&f64, &f64)| Demand { slope: *slope, base: base * (1.0 - eased) };
             let demands: Vec<Demand> = slope.iter().zip(reached).map(demand).collect();
