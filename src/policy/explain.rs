@@ -133,8 +133,8 @@ pub struct Fixed {
     pub level: f64,
     /// Change of the level that rose at that step if there were one worker more of a type: `[K]`.
     pub one_more: Vec<f64>,
-    /// Its change per step/s asked of the job.
-    pub throughput_price: f64,
+    /// Its change per step/s asked of the job; none where levels are of something else than throughput.
+    pub throughput_price: Option<f64>,
     /// Its change per unit of time the job had beyond all of it: more than 0 where time bound the job.
     pub time_price: f64,
     /// Its change per unit added to the right side of each of the policy's own constraints, as it is written: of the job's row
@@ -154,7 +154,7 @@ pub struct JobExplanation {
     /// Rows with a price that hold its share: empty where the prices do not say, or there are none.
     pub limits: Vec<Limit>,
     /// Change of the objective per step/s that is asked of the job; none without a program, where its prices are not known,
-    /// and where the objective asks nothing of single jobs.
+    /// and where the objective asks no throughput of single jobs.
     pub throughput_price: Option<f64>,
     /// Change of the objective per unit of time the job had beyond all of it; none without a program, or where its prices
     /// are not known.

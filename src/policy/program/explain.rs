@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
-use crate::policy::program::explain::prices::{Prices, is_close, row_sizes};
+use crate::policy::program::explain::prices::{Prices, is_close, rise, row_sizes};
 use crate::policy::program::explain::reasons::Reasons;
 use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
@@ -75,9 +75,8 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         let idle = idle(&explanation, bound, member);
         let explained = &mut explanation.jobs[job];
         // The row speaks for the whole class: a job's part is a fraction of it.
-        explained.throughput_price =
-            known.and_then(|prices| prices.level[member]).map(|price| price.value / n_jobs);
-        explained.throughput_price = explained.throughput_price.filter(|price| price.is_finite());
+        let asked = known.and_then(|prices| prices.level[member]).zip(rise(bound, &solved, member));
+        explained.throughput_price = asked.map(|(price, rise)| price.value * rise / n_jobs);
         explained.time_price = known.map(|prices| prices.time[member].value);
         explained.sets_objective =
             known.and_then(|prices| prices.level[member]).is_some_and(|price| price.counts);
@@ -188,7 +187,8 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64)
         steps: fixing.one_more.len(),
         level,
         one_more: fixing.one_more[step].iter().map(|price| factor * price).collect(),
-        throughput_price: factor * fixing.throughput_price[member] / n_jobs,
+        throughput_price: rise(bound, solved, member)
+            .map(|rise| factor * fixing.throughput_price[member] * rise / n_jobs),
         time_price: factor * fixing.time_price[member],
         constraints,
     })

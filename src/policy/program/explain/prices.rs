@@ -66,8 +66,8 @@ pub(super) struct Prices {
     pub(super) capacity: Vec<Price>,
     /// Per unit of a job's time: [members].
     pub(super) time: Vec<Price>,
-    /// Per unit of throughput asked of the member: [members]; none where the program asks nothing of single members, NaN
-    /// where what it asks is no multiple of throughput.
+    /// Per unit of what the row of the level asks of the member: [members]; none where the program asks nothing of single
+    /// members.
     pub(super) level: Vec<Option<Price>>,
     /// Per unit of a constraint's right side, as it was written: [constraints][members, K or 1].
     pub(super) own: Vec<Vec<Price>>,
@@ -102,10 +102,7 @@ impl Prices {
             match role {
                 RowRole::Capacity { worker_type } => prices.capacity[*worker_type] = price,
                 RowRole::Time { member } => prices.time[*member] = price,
-                RowRole::Level { member } => {
-                    let value = value * rise(bound, solved, *member);
-                    prices.level[*member] = Some(Price { value, ..price });
-                }
+                RowRole::Level { member } => prices.level[*member] = Some(price),
                 RowRole::Constraint { constraint, position } => {
                     let of = &bound.objective().constraints()[*constraint];
                     let value = bound.price_of_side(of, *position, value);
@@ -200,16 +197,18 @@ impl Prices {
     }
 }
 
-/// By how much the level row of a member rises per unit of its throughput. The rows of an objective that is linear in the
-/// level are levels themselves; those of other programs are throughputs.
-fn rise(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> f64 {
+/// By how much the level row of a member rises per step/s of one of its jobs; none where its levels are of something else
+/// than throughput, or in no proportion to it. The rows of an objective that is linear in the level are levels; those of
+/// other programs are throughputs.
+pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<f64> {
     let objective = bound.objective();
+    objective.inversion().filter(|inversion| inversion.is_of_throughput())?;
     let is_tried = solved.fixing.is_some() || matches!(solved.explaining, Explaining::Tried(..));
     if is_tried || objective.route() != Route::Linear || objective.is_by_inverse() {
-        return 1.0;
+        return Some(1.0);
     }
-    let coefficients = bound.levels().and_then(|levels| levels.coefficients(member));
-    coefficients.map_or(f64::NAN, |(_, slope)| slope.recip())
+    let (_, slope) = bound.levels()?.coefficients(member)?;
+    Some(slope.recip())
 }
 
 /// Is there no room between two sides, to a tolerance? `size`: how large the terms of the row can be.

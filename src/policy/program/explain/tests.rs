@@ -420,11 +420,13 @@ fn a_price_of_throughput_is_per_step_a_second_whatever_levels_are_in() {
         near(job.throughput_price.unwrap(), expected);
         assert!(job.sets_objective);
     }
-    // What a level of this form asks for is no multiple of throughput.
-    let text = ObjectiveText::new(
-        Sense::Maximize,
-        "min_over_jobs(min(throughput, isolated_throughput) + throughput)",
-    );
-    let explanation = policy(&text).explain(&problem([1, 1], &of)).unwrap();
-    assert!(explanation.jobs.iter().all(|job| job.throughput_price.is_none()));
+    // Levels that are in no proportion to throughput, and levels of another quantity.
+    for text in
+        ["min_over_jobs(min(throughput, isolated_throughput) + throughput)", "min_over_jobs(time_on(fast))"]
+    {
+        let explanation = policy(&ObjectiveText::new(Sense::Maximize, text)).explain(&problem([1, 1], &of));
+        let jobs = explanation.unwrap().jobs;
+        assert!(jobs.iter().any(|job| job.sets_objective), "{text}: {jobs:?}");
+        assert!(jobs.iter().all(|job| job.throughput_price.is_none()), "{text}: {jobs:?}");
+    }
 }
