@@ -231,8 +231,12 @@ fn solved(report: &SolveReport) -> String {
     let mut parts = Vec::new();
     if let Some(backend) = backend {
         let (columns, rows) = (size.columns, size.rows);
-        let programs = if *solves == 1 { "program" } else { "programs, the optimum" };
-        let largest = if *solves == 1 { "" } else { ", the largest" };
+        // (where searches found the optimum, the backend is that of a program about something else)
+        let (programs, largest) = match (*solves, *searches) {
+            (1, _) => ("program", ""),
+            (_, 0) => ("programs, the optimum", ", the largest"),
+            _ => ("programs, one", ", the largest"),
+        };
         parts.push(format!("{solves} {programs} by {backend}{largest} of {columns} columns and {rows} rows"));
     }
     if *searches > 0 || backend.is_none() {
