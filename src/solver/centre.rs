@@ -44,7 +44,6 @@ const CENTRING_STEPS_MAX: u32 = 20;
 const OFF_PATH_MAX: f64 = 1e-4;
 /// An answer whose products are farther off is given up.
 const ASTRAY: f64 = 0.5;
-
 /// A solution of normal equations is exact if it misses no more than this part of the right-hand side.
 const EXACT: f64 = 1e-12;
 

@@ -1,4 +1,4 @@
-//! The command as it was typed, for those who want to run it again.
+//! The command line that started the process, as a shell takes it again.
 
 use std::env;
 

@@ -1,8 +1,8 @@
 //! Reduced-cost fixing: what every optimum of a solved level program has in common, by complementary slackness.
 //!
 //! In every optimum of a maximization a column with a negative reduced cost is 0, and a row with a positive dual is
-//! tight. Later levels of water filling are optima of earlier ones, so such columns stay at 0 and, where levels reached are eased to solve the
-//! next one, such rows stay tight. Otherwise workers freed by easing could go to columns of small cost: with
+//! tight. Later levels of water filling are optima of earlier ones, so such columns stay at 0 and, where levels reached
+//! are eased to solve the next one, such rows stay tight. Otherwise workers freed by easing could go to columns of small cost: with
 //! throughputs five decades apart, 1e-9 of one job's throughput can be worth a third of another's.
 
 use crate::policy::program::program_columns::ProgramColumns;

@@ -109,7 +109,7 @@ impl fmt::Display for Unfit {
             Self::Paired => "there are pairs of jobs",
             Self::NoPairs => "there are no pairs of jobs",
             Self::FewPairs => "every pair is a column of the whole program",
-            Self::UnlikeJobs => "fewer than two jobs that differ have the same throughputs, on average",
+            Self::UnlikeJobs => "on average fewer than two classes of jobs have the same throughputs",
             Self::Constraints => "the policy has constraints of its own",
             Self::Objective => "the objective is of another form",
             Self::Refinement => "the refinement needs a program",
@@ -145,7 +145,7 @@ impl fmt::Display for Reason {
             Self::Asked => f.write_str("it was asked for"),
             Self::JobsAlone => f.write_str("no two jobs share workers"),
             Self::SeveralOfAKind => {
-                f.write_str("two or more jobs that differ have the same throughputs, on average")
+                f.write_str("on average two or more classes of jobs have the same throughputs")
             }
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::GaveUp => f.write_str("the strategy before it gave up"),

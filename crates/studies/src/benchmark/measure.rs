@@ -41,8 +41,8 @@ pub struct Case<'a> {
     /// Decisions to count after the first, which is not counted; none for as many as a fifth of a second has room for: three
     /// at least unless these take more than a second, and 25 at most.
     pub repeats: Option<u32>,
-    /// Processor time for all decisions, in s, or time by the clock where the system tells no other. A case whose first decision
-    /// takes more is not done; no decision begins after that time.
+    /// The limit on the processor time of all decisions together, in s; on time by the clock where the system tells no
+    /// processor time. No decision begins after it, and a case is not done if its first decision takes longer.
     pub limit_seconds: f64,
 }
 

@@ -3,8 +3,7 @@
 //! All unsaturated jobs rise together, each by its slope, as far as workers allow. A job that then cannot rise unless
 //! another job of the same level falls is saturated and keeps what it has; a positive dual of its demand proves that,
 //! so saturated jobs need not be searched for. Where no dual is clearly positive, the job with the largest one is taken.
-//! [`water_fill`] is the loop; an [`Oracle`] raises one level, by one of
-//! three methods.
+//! [`water_fill`] is the loop; an [`Oracle`] raises one level, by one of three methods.
 
 mod kinds;
 mod singles;
