@@ -34,7 +34,7 @@ pub trait Policy: fmt::Debug + Send {
         let state = self.state();
         let decision = self.allocate(problem)?;
         self.restore(&state)?;
-        Ok(Explanation::of_shares(problem, decision, "a rule, not a program: there are no prices".to_owned()))
+        Ok(Explanation::of_shares(problem, decision, "it gives no prices".to_owned()))
     }
 
     /// The state that must survive a checkpoint, as JSON; `null` if there is none.
@@ -99,7 +99,8 @@ pub struct ObjectiveReport {
     pub value: f64,
     /// What no allocation can beat, from dual values.
     pub bound: f64,
-    /// |bound − value| / max(|value|, |bound|); for sums of logarithms, max with 1 besides.
+    /// |bound − value| / max(|value|, |bound|); for sums of logarithms, max with 1 besides. Where that is no proof, max with
+    /// 1e-4 of the largest value that the objective can have besides, as an optimum may be 0.
     pub gap_relative: f64,
     /// Largest constraint violation of the shares returned.
     pub violation_max: f64,

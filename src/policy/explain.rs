@@ -257,6 +257,16 @@ impl Explanation {
     pub fn objective(&self) -> Option<&ObjectiveReport> {
         self.decision.objective.as_ref()
     }
+
+    /// The size of the objective's value, or of the largest price where one is larger: beside it a price may be rounding.
+    pub fn scale(&self) -> f64 {
+        let value = self.objective().map_or(0.0, |objective| objective.value.abs());
+        let types = self.types.iter().filter_map(|kind| kind.one_more);
+        let jobs = self.jobs.iter().flat_map(|job| [job.time_price, job.throughput_price]).flatten();
+        let rows =
+            self.constraints.iter().flat_map(|constraint| &constraint.rows).filter_map(|row| row.price);
+        types.chain(jobs).chain(rows).fold(value, |most, price| most.max(price.abs()))
+    }
 }
 
 fn binding(problem: &Problem, job: JobIndex, time: f64, types: &[TypeExplanation]) -> Binding {

@@ -108,6 +108,12 @@ impl BoundObjective<'_> {
         }
     }
 
+    /// A bound on the size of the value of every allocation.
+    pub fn largest(&self) -> f64 {
+        let range = self.range(self.objective.expression(), At::default(), &Reach::of(self));
+        range.lower.abs().max(range.upper.abs())
+    }
+
     fn level_range_within(&self, reach: &Reach, reference: Option<f64>) -> Range {
         let range = self.range(self.objective.expression(), At::default(), reach);
         let Some(reference) = reference else { return range };

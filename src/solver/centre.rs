@@ -18,7 +18,7 @@ mod lines;
 
 use std::rc::Rc;
 
-use crate::program::{Program, Sense};
+use crate::program::{Program, Range, Sense};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::normal::{Factor, Matrix, Plan};
@@ -44,6 +44,8 @@ const CENTRING_STEPS_MAX: u32 = 20;
 const OFF_PATH_MAX: f64 = 1e-4;
 /// An answer whose products are farther off is given up.
 const ASTRAY: f64 = 0.5;
+/// How far below what it can come to a column without bounds is bounded, relative to that or to 1.
+const OUT_OF_REACH: f64 = 1e-4;
 /// A solution of normal equations is exact if it misses no more than this part of the right-hand side.
 const EXACT: f64 = 1e-12;
 
@@ -57,7 +59,7 @@ pub struct BarrierWeights {
 }
 
 /// Finds the weighted analytic centre of the optima of a linear program whose rows are one-sided and whose columns
-/// have a lower bound and no upper one. A column without bounds counts from its implied lower bound or 0: right where
+/// have a lower bound and no upper one. A column without bounds counts from 0, or from below what it can come to: right where
 /// every optimum has the same value of it, as of a level. Other programs, and those where rounding stops it before it
 /// is near, it fails to solve.
 #[derive(Clone, Debug)]
@@ -154,8 +156,7 @@ impl Form {
         let (mut columns, mut place, mut fixed) = (Vec::new(), vec![None; n], vec![0.0; n]);
         for column in 0..n {
             let range = program.columns[column];
-            let lower =
-                if range.lower.is_finite() { range.lower } else { program.implied[column].lower.min(0.0) };
+            let lower = if range.lower.is_finite() { range.lower } else { below(program.implied[column]) };
             if range.is_point() {
                 fixed[column] = range.lower;
             } else if lower.is_finite() && range.upper == f64::INFINITY {
@@ -240,6 +241,12 @@ impl Form {
             ..without_columns(Termination::Optimal)
         }
     }
+}
+
+/// 0, or a bound that a column of this range does not come to. One that it came to would have a price, where the program
+/// bounds the column by rows alone; one far away would be seen in the centre.
+fn below(implied: Range) -> f64 {
+    if implied.lower > 0.0 { 0.0 } else { implied.lower - OUT_OF_REACH * implied.lower.abs().max(1.0) }
 }
 
 /// The rows, in order of columns, of columns given as (row, coefficient) terms.

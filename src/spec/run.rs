@@ -309,7 +309,22 @@ impl RunSpec {
         self.faults.check(&mut found);
         self.profiling.check(&mut found);
         self.live.check(self.mechanism.round_length, self.mechanism.ideal, &mut found);
+        self.check_ideal(&mut found);
         found.0
+    }
+
+    /// Refuses what happens to leases where there are none.
+    fn check_ideal(&self, found: &mut Complaints) {
+        let FaultsSpec { job_failure, straggling, contention, .. } = self.faults;
+        let asked = [
+            ("faults.job_failure", job_failure),
+            ("faults.straggling", straggling),
+            ("faults.contention", contention),
+            ("mechanism.preemption_cost", self.mechanism.preemption_cost.get()),
+        ];
+        for (field, _) in asked.into_iter().filter(|(_, value)| self.mechanism.ideal && *value > 0.0) {
+            found.push(field, "happens to leases on workers, and `ideal` runs shares without", None);
+        }
     }
 
     fn check_cluster(&self, found: &mut Complaints) {

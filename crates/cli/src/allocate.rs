@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
 }
 
 /// Refuses to call a decision done that is not proven to be the policy's optimum: it was printed, and is not certified.
-fn proven(decision: &Decision) -> Result<(), Failure> {
+pub(super) fn proven(decision: &Decision) -> Result<(), Failure> {
     match &decision.objective {
         Some(objective) if !objective.optimal => {
             let (gap, violation) = (objective.gap_relative, objective.violation_max);
@@ -95,7 +95,7 @@ fn shares(question: &Question, decision: &Decision) -> Table {
 
 /// A cell of a number. In a `tiny` row, all of whose shares four decimals would show as 0, numbers have an exponent.
 fn number(value: f64, tiny: bool) -> Cell {
-    if tiny && value != 0.0 { format!("{value:.1e}").into() } else { Cell::Number(value, 4) }
+    if tiny && value != 0.0 { Cell::Scientific(value) } else { Cell::Number(value, 4) }
 }
 
 /// The answer as programs read it, made while it is written.

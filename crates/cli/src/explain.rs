@@ -12,8 +12,15 @@ use crate::exit::Failure;
 use crate::explain_program::{self, ProgramForm};
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::index::{Id, JobIndex};
-use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit};
+use apportion::policy::{
+    ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit, Sense,
+};
 use apportion::program::expression::Subject;
+
+/// A price of no more than this part of the objective's size, or of the largest price's, may be rounding.
+const ROUNDING: f64 = 5e-7;
+/// Six decimals show three digits of what is as large.
+const DECIMALS_MIN: f64 = 1e-4;
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -63,54 +70,69 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
             let asked = !arguments.job.is_empty();
             session.output.words(&in_words(&question, &explanation, &jobs, asked))
         }
-    }
+    }?;
+    allocate::proven(&explanation.decision)
 }
 
 /// What more workers would do for the level at which water filling fixed a job.
 fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed) -> String {
     let mut text =
         format!("  its level {:.6} was fixed at step {} of {}\n", fixed.level, fixed.step, fixed.steps);
-    if shown(fixed.time_price) != 0.0 {
-        let _ = writeln!(
-            text,
-            "  its time was all used: more of it would have raised the level by {:+.6} each",
-            fixed.time_price
-        );
+    let level = |price| change(Sense::Maximize, price);
+    if shown(explanation, fixed.time_price) != 0.0 {
+        let more = level(fixed.time_price);
+        let _ = writeln!(text, "  its time was all used: a unit more would have changed the level by {more}");
     }
     for (constraint, prices) in explanation.constraints.iter().zip(&fixed.constraints) {
-        for (row, more) in prices.iter().enumerate().filter(|(_, price)| shown(**price) != 0.0) {
+        for (row, more) in prices.iter().enumerate().filter(|(_, price)| shown(explanation, **price) != 0.0) {
             let of_type =
                 (constraint.subject == Some(Subject::WorkerType)).then(|| question.worker_types().nth(row));
             let of_type = of_type.flatten().map(|name| format!(" of {name}")).unwrap_or_default();
-            let (text_of, unit) = (&constraint.text, unit(constraint));
+            let (text_of, unit, more) = (&constraint.text, unit(constraint), level(*more));
             let _ = writeln!(
                 text,
-                "  {unit} more on the right of `{text_of}`{of_type} would have changed the level by {more:+.6}"
+                "  {unit} more on the right of `{text_of}`{of_type} would have changed the level by {more}"
             );
         }
     }
     for (name, more) in question.worker_types().zip(&fixed.one_more) {
-        let more = shown(*more);
+        let more = shown(explanation, *more);
         let _ = if more == 0.0 {
-            writeln!(text, "  one worker more of {name} changes nothing there")
+            writeln!(text, "  one worker more of {name} gains nothing there")
         } else {
-            writeln!(
-                text,
-                "  one worker more of {name} would have changed the level by {more:+.6}{}",
-                held(explanation)
-            )
+            let (more, held) = (level(more), held(explanation));
+            writeln!(text, "  one worker more of {name} would have changed the level by {more}{held}")
         };
     }
     text
 }
 
-fn price(price: Option<f64>) -> Cell {
-    price.map_or(Cell::Empty, |price| Cell::Number(shown(price), 6))
+/// A cell of a price, with its exponent where six decimals would not show three digits of it.
+fn price(explanation: &Explanation, price: Option<f64>) -> Cell {
+    let Some(price) = price.map(|price| shown(explanation, price)) else { return Cell::Empty };
+    if price == 0.0 || price.abs() >= DECIMALS_MIN { Cell::Number(price, 6) } else { Cell::Scientific(price) }
 }
 
-/// A price as far as it is shown: rounding is no price, and 0 has no sign.
-fn shown(price: f64) -> f64 {
-    if price.abs() < 5e-7 { 0.0 } else { price }
+/// A price as far as it is shown: what may be rounding, beside the objective and the largest price, is none, and 0 has no sign.
+fn shown(explanation: &Explanation, price: f64) -> f64 {
+    if price.abs() <= ROUNDING * explanation.scale().min(1.0) { 0.0 } else { price }
+}
+
+/// What one unit more changes a value by, from the value's price of it. A price bounds the change: values are concave in
+/// what there is (convex where they are minimized), so that a gain is no larger than its price, and a loss no smaller.
+fn change(sense: Sense, price: f64) -> String {
+    let gains = (sense == Sense::Maximize) == (price > 0.0);
+    let bounded = if gains { "at most" } else { "at least" };
+    if price.abs() >= DECIMALS_MIN {
+        format!("{bounded} {price:+.6}")
+    } else {
+        format!("{bounded} {price:+.2e}")
+    }
+}
+
+/// The sense of the explained decision's objective.
+fn sense(explanation: &Explanation) -> Sense {
+    explanation.objective().map_or(Sense::Maximize, |objective| objective.sense)
 }
 
 /// The data that one worker more would change and that its price holds, in words; nothing if there are none.
@@ -129,23 +151,22 @@ fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -
     }
     text.push_str(&own_in_words(explanation, job, part));
     if let (Some(objective), Some(price)) = (explanation.objective(), part.throughput_price) {
-        let demand = if part.sets_objective {
-            format!("  one step/s asked of it changes the objective by {:+.6}", shown(price))
+        let price = shown(explanation, price);
+        let demand = if part.sets_objective && price != 0.0 {
+            let more = change(objective.sense, price);
+            format!("  one step/s more asked of it changes the objective by {more}")
         } else {
             "  no step/s that is asked of it changes the objective".to_owned()
         };
         let _ = writeln!(text, "{demand} ({} {:.6})", objective.sense.name(), objective.value);
     }
     for (name, kind) in question.worker_types().zip(&explanation.types) {
-        let Some(more) = kind.one_more.map(shown) else { continue };
+        let Some(more) = kind.one_more.map(|price| shown(explanation, price)) else { continue };
         let _ = if more == 0.0 {
-            writeln!(text, "  one worker more of {name} changes nothing")
+            writeln!(text, "  one worker more of {name} gains nothing")
         } else {
-            writeln!(
-                text,
-                "  one worker more of {name} changes the objective by {more:+.6}{}",
-                held(explanation)
-            )
+            let (more, held) = (change(sense(explanation), more), held(explanation));
+            writeln!(text, "  one worker more of {name} changes the objective by {more}{held}")
         };
     }
     text
@@ -154,23 +175,25 @@ fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -
 /// What more time, and what more on the right side of each of the policy's constraints on the job, would bring.
 fn own_in_words(explanation: &Explanation, job: JobIndex, part: &JobExplanation) -> String {
     let mut text = String::new();
-    if let Some(more) = part.time_price.map(shown) {
+    if let Some(more) = part.time_price.map(|price| shown(explanation, price)) {
         let _ = if more == 0.0 {
-            writeln!(text, "  more time than there is changes nothing")
+            writeln!(text, "  more time than there is gains nothing")
         } else {
-            writeln!(text, "  a unit of time more than there is changes the objective by {more:+.6}")
+            let more = change(sense(explanation), more);
+            writeln!(text, "  a unit of time more than there is changes the objective by {more}")
         };
     }
     for constraint in explanation.constraints.iter().filter(|of| of.subject == Some(Subject::Job)) {
         let row = &constraint.rows[job.index()];
         let (state, text_of) = (state(row), &constraint.text);
-        let _ = match row.price.map(shown) {
+        let _ = match row.price.map(|price| shown(explanation, price)) {
             None => writeln!(text, "  `{text_of}` {state}"),
-            Some(0.0) => writeln!(text, "  `{text_of}` {state}: more on its right changes nothing"),
+            Some(0.0) => writeln!(text, "  `{text_of}` {state}: more on its right gains nothing"),
             Some(more) => writeln!(
                 text,
-                "  `{text_of}` {state}: {} more on its right changes the objective by {more:+.6}",
-                unit(constraint)
+                "  `{text_of}` {state}: {} more on its right changes the objective by {}",
+                unit(constraint),
+                change(sense(explanation), more)
             ),
         };
     }
@@ -227,7 +250,7 @@ fn constraint_table(question: &Question, explanation: &Explanation, jobs: &[JobI
         "for",
         "",
         "room",
-        "more on its right changes the objective by",
+        "price of more on its right",
         "per",
         "penalty per unit",
     ]);
@@ -239,7 +262,7 @@ fn constraint_table(question: &Question, explanation: &Explanation, jobs: &[JobI
             name(&subject(question, constraint, position)).into(),
             state(row).into(),
             room,
-            price(row.price),
+            price(explanation, row.price),
             unit(constraint).into(),
             penalty,
         ]);
@@ -257,8 +280,8 @@ fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) 
             Cell::Number(part.time, 4),
             Cell::Number(throughput, 4),
             part.binding.name().into(),
-            price(part.throughput_price),
-            price(part.time_price),
+            price(explanation, part.throughput_price),
+            price(explanation, part.time_price),
         ]);
     }
     table
@@ -282,10 +305,10 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
     if let Some(why) = explanation.prices_unknown {
         let _ = writeln!(text, "prices are not known: {why}");
     }
-    let mut types = Table::new(["worker type", "used", "of", "one worker more changes the objective by"]);
+    let mut types = Table::new(["worker type", "used", "of", "price of one worker more"]);
     for (name, part) in question.worker_types().zip(&explanation.types) {
         let (used, workers) = (Cell::Number(part.workers_used, 2), Cell::Number(part.workers, 0));
-        types.push(vec![name.into(), used, workers, price(part.one_more)]);
+        types.push(vec![name.into(), used, workers, price(explanation, part.one_more)]);
     }
     let _ = write!(text, "\n{}", types.aligned());
     if explanation.types.iter().any(|kind| kind.one_more.is_some()) && !explanation.held.is_empty() {
@@ -303,8 +326,8 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
             question.label(*job).to_string().into(),
             Cell::Number(part.time, 4),
             Cell::Number(throughput, 4),
-            price(part.throughput_price),
-            price(part.time_price),
+            price(explanation, part.throughput_price),
+            price(explanation, part.time_price),
             explanation.in_words(*job).into(),
         ]);
     }

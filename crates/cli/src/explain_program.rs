@@ -34,7 +34,14 @@ pub(super) fn text(
     explanation: &Explanation,
     form: ProgramForm,
 ) -> Result<String, Failure> {
-    let no_program = || Failure::usage("this policy is a rule: it has no program".to_owned(), None);
+    let no_program = || {
+        let message = if question.problem.n_jobs() == 0 {
+            "there are no jobs, so no program was solved"
+        } else {
+            "this policy writes no program that could be printed: it is a rule, or of another kind than `program`"
+        };
+        Failure::usage(message.to_owned(), None)
+    };
     let solved = explanation.program.as_ref().ok_or_else(no_program)?;
     let (written, mark) = match form {
         ProgramForm::Lp => (to_lp(&solved.program), "\\"),

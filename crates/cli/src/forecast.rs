@@ -166,8 +166,8 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
 pub(crate) fn failure(error: ForecastError, session: &Session) -> Failure {
     let help = error.help();
     match error {
-        ForecastError::Interrupted { n_done } => {
-            Failure::Interrupted { message: format!("after {n_done} forks; nothing is kept") }
+        ForecastError::Interrupted { .. } => {
+            Failure::Interrupted { message: "before all forks were done; nothing is kept".to_owned() }
         }
         ForecastError::Run(_) if session.interrupt.is_raised() => {
             Failure::Interrupted { message: "in a fork; nothing is kept".to_owned() }

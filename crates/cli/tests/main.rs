@@ -2,6 +2,8 @@
 
 #[path = "suite/command.rs"]
 mod command;
+#[path = "suite/explained.rs"]
+mod explained;
 #[cfg(unix)]
 #[path = "suite/odd_arguments.rs"]
 mod odd_arguments;

@@ -5,13 +5,29 @@ use crate::policy::program::policy::{ProgramPolicy, Refine};
 use crate::program::Route;
 use crate::solver::certificate::TOLERANCE;
 
+/// The size of an objective that is 0 but for rounding, relative to the largest that it can have, is judged by this part of it:
+/// a gap of [`TOLERANCE`] times as much is none.
+const ZERO: f64 = 1e-4;
+
 impl ProgramPolicy {
-    /// The report of an objective that reaches `value` and cannot exceed `bound`.
-    pub(super) fn objective_report(&mut self, value: f64, bound: f64, violation_max: f64) -> ObjectiveReport {
+    /// The report of an objective that reaches `value` and cannot exceed `bound`. `largest` is what no value exceeds in size.
+    pub(super) fn objective_report(
+        &mut self,
+        (value, bound): (f64, f64),
+        violation_max: f64,
+        largest: impl FnOnce() -> f64,
+    ) -> ObjectiveReport {
         let sense = self.options.objective.sense();
         // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
         let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
-        let gap_relative = (bound - value).abs() / value.abs().max(bound.abs()).max(unit);
+        let size = value.abs().max(bound.abs()).max(unit);
+        let mut gap_relative = (bound - value).abs() / size;
+        if gap_relative > TOLERANCE {
+            // (where the optimum is 0, what rounding leaves is all there is)
+            let largest = largest();
+            let unit = if largest.is_finite() { ZERO * largest } else { 0.0 };
+            gap_relative = (bound - value).abs() / size.max(unit);
+        }
         let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
         if !optimal {
             let uncertified = format!("not certified: violation {violation_max:.1e}, gap {gap_relative:.1e}");

@@ -380,7 +380,8 @@ impl ProgramPolicy {
                 .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
-        let objective = self.objective_report(value, solved.bound, allocation.violation_max());
+        let objective =
+            self.objective_report((value, solved.bound), allocation.violation_max(), || bound.largest());
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
             let of_class: Vec<f64> = throughputs
                 .iter()

@@ -285,7 +285,7 @@ impl Session {
             .map_err(|source| PolicyError::Allocation { policy: policy.options.name.clone(), source })?;
         let point = bound.point(&solved.class_time);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
-        let report = policy.objective_report(value, solved.bound, violation_max);
+        let report = policy.objective_report((value, solved.bound), violation_max, || bound.largest());
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
             throughputs
                 .iter()

@@ -151,7 +151,8 @@ pub enum Refine {
     Utilization,
     /// The lexicographic optimum of the jobs' levels.
     WaterFilling,
-    /// The analytic centre of all optima, where an interior-point method ends.
+    /// The analytic centre of all optima, where an interior-point method ends. A minimum or a maximum that is part of a sum counts
+    /// as a variable there.
     Interior,
     /// Whichever the solver finds first.
     None,

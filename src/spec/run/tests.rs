@@ -98,6 +98,8 @@ fn each_bad_value_is_one_complaint_about_its_field() {
         (json!({"live": {"stop": "6min"}}), "live.stop"),
         (json!({"live": {"stop": 1}, "mechanism": {"ideal": true}}), "live.stop"),
         (json!({"live": {"refill": "completion"}, "mechanism": {"ideal": true}}), "live.refill"),
+        (json!({"faults": {"job_failure": 0.5}, "mechanism": {"ideal": true}}), "faults.job_failure"),
+        (json!({"mechanism": {"ideal": true, "preemption_cost": 300}}), "mechanism.preemption_cost"),
         (json!({"profiling": {"fraction": 0.5}}), "profiling"),
         (json!({"profiling": {"smoothing": 0.5}}), "profiling.smoothing"),
         (json!({"profiling": {"fraction": 1.5, "reference_models": 4}}), "profiling.fraction"),

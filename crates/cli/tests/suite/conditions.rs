@@ -247,6 +247,10 @@ fn what_a_live_cluster_cannot_do_is_refused_with_its_place() {
         (&["--start-up", "5min", "--stop", "1min"], "live.start_up: 360 s to start up and stop"),
         (&["--refill", "always"], "possible values: never, completion"),
         (&["--ideal", "--refill", "completion"], "live.refill: is about rounds, and `ideal` runs without"),
+        (&["--ideal", "--job-failure", "0.5"], "faults.job_failure: happens to leases on workers"),
+        (&["--ideal", "--straggling", "0.5"], "faults.straggling: happens to leases on workers"),
+        (&["--ideal", "--contention", "1"], "faults.contention: happens to leases on workers"),
+        (&["--ideal", "--preemption-cost", "9"], "mechanism.preemption_cost: happens to leases on workers"),
     ] {
         let said = refused(&[&run[..], flags].concat());
         assert!(said.contains(expected), "{flags:?}: {said}");

@@ -296,6 +296,12 @@ impl<'a> Numbers<'a> {
         (0..self.jobs.len()).map(of_job).sum()
     }
 
+    /// The throughput of a job on 1/n of the cluster.
+    pub fn isolated_throughput(&self, job: usize) -> f64 {
+        let speeds = self.seen(job, View::Measured);
+        self.isolated(job).iter().zip(speeds).map(|(share, speed)| share * speed).sum()
+    }
+
     /// The throughput that a job's deadline asks for; none where it has none, or one that has passed.
     pub fn asked(&self, job: usize) -> Option<f64> {
         let left = self.jobs[job].slo_remaining.filter(|left| *left > 0.0)?;

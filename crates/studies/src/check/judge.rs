@@ -98,11 +98,12 @@ impl<'a> Judge<'a> {
         if certified && let Some(what) = self.value(decided, worth) {
             return Some(what);
         }
-        let has_deadlines = decided.policy.ends_with("_SLOs");
-        if has_deadlines && let Some(what) = self.deadlines(decided) {
+        if decided.policy.ends_with("_SLOs")
+            && let Some(what) = self.deadlines(decided)
+        {
             return Some(what);
         }
-        self.beaten(decided, worth, certified, has_deadlines)
+        self.beaten(decided, worth, certified)
     }
 
     /// Allocations that a policy may choose from, and whose they are.
@@ -161,15 +162,9 @@ impl<'a> Judge<'a> {
     }
 
     /// An allocation that is worth more than an optimum, or than a bound.
-    fn beaten(
-        &self,
-        decided: &Decided,
-        worth: Worth,
-        certified: bool,
-        has_deadlines: bool,
-    ) -> Option<String> {
+    fn beaten(&self, decided: &Decided, worth: Worth, certified: bool) -> Option<String> {
         for (whose, rows) in self.choices(&decided.policy) {
-            if has_deadlines && self.misses(decided, rows) {
+            if self.misses(decided, rows) {
                 continue;
             }
             let Some(other) = self.numbers.value(worth, rows) else { continue };
@@ -187,9 +182,18 @@ impl<'a> Judge<'a> {
         None
     }
 
+    /// Does an allocation break a constraint of the policy that the decision keeps?
     fn misses(&self, decided: &Decided, rows: &[Row]) -> bool {
+        let policy = &*decided.policy;
+        let required = |job: usize| match policy {
+            _ if policy.ends_with("_SLOs") => self.numbers.asked(job),
+            "low_average_jct" | "low_average_jct_packed" => {
+                Some(0.25 * self.numbers.isolated_throughput(job))
+            }
+            _ => None,
+        };
         let throughput = self.numbers.throughput(rows, View::Measured);
-        let missed = |job: usize| self.numbers.asked(job).is_some_and(|asked| throughput[job] < asked);
+        let missed = |job: usize| required(job).is_some_and(|required| throughput[job] < required);
         (0..throughput.len()).any(|job| !decided.dropped.contains(&job) && missed(job))
     }
 }

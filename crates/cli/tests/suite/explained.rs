@@ -1,0 +1,62 @@
+//! What `explain` and `allocate` say of small prices, of optima of 0, and where there is no program.
+
+use super::command::{Ran, apportion};
+
+/// A policy and a snapshot as files of a folder, and what a command says of them.
+fn asked(command: &str, policy: &str, jobs: &str, more: &[&str]) -> Ran {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let file = folder.path().join("policy.yaml");
+    let document = format!("format: apportion/policy-v1\nname: mine\nsummary: x\nkind: program\n{policy}\n");
+    std::fs::write(&file, document).expect("written");
+    let snapshot = format!("format: apportion/snapshot-v1\ncluster: {{v100: 2, p100: 1}}\njobs:\n{jobs}\n");
+    let arguments = [&[command, "--policy", file.to_str().expect("UTF-8"), "-"], more].concat();
+    apportion(&arguments, &snapshot)
+}
+
+#[test]
+fn prices_that_are_small_beside_1_are_prices() {
+    let policy = "maximize: min_over_jobs(throughput / steps_remaining)";
+    let jobs = "  - {id: a, steps_remaining: 9.0e7, throughput: {v100: 4, p100: 1}}\n  - {id: b, scale_factor: 2, steps_remaining: 9.0e7, throughput: {v100: 3}}";
+    let ran = asked("explain", policy, jobs, &["--job", "b"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    // Two workers for the time that b has them, at 3 steps/s: one more is worth a half of that at least, of 9e7 steps.
+    assert!(
+        ran.stdout.contains("one worker more of v100 changes the objective by at most +"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("one worker more of p100 "), "{}", ran.stdout);
+    let csv = asked("explain", policy, jobs, &["--format", "csv"]).stdout;
+    let json = asked("explain", policy, jobs, &["--format", "json"]).stdout;
+    let explained: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let price = explained["jobs"][1]["throughput_price"].as_f64().expect("a price");
+    let line = csv.lines().nth(2).expect("a line of b");
+    let cell: f64 = line.split(',').nth(4).expect("a price").parse().expect("a number");
+    assert!(price < 0.0 && (cell / price - 1.0).abs() < 1e-12, "{price} {line}");
+}
+
+#[test]
+fn an_optimum_of_0_is_certified() {
+    let jobs = "  - {id: a, throughput: {v100: 1}}\n  - {id: b, throughput: {v100: 2, p100: 1}}";
+    for policy in [
+        "maximize: min_over_jobs(throughput / isolated_throughput)\nfor_each_job:\n  - time_on(v100) <= 0",
+        "maximize: min_over_jobs(throughput / isolated_throughput)\nconstraints:\n  - sum_over_jobs(workers_on(v100)) <= 0[workers]",
+        "minimize: sum_over_jobs(sum_over_worker_types(workers_on(type)))",
+    ] {
+        let ran = asked("allocate", policy, jobs, &["--format", "json"]);
+        assert_eq!(ran.code, Some(0), "{policy}: {}", ran.stderr);
+        let decided: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert!(decided["objective"]["value"].as_f64().expect("a value").abs() < 1e-9, "{decided}");
+        assert_eq!(asked("explain", policy, jobs, &[]).code, Some(0), "{policy}");
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_from_a_rule() {
+    let ran = asked("explain", "maximize: sum_over_jobs(throughput)", "  []", &["--program", "lp"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("there are no jobs, so no program was solved"), "{}", ran.stderr);
+    let ran = apportion(&["explain", "--policy", "fifo", "examples/snapshot.yaml", "--program", "lp"], "");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("this policy writes no program that could be printed"), "{}", ran.stderr);
+}
