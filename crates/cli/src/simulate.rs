@@ -1,6 +1,7 @@
 //! `apportion simulate`: one simulation.
 
 mod live;
+mod lower;
 mod saved;
 mod simulated;
 mod stop;
@@ -35,6 +36,7 @@ use apportion_studies::report::run::{jobs_in_seconds, numbers};
 use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::{Inputs, Run};
 use live::LiveArguments;
+use lower::{LowerArguments, LowerBound};
 use saved::Saved;
 pub(super) use simulated::Simulated;
 use stop::StopArguments;
@@ -151,6 +153,8 @@ pub struct SimulateArguments {
     live: LiveArguments,
     #[command(flatten)]
     stop: StopArguments,
+    #[command(flatten)]
+    lower: LowerArguments,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -176,6 +180,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
         spec.workload.entities = read_entities(&Source::load(path)?)?;
     }
     let run = Inputs::new(plugin::catalog()).load(&spec).map_err(run_failure)?;
+    arguments.lower.check(&run)?;
     warn(std::iter::once(&run), session);
     let saved = match &arguments.checkpoint {
         Some(path) if path.exists() => Some(Saved::read(path, &run)?),
@@ -211,7 +216,9 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
         fs::remove_file(path).map_err(Failure::io(format!("remove {}", path.display())))?;
     }
     let summary = observer.recorder().summary().counted_from(run.origin);
-    show(session, &run, (&summary, standstill), stopwatch.elapsed().as_secs_f64())?;
+    let wall_seconds = stopwatch.elapsed().as_secs_f64();
+    let lower = arguments.lower.find(session, &run, &summary)?;
+    show(session, &run, &Shown { summary: &summary, standstill, lower, wall_seconds })?;
     standstill.map_or(Ok(()), |standstill| Err(given_up(&run, &simulation, standstill)))
 }
 
@@ -316,24 +323,39 @@ fn broken_off(arguments: &SimulateArguments, simulation: &Simulation) -> Failure
     Failure::Interrupted { message: format!("in a decision after {hours:.1} simulated hours; {kept}") }
 }
 
-fn show(
-    session: &Session,
-    run: &Run,
-    (summary, standstill): (&Summary, Option<&Standstill>),
+/// What a simulation came to.
+struct Shown<'a> {
+    summary: &'a Summary,
+    standstill: Option<&'a Standstill>,
+    lower: Option<LowerBound>,
+    /// Wall time of the simulation, s.
     wall_seconds: f64,
-) -> Result<(), Failure> {
+}
+
+fn show(session: &Session, run: &Run, shown: &Shown<'_>) -> Result<(), Failure> {
+    let Shown { summary, standstill, lower, wall_seconds } = shown;
     match session.output.format() {
         OutputFormat::Json => {
             let version = env!("CARGO_PKG_VERSION");
             let Run { digest, data, spec, .. } = run;
             let status = standstill.map_or("done", Standstill::name);
             let reason = standstill.map(Standstill::to_string);
-            let simulated = Simulated { status, reason, summary, wall_seconds, version, digest, data, spec };
+            let (wall_seconds, lower_bound) = (*wall_seconds, lower.as_ref());
+            let simulated =
+                Simulated { status, reason, summary, lower_bound, wall_seconds, version, digest, data, spec };
             session.output.json(&simulated)
         }
-        OutputFormat::Csv => session.output.table(&jobs_in_seconds(&summary.jobs)),
+        OutputFormat::Csv => {
+            if let Some(lower) = lower {
+                session.note(lower.in_words());
+            }
+            session.output.table(&jobs_in_seconds(&summary.jobs))
+        }
         OutputFormat::Table => {
-            let mut table = summary_table(summary, wall_seconds);
+            let mut table = summary_table(summary, *wall_seconds);
+            if let Some(lower) = lower {
+                lower.add_to(&mut table);
+            }
             if let Some(standstill) = standstill {
                 table.push(vec!["given up as".into(), standstill.name().into(), "".into()]);
             }

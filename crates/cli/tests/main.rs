@@ -4,6 +4,8 @@
 mod command;
 #[path = "suite/explained.rs"]
 mod explained;
+#[path = "suite/lower_bound.rs"]
+mod lower_bound;
 #[cfg(unix)]
 #[path = "suite/odd_arguments.rs"]
 mod odd_arguments;

@@ -3,6 +3,7 @@
 //! - [`sweep`]: a grid of runs on all cores, with results that survive a kill.
 //! - [`benchmark`]: what decisions cost, by policy, backend and size.
 //! - [`forecast`]: when a job of a trace starts and ends, by forks of a simulation.
+//! - [`bound`]: what no schedule of a trace is below, not even one that knows the future.
 //! - [`check`]: decisions on random instances, judged by separate arithmetic.
 //! - [`report`]: tables, JSON, CSV, SVG and HTML pages; it formats and never computes.
 
@@ -12,5 +13,6 @@ pub mod file;
 pub mod report;
 pub mod benchmark;
 pub mod check;
+pub mod bound;
 pub mod sweep;
 pub mod forecast;

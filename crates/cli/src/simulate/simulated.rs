@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::lower::LowerBound;
 use apportion::metrics::Summary;
 use apportion::spec::run::RunSpec;
 
@@ -19,6 +20,9 @@ pub(crate) struct Simulated<'a> {
     pub(super) reason: Option<String>,
     #[serde(flatten)]
     pub(super) summary: &'a Summary,
+    /// What no schedule of the jobs is below, with `--lower-bound`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lower_bound: Option<&'a LowerBound>,
     /// Wall time of the simulation.
     #[schemars(extend("x-unit" = "s"))]
     pub(super) wall_seconds: f64,

@@ -1,0 +1,281 @@
+//! The bound as a function of its multipliers: one allocation for each of many instants.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::bound::Attended;
+use crate::bound::ascent::{Function, Valued};
+use crate::bound::error::BoundError;
+use crate::bound::instance::{Instance, TimedJob};
+use apportion::Cluster;
+use apportion::catalog::{Catalog, CatalogError, PolicyOptions};
+use apportion::index::{Id, JobId};
+use apportion::policy::{Policy, ProgramOptions, ProgramPolicy};
+use apportion::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
+use apportion::spec::Source;
+use apportion::units::{Seconds, Steps};
+
+/// The allocation that is the most worth at an instant: a job's steps have a worth, and time on workers costs a toll.
+const POLICY: &str = "\
+format: apportion/policy-v1
+name: bound
+summary: the allocation of the most worth at an instant
+source: this project
+kind: program
+throughput: measured
+colocation: COLOCATION
+maximize: sum_over_jobs(worth * throughput - toll * sum_over_worker_types(time_on(type)))
+columns: {worth: \"s/steps >= 0\", toll: \"1 >= 0\"}
+refine: none
+";
+
+/// Instants whose allocations one policy computes, one after the other. However many threads there are, the same instants are
+/// together, so that the same allocations come out.
+const CHUNK: usize = 64;
+
+/// The weight θ of the first of the two bounds on a completion time, at the start.
+const WEIGHT_START: f64 = 0.75;
+/// The least weight θ of the first of the two bounds on a completion time: with none, a job might as well run at the end of
+/// time.
+const WEIGHT_MIN: f64 = 0.3;
+/// A job that is worth less a second stays out of the program, and what it is worth is added.
+const NEGLIGIBLE: f64 = 1e-9;
+
+/// The bound, summed over jobs, as a function of its multipliers: of each job, in order of arrival, an instant e, s; after all of
+/// these of each job its weight θ. v is e − (1 − θ) a. Where a job runs at its fastest, alone and from its arrival, e is best
+/// where it ends.
+pub(super) struct Dual<'a> {
+    jobs: Vec<TimedJob>,
+    cluster: Arc<Cluster>,
+    colocation: Colocation,
+    options: ProgramOptions,
+    /// The longest time between two instants, s.
+    longest: f64,
+    attended: &'a Attended<'a>,
+    n_programs: u64,
+}
+
+/// An instant at which an allocation is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Instant {
+    at: f64,
+    /// Jobs that have arrived: so many of the first.
+    n_arrived: usize,
+    /// The time for which it stands in the trapezoid rule, s.
+    stands_for: f64,
+}
+
+/// What a job's steps and its time on workers are worth at an instant.
+struct Worth {
+    /// Its position in order of arrival.
+    job: usize,
+    /// v − θ t, s.
+    per_job: f64,
+    /// 1 − θ
+    toll: f64,
+}
+
+/// The integral of A over the instants of a chunk, and its gradient by position among the multipliers.
+struct Part {
+    value: f64,
+    gradient: Vec<(usize, f64)>,
+    n_programs: u64,
+}
+
+impl<'a> Dual<'a> {
+    pub(super) fn new(instance: &Instance<'_>, attended: &'a Attended<'a>) -> Result<Self, BoundError> {
+        let (jobs, colocation) = instance.timed()?;
+        let pairs = if instance.pairs { "pairs" } else { "none" };
+        let mut catalog = Catalog::embedded();
+        catalog.add(Source::new("bound", POLICY.replace("COLOCATION", pairs))).map_err(CatalogError::from)?;
+        let policy_options =
+            PolicyOptions { interrupt: attended.interrupt.clone(), ..PolicyOptions::default() };
+        let policy = catalog.program("bound", &policy_options)?;
+        let policy = policy.unwrap_or_else(|| unreachable!("its document says that it is a program"));
+        let cluster = Arc::new(instance.cluster.clone());
+        let options = policy.options().clone();
+        Ok(Self { jobs, cluster, colocation, options, longest: f64::INFINITY, attended, n_programs: 0 })
+    }
+
+    pub(super) fn jobs(&self) -> &[TimedJob] {
+        &self.jobs
+    }
+
+    pub(super) fn n_programs(&self) -> u64 {
+        self.n_programs
+    }
+
+    /// Computes allocations at least so often, s.
+    pub(super) fn at_least_every(&mut self, longest: f64) {
+        self.longest = longest;
+    }
+
+    /// Multipliers that are right where each job takes so many times its fastest time.
+    pub(super) fn multipliers(&self, times: f64) -> Vec<f64> {
+        let ends = self.jobs.iter().map(|job| job.arrival + times * job.fastest);
+        ends.chain(self.jobs.iter().map(|_| WEIGHT_START)).collect()
+    }
+
+    /// About the inverses of the curvatures: where a job runs at its fastest from its arrival, p of e.
+    pub(super) fn scales(&self) -> Vec<f64> {
+        let times = self.jobs.iter().map(|job| job.fastest);
+        times.clone().chain(times.map(f64::recip)).collect()
+    }
+
+    /// The instants, grouped by the jobs that have arrived; both ends of a group are among its instants.
+    fn instants(&self, multipliers: &[f64]) -> Vec<Instant> {
+        let (instants, weights) = multipliers.split_at(self.jobs.len());
+        let over = |((job, e), weight): ((&TimedJob, &f64), &f64)| {
+            // (from here on the job is worth less than its toll: v − θ t ≤ (1 − θ) p)
+            (e - (1.0 - weight) * (job.arrival + job.fastest)) / weight
+        };
+        let last = self.jobs.iter().zip(instants).zip(weights).map(over).fold(0.0, f64::max);
+        let mut all = Vec::new();
+        for (position, job) in self.jobs.iter().enumerate() {
+            let next = self.jobs.get(position + 1).map_or(f64::INFINITY, |next| next.arrival);
+            let (from, to) = (job.arrival, next.min(last));
+            if to <= from {
+                continue;
+            }
+            let n_parts = ((to - from) / self.longest).ceil().max(1.0);
+            let length = (to - from) / n_parts;
+            for part in 0..=n_parts as usize {
+                let is_end = part == 0 || part == n_parts as usize;
+                let at = if is_end && part > 0 { to } else { from + part as f64 * length };
+                let stands_for = if is_end { length / 2.0 } else { length };
+                all.push(Instant { at, n_arrived: position + 1, stands_for });
+            }
+        }
+        all
+    }
+
+    /// The integral of A over some instants; none if it was broken off.
+    fn part(&self, instants: &[Instant], multipliers: &[f64]) -> Result<Option<Part>, BoundError> {
+        let mut policy = ProgramPolicy::try_new(self.options.clone())
+            .map_err(|source| CatalogError::Program { policy: self.options.name.clone(), source })?;
+        let mut part = Part { value: 0.0, gradient: Vec::new(), n_programs: 0 };
+        for instant in instants {
+            if self.attended.interrupt.is_raised() {
+                return Ok(None);
+            }
+            match self.allocate(&mut policy, instant, multipliers, &mut part) {
+                Ok(()) => {}
+                Err(_) if self.attended.interrupt.is_raised() => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(part))
+    }
+
+    fn allocate(
+        &self,
+        policy: &mut ProgramPolicy,
+        instant: &Instant,
+        multipliers: &[f64],
+        part: &mut Part,
+    ) -> Result<(), BoundError> {
+        let n_jobs = self.jobs.len();
+        let mut worths = Vec::new();
+        for (job, timed) in self.jobs[..instant.n_arrived].iter().enumerate() {
+            let toll = 1.0 - multipliers[n_jobs + job];
+            let per_job = multipliers[job] - toll * timed.arrival - multipliers[n_jobs + job] * instant.at;
+            // A second of its fastest is worth so much.
+            let net = per_job / timed.fastest - toll;
+            if net > NEGLIGIBLE {
+                worths.push(Worth { job, per_job, toll });
+            } else {
+                part.value += instant.stands_for * net.max(0.0);
+            }
+        }
+        if worths.is_empty() {
+            return Ok(());
+        }
+        let problem = self.problem(&worths)?;
+        let decision = policy.allocate(&problem)?;
+        part.n_programs += 1;
+        let report = decision.objective.ok_or(BoundError::Uncertified)?;
+        let most = report.bound.max(report.value);
+        if !most.is_finite() {
+            return Err(BoundError::Uncertified);
+        }
+        part.value += instant.stands_for * most;
+        let allocation = &decision.allocation;
+        let mut times = vec![0.0; worths.len()];
+        for (combination, shares) in allocation.combinations().iter().zip(allocation.shares().rows()) {
+            for member in combination.members() {
+                times[member.index()] += shares.iter().sum::<f64>();
+            }
+        }
+        for ((worth, throughput), time) in
+            worths.iter().zip(allocation.effective_throughput().iter()).zip(times)
+        {
+            let timed = &self.jobs[worth.job];
+            let run = throughput / timed.steps;
+            part.gradient.push((worth.job, instant.stands_for * run));
+            let by_weight = run * (timed.arrival - instant.at) + time;
+            part.gradient.push((n_jobs + worth.job, instant.stands_for * by_weight));
+        }
+        Ok(())
+    }
+
+    fn problem(&self, worths: &[Worth]) -> Result<Problem, BoundError> {
+        let mut builder = ProblemBuilder::new(Arc::clone(&self.cluster));
+        for worth in worths {
+            let timed = &self.jobs[worth.job];
+            let active = ActiveJob {
+                scale_factor: timed.scale_factor,
+                steps_remaining: Steps::new(timed.steps),
+                row: timed.row,
+                ..ActiveJob::new(JobId::from_index(worth.job))
+            };
+            builder.job(active, &timed.speeds);
+        }
+        let per_step = |worth: &Worth| worth.per_job / self.jobs[worth.job].steps;
+        builder.extra("worth", worths.iter().map(per_step).collect());
+        builder.extra("toll", worths.iter().map(|worth| worth.toll).collect());
+        builder.colocation(self.colocation.clone());
+        Ok(builder.build()?)
+    }
+}
+
+impl Function for Dual<'_> {
+    type Error = BoundError;
+
+    fn value(&mut self, multipliers: &[f64]) -> Result<Option<Valued>, BoundError> {
+        let instants = self.instants(multipliers);
+        let parts: Vec<Option<Part>> = instants
+            .par_chunks(CHUNK)
+            .map(|chunk| self.part(chunk, multipliers))
+            .collect::<Result<_, _>>()?;
+        let (instants, weights) = multipliers.split_at(self.jobs.len());
+        let mut value = 0.0;
+        let mut gradient = vec![1.0; self.jobs.len()];
+        for ((job, e), weight) in self.jobs.iter().zip(instants).zip(weights) {
+            // v + θ p/2 + (1 − θ) a, less the arrival
+            value += e + weight * job.fastest / 2.0 - job.arrival;
+            gradient.push(job.fastest / 2.0);
+        }
+        for part in parts {
+            let Some(part) = part else { return Ok(None) };
+            value -= part.value;
+            self.n_programs += part.n_programs;
+            for (position, slope) in part.gradient {
+                gradient[position] -= slope;
+            }
+        }
+        Ok(Some(Valued { value, gradient }))
+    }
+
+    fn project(&self, multipliers: &mut [f64]) {
+        for weight in &mut multipliers[self.jobs.len()..] {
+            *weight = weight.clamp(WEIGHT_MIN, 1.0);
+        }
+    }
+
+    fn stepped(&self, value: f64) {
+        if let Some(stepped) = self.attended.stepped {
+            stepped(Seconds::new(value / self.jobs.len() as f64));
+        }
+    }
+}
