@@ -64,6 +64,9 @@ struct LevelRow {
     before: f64,
     /// The part in which it happened after the interval.
     after: f64,
+    /// The mean length of the intervals; what is later than the limit counts as at the limit.
+    #[schemars(extend("x-unit" = "s"))]
+    width_s: f64,
 }
 
 impl LevelRow {
@@ -80,6 +83,7 @@ impl LevelRow {
             standard_error: held.standard_error(),
             before: part(held.n_before),
             after: part(held.n_after),
+            width_s: held.width.get(),
         }
     }
 }
@@ -135,23 +139,34 @@ pub(super) fn beside(
 }
 
 fn for_programs(levels: &[LevelRow]) -> Table {
-    let mut table = Table::new(["event", "level", "n", "held", "standard_error", "before", "after"]);
+    let mut table =
+        Table::new(["event", "level", "n", "held", "standard_error", "before", "after", "width_h"]);
     for row in levels {
         let number = |value| Cell::Number(value, 3);
         let mut cells = vec![row.event.into(), number(row.level), Cell::Count(row.n as u64)];
-        cells.extend([row.held, row.standard_error, row.before, row.after].map(number));
+        cells.extend([row.held, row.standard_error, row.before, row.after, row.width_s / 3600.0].map(number));
         table.push(cells);
     }
     table
 }
 
 fn for_people(levels: &[LevelRow]) -> Table {
-    let names = ["event", "interval, %", "n", "held, %", "± (one s.e.)", "before it, %", "after it, %"];
+    let names = [
+        "event",
+        "interval, %",
+        "n",
+        "held, %",
+        "± (one s.e.)",
+        "before it, %",
+        "after it, %",
+        "mean length, h",
+    ];
     let mut table = Table::new(names);
     for row in levels {
         let percent = |part: f64| Cell::Number(100.0 * part, 1);
         let mut cells = vec![row.event.into(), Cell::Number(100.0 * row.level, 0), Cell::Count(row.n as u64)];
         cells.extend([row.held, row.standard_error, row.before, row.after].map(percent));
+        cells.push(Cell::Number(row.width_s / 3600.0, 2));
         table.push(cells);
     }
     table

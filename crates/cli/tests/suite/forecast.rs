@@ -184,7 +184,10 @@ fn a_calibration_says_how_often_intervals_held() {
         let all = part(row, "held") + part(row, "before") + part(row, "after");
         assert!((all - 1.0).abs() < 1e-9 && row["n"].as_u64().unwrap() > 0, "{row}");
     }
-    assert!(of_ends.windows(2).all(|pair| part(pair[0], "held") <= part(pair[1], "held")), "{found}");
+    for name in ["held", "width_s"] {
+        assert!(of_ends.windows(2).all(|pair| part(pair[0], name) <= part(pair[1], name)), "{found}");
+    }
+    assert!(part(of_ends[0], "width_s") > 0.0, "{found}");
     let table = forecast(folder.path(), "--calibrate --forks 20 --jobs-per-point 3", 2);
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(table.contains("not independent"), "{table}");

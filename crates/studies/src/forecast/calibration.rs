@@ -99,6 +99,8 @@ pub struct Held {
     pub n_before: usize,
     /// Those in which it happened after the interval.
     pub n_after: usize,
+    /// The mean length of the intervals. Times after the limit count as at the limit.
+    pub width: Seconds,
 }
 
 impl Held {
@@ -115,13 +117,28 @@ impl Held {
     }
 }
 
+/// A forecast beside what happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Judged {
+    /// Where what happened stands among the forks, from 0 to 1.
+    pub rank: f64,
+    /// How long the interval of each level is.
+    pub widths: [Seconds; LEVELS.len()],
+}
+
+impl Judged {
+    fn of(forecast: &Distribution, happened: Option<Seconds>, uniform: f64) -> Self {
+        Self { rank: forecast.rank(happened, uniform), widths: LEVELS.map(|level| forecast.width(level)) }
+    }
+}
+
 /// How well forecasts of a trace hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// Instants at which jobs were active.
     pub n_times: usize,
-    /// The ranks of what happened, from 0 to 1: of starts, and of ends.
-    pub ranks: [Vec<f64>; 2],
+    /// Forecasts of starts, and of ends.
+    pub judged: [Vec<Judged>; 2],
     /// Forecasts of ends in which more than a twentieth of the forks did not come to the end.
     pub n_censored: usize,
 }
@@ -129,18 +146,21 @@ pub struct Calibration {
 impl Calibration {
     /// By what was forecast and level; only where there were forecasts.
     pub fn rows(&self) -> Vec<Held> {
-        let both = [Happening::Start, Happening::End].into_iter().zip(&self.ranks);
-        let row = |happening, ranks: &[f64], level: f64| {
+        let both = [Happening::Start, Happening::End].into_iter().zip(&self.judged);
+        let row = |happening, judged: &[Judged], position: usize| {
+            let level = LEVELS[position];
             let (low, high) = ((1.0 - level) / 2.0, f64::midpoint(1.0, level));
-            let n_of = |is_one: &dyn Fn(f64) -> bool| ranks.iter().filter(|rank| is_one(**rank)).count();
+            let n_of = |is_one: &dyn Fn(f64) -> bool| judged.iter().filter(|one| is_one(one.rank)).count();
             let n_before = n_of(&|rank| rank < low);
             let n_after = n_of(&|rank| rank > high);
-            let n = ranks.len();
-            Held { happening, level, n, n_held: n - n_before - n_after, n_before, n_after }
+            let n = judged.len();
+            let width = judged.iter().map(|one| one.widths[position]).sum::<Seconds>() / n as f64;
+            Held { happening, level, n, n_held: n - n_before - n_after, n_before, n_after, width }
         };
-        let of =
-            |(happening, ranks): (Happening, &Vec<f64>)| LEVELS.map(|level| row(happening, ranks, level));
-        both.filter(|(_, ranks)| !ranks.is_empty()).flat_map(of).collect()
+        let of = |(happening, judged): (Happening, &Vec<Judged>)| {
+            std::array::from_fn::<Held, { LEVELS.len() }, _>(|position| row(happening, judged, position))
+        };
+        both.filter(|(_, judged)| !judged.is_empty()).flat_map(of).collect()
     }
 }
 
@@ -224,16 +244,17 @@ fn forecasts(
 }
 
 fn scored(points: &[Point], courses: &[Course], n_times: usize, stream: &mut Stream) -> Calibration {
-    let mut ranks = [Vec::new(), Vec::new()];
+    let mut judged = [Vec::new(), Vec::new()];
     let mut n_censored = 0;
     for Point { job, at, start, end } in points {
         let course = courses.get(job.index()).copied().unwrap_or_default();
+        let from_then = |event: Option<Seconds>| event.map(|instant| instant - *at);
         if let Some(start) = start {
-            ranks[0].push(start.rank(course.started.map(|instant| instant - *at), stream.uniform()));
+            judged[0].push(Judged::of(start, from_then(course.started), stream.uniform()));
         }
-        ranks[1].push(end.rank(course.ended.map(|instant| instant - *at), stream.uniform()));
+        judged[1].push(Judged::of(end, from_then(course.ended), stream.uniform()));
         let n_late = end.n_forks() - end.n_happened();
         n_censored += usize::from(n_late * 20 > end.n_forks());
     }
-    Calibration { n_times, ranks, n_censored }
+    Calibration { n_times, judged, n_censored }
 }

@@ -59,6 +59,12 @@ impl Distribution {
         [self.quantile((1.0 - level) / 2.0), self.quantile(f64::midpoint(1.0, level))]
     }
 
+    /// How long the interval of a level is, if what is later than the limit is at the limit.
+    pub fn width(&self, level: f64) -> Seconds {
+        let [from, to] = self.interval(level).map(|(Quantile::At(time) | Quantile::After(time))| time);
+        to - from
+    }
+
     /// Where a time stands among those of the forks, from 0 to 1; none is one after the limit. Of `n` forks it stands in any of
     /// `n + 1` places, each as likely if the forecast is true; among equal times the place is drawn by `uniform`, from 0 to
     /// 1. The answer is then uniform however many times are equal, as they are where rounds start.

@@ -377,6 +377,14 @@ fn a_batch_is_drawn_as_its_jobs_that_ended_and_as_a_whole() {
 }
 
 #[test]
+fn the_length_of_an_interval_ends_at_the_limit() {
+    let times = |n: u32| (0..n).map(|time| (time < 90).then(|| Seconds::new(f64::from(time))));
+    let found = Distribution::of(times(100), Seconds::new(500.0));
+    assert_eq!(found.width(0.5), Seconds::new(50.0));
+    assert_eq!(found.width(0.9), Seconds::new(500.0 - 4.0));
+}
+
+#[test]
 fn ranks_are_uniform_however_many_times_are_equal() {
     let mut stream = SeedStreams::new(4).stream("ties");
     let mut ranks = Vec::new();
@@ -442,6 +450,7 @@ fn the_error_of_what_always_held_is_not_nothing() {
         n_held,
         n_before: 0,
         n_after: n - n_held,
+        width: Seconds::ZERO,
     };
     // Wilson's interval at one standard error around 1 of 1 is 0.5 to 1.
     assert!((held(1, 1).standard_error() - 0.25).abs() < 1e-15);
