@@ -79,9 +79,9 @@ struct DrawnRow {
     n_active: usize,
     /// Which of them count more, as it would have foretold the last of them best.
     likeness: Likeness,
-    /// The part of the active jobs, from 0 to 1, that are drawn at the same place among all as the job that arrived before: the
-    /// rank correlation of jobs that ended.
-    repeats: f64,
+    /// The part of the forks, from 0 to 1, in which any two active jobs are drawn at the same place among all, by how much jobs that
+    /// arrived near one another were short or long together, and by how few ended.
+    shared: f64,
     /// The number of jobs of equal weight that would say as much of this job's steps as those that had ended.
     n_effective: f64,
 }
@@ -124,7 +124,7 @@ impl Assumed {
             n_ended: from.n_ended,
             n_active: from.n_active,
             likeness: from.likeness,
-            repeats: from.repeats,
+            shared: from.shared,
             n_effective: from.n_effective,
         });
         let blocks = found.blocks.map(|blocks| BlocksRow {
@@ -260,7 +260,7 @@ pub(crate) fn interval_words(level: f64) -> String {
 
 /// Of which jobs steps were drawn.
 fn drawn_words(from: &DrawnFrom) -> Vec<String> {
-    let DrawnFrom { n_ended, n_active, likeness, repeats, n_effective } = from;
+    let DrawnFrom { n_ended, n_active, likeness, shared, n_effective } = from;
     let mut counts = Vec::new();
     if let Some(half) = likeness.halves_after_jobs {
         counts.push(format!("half for every {half} jobs that arrived between the two"));
@@ -283,12 +283,9 @@ fn drawn_words(from: &DrawnFrom) -> Vec<String> {
     let from = format!(
         "Assumed: jobs take as many steps as others took: {n_ended} ended, and {n_active} active ones count for what they have run."
     );
-    let mut lines = vec![from, how];
-    if *repeats > 0.0 {
-        lines.push(format!(
-            "Of active jobs that arrived one after the other, {:.0} % are drawn as short or as long among all as the one before: the rank correlation of those that ended.",
-            100.0 * repeats
-        ));
-    }
-    lines
+    let alike = format!(
+        "Any two active jobs are drawn as short or as long among all in {:.1} % of the forks: by how much jobs that arrived near one another were short or long together, and by how few ended.",
+        100.0 * shared
+    );
+    vec![from, how, alike]
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::forecast::error::ForecastError;
-use crate::forecast::likeness::{Compared, Likeness, repeats};
+use crate::forecast::likeness::{Compared, Likeness, together};
 use crate::forecast::past::{KnownJob, Situation};
 use crate::forecast::survival::{Observed, Survival, exponent};
 use crate::sweep::Run;
@@ -19,6 +19,8 @@ use apportion::workload::random::Stream;
 
 /// The most jobs from which the work of others is estimated: the last that arrived, and all that have not ended.
 const COMPARED_MAX: usize = 3000;
+/// Two active jobs are never taken to be alike more often.
+const SHARED_MAX: f64 = 0.5;
 
 /// What is known of a job's steps.
 #[derive(Clone, Debug)]
@@ -60,8 +62,8 @@ impl Work {
 pub struct Durations {
     /// Which jobs count more than others.
     pub likeness: Likeness,
-    /// How often a job takes the same place among all as the one that arrived before it, from 0 to 1.
-    pub repeats: f64,
+    /// How often two active jobs take the same place among all, from 0 to 1.
+    pub shared: f64,
     /// Jobs that had ended.
     pub n_ended: usize,
     /// Jobs that had not: of these what they had run counts.
@@ -99,14 +101,19 @@ impl Durations {
         if n_ended == 0 {
             return Err(ForecastError::NothingEnded { at_h: situation.at.hours() });
         }
-        let (likeness, repeats) = (Likeness::chosen(&compared), repeats(&compared));
+        // (jobs that have not run say nothing, and there may be so many that no others would be foretold)
+        let has_run = |job: &&Compared| job.observed.has_ended || job.observed.work_s > 0.0;
+        let ran: Vec<Compared> = compared.iter().filter(has_run).copied().collect();
+        let (likeness, together) = (Likeness::chosen(&ran), together(&ran));
+        // (at least as if the urn held the jobs that ended and the next one, and jobs had nothing in common)
+        let shared = (together / (1.0 + together)).clamp(1.0 / (n_ended + 2) as f64, SHARED_MAX);
         compared.sort_by(|one, other| one.observed.work_s.total_cmp(&other.observed.work_s));
         let observed: Vec<Observed> = compared.iter().map(|job| job.observed).collect();
         let active = situation.active.iter().map(|(id, position)| (*id, all[*position])).collect();
         let n_active = compared.len() - n_ended;
         Ok(Self {
             likeness,
-            repeats,
+            shared,
             n_ended,
             n_active,
             exponent: exponent(&observed),
@@ -116,19 +123,20 @@ impl Durations {
         })
     }
 
-    /// Places of all active jobs among others, as uniform numbers in [0, 1), by id. Jobs that arrive one after the other may
-    /// take the same place: a batch of which no job has ended yet is short or long as a whole.
+    /// Places of all active jobs among others, as uniform numbers in [0, 1), by id. How long jobs take these days is not known, and
+    /// many draws would average out, so each may take the place of any before it: from Pólya's urn, in which every place that
+    /// was taken counts once more.
     pub fn places(&self, stream: &mut Stream) -> BTreeMap<JobId, f64> {
-        let mut last: Option<(usize, f64)> = None;
-        let mut place = |(id, job): (&JobId, &Compared)| {
-            let repeated = last.filter(|(position, _)| {
-                stream.uniform() < self.repeats.powf(position.abs_diff(job.position) as f64)
-            });
-            let uniform = repeated.map_or_else(|| stream.uniform(), |(_, uniform)| uniform);
-            last = Some((job.position, uniform));
-            (*id, uniform)
+        // (what is in the urn at first: so many places, none like another)
+        let fresh = 1.0 / self.shared - 1.0;
+        let mut taken: Vec<f64> = Vec::with_capacity(self.active.len());
+        let mut place = |id: &JobId| {
+            let is_fresh = stream.uniform() * (fresh + taken.len() as f64) < fresh;
+            let place = if is_fresh { stream.uniform() } else { taken[stream.below(taken.len())] };
+            taken.push(place);
+            (*id, place)
         };
-        self.active.iter().map(&mut place).collect()
+        self.active.keys().map(&mut place).collect()
     }
 
     /// How the steps of an active job are drawn, which has run some.

@@ -4,6 +4,8 @@
 //! jobs of one owner. How much each of the three matters differs from cluster to cluster. A [`Likeness`] is a weight for each.
 //! [`Likeness::chosen`] tries a grid of them: it foretells each of the jobs that arrived last from the jobs before it, by a
 //! life table with a few intervals of work, and takes the likeness under which what happened was most likely.
+//!
+//! What such a table gets wrong, it gets wrong of many jobs at once: [`together`] says how much.
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -21,11 +23,8 @@ const FORETOLD_MAX: usize = 400;
 const N_INTERVALS: usize = 12;
 /// A likeness that counts fewer jobs is taken only if it foretells better by so much, in units of the standard error.
 const BETTER_BY: f64 = 1.0;
-
-/// A correlation that is smaller than so many standard errors could be chance.
-const CHANCE: f64 = 2.0;
-/// Jobs that arrive one after the other are never taken to be alike more often.
-const REPEATS_MAX: f64 = 0.98;
+/// Jobs that arrived within so many of one another are compared for what they have in common.
+const NEAR: usize = 10;
 
 /// A job that is compared with others.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,43 +95,25 @@ impl Likeness {
     }
 }
 
-/// How often a job takes the same place among all as the one that arrived before it: Spearman's correlation of the work of
-/// jobs that arrived one after the other, from 0 to 1; 0 where it could be chance. These are in order of arrival.
-pub fn repeats(jobs: &[Compared]) -> f64 {
-    let neighbours = |pair: &&[Compared]| {
-        pair[0].position + 1 == pair[1].position && pair.iter().all(|job| job.observed.has_ended)
+/// How much jobs that arrived near one another are short or long together, beyond what the jobs before them say: the variance of a
+/// factor of mean 1 by which all of them end sooner or later than was foretold, as of a shared frailty. It is the mean product of
+/// what two of them are off by, over that of what was foretold of them; 0 where too few jobs ended to tell. These are in order of
+/// arrival.
+pub fn together(jobs: &[Compared]) -> f64 {
+    let Some(table) = Intervals::of(jobs) else { return 0.0 };
+    let foretold = |index: usize| {
+        let (at, has_ended) = (table.at[index], jobs[index].observed.has_ended);
+        let hazards = table.hazards(jobs, index, &Likeness::ALL_ALIKE);
+        hazards[..at + usize::from(has_ended)].iter().sum::<f64>()
     };
-    let pairs: Vec<&[Compared]> = jobs.windows(2).filter(neighbours).collect();
-    let ranks = [0, 1].map(|side| ranks(pairs.iter().map(|pair| pair[side].observed.work_s)));
-    let n = pairs.len() as f64;
-    let middle = (n - 1.0) / 2.0;
-    let product = |one: &[f64], other: &[f64]| {
-        one.iter().zip(other).map(|(one, other)| (one - middle) * (other - middle)).sum::<f64>()
-    };
-    let spread = (product(&ranks[0], &ranks[0]) * product(&ranks[1], &ranks[1])).sqrt();
-    let found = product(&ranks[0], &ranks[1]) / spread;
-    // (without pairs, or where all are equal, there is no number)
-    if found.is_finite() && found * n.sqrt() > CHANCE { found.min(REPEATS_MAX) } else { 0.0 }
-}
-
-/// The rank of each value from 0, the mean one of values that are equal.
-fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let values: Vec<f64> = values.collect();
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|one, other| values[*one].total_cmp(&values[*other]));
-    let mut ranks = vec![0.0; values.len()];
-    let mut first = 0;
-    while first < order.len() {
-        let equal = order[first..]
-            .iter()
-            .take_while(|other| values[**other].total_cmp(&values[order[first]]).is_eq());
-        let last = first + equal.count();
-        for index in &order[first..last] {
-            ranks[*index] = (first + last - 1) as f64 / 2.0;
-        }
-        first = last;
-    }
-    ranks
+    let off = |(index, foretold): (usize, &f64)| f64::from(jobs[index].observed.has_ended) - foretold;
+    let foretold: Vec<f64> = (table.first..jobs.len()).map(foretold).collect();
+    let off: Vec<f64> = (table.first..).zip(&foretold).map(off).collect();
+    let product =
+        |of: &[f64], gap: usize| of.iter().zip(&of[gap..]).map(|(one, other)| one * other).sum::<f64>();
+    let products = |of: &[f64]| (1..=NEAR).map(|gap| product(of, gap)).sum::<f64>();
+    let found = products(&off) / products(&foretold);
+    if found.is_finite() { found.max(0.0) } else { 0.0 }
 }
 
 /// Intervals of work, and where each job ended or is.
@@ -167,6 +148,14 @@ impl Intervals {
     }
 
     fn score(&self, jobs: &[Compared], index: usize, likeness: &Likeness) -> f64 {
+        let (at, hazards) = (self.at[index], self.hazards(jobs, index, likeness));
+        let before: f64 = hazards[..at].iter().map(|hazard| (1.0 - hazard).ln()).sum();
+        let is_told = jobs[index].observed.has_ended && at + 1 < N_INTERVALS;
+        if is_told { before + hazards[at].ln() } else { before }
+    }
+
+    /// Of each interval, the part of the jobs before one that ended there, of those that reached it.
+    fn hazards(&self, jobs: &[Compared], index: usize, likeness: &Likeness) -> [f64; N_INTERVALS] {
         let (mut ended, mut reached) = ([0.0; N_INTERVALS], [0.0; N_INTERVALS]);
         for (job, at) in jobs[..index].iter().zip(&self.at) {
             let weight = likeness.weight(&jobs[index], job, index);
@@ -180,12 +169,9 @@ impl Intervals {
         }
         // (the job to come counts as one that is like the mean one, and ends in any of the intervals that are left)
         let own = reached[0] / index as f64;
-        let hazard = |interval: usize| {
+        std::array::from_fn(|interval| {
             let left = (N_INTERVALS - interval) as f64;
             (ended[interval] + own / left) / (reached[interval] + own)
-        };
-        let at = self.at[index];
-        let before: f64 = (0..at).map(|interval| (1.0 - hazard(interval)).ln()).sum();
-        if jobs[index].observed.has_ended && at + 1 < N_INTERVALS { before + hazard(at).ln() } else { before }
+        })
     }
 }

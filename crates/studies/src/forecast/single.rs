@@ -22,8 +22,8 @@ pub struct DrawnFrom {
     pub n_active: usize,
     /// Which of them count more.
     pub likeness: Likeness,
-    /// How often a job takes the same place among all as the one that arrived before it, from 0 to 1.
-    pub repeats: f64,
+    /// How often two active jobs take the same place among all, from 0 to 1.
+    pub shared: f64,
     /// The number of jobs of equal weight that would say as much of this job's steps as those that had ended.
     pub n_effective: f64,
 }
@@ -133,7 +133,7 @@ fn described(
             n_ended: durations.n_ended,
             n_active: durations.n_active,
             likeness: durations.likeness,
-            repeats: durations.repeats,
+            shared: durations.shared,
             n_effective: drawn.n_effective,
         }),
         _ => None,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::calibration::{Happening, Held};
 use super::durations::{Durations, Work};
 use super::future::Outlook;
-use super::likeness::{Compared, Likeness, repeats};
+use super::likeness::{Compared, Likeness, together};
 use super::past::{Chronicle, Course, arrived_by, jobs_of};
 use super::survival::{Observed, Survival, exponent};
 use super::*;
@@ -330,10 +330,8 @@ fn compared(n_jobs: usize, median_s: impl Fn(usize, usize, usize) -> f64) -> Vec
 #[test]
 fn likeness_is_found_where_it_is() {
     assert_eq!(Likeness::chosen(&compared(600, |_, _, _| 1000.0)), Likeness::ALL_ALIKE);
-    assert!(repeats(&compared(600, |_, _, _| 1000.0)) < 0.01);
     let in_batches = compared(600, |position, _, _| [60.0, 9000.0, 800.0][position / 20 % 3]);
-    assert!(repeats(&in_batches) > 0.6, "{}", repeats(&in_batches));
-    let batches = Likeness::chosen(&compared(600, |position, _, _| [60.0, 9000.0, 800.0][position / 20 % 3]));
+    let batches = Likeness::chosen(&in_batches);
     assert!(batches.halves_after_jobs.is_some_and(|half| half <= 30.0), "{batches:?}");
     let types = Likeness::chosen(&compared(600, |_, kind, _| 100.0 * 2.0_f64.powf(kind as f64)));
     assert!(types.other_type < 0.1 && types.other_owner > 0.2, "{types:?}");
@@ -345,9 +343,9 @@ fn likeness_is_found_where_it_is() {
 }
 
 /// Of thirteen batches of twenty jobs four are short, the last one among them. Once three quarters of it have ended, a job of it
-/// is drawn short more often than the three tenths of all jobs that are. While only one has, the batch is drawn as a whole.
+/// is drawn short more often than the three tenths of all jobs that are. While only one has, jobs of it are drawn alike.
 #[test]
-fn a_batch_is_drawn_as_its_jobs_that_ended_and_as_a_whole() {
+fn a_batch_is_drawn_as_its_jobs_that_ended_and_alike() {
     let steps = |batch: usize, job: usize| [80.0, 6000.0, 6000.0, 6000.0][batch % 4] + job as f64;
     let job = |batch: usize, job: usize| (steps(batch, job), 20_000.0 * batch as f64 + 5.0 * job as f64);
     let mut jobs: Vec<_> = (0..13).flat_map(|batch| (0..20).map(move |place| job(batch, place))).collect();
@@ -362,18 +360,50 @@ fn a_batch_is_drawn_as_its_jobs_that_ended_and_as_a_whole() {
     assert!(short.at(0.4).get() < 200.0 && short.at(0.99).get() > 1000.0, "{:?}", durations.likeness);
     assert!(matches!(short, Work::Drawn(drawn) if drawn.n_effective < 120.0));
 
+    // Any two of the last batch are drawn at the same place as often as is said, the first and the last as neighbours are; and each
+    // place is as likely.
     let fresh = chronicle(&run).situation(Seconds::new(240_000.0 + 99.0)).unwrap().unwrap();
     assert_eq!(fresh.active.len(), 19);
     let durations = Durations::of(&run, &fresh).unwrap();
+    assert!(durations.shared > 0.05, "{}", durations.shared);
     let mut stream = SeedStreams::new(9).stream("places");
-    let (mut equal, mut all) = (0, 0);
-    for _ in 0..200 {
-        let places: Vec<f64> = durations.places(&mut stream).into_values().collect();
-        all += places.len() - 1;
-        equal += places.windows(2).filter(|pair| pair[0].total_cmp(&pair[1]).is_eq()).count();
+    let drawn = |_| durations.places(&mut stream).into_values().collect::<Vec<f64>>();
+    let forks: Vec<Vec<f64>> = (0..4000).map(drawn).collect();
+    let part = |holds: &dyn Fn(&[f64]) -> bool| {
+        forks.iter().filter(|places| holds(places.as_slice())).count() as f64 / 4000.0
+    };
+    for (one, other) in [(0, 1), (7, 8), (0, 18)] {
+        let equal = part(&|places| places[one].total_cmp(&places[other]).is_eq());
+        assert!((equal - durations.shared).abs() < 0.03, "{one} {other}: {equal}");
     }
-    assert!(durations.repeats > 0.8);
-    assert!((equal as f64 / all as f64 - durations.repeats).abs() < 0.03, "{equal} of {all}");
+    for place in [0, 18] {
+        assert!((part(&|places| places[place] < 0.25) - 0.25).abs() < 0.03);
+    }
+}
+
+/// The variance of what is common to a stretch of jobs is found, whether they have ended or not; without it there is none.
+#[test]
+fn what_jobs_near_one_another_have_in_common_is_found() {
+    let of = |common: f64, is_cut: bool| {
+        let mut stream = SeedStreams::new(3).stream("common");
+        let mut factor = 1.0;
+        let job = |position: usize| {
+            if position.is_multiple_of(40) {
+                // (of variance 0.25: 1.5 or 0.5)
+                factor = if stream.uniform() < 0.5 { 1.0 + common } else { 1.0 - common };
+            }
+            let (work_s, seen_s) = (stream.exponential(1000.0 / factor), stream.uniform_in(0.0, 3000.0));
+            let has_ended = !is_cut || work_s < seen_s;
+            let observed = Observed { work_s: if has_ended { work_s } else { seen_s }, has_ended };
+            Compared { position, kind: 0, owner: None, observed }
+        };
+        together(&(0..3000).map(job).collect::<Vec<_>>())
+    };
+    for is_cut in [false, true] {
+        assert!(of(0.0, is_cut) < 0.03, "{}", of(0.0, is_cut));
+        assert!((of(0.5, is_cut) - 0.25).abs() < 0.12, "{}", of(0.5, is_cut));
+    }
+    assert!(together(&[]).total_cmp(&0.0).is_eq());
 }
 
 #[test]
