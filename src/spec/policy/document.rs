@@ -191,12 +191,21 @@ pub enum Rule {
 impl Rule {
     /// Does it let jobs share workers?
     pub fn pairs(self) -> bool {
-        matches!(self, Self::FifoPacked | Self::Gandiva)
+        self.pairs_and_parameters().0
     }
 
     /// Has it parameters?
     fn is_parametric(self) -> bool {
-        !matches!(self, Self::Isolated | Self::Proportional | Self::Fifo | Self::FifoPerf)
+        self.pairs_and_parameters().1
+    }
+
+    /// Both in one, without a default that a new rule would have unasked.
+    fn pairs_and_parameters(self) -> (bool, bool) {
+        match self {
+            Self::FifoPacked | Self::Gandiva => (true, true),
+            Self::AlloX | Self::Srtf | Self::Sjf | Self::Las | Self::Themis => (false, true),
+            Self::Isolated | Self::Proportional | Self::Fifo | Self::FifoPerf => (false, false),
+        }
     }
 }
 

@@ -307,8 +307,17 @@ fn the_parameters_of_every_rule_are_those_of_the_schema() {
             "format": "apportion/policy-v1", "name": "mine", "summary": "mine", "kind": "heuristic", "rule": rule["const"],
             "parameters": {"zzz": 1},
         });
+        let rule = &rule["const"];
         let refused = refusal("policy", &document);
-        assert_eq!(refused.is_some(), check(&schema, &document).is_err(), "{rule}: {refused:?}");
+        assert!(
+            refused.is_some(),
+            "rule {rule} takes any parameters: see `Rule::pairs_and_parameters` and `rule` in src/catalog.rs"
+        );
+        let described = check(&schema, &document);
+        assert!(
+            described.is_err(),
+            "rule {rule}: `schema` in crates/cli/src/policies.rs has neither its parameters nor that it has none"
+        );
     }
     assert_eq!(said(&["policies", "schema"]), said(&["schema", "policy"]));
 }
