@@ -377,18 +377,21 @@ fn no_worker_type_or_job_type_is_named_in_code() {
 #[test]
 fn shipped_documents_say_what_they_are_and_where_from() {
     let mut complaints = Vec::new();
-    let rules: [(&str, &[&str]); 3] = [
-        ("policies", &["summary:", "source:"]),
-        ("throughputs", &["source:", "unit:"]),
-        ("sweeps", &["source:", "name:"]),
+    let rules: [(&str, &[&str], &str); 3] = [
+        (
+            "policies",
+            &["summary:", "source:"],
+            "src/spec/policy/embedded.rs, or of `kind: learned` in crates/published/src/plugin.rs",
+        ),
+        ("throughputs", &["source:", "unit:"], "src/spec/throughputs/mod.rs, or its kind's file in src/spec"),
+        ("sweeps", &["source:", "name:"], "crates/studies/src/sweep/mod.rs"),
     ];
     let sources = sources();
-    for (folder, keys) in rules {
+    for (folder, keys, place) in rules {
         for file in files(folder, &["yaml"]) {
             let included = format!("/{}\")", file.path);
             if !sources.iter().any(|source| source.text.contains(&included)) {
-                let remedy = "include it where its folder's are embedded";
-                complaints.push(format!("{}: is not in the binary: {remedy}", file.path));
+                complaints.push(format!("{}: is not in the binary: include it in {place}", file.path));
             }
             for key in keys {
                 let either = key == &"summary:" && file.text.contains("\ndescription:");

@@ -18,7 +18,11 @@ fn every_shipped_policy_is_documented_and_takes_its_route() {
     for (name, _) in EMBEDDED {
         let document = load_policy(name).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(document.name, name);
-        assert!(document.origin.is_some() && document.notes.is_some(), "{name} says where it comes from");
+        assert!(document.origin.is_some(), "policies/{name}.yaml has no `source`: say where it comes from");
+        assert!(
+            document.notes.is_some(),
+            "policies/{name}.yaml has no `notes`: say what its summary leaves out"
+        );
         let objective = objective_of(&document).unwrap_or_else(|error| panic!("{error}"));
         routes.push((name, objective.map(|objective| (objective.route(), objective.job_data().join(" ")))));
     }
@@ -45,7 +49,16 @@ fn every_program_and_rule_of_the_folder_is_shipped() {
     let mut shipped: Vec<String> = EMBEDDED.iter().map(|(name, _)| (*name).to_owned()).collect();
     files.sort();
     shipped.sort();
-    assert_eq!(files, shipped);
+    for name in &files {
+        assert!(shipped.contains(name), "policies/{name}.yaml has no line in src/spec/policy/embedded.rs");
+    }
+    for name in &shipped {
+        assert!(
+            files.contains(name),
+            "{name} has a line in src/spec/policy/embedded.rs and no file in policies/"
+        );
+    }
+    assert_eq!(files.len(), shipped.len(), "a policy has two lines in src/spec/policy/embedded.rs");
 }
 
 /// Checks place (line, column, width), message and help of the first complaint about a policy's body.
