@@ -58,7 +58,11 @@ fn every_metric_has_its_column_its_key_and_its_flag() {
     let summary: Summary = serde_json::from_str(&succeed(at, &format!("{RUN} --format json"))).unwrap();
     for metric in METRICS {
         let (name, value) = (metric.name, (metric.of)(&summary));
-        assert!(value.is_some(), "{name} has no value in the JSON of a simulation");
+        assert!(
+            value.is_some(),
+            "{name} has no value in a simulation with prices and deadlines in which all jobs are completed: read from JSON, a \
+             `Summary` has no field that is skipped there, and what has a value in few simulations only belongs in `DETAILS`"
+        );
         assert_eq!(runs[0][name].as_f64(), value, "{name}: the sweep and the simulation agree");
     }
 
