@@ -51,7 +51,8 @@ fn policies_that_decide_inside_rounds_are_simulated_and_stopped_and_go_on() {
     for policy in ["deepshare", "dual_agent", "random_cells", "random_agents"] {
         let run = ["simulate", "--policy", policy, "--format", "json", "--cluster", "v100=8,p100=8,k80=8"];
         let gangs = ["--servers", "v100=4,p100=4,k80=4", "--multi-worker", "--rate", "0.6", "--jobs", "12"];
-        let run = [&run[..], &gangs, &["--contention", "0.5", "--straggling", "0.4"]].concat();
+        let plain = [&run[..], &gangs].concat();
+        let run = [&plain[..], &["--contention", "0.5", "--straggling", "0.4"]].concat();
         let jct = |arguments: &[&str]| {
             let output = apportion(arguments);
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -64,7 +65,7 @@ fn policies_that_decide_inside_rounds_are_simulated_and_stopped_and_go_on() {
         let checkpoint = path(folder.path(), policy);
         let kept = [&run[..], &["--checkpoint", &checkpoint]].concat();
         assert_eq!((jct(&run), jct(&kept)), (once.clone(), once), "{policy}");
-        let ideal = [&run[..], &["--ideal"]].concat();
+        let ideal = [&plain[..], &["--ideal"]].concat();
         assert_refused(&ideal, "false for a policy that decides inside rounds");
         if policy.ends_with("share") || policy.ends_with("cells") {
             // A worker a server, as without `--servers`: no cell of four holds eight.

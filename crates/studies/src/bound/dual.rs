@@ -39,6 +39,8 @@ const WEIGHT_START: f64 = 0.75;
 /// The least weight θ of the first of the two bounds on a completion time: with none, a job might as well run at the end of
 /// time.
 const WEIGHT_MIN: f64 = 0.3;
+/// Beside arrivals there are about so many instants at most.
+const INSTANTS_MAX: f64 = 1e5;
 /// A job that is worth less a second stays out of the program, and what it is worth is added.
 const NEGLIGIBLE: f64 = 1e-9;
 
@@ -131,6 +133,8 @@ impl<'a> Dual<'a> {
             (e - (1.0 - weight) * (job.arrival + job.fastest)) / weight
         };
         let last = self.jobs.iter().zip(instants).zip(weights).map(over).fold(0.0, f64::max);
+        let first = self.jobs.first().map_or(0.0, |job| job.arrival);
+        let longest = self.longest.max((last - first) / INSTANTS_MAX);
         let mut all = Vec::new();
         for (position, job) in self.jobs.iter().enumerate() {
             let next = self.jobs.get(position + 1).map_or(f64::INFINITY, |next| next.arrival);
@@ -138,13 +142,15 @@ impl<'a> Dual<'a> {
             if to <= from {
                 continue;
             }
-            let n_parts = ((to - from) / self.longest).ceil().max(1.0);
+            let n_parts = ((to - from) / longest).ceil().max(1.0);
             let length = (to - from) / n_parts;
-            for part in 0..=n_parts as usize {
-                let is_end = part == 0 || part == n_parts as usize;
-                let at = if is_end && part > 0 { to } else { from + part as f64 * length };
-                let stands_for = if is_end { length / 2.0 } else { length };
+            let mut part = 0.0;
+            while part <= n_parts {
+                let is_last = part > n_parts - 0.5;
+                let at = if is_last { to } else { from + part * length };
+                let stands_for = if is_last || part < 0.5 { length / 2.0 } else { length };
                 all.push(Instant { at, n_arrived: position + 1, stands_for });
+                part += 1.0;
             }
         }
         all

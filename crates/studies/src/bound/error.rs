@@ -14,6 +14,14 @@ pub enum BoundError {
     /// There are no jobs to bound the completion times of.
     #[error("there are no jobs")]
     NoJobs,
+    /// A job without steps, or with a number of them that is not finite.
+    #[error("job {job}: {steps} steps, expected a finite number above 0")]
+    Steps {
+        /// Its position.
+        job: usize,
+        /// Its steps.
+        steps: f64,
+    },
     /// The jobs, the cluster and the throughputs do not fit together.
     #[error(transparent)]
     Problem(#[from] ProblemError),

@@ -45,6 +45,10 @@ impl Instance<'_> {
         if self.jobs.is_empty() {
             return Err(BoundError::NoJobs);
         }
+        let mut steps = self.jobs.iter().map(|job| job.total_steps.get()).enumerate();
+        if let Some((job, steps)) = steps.find(|(_, steps)| !(steps.is_finite() && *steps > 0.0)) {
+            return Err(BoundError::Steps { job, steps });
+        }
         let problem = Problem::new(self.cluster, self.jobs, self.throughputs)?;
         let columns = matrix_columns(self.cluster, self.throughputs)?;
         let most = self.most()?;
