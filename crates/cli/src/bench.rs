@@ -322,6 +322,13 @@ fn groups(arguments: &BenchArguments) -> Result<Vec<Group>, Failure> {
     if names.is_empty() && arguments.snapshot.is_empty() {
         names.push("osdi20".to_owned());
     }
+    if arguments.types.is_some() && !names.iter().any(|name| name == "random" || name == "restricted") {
+        let help = "`--instance random` has as many worker types as it says".to_owned();
+        return Err(Failure::usage(
+            "`--types` is of random and restricted instances, and there are none",
+            Some(help),
+        ));
+    }
     let instances = names.iter().map(|name| instance(arguments, name)).collect::<Result<Vec<_>, _>>()?;
     let mut groups = Vec::new();
     for policy in &unique(&arguments.policy) {

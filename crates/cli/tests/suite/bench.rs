@@ -286,6 +286,8 @@ fn bad_instances_are_refused_before_any_case_runs() {
     let (code, stdout, stderr) = bench(&["--policy", "isolated", "--snapshot", &good, "--sizes", "20,200"]);
     assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
     assert!(stderr.contains("a snapshot has jobs of its own") && stderr.contains("`--instance`"), "{stderr}");
+    let (code, _, stderr) = bench(&["--policy", "isolated", "--types", "5", "--sizes", "5"]);
+    assert!(code == Some(2) && stderr.contains("`--types` is of random and restricted"), "{stderr}");
     let throughputs = ["--policy", "isolated", "--throughputs", "nope", "--snapshot", &good];
     let (code, _, stderr) = bench(&throughputs);
     assert!(code == Some(2) && stderr.contains("unknown throughputs `nope`"), "{stderr}");

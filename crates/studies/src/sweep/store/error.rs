@@ -104,9 +104,9 @@ impl StoreError {
     /// What to do about it.
     pub fn help(&self) -> Option<&'static str> {
         match self {
-            Self::Foreign { .. } | Self::Damaged { .. } => {
-                Some("nothing was changed; write elsewhere with `--out DIR`, or move the file away")
-            }
+            Self::Foreign { .. } | Self::Damaged { .. } => Some(
+                "nothing was changed; results are read where `apportion sweep` wrote them, and written elsewhere with `--out DIR`",
+            ),
             Self::Version { .. } => {
                 Some("results of two versions are not mixed; write elsewhere with `--out DIR`")
             }
