@@ -1,6 +1,6 @@
 //! A bound on the average completion time of a trace that no schedule is below, not even one that knows the future.
 //!
-//! Be a_j the arrival of job j, R_j its steps, and p_j the time that it takes at its fastest. A schedule gives combinations c
+//! Let a_j be the arrival of job j, R_j its steps, and p_j the time that it takes at its fastest. A schedule gives combinations c
 //! shares x_c(t) of the time of workers; φ_j(t) is the fraction of its steps that job j runs a second. Its mean busy time is
 //! M_j = ∫ t φ_j dt, and it holds workers for X_j = ∫ Σ_{c∋j} x_c dt. It is never done before either of
 //!
