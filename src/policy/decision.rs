@@ -99,8 +99,9 @@ pub struct ObjectiveReport {
     pub value: f64,
     /// What no allocation can beat, from dual values.
     pub bound: f64,
-    /// |bound − value| / max(|value|, |bound|); for sums of logarithms, max with 1 besides. Where that is no proof, max with
-    /// 1e-4 of the largest value that the objective can have besides, as an optimum may be 0.
+    /// |bound − value| / max(|value|, |bound|); for sums of logarithms, max with 1 besides. Where both are
+    /// below 1e-11 of the largest value that the objective can have, the optimum is 0 but for rounding, and the gap is no larger than
+    /// the certificate's tolerance.
     pub gap_relative: f64,
     /// Largest constraint violation of the shares returned.
     pub violation_max: f64,

@@ -37,8 +37,8 @@ pub struct TypeExplanation {
     pub workers: f64,
     /// Are all of them given away, to a tolerance?
     pub binds: bool,
-    /// Change of the objective if there were one worker more and all data stayed what they are, those that the number of workers
-    /// is part of, too (its dual value); none without a program, or where its prices are not known.
+    /// What one worker more gains at most if all data stay what they are, those that the number of workers is part of, too, and no
+    /// job fits there that does not now (its dual value); none without a program, or where its prices are not known.
     pub one_more: Option<f64>,
 }
 

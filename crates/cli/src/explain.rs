@@ -11,10 +11,11 @@ use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
 use crate::explain_program::{self, ProgramForm};
 use crate::output::{Cell, OutputFormat, Table};
-use apportion::index::{Id, JobIndex};
+use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::{
     ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit, Sense,
 };
+use apportion::problem::ActiveJob;
 use apportion::program::expression::Subject;
 
 /// A price of no more than this part of the objective's size, or of the largest price's, may be rounding.
@@ -95,13 +96,14 @@ fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed)
             );
         }
     }
-    for (name, more) in question.worker_types().zip(&fixed.one_more) {
-        let more = shown(explanation, *more);
+    let kinds = question.problem.cluster().types().ids();
+    for ((name, kind), more) in question.worker_types().zip(kinds).zip(&fixed.one_more) {
+        let (more, but) = (shown(explanation, *more), uncounted(question, kind));
         let _ = if more == 0.0 {
-            writeln!(text, "  one worker more of {name} gains nothing there")
+            writeln!(text, "  one worker more of {name} gains nothing there{but}")
         } else {
             let (more, held) = (level(more), held(explanation));
-            writeln!(text, "  one worker more of {name} would have changed the level by {more}{held}")
+            writeln!(text, "  one worker more of {name} would have changed the level by {more}{held}{but}")
         };
     }
     text
@@ -141,6 +143,20 @@ fn held(explanation: &Explanation) -> String {
     if names.is_empty() { String::new() } else { format!(", with {} held", names.join(" and ")) }
 }
 
+/// What the price of a worker of a type does not count, in words: jobs that would fit there with one more. Nothing if there are
+/// none.
+fn uncounted(question: &Question, kind: WorkerTypeId) -> String {
+    let (problem, n_workers) = (&question.problem, question.problem.cluster().types()[kind].n_workers);
+    let fits_then = |(job, active): (JobIndex, &ActiveJob)| {
+        active.scale_factor == n_workers + 1 && problem.throughput()[(job, kind)] > 0.0
+    };
+    if problem.jobs().ids().zip(problem.jobs()).any(fits_then) {
+        format!(", not counting that jobs of {} workers would then fit there", n_workers + 1)
+    } else {
+        String::new()
+    }
+}
+
 /// A job's share in a sentence, and what one worker more of each type would bring; nothing of the latter without
 /// prices.
 fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -> String {
@@ -160,13 +176,15 @@ fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -
         };
         let _ = writeln!(text, "{demand} ({} {:.6})", objective.sense.name(), objective.value);
     }
-    for (name, kind) in question.worker_types().zip(&explanation.types) {
-        let Some(more) = kind.one_more.map(|price| shown(explanation, price)) else { continue };
+    let kinds = question.problem.cluster().types().ids();
+    for ((name, kind), part) in question.worker_types().zip(kinds).zip(&explanation.types) {
+        let Some(more) = part.one_more.map(|price| shown(explanation, price)) else { continue };
+        let but = uncounted(question, kind);
         let _ = if more == 0.0 {
-            writeln!(text, "  one worker more of {name} gains nothing")
+            writeln!(text, "  one worker more of {name} gains nothing{but}")
         } else {
             let (more, held) = (change(sense(explanation), more), held(explanation));
-            writeln!(text, "  one worker more of {name} changes the objective by {more}{held}")
+            writeln!(text, "  one worker more of {name} changes the objective by {more}{held}{but}")
         };
     }
     text
@@ -313,6 +331,12 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
     let _ = write!(text, "\n{}", types.aligned());
     if explanation.types.iter().any(|kind| kind.one_more.is_some()) && !explanation.held.is_empty() {
         let _ = writeln!(text, "(one worker more{} as without it)", held(explanation));
+    }
+    for (name, kind) in question.worker_types().zip(question.problem.cluster().types().ids()) {
+        let but = uncounted(question, kind);
+        if explanation.types[kind.index()].one_more.is_some() && !but.is_empty() {
+            let _ = writeln!(text, "(one worker more of {name}{but})");
+        }
     }
     text.push('\n');
     if !explanation.constraints.is_empty() {

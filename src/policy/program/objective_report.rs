@@ -5,9 +5,8 @@ use crate::policy::program::policy::{ProgramPolicy, Refine};
 use crate::program::Route;
 use crate::solver::certificate::TOLERANCE;
 
-/// The size of an objective that is 0 but for rounding, relative to the largest that it can have, is judged by this part of it:
-/// a gap of [`TOLERANCE`] times as much is none.
-const ZERO: f64 = 1e-4;
+/// An objective that is this part of the largest that it can have is 0 but for rounding, and so is its bound.
+const NOTHING: f64 = 1e-11;
 
 impl ProgramPolicy {
     /// The report of an objective that reaches `value` and cannot exceed `bound`. `largest` is what no value exceeds in size.
@@ -23,10 +22,10 @@ impl ProgramPolicy {
         let size = value.abs().max(bound.abs()).max(unit);
         let mut gap_relative = (bound - value).abs() / size;
         if gap_relative > TOLERANCE {
-            // (where the optimum is 0, what rounding leaves is all there is)
-            let largest = largest();
-            let unit = if largest.is_finite() { ZERO * largest } else { 0.0 };
-            gap_relative = (bound - value).abs() / size.max(unit);
+            let nothing = NOTHING * largest();
+            if size <= nothing && nothing.is_finite() {
+                gap_relative = TOLERANCE * (bound - value).abs() / (2.0 * nothing);
+            }
         }
         let optimal = gap_relative <= TOLERANCE && violation_max <= TOLERANCE;
         if !optimal {

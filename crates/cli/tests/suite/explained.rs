@@ -60,3 +60,27 @@ fn a_program_that_is_not_there_is_told_from_a_rule() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.stderr.contains("this policy writes no program that could be printed"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_price_does_not_count_gangs_that_one_worker_more_would_let_in() {
+    let jobs = "  - {id: a, throughput: {v100: 1, p100: 1}}\n  - {id: gang, scale_factor: 3, throughput: {v100: 10, p100: 0}}\n  - {id: b, throughput: {v100: 2, p100: 1}}";
+    let snapshot = |v100: u32| {
+        format!("format: apportion/snapshot-v1\ncluster: {{v100: {v100}, p100: 4}}\njobs:\n{jobs}\n")
+    };
+    let explained = |v100: u32, job: &str| {
+        let ran = apportion(
+            &["explain", "--policy", "max_sum_throughput_perf", "-", "--job", job],
+            &snapshot(v100),
+        );
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout
+    };
+    let said = ", not counting that jobs of 4 workers would then fit there";
+    let (three, four) = (explained(3, "a"), explained(4, "a"));
+    assert!(!three.contains("not counting") && !four.contains("not counting"), "{three}{four}");
+    let wider = jobs.replace("scale_factor: 3", "scale_factor: 4").replace("p100: 0", "p100: 5");
+    let snapshot = format!("format: apportion/snapshot-v1\ncluster: {{v100: 3, p100: 4}}\njobs:\n{wider}\n");
+    let ran = apportion(&["explain", "--policy", "max_sum_throughput_perf", "-", "--job", "a"], &snapshot);
+    assert!(ran.stdout.contains(&format!("one worker more of v100 gains nothing{said}")), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("(one worker more of v100{said})")), "{}", ran.stdout);
+}

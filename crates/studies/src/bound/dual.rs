@@ -78,10 +78,10 @@ struct Worth {
     toll: f64,
 }
 
-/// The integral of A over the instants of a chunk, and its gradient by position among the multipliers.
+/// The integral of A over the instants of a chunk, and its gradient.
 struct Part {
     value: f64,
-    gradient: Vec<(usize, f64)>,
+    gradient: Vec<f64>,
     n_programs: u64,
 }
 
@@ -125,23 +125,33 @@ impl<'a> Dual<'a> {
         times.clone().chain(times.map(f64::recip)).collect()
     }
 
-    /// The instants, grouped by the jobs that have arrived; both ends of a group are among its instants.
-    fn instants(&self, multipliers: &[f64]) -> Vec<Instant> {
+    /// From each arrival to the next, or until no job that has arrived is worth anything: the number of jobs that have arrived,
+    /// and both ends.
+    fn spans(&self, multipliers: &[f64]) -> Vec<(usize, [f64; 2])> {
         let (instants, weights) = multipliers.split_at(self.jobs.len());
-        let over = |((job, e), weight): ((&TimedJob, &f64), &f64)| {
-            // (from here on the job is worth less than its toll: v − θ t ≤ (1 − θ) p)
-            (e - (1.0 - weight) * (job.arrival + job.fastest)) / weight
-        };
-        let last = self.jobs.iter().zip(instants).zip(weights).map(over).fold(0.0, f64::max);
-        let first = self.jobs.first().map_or(0.0, |job| job.arrival);
-        let longest = self.longest.max((last - first) / INSTANTS_MAX);
-        let mut all = Vec::new();
+        let mut last = f64::NEG_INFINITY;
+        let mut spans = Vec::new();
         for (position, job) in self.jobs.iter().enumerate() {
+            // (from here on the job is worth less than its toll: v − θ t ≤ (1 − θ) p)
+            let over = (instants[position] - (1.0 - weights[position]) * (job.arrival + job.fastest))
+                / weights[position];
+            last = over.max(last);
             let next = self.jobs.get(position + 1).map_or(f64::INFINITY, |next| next.arrival);
-            let (from, to) = (job.arrival, next.min(last));
-            if to <= from {
-                continue;
+            let to = next.min(last);
+            if to > job.arrival {
+                spans.push((position + 1, [job.arrival, to]));
             }
+        }
+        spans
+    }
+
+    /// The instants of all spans; both ends of a span are among them.
+    fn instants(&self, multipliers: &[f64]) -> Vec<Instant> {
+        let spans = self.spans(multipliers);
+        let total: f64 = spans.iter().map(|(_, [from, to])| to - from).sum();
+        let longest = self.longest.max(total / INSTANTS_MAX);
+        let mut all = Vec::new();
+        for (n_arrived, [from, to]) in spans {
             let n_parts = ((to - from) / longest).ceil().max(1.0);
             let length = (to - from) / n_parts;
             let mut part = 0.0;
@@ -149,7 +159,7 @@ impl<'a> Dual<'a> {
                 let is_last = part > n_parts - 0.5;
                 let at = if is_last { to } else { from + part * length };
                 let stands_for = if is_last || part < 0.5 { length / 2.0 } else { length };
-                all.push(Instant { at, n_arrived: position + 1, stands_for });
+                all.push(Instant { at, n_arrived, stands_for });
                 part += 1.0;
             }
         }
@@ -160,7 +170,7 @@ impl<'a> Dual<'a> {
     fn part(&self, instants: &[Instant], multipliers: &[f64]) -> Result<Option<Part>, BoundError> {
         let mut policy = ProgramPolicy::try_new(self.options.clone())
             .map_err(|source| CatalogError::Program { policy: self.options.name.clone(), source })?;
-        let mut part = Part { value: 0.0, gradient: Vec::new(), n_programs: 0 };
+        let mut part = Part { value: 0.0, gradient: vec![0.0; multipliers.len()], n_programs: 0 };
         for instant in instants {
             if self.attended.interrupt.is_raised() {
                 return Ok(None);
@@ -218,9 +228,9 @@ impl<'a> Dual<'a> {
         {
             let timed = &self.jobs[worth.job];
             let run = throughput / timed.steps;
-            part.gradient.push((worth.job, instant.stands_for * run));
+            part.gradient[worth.job] += instant.stands_for * run;
             let by_weight = run * (timed.arrival - instant.at) + time;
-            part.gradient.push((n_jobs + worth.job, instant.stands_for * by_weight));
+            part.gradient[n_jobs + worth.job] += instant.stands_for * by_weight;
         }
         Ok(())
     }
@@ -266,8 +276,8 @@ impl Function for Dual<'_> {
             let Some(part) = part else { return Ok(None) };
             value -= part.value;
             self.n_programs += part.n_programs;
-            for (position, slope) in part.gradient {
-                gradient[position] -= slope;
+            for (entry, slope) in gradient.iter_mut().zip(part.gradient) {
+                *entry -= slope;
             }
         }
         Ok(Some(Valued { value, gradient }))

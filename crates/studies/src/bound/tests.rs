@@ -41,6 +41,14 @@ fn a_job_that_is_alone_takes_its_time() {
     assert!((bound - 60.0).abs() < 1e-6, "{bound}");
 }
 
+#[test]
+fn idle_time_between_jobs_costs_nothing() {
+    let at = |start: f64| [0.0, 1.0, 2.0].map(|gap| job(start + gap, 10, [1.0, 0.0])).to_vec();
+    let apart = [at(0.0), at(1e9)].concat();
+    let (near, far) = (found("v100=1,k80=1", &at(0.0)), found("v100=1,k80=1", &apart));
+    assert!((near - far).abs() < 1e-3 * near && near > 17.0, "{near} {far}");
+}
+
 /// The average completion time if jobs are served in an order, each on the fastest worker that those before it leave, whenever
 /// one comes or goes.
 fn served(jobs: &[Job], order: &[usize], workers: [usize; 2]) -> f64 {
