@@ -243,8 +243,9 @@ impl Form {
     }
 }
 
-/// 0, or a bound that a column of this range does not come to. One that it came to would have a price, where the program
-/// bounds the column by rows alone; one far away would be seen in the centre.
+/// The lower bound that the method gives a free column of this implied range, as it needs one: 0 if that is below the range. Else
+/// it is below the range, since the reduced cost of a column at its bound would be missing from the rows' prices; and only just
+/// below, since the distance to it moves the centre.
 fn below(implied: Range) -> f64 {
     if implied.lower > 0.0 { 0.0 } else { implied.lower - OUT_OF_REACH * implied.lower.abs().max(1.0) }
 }

@@ -120,8 +120,8 @@ fn shown(explanation: &Explanation, price: f64) -> f64 {
     if price.abs() <= ROUNDING * explanation.scale().min(1.0) { 0.0 } else { price }
 }
 
-/// What one unit more changes a value by, from the value's price of it. A price bounds the change: values are concave in
-/// what there is (convex where they are minimized), so that a gain is no larger than its price, and a loss no smaller.
+/// The effect of one unit more on an optimum, from its price. A maximum is concave in the right sides of the program's rows, a
+/// minimum convex, so a gain is at most the price and a loss at least.
 fn change(sense: Sense, price: f64) -> String {
     let gains = (sense == Sense::Maximize) == (price > 0.0);
     let bounded = if gains { "at most" } else { "at least" };

@@ -217,8 +217,16 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     }
     let summary = observer.recorder().summary().counted_from(run.origin);
     let wall_seconds = stopwatch.elapsed().as_secs_f64();
-    let lower = arguments.lower.find(session, &run, &summary)?;
+    // (what was simulated is shown whatever becomes of the bound)
+    let found = arguments.lower.find(session, &run, &summary);
+    let (lower, failure) = match found {
+        Ok(lower) => (lower, None),
+        Err(failure) => (None, Some(failure)),
+    };
     show(session, &run, &Shown { summary: &summary, standstill, lower, wall_seconds })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
     standstill.map_or(Ok(()), |standstill| Err(given_up(&run, &simulation, standstill)))
 }
 

@@ -5,7 +5,8 @@ use crate::policy::program::policy::{ProgramPolicy, Refine};
 use crate::program::Route;
 use crate::solver::certificate::TOLERANCE;
 
-/// An objective that is this part of the largest that it can have is 0 but for rounding, and so is its bound.
+/// Value and bound of an objective are taken for 0 and rounding where both are below this part of the largest value that it can
+/// have.
 const NOTHING: f64 = 1e-11;
 
 impl ProgramPolicy {
@@ -35,5 +36,27 @@ impl ProgramPolicy {
         let lexicographic = self.options.objective.is_lexicographic();
         let first_level_only = lexicographic || self.options.refine == Refine::WaterFilling;
         ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal, first_level_only }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::program::ProgramPolicy;
+    use crate::policy::program::tests::options_of;
+    use crate::program::{ObjectiveText, Sense};
+
+    #[test]
+    fn only_what_rounding_leaves_is_taken_for_0() {
+        let options = options_of(&ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)"));
+        let mut policy = ProgramPolicy::try_new(options).unwrap();
+        let mut is_optimal = |value: f64, bound: f64, largest: f64| {
+            policy.objective_report((value, bound), 0.0, || largest).optimal
+        };
+        assert!(is_optimal(1.0, 1.0 + 1e-9, 2.0) && !is_optimal(1.0, 1.001, 2.0));
+        // What is left of an optimum of 0, on both sides of it.
+        assert!(is_optimal(1e-13, 4e-12, 1.0) && is_optimal(-1e-13, 4e-12, 1.0));
+        // Small, and no rounding: of an objective that can be 1, or of one that cannot be larger.
+        assert!(!is_optimal(8e-8, 8.0003e-8, 1.0) && !is_optimal(1e-13, 4e-12, 1e-12));
+        assert!(!is_optimal(1e-13, 4e-12, f64::INFINITY));
     }
 }

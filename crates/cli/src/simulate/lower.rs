@@ -22,8 +22,8 @@ use apportion_studies::sweep::Run;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "How much is left")]
 pub(super) struct LowerArguments {
-    /// What no schedule's average completion time is below, not even one that knows the future: of jobs that have their workers
-    /// to themselves, or of such that may share them. For `--trace`, `--static`, and `--rate` with `--jobs`
+    /// Prove below what average completion time no schedule of the same jobs comes, not even one that knows the future: no
+    /// schedule in which each job has its workers to itself, or none in which two may share them either
     #[arg(long, value_name = "SHARING", value_enum, conflicts_with = "measure")]
     lower_bound: Option<Sharing>,
 }

@@ -5,11 +5,11 @@
 
 use std::collections::VecDeque;
 
-/// Steps whose differences are remembered.
+/// The number of last steps from which the function's curvature is approximated.
 const MEMORY: usize = 20;
-/// The part of what its gradient promises that a step must gain.
+/// A step must gain at least this part of its length times the slope along it (Armijo's condition).
 const GAIN_MIN: f64 = 1e-3;
-/// A step is halved at most so often.
+/// The most halvings of a step that does not gain enough.
 const HALVINGS_MAX: u32 = 10;
 /// The climb is over when the last [`STEPS_SLOW`] steps have gained less than this part of the value.
 const SLOW: f64 = 2e-4;
@@ -46,7 +46,8 @@ pub(super) trait Function {
     fn stepped(&self, value: f64);
 }
 
-/// Climbs from a point by at most so many steps. `scales` are about the inverses of the function's curvatures: `[n]`.
+/// Climbs from `start` in at most `steps_max` steps. `scales` has for each coordinate an estimate of 1 / |second derivative|:
+/// `[n]`.
 pub(super) fn climb<F: Function>(
     function: &mut F,
     start: Vec<f64>,

@@ -30,18 +30,21 @@ columns: {worth: \"s/steps >= 0\", toll: \"1 >= 0\"}
 refine: none
 ";
 
-/// Instants whose allocations one policy computes, one after the other. However many threads there are, the same instants are
-/// together, so that the same allocations come out.
+/// The number of successive instants whose allocations one policy object computes. It does not depend on the number of threads,
+/// so neither do the allocations.
 const CHUNK: usize = 64;
 
+/// While multipliers are looked for, allocations are computed at intervals of the mean of the jobs' fastest times over this.
+const PARTS: f64 = 8.0;
 /// The weight θ of the first of the two bounds on a completion time, at the start.
 const WEIGHT_START: f64 = 0.75;
 /// The least weight θ of the first of the two bounds on a completion time: with none, a job might as well run at the end of
 /// time.
 const WEIGHT_MIN: f64 = 0.3;
-/// Beside arrivals there are about so many instants at most.
+/// The most instants, about, that are added between arrivals.
 const INSTANTS_MAX: f64 = 1e5;
-/// A job that is worth less a second stays out of the program, and what it is worth is added.
+/// A job whose fastest second is worth no more than this, net of its toll, is left out of the program, and its worth is added to
+/// the program's optimum.
 const NEGLIGIBLE: f64 = 1e-9;
 
 /// The bound, summed over jobs, as a function of its multipliers: of each job, in order of arrival, an instant e, s; after all of
@@ -62,7 +65,7 @@ pub(super) struct Dual<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Instant {
     at: f64,
-    /// Jobs that have arrived: so many of the first.
+    /// The number of jobs that have arrived, which are the first in order of arrival.
     n_arrived: usize,
     /// The time for which it stands in the trapezoid rule, s.
     stands_for: f64,
@@ -97,36 +100,39 @@ impl<'a> Dual<'a> {
         let policy = policy.unwrap_or_else(|| unreachable!("its document says that it is a program"));
         let cluster = Arc::new(instance.cluster.clone());
         let options = policy.options().clone();
-        Ok(Self { jobs, cluster, colocation, options, longest: f64::INFINITY, attended, n_programs: 0 })
-    }
-
-    pub(super) fn jobs(&self) -> &[TimedJob] {
-        &self.jobs
+        let mut dual = Self { jobs, cluster, colocation, options, longest: 0.0, attended, n_programs: 0 };
+        dual.longest = dual.mean_fastest() / PARTS;
+        Ok(dual)
     }
 
     pub(super) fn n_programs(&self) -> u64 {
         self.n_programs
     }
 
-    /// Computes allocations at least so often, s.
-    pub(super) fn at_least_every(&mut self, longest: f64) {
-        self.longest = longest;
+    /// Computes allocations `times` as often from now on.
+    pub(super) fn refine(&mut self, times: f64) {
+        self.longest /= times;
     }
 
-    /// Multipliers that are right where each job takes so many times its fastest time.
+    /// The mean of the jobs' times at their fastest, s.
+    pub(super) fn mean_fastest(&self) -> f64 {
+        self.jobs.iter().map(|job| job.fastest).sum::<f64>() / self.jobs.len() as f64
+    }
+
+    /// Multipliers whose instants e are the ends of jobs that take `times` their fastest time from their arrival.
     pub(super) fn multipliers(&self, times: f64) -> Vec<f64> {
         let ends = self.jobs.iter().map(|job| job.arrival + times * job.fastest);
         ends.chain(self.jobs.iter().map(|_| WEIGHT_START)).collect()
     }
 
-    /// About the inverses of the curvatures: where a job runs at its fastest from its arrival, p of e.
+    /// For each multiplier an estimate of 1 / |second derivative|: p for e, which it is where a job runs at its fastest from its
+    /// arrival, and 1/p for θ.
     pub(super) fn scales(&self) -> Vec<f64> {
         let times = self.jobs.iter().map(|job| job.fastest);
         times.clone().chain(times.map(f64::recip)).collect()
     }
 
-    /// From each arrival to the next, or until no job that has arrived is worth anything: the number of jobs that have arrived,
-    /// and both ends.
+    /// The spans of time in which A may be above 0 and the same jobs have arrived: the number of these jobs, and both ends.
     fn spans(&self, multipliers: &[f64]) -> Vec<(usize, [f64; 2])> {
         let (instants, weights) = multipliers.split_at(self.jobs.len());
         let mut last = f64::NEG_INFINITY;
@@ -196,7 +202,7 @@ impl<'a> Dual<'a> {
         for (job, timed) in self.jobs[..instant.n_arrived].iter().enumerate() {
             let toll = 1.0 - multipliers[n_jobs + job];
             let per_job = multipliers[job] - toll * timed.arrival - multipliers[n_jobs + job] * instant.at;
-            // A second of its fastest is worth so much.
+            // What a second at its fastest is worth.
             let net = per_job / timed.fastest - toll;
             if net > NEGLIGIBLE {
                 worths.push(Worth { job, per_job, toll });

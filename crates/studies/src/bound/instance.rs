@@ -12,7 +12,7 @@ use ndarray::Array3;
 /// Jobs that arrive over time at a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Instance<'a> {
-    /// The cluster, all of whose workers are there all of the time.
+    /// The cluster. Its workers are never down.
     pub cluster: &'a Cluster,
     /// Throughputs of jobs that state none.
     pub throughputs: &'a Arc<Throughputs>,

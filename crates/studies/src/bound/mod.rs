@@ -13,9 +13,9 @@
 //! Σ_j C_j ≥ Σ_j [v_j + θ_j p_j/2 + (1 − θ_j) a_j] − ∫ A(t) dt,
 //!
 //! where A(t) = max_x Σ_c x_c Σ_{j∈c} [T_jc/R_j · (v_j − θ_j t) − (1 − θ_j)], over the allocations x of the jobs that have
-//! arrived: a linear program of the engine, whose certificate bounds A(t) from above. Between two arrivals A is a maximum of
-//! linear functions of t, so convex, and no larger than the chord between any two instants: the trapezoid rule errs on the
-//! safe side. The best v and θ are looked for by quasi-Newton steps, but whatever they are, the bound holds.
+//! arrived. This is a linear program, which the engine solves; the certificate bounds A(t) from above. Between two arrivals A is
+//! the maximum of linear functions of t. So it is convex there, and below the chord between any two instants: the trapezoid rule
+//! errs on the safe side. The best v and θ are looked for by quasi-Newton steps, but whatever they are, the bound holds.
 //!
 //! Sources: mean busy times bound completion times as in Goemans, Queyranne, Schulz, Skutella and Wang (2002), "Single machine
 //! scheduling with release dates"; that the relaxed program splits into one allocation an instant, and the rest, is of this
@@ -56,12 +56,9 @@ use dual::Dual;
 
 use apportion::units::Seconds;
 
-/// Allocations are computed so many times in the mean of the jobs' times at their fastest, while multipliers are looked for.
-const PARTS: f64 = 8.0;
-/// So many times as often for the bound that is given.
+/// For the bound that is given, allocations are computed as many times as often as while multipliers are looked for.
 const REFINED: f64 = 4.0;
-
-/// The search begins where jobs take up to two to the power of this times their fastest time.
+/// The most doublings of the jobs' fastest times that are tried as the start of the search.
 const DOUBLINGS_MAX: u32 = 20;
 
 /// How long a bound is looked for.
@@ -105,16 +102,14 @@ pub fn bound(
     attended: &Attended<'_>,
 ) -> Result<Bound, BoundError> {
     let mut dual = Dual::new(instance, attended)?;
-    let n_jobs = dual.jobs().len() as f64;
-    let fastest = dual.jobs().iter().map(|job| job.fastest).sum::<f64>() / n_jobs;
-    dual.at_least_every(fastest / PARTS);
+    let (n_jobs, fastest) = (instance.jobs.len() as f64, dual.mean_fastest());
     let (start, scales) = (start(&mut dual)?, dual.scales());
     let climbed = climb(&mut dual, start, &scales, settings.steps_max)?;
     let mut sum = fastest * n_jobs;
     let mut is_broken_off = climbed.is_broken_off;
     if let Some((multipliers, value)) = &climbed.best {
         sum = sum.max(*value);
-        dual.at_least_every(fastest / PARTS / REFINED);
+        dual.refine(REFINED);
         match dual.value(multipliers)? {
             Some(refined) => sum = sum.max(refined.value),
             None => is_broken_off = true,
@@ -129,8 +124,7 @@ pub fn bound(
     })
 }
 
-/// Where the search begins: the best of multipliers that are right where all jobs take so many times their fastest time, once,
-/// twice, four times, for as long as that is better.
+/// Where the search begins: the multipliers of jobs that take 1, 2, 4, … times their fastest time, for as long as the bound grows.
 fn start(dual: &mut Dual<'_>) -> Result<Vec<f64>, BoundError> {
     let mut best = dual.multipliers(1.0);
     let Some(mut most) = dual.value(&best)?.map(|valued| valued.value) else { return Ok(best) };

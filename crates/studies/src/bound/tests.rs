@@ -125,7 +125,7 @@ fn gradients_are_differences_of_values() {
     let instance = Instance { cluster: &cluster, throughputs: &throughputs, jobs: &jobs, pairs: true };
     let attended = Attended::default();
     let mut dual = Dual::new(&instance, &attended).unwrap();
-    dual.at_least_every(1500.0);
+    dual.refine(dual.mean_fastest() / 8.0 / 1500.0);
     let point = dual.multipliers(2.0);
     let mut value = |point: &[f64]| -> Valued { dual.value(point).unwrap().unwrap() };
     let here = value(&point);

@@ -127,7 +127,7 @@ impl Durations {
     /// many draws would average out, so each may take the place of any before it: from Pólya's urn, in which every place that
     /// was taken counts once more.
     pub fn places(&self, stream: &mut Stream) -> BTreeMap<JobId, f64> {
-        // (what is in the urn at first: so many places, none like another)
+        // (the number of places that are in the urn at first, all of them different)
         let fresh = 1.0 / self.shared - 1.0;
         let mut taken: Vec<f64> = Vec::with_capacity(self.active.len());
         let mut place = |id: &JobId| {
