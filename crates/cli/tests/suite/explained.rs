@@ -33,6 +33,24 @@ fn prices_that_are_small_beside_1_are_prices() {
     let line = csv.lines().nth(2).expect("a line of b");
     let cell: f64 = line.split(',').nth(4).expect("a price").parse().expect("a number");
     assert!(price < 0.0 && (cell / price - 1.0).abs() < 1e-12, "{price} {line}");
+    // What harms is no smaller than its price.
+    assert!(
+        ran.stdout.contains("one step/s more asked of it changes the objective by at least -"),
+        "{}",
+        ran.stdout
+    );
+    let longest = "minimize: max_over_jobs(steps_remaining / throughput)";
+    let ran = asked("explain", longest, jobs, &["--job", "b"]);
+    assert!(
+        ran.stdout.contains("one worker more of v100 changes the objective by at most -"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("one step/s more asked of it changes the objective by at least +"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -83,4 +101,17 @@ fn a_price_does_not_count_gangs_that_one_worker_more_would_let_in() {
     let ran = apportion(&["explain", "--policy", "max_sum_throughput_perf", "-", "--job", "a"], &snapshot);
     assert!(ran.stdout.contains(&format!("one worker more of v100 gains nothing{said}")), "{}", ran.stdout);
     assert!(ran.stdout.contains(&format!("(one worker more of v100{said})")), "{}", ran.stdout);
+}
+
+#[test]
+fn small_shares_have_all_their_digits_in_csv() {
+    let jobs = "  - {id: a, weight: 1.0e-7, throughput: {v100: 1, p100: 1}}\n  - {id: b, weight: 3, throughput: {v100: 1, p100: 1}}\n  - {id: c, weight: 3, throughput: {v100: 1, p100: 1}}\n  - {id: d, weight: 3, throughput: {v100: 1, p100: 1}}";
+    let policy = "maximize: min_over_jobs(throughput / weight)";
+    let csv = asked("allocate", policy, jobs, &["--format", "csv"]).stdout;
+    let json = asked("allocate", policy, jobs, &["--format", "json"]).stdout;
+    let decided: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let expected = decided["effective_throughput"]["a"].as_f64().expect("a number");
+    let line = csv.lines().find(|line| line.starts_with("a,")).expect("a line of a");
+    let found: f64 = line.rsplit(',').next().expect("a cell").parse().expect("a number");
+    assert!(expected < 1e-6 && (found / expected - 1.0).abs() < 1e-12, "{line} {expected}");
 }

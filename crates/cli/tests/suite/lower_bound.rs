@@ -59,6 +59,20 @@ fn it_is_in_the_table_and_beside_the_csv() {
 }
 
 #[test]
+fn a_result_with_a_bound_makes_a_page() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let [result, page] = ["run.json", "page.html"].map(|name| folder.path().join(name));
+    std::fs::write(
+        &result,
+        simulate(&format!("--policy fifo_perf {RUN} --lower-bound alone --format json")).stdout,
+    )
+    .unwrap();
+    let mut report = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    assert!(report.arg("report").arg(&result).arg("--out").arg(&page).output().unwrap().status.success());
+    assert!(page.exists());
+}
+
+#[test]
 fn what_has_no_bound_is_refused() {
     for (run, expected) in [
         ("--cluster v100=1 --rate 1 --measure 5:10 --lower-bound alone", "cannot be used with"),
