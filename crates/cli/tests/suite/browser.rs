@@ -27,6 +27,28 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// A driver that listens, what it says from then on, and its port; none where it ended before.
+fn listening(program: &Path) -> Option<(Child, BufReader<ChildStdout>, u16)> {
+    let mut driver =
+        Command::new(program).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(driver.stdout.take().unwrap());
+    loop {
+        let mut line = String::new();
+        if said.read_line(&mut line).unwrap() == 0 {
+            eprintln!("chromedriver ended before it listened: {}", driver.wait().unwrap());
+            return None;
+        }
+        let digits = line.trim_end().trim_end_matches('.').rsplit(' ').next().unwrap_or_default();
+        if line.contains("on port")
+            && let Ok(port) = digits.parse::<u16>()
+            && port > 0
+        {
+            return Some((driver, said, port));
+        }
+        eprint!("{line}");
+    }
+}
+
 impl Browser {
     /// A browser, or none (and a word about it) where chromium or its driver are not installed.
     pub(crate) fn start() -> Option<Self> {
@@ -34,25 +56,10 @@ impl Browser {
             eprintln!("skipped: no chromedriver on this machine (Debian: chromium-driver)");
             return None;
         };
-        let mut driver = Command::new(program)
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(driver.stdout.take().unwrap());
-        let port = loop {
-            let mut line = String::new();
-            assert!(said.read_line(&mut line).unwrap() > 0, "chromedriver ended before it listened");
-            let digits =
-                line.trim_end().trim_end_matches('.').rsplit(' ').next().unwrap_or_default().to_owned();
-            if line.contains("on port")
-                && let Ok(port) = digits.parse::<u16>()
-                && port > 0
-            {
-                break port;
-            }
-        };
+        // The driver takes a free port of IPv4 and ends where the same port of IPv6 is taken, as it may be beside other tests.
+        let (driver, said, port) = (0..5)
+            .find_map(|_| listening(&program))
+            .expect("chromedriver ended five times before it listened");
         let profile = TempDir::new().unwrap();
         let mut browser = Self { driver, _said: said, port, session: String::new(), profile };
         let arguments = [
