@@ -28,6 +28,7 @@ fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// A driver that listens, what it says from then on, and its port; none where it ended before.
+#[expect(clippy::zombie_processes, reason = "a browser ends and waits for its driver where it is dropped")]
 fn listening(program: &Path) -> Option<(Child, BufReader<ChildStdout>, u16)> {
     let mut driver =
         Command::new(program).arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
