@@ -18,6 +18,8 @@ mod simulation;
 mod properties;
 #[path = "suite/cluster_limits.rs"]
 mod cluster_limits;
+#[path = "suite/policy_forms.rs"]
+mod policy_forms;
 #[path = "suite/policy_manual.rs"]
 mod policy_manual;
 #[path = "suite/cannot_run.rs"]

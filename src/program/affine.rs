@@ -109,6 +109,17 @@ impl Builder<'_> {
     }
 
     fn binary(&mut self, operator: Operator, left: &Expr, right: &Expr, context: Context) -> Affine {
+        // Beside an infinite number, as the time until a deadline that there is not, the rest counts for nothing.
+        let infinite = |part: &Expr| {
+            let value = (!part.varies()).then(|| self.bound.constant(part, context.at));
+            value.filter(|value| value.is_infinite())
+        };
+        if let Operator::Add | Operator::Subtract = operator {
+            let sign = if operator == Operator::Add { 1.0 } else { -1.0 };
+            if let Some(constant) = infinite(left).or_else(|| Some(sign * infinite(right)?)) {
+                return Affine { constant, terms: Vec::new() };
+            }
+        }
         match operator {
             Operator::Add => {
                 let mut sum = self.form(left, context);
@@ -139,6 +150,9 @@ impl Builder<'_> {
     }
 
     fn times(&mut self, part: &Expr, factor: f64, context: Context) -> Affine {
+        if factor == 0.0 {
+            return Affine::default();
+        }
         let context = if factor < 0.0 { context.flipped() } else { context };
         scaled(self.form(part, context), factor)
     }
@@ -150,8 +164,13 @@ impl Builder<'_> {
                 let role = AuxiliaryRole::Part { function: function.name(), member: at.job() };
                 let column = self.column(role, Range::FREE, range);
                 let row = RowRole::Part { auxiliary: column - self.bound.columns().len(), member: at.job() };
+                let is_never =
+                    |value: f64| value.is_infinite() && (value < 0.0) == (context.side == Side::Above);
                 for argument in arguments {
                     let form = self.form(argument, context);
+                    if is_never(form.constant) {
+                        continue;
+                    }
                     self.beside(row, form, column, context.side);
                 }
                 self.of_column(column)
@@ -206,11 +225,21 @@ impl Builder<'_> {
         Affine { constant: 0.0, terms: vec![(column, self.scale_of(column))] }
     }
 
+    /// The form of a function's argument in a unit, each column once, as cones have it.
+    fn argument(&mut self, argument: &Expr, at: At, unit: f64) -> Affine {
+        let mut form = scaled(self.affine(argument, at), unit.recip());
+        merge(&mut form.terms);
+        form
+    }
+
     /// A column y ≤ log x: (y, 1, x/σ) in the exponential cone, plus log σ.
     fn log(&mut self, argument: &Expr, at: At) -> Affine {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
-        let x = scaled(self.affine(argument, at), unit.recip());
+        let x = self.argument(argument, at, unit);
+        if x.terms.is_empty() {
+            return Affine { constant: x.constant.max(0.0).ln() + unit.ln(), terms: x.terms };
+        }
         let role = AuxiliaryRole::Part { function: "log", member: at.job() };
         let implied = Range { lower: (range.lower / unit).ln(), upper: (range.upper / unit).ln() };
         let y = self.auxiliary(role, Range::FREE, implied, 1.0);
@@ -223,7 +252,10 @@ impl Builder<'_> {
     fn sqrt(&mut self, argument: &Expr, at: At) -> Affine {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
-        let x = scaled(self.affine(argument, at), unit.recip());
+        let x = self.argument(argument, at, unit);
+        if x.terms.is_empty() {
+            return Affine { constant: (x.constant.max(0.0) * unit).sqrt(), terms: x.terms };
+        }
         let role = AuxiliaryRole::Part { function: "sqrt", member: at.job() };
         let root = |value: f64| (value / unit).max(0.0).sqrt();
         let implied = Range { lower: root(range.lower), upper: root(range.upper) };
@@ -237,7 +269,10 @@ impl Builder<'_> {
     fn inverse(&mut self, argument: &Expr, at: At) -> Affine {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
-        let x = scaled(self.affine(argument, at), unit.recip());
+        let x = self.argument(argument, at, unit);
+        if x.terms.is_empty() {
+            return Affine { constant: (x.constant.max(0.0) * unit).recip(), terms: x.terms };
+        }
         let role = AuxiliaryRole::Part { function: "inv", member: at.job() };
         let implied = Range { lower: unit / range.upper, upper: unit / range.lower };
         let y = self.auxiliary(role, Range::NON_NEGATIVE, implied, 1.0);

@@ -44,7 +44,8 @@ impl Quantity for f64 {
     }
 
     fn times(self, other: Self) -> Self {
-        self * other
+        // 0·∞ is 0: a factor of 0 takes a part out of a sum, whatever its value.
+        if self == 0.0 || other == 0.0 { 0.0 } else { self * other }
     }
 
     fn over(self, other: Self) -> Self {

@@ -1,12 +1,12 @@
 //! The program that keeps as many droppable constraints as possible at once. A *promise* is a droppable constraint of
 //! one job, which the rest of the engine calls a soft constraint.
 //!
-//!   maximize Σ_m n_m·z_m   subject to   L_m(X) + c_m·z_m ≤ 0,   time_m(X) ≤ n_m·z_m,   0 ≤ z ≤ 1
+//!   maximize Σ_m n_m·z_m   subject to   E_m(X) + u_m·z_m ≤ u_m,   time_m(X) ≤ n_m·z_m,   0 ≤ z ≤ 1
 //!
-//! where c_m + L_m(X) ≤ 0 is the promise to member m: c_m > 0 is its violation at X = 0, and L_m falls with the
-//! member's time. With z_m = 1 the promise is kept; with z_m = 0 it is dropped, and the member gets no time if the
-//! policy has no other constraints. At a vertex few z are fractional, since only the rows of worker types couple jobs,
-//! so branch and bound on them ends soon.
+//! where E_m(X) ≤ 0 is the promise to member m, and u_m > 0 the most that any allocation violates it by: for a promise of
+//! speed, its violation at X = 0. With z_m = 1 the promise is kept; with z_m = 0 it is dropped, and the member gets no time
+//! if the policy has no other constraints. At a vertex few z are fractional, since only the rows of worker types couple
+//! jobs, so branch and bound on them ends soon.
 
 use super::at::At;
 use super::bound::{BoundObjective, Point};
@@ -70,7 +70,7 @@ impl BoundObjective<'_> {
         for (at, column) in self.places(Subject::Job).zip(kept) {
             let (_, weight) = asked[at.member];
             count.terms.push((column, weight * self.instance.multiplicity[at.member]));
-            self.promise_rows(&mut builder, at, column);
+            self.promise_rows(&mut builder, (at, column), &reach);
         }
         builder.objective(count);
         builder.finish(Sense::Maximize)
@@ -87,19 +87,16 @@ impl BoundObjective<'_> {
             && !instance.pairs.iter().any(|pair| pair.parts.iter().any(faster))
     }
 
-    fn promise_rows(&self, builder: &mut Builder<'_>, at: At, column: usize) {
+    fn promise_rows(&self, builder: &mut Builder<'_>, (at, column): (At, usize), reach: &Reach) {
         for (constraint, promise) in self.objective.constraints().iter().enumerate() {
-            if !promise.droppable {
+            let most = if promise.droppable { self.range(&promise.excess, at, reach).upper } else { 0.0 };
+            if most <= 0.0 {
                 continue;
             }
             let mut row = builder.affine(&promise.excess, at);
-            if row.constant <= 0.0 {
-                continue;
-            }
-            row.terms.push((column, row.constant));
-            row.constant = 0.0;
+            row.terms.push((column, most));
             let role = RowRole::Constraint { constraint, position: at.member };
-            builder.row(role, Range::at_most(0.0), row);
+            builder.row(role, Range::at_most(most), row);
         }
     }
 }

@@ -168,7 +168,10 @@ impl Quantity for Range {
     }
 
     fn plus(self, other: Self) -> Self {
-        Self { lower: self.lower + other.lower, upper: self.upper + other.upper }
+        // ∞ − ∞ may be anything.
+        let or = |value: f64, unknown: f64| if value.is_nan() { unknown } else { value };
+        let (lower, upper) = (self.lower + other.lower, self.upper + other.upper);
+        Self { lower: or(lower, f64::NEG_INFINITY), upper: or(upper, f64::INFINITY) }
     }
 
     fn times(self, other: Self) -> Self {

@@ -34,6 +34,18 @@ impl BoundObjective<'_> {
         }
     }
 
+    /// The left side of a constraint, as it was written, as a part of its right side, for the member or the worker type at a
+    /// position; `None` where the right side is not a number above 0.
+    pub fn part_of_right_side(&self, constraint: &Constraint, position: usize, point: &Point) -> Option<f64> {
+        let Node::Binary(Operator::Subtract, small, large) = &constraint.excess.node else { return None };
+        let Sides { small: least, large: most } = self.sides(constraint, position, point);
+        let (left, right, written) = match constraint.comparison {
+            Comparison::AtMost | Comparison::Equal => (least, most, large),
+            Comparison::AtLeast => (most, least, small),
+        };
+        (!written.varies() && right > 0.0 && right.is_finite()).then_some(left / right)
+    }
+
     /// The change of the objective per unit added to the right side of a constraint as it was written, for the member or the
     /// worker type at a position; `of_row` is the dual price of its row.
     pub fn price_of_side(&self, constraint: &Constraint, position: usize, of_row: f64) -> f64 {

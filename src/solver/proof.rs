@@ -1,7 +1,7 @@
 //! Proofs that a program has no optimum: what a backend says of that is not believed.
 //!
-//! *Infeasible* is proven by a dual bound: if all rows could be met when each was relaxed by t times its scale, the least
-//! such t would be positive, as the multipliers of that program show (they are a Farkas certificate of the rows).
+//! *Infeasible* is proven by a dual bound: if all rows could be met when each was relaxed by t times its scale, cones being
+//! kept, the least such t would be positive, as the multipliers of that program show (a Farkas certificate of the program).
 //! *Unbounded* is proven by a point that satisfies the rows and a direction in which it can go on for ever while the
 //! objective improves. Both are optima of programs of their own, certified as every other.
 
@@ -20,7 +20,7 @@ const VIOLATED_MAX: f64 = 1e-6;
 const LEFT_OUT_MAX: usize = 200;
 
 /// Which of the two is proven, of a program that a backend claims to be infeasible or unbounded; `None` if neither is.
-/// Rows alone prove that a program with cones is infeasible; that one is unbounded is not proven.
+/// That a program with cones is unbounded is not proven.
 pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -> Option<Termination> {
     if !matches!(claim, Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded)
     {
@@ -87,7 +87,7 @@ fn certified(program: &Program, limits: &Limits) -> Option<Certified> {
     solve_certified(program, &mut chain, limits, None).ok()
 }
 
-/// minimize t, with each row relaxed by t times its scale; without cones.
+/// minimize t, with each row relaxed by t times its scale.
 fn relaxed(program: &Program) -> Program {
     relaxed_rows(program).0
 }
@@ -96,9 +96,10 @@ fn relaxed(program: &Program) -> Program {
 fn relaxed_rows(program: &Program) -> (Program, Vec<usize>) {
     let mut first_of_row = Vec::with_capacity(program.n_rows() + 1);
     let mut relaxed = Program::new(Sense::Minimize);
-    for range in &program.columns {
-        relaxed.push_column(*range, *range, 0.0);
+    for (range, implied) in program.columns.iter().zip(&program.implied) {
+        relaxed.push_column(*range, *implied, 0.0);
     }
+    relaxed.cones.clone_from(&program.cones);
     let t = relaxed.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 1.0);
     for (row, range) in program.rows.iter().enumerate() {
         first_of_row.push(relaxed.n_rows());

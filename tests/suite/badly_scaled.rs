@@ -146,12 +146,13 @@ fn constraints_whose_numbers_overflow_are_refused_and_limits_of_infinity_are_non
         "throughput == (weight + 1)^2000 * isolated_throughput",
         "((weight + 1)^2000 - (weight + 1)^2000) * throughput >= 100[steps/s]",
         "throughput >= 1e200 * 1e200 * isolated_throughput",
-        "throughput >= slo_remaining * 1[steps/s] / 1[s]",
         "{constraint: throughput >= (weight + 1)^2000 * isolated_throughput, soft: 1}",
     ] {
         let error = floors(constraint).expect_err(constraint).to_string();
         assert!(error.contains("numbers that are less far apart") && error.contains("constraint"), "{error}");
     }
+    let error = floors("throughput >= slo_remaining * 1[steps/s] / 1[s]").unwrap_err().to_string();
+    assert!(error.contains("needs `slo_remaining` of job 2, expected a finite number"), "{error}");
     let value = |constraint| floors(constraint).unwrap().objective.unwrap().value;
     let limit = value("throughput <= slo_remaining * 1[steps/s] / 1[s]");
     assert!((limit - value("throughput >= 0[steps/s]")).abs() < 1e-7, "{limit}");

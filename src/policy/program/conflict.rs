@@ -26,7 +26,7 @@ pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &
         let alike = if of_job { reduced.classes.members(position) } else { &[] };
         let reached = |kept: &[usize]| {
             let freed: Vec<usize> = own.iter().copied().filter(|other| !kept.contains(other)).collect();
-            reached(&formulation, *row, &freed, limits)
+            reached(bound, &formulation, *row, &freed, limits)
         };
         let others: Vec<usize> = rows.iter().copied().filter(|other| other != row).collect();
         let possible = reached(&[]);
@@ -53,12 +53,18 @@ fn place(formulation: &Formulation, row: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The part of a row's bound that comes closest to it where these rows, it among them, are not kept; `None` where the bound
-/// is 0, or is reached then.
-fn reached(formulation: &Formulation, row: usize, freed: &[usize], limits: &Limits) -> Option<f64> {
+/// The part of its right side that the left side of a constraint reaches at most, or takes at least, where these rows, its own
+/// among them, are not kept; `None` where the right side is no number above 0, or the constraint can be kept then.
+fn reached(
+    bound: &BoundObjective<'_>,
+    formulation: &Formulation,
+    row: usize,
+    freed: &[usize],
+    limits: &Limits,
+) -> Option<f64> {
     let mut program = formulation.program.clone();
     let range = program.rows[row];
-    let (bound, sense) = match (range.lower.is_finite(), range.upper.is_finite()) {
+    let (end, sense) = match (range.lower.is_finite(), range.upper.is_finite()) {
         (true, false) => (range.lower, Sense::Maximize),
         (false, true) => (range.upper, Sense::Minimize),
         _ => return None,
@@ -73,6 +79,9 @@ fn reached(formulation: &Formulation, row: usize, freed: &[usize], limits: &Limi
     }
     let best = solve_certified(&program, &mut registry::default_chain(&program), limits, None).ok()?;
     let primal = best.certificate.primal;
-    let missing = if sense == Sense::Maximize { bound - primal } else { primal - bound };
-    (bound != 0.0 && missing > TOLERANCE * bound.abs()).then_some(primal / bound)
+    let missing = if sense == Sense::Maximize { end - primal } else { primal - end };
+    let point = bound.point(formulation.class_time(&best.solution.columns));
+    let (constraint, position) = place(formulation, row)?;
+    let part = bound.part_of_right_side(&bound.objective().constraints()[constraint], position, &point)?;
+    (missing > TOLERANCE * end.abs()).then_some(part)
 }

@@ -4,9 +4,10 @@ use thiserror::Error;
 
 use crate::policy::decision::PolicyError;
 use crate::policy::program::policy::ProgramPolicy;
+use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solver_context::SolvingError;
-use crate::program::BindError;
+use crate::program::{BindError, Sense};
 use crate::solver::{SolveError, Termination};
 use crate::spec::nearest::suggestion;
 
@@ -38,6 +39,27 @@ pub enum ProgramPolicyError {
 }
 
 impl ProgramPolicy {
+    /// The error of a program of jobs whose data may be infinite, and the objective with them.
+    pub(super) fn error_of(&self, error: SolvingError, master: &ProgramColumns<'_>) -> PolicyError {
+        let SolvingError::Solve(SolveError::Malformed { .. }) = error else { return self.error(error) };
+        let (policy, bound) = (self.options.name.clone(), master.bound());
+        let (ideal, maximized) = (bound.ideal(), bound.objective().sense() == Sense::Maximize);
+        if ideal.is_infinite() && (ideal < 0.0) == maximized {
+            let sign = if maximized { "-" } else { "" };
+            let reason = format!("the objective is {sign}∞ whatever is allocated");
+            return PolicyError::Infeasible { policy, reason };
+        }
+        match bound.infinite_datum() {
+            Some((field, member)) => PolicyError::Missing {
+                policy,
+                field,
+                job: master.reduced().classes.members(member)[0] as usize,
+                expected: "a finite number: without one, numbers of this policy are infinite".to_owned(),
+            },
+            None => self.error(error),
+        }
+    }
+
     /// The error of a program.
     pub(super) fn error(&self, error: SolvingError) -> PolicyError {
         let policy = self.options.name.clone();
@@ -64,8 +86,18 @@ impl ProgramPolicy {
         match error {
             BindError::Value { name, position, value, expected } if self.data.contains(name) => {
                 let job = reduced.classes.members(*position)[0] as usize;
-                let expected = format!("a number {expected}, not {value}");
+                let found =
+                    if value.is_nan() { "and it has none".to_owned() } else { format!("not {value}") };
+                let expected = format!("a number {expected}, {found}");
                 PolicyError::Missing { policy, field: name.clone(), job, expected }
+            }
+            BindError::Value { name, position, value, .. }
+                if value.is_nan() && reduced.instance.type_data.contains_key(name) =>
+            {
+                let kind = &reduced.instance.worker_types[*position];
+                let problem =
+                    format!("which worker type `{kind}` does not have: give it in the snapshot or the run");
+                PolicyError::Data { policy, field: name.clone(), problem }
             }
             BindError::Value { name, value, expected, .. } => PolicyError::Data {
                 policy,

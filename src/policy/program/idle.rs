@@ -45,19 +45,22 @@ impl Left {
     }
 }
 
-/// Class times with idle workers in use, [columns]; `None` if no member gains, the objective would be worse, or the policy has
-/// constraints of its own, which may be why they idle.
+/// Class times with idle workers in use, [columns]; `None` if no member gains, the objective would be worse, or constraints may
+/// be dropped.
 ///
 /// Members take workers by the largest gain over `equal_share`, [members], first: idle time of their own, then time that they
-/// have on slower types. Only members alone are moved.
+/// have on slower types. Only members alone are moved, one at a time, and not where a constraint of the policy would be exceeded
+/// by more than before.
 pub(super) fn use_idle(
     bound: &BoundObjective<'_>,
     equal_share: &[f64],
     class_time: &[f64],
 ) -> Option<Vec<f64>> {
-    if !bound.objective().constraints().is_empty() {
+    if bound.has_promises() {
         return None;
     }
+    let constrained = !bound.objective().constraints().is_empty();
+    let keeps = constraints_kept(bound, class_time);
     let instance = bound.instance();
     let n = instance.n_members();
     let Left { mut idle, mut free, mut throughput } = Left::of(bound, class_time)?;
@@ -98,11 +101,15 @@ pub(super) fn use_idle(
         if gained <= GAIN_MIN * throughput[member] {
             continue;
         }
+        let before = constrained.then(|| filled.clone());
+        shift(&mut filled, *at, &moves);
+        if let Some(before) = before.filter(|_| !keeps(&filled)) {
+            filled = before;
+            continue;
+        }
         for (from, time) in moves {
-            filled[*at] += time;
             idle[kind] -= size * time;
             if let Some(from) = from {
-                filled[from] -= time;
                 idle[bound.columns()[from].worker_type] += size * time;
             } else {
                 free[member] -= time;
@@ -117,4 +124,21 @@ pub(super) fn use_idle(
         Sense::Minimize => value(&filled) <= value(class_time),
     };
     (gains && improves()).then_some(filled)
+}
+
+/// Do class times exceed no constraint by more than `class_time` do?
+fn constraints_kept(bound: &BoundObjective<'_>, class_time: &[f64]) -> impl Fn(&[f64]) -> bool {
+    let excesses = |time: &[f64]| bound.excesses(&bound.point(time));
+    let most = excesses(class_time);
+    move |time| excesses(time).iter().zip(&most).all(|(excess, most)| *excess <= most.max(0.0))
+}
+
+/// Moves class time to a column, from other columns or from time that was not used.
+fn shift(class_time: &mut [f64], to: usize, moves: &[(Option<usize>, f64)]) {
+    for (from, time) in moves {
+        class_time[to] += time;
+        if let Some(from) = from {
+            class_time[*from] -= time;
+        }
+    }
 }

@@ -20,7 +20,7 @@ use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::rounding::{MISSED_MAX, within, without_rounding};
 use crate::policy::program::soft_constraints;
 use crate::policy::program::solve::{Solved, Task};
-use crate::policy::program::solver_context::SolverContext;
+use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::strategy::Strategy;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
@@ -300,7 +300,18 @@ impl ProgramPolicy {
     fn settle(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
         let settled =
             self.solver.doing(Purpose::Promises, |solver| soft_constraints::drop_fewest(solver, master));
-        settled.map_err(|error| self.error(error))
+        settled.map_err(|error| self.contradicted(error, master))
+    }
+
+    /// The error of a program, with the constraints that contradict one another where that is why.
+    fn contradicted(&self, error: SolvingError, master: &ProgramColumns<'_>) -> PolicyError {
+        let constrained = error.is_infeasible() && !self.options.objective.constraints().is_empty();
+        let limits = self.solver.limits();
+        let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), &limits));
+        match found.filter(|conflicts| !conflicts.is_empty()) {
+            Some(conflicts) => PolicyError::Conflict { policy: self.options.name.clone(), conflicts },
+            None => self.error_of(error, master),
+        }
     }
 
     /// The decision whose jobs' time is discounted by the partial allocation mechanism; the discounts are kept in `solved`.
@@ -351,15 +362,7 @@ impl ProgramPolicy {
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Solved, PolicyError> {
         let mut task = Task { master, refine: self.options.refine, centred: self.centred, hierarchy };
-        task.solve(&mut self.solver).map_err(|error| {
-            let constrained = error.is_infeasible() && !self.options.objective.constraints().is_empty();
-            let limits = self.solver.limits();
-            let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), &limits));
-            match found.filter(|conflicts| !conflicts.is_empty()) {
-                Some(conflicts) => PolicyError::Conflict { policy: self.options.name.clone(), conflicts },
-                None => self.error(error),
-            }
-        })
+        task.solve(&mut self.solver).map_err(|error| self.contradicted(error, master))
     }
 
     fn decide(

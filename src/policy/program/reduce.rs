@@ -1,5 +1,6 @@
 //! The reduction of a problem to an [`Instance`] over classes: the numbers that a policy's programs see, and no others.
 
+use crate::cluster::WorkerType;
 use crate::index::{EntityId, Id, JobIndex};
 use crate::policy::program::hierarchy;
 use crate::policy::view::{self, Seen, ThroughputView};
@@ -197,8 +198,10 @@ impl<'a> Keys<'a> {
             }
         }
         let types = problem.cluster().types();
-        let prices = types.iter().map(|kind| kind.price.map(DollarsPerWorkerHour::get));
-        let prices: Option<Vec<f64>> = prices.collect();
+        // (where only some types have a price, the others' is no number, which is refused if it is read)
+        let priced = types.iter().any(|kind| kind.price.is_some());
+        let price = |kind: &WorkerType| kind.price.map_or(f64::NAN, DollarsPerWorkerHour::get);
+        let prices: Option<Vec<f64>> = priced.then(|| types.iter().map(price).collect());
         let dropped = |class: usize| selection.dropped[classes.members(class)[0] as usize];
         let dropped = if selection.dropped.is_empty() { Vec::new() } else { (0..n).map(dropped).collect() };
         let instance = Instance {

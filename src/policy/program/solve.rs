@@ -137,7 +137,17 @@ impl Task<'_, '_> {
         let base: Vec<f64> = coefficients.iter().map(|(base, _)| base.max(0.0)).collect();
         let rates = Rates { slope: self.rates(&coefficients), hierarchy: self.hierarchy };
         let inverse = levels.form() == LevelForm::AffineInInverse;
-        let level = |level: f64| if inverse { level.recip() } else { level };
+        // A job whose level no throughput changes, as a factor of it is 0, keeps the first level where it is.
+        let fixed = (0..n).filter(|member| levels.coefficients(*member).is_none());
+        let fixed: Vec<f64> = fixed.map(|member| levels.level(member, 0.0)).collect();
+        let with_fixed = match self.master.objective().sense() {
+            Sense::Maximize => f64::min,
+            Sense::Minimize => f64::max,
+        };
+        let level = |level: f64| {
+            let raised = if inverse { level.recip() } else { level };
+            fixed.iter().copied().fold(raised, with_fixed)
+        };
         solver.purpose(Purpose::FirstLevel { inverse });
         let from_nothing = base.iter().all(|base| *base == 0.0);
         let filled = match solver.strategy() {

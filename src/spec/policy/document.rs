@@ -41,7 +41,7 @@ pub struct Document {
     kind: Kind,
     /// How the program sees throughputs. `measured`, the default: as they are. `unit`: 1 wherever a job runs.
     /// `reference(TYPE, …)`: on every worker type as on the first of these that the cluster has, and with `fastest` at the
-    /// end, where it has none of them, as on the fastest.
+    /// end, where it has none of them, as on the first, by convention the fastest.
     throughput: Option<String>,
     /// Which jobs may share workers; `none` by default.
     colocation: Option<Colocation>,
