@@ -176,10 +176,13 @@ fn constraints_that_nothing_keeps_are_named_with_the_part_of_the_right_side_as_w
         assert_eq!(constraint, text);
         near(*possible, part.unwrap());
     }
-    let beside = "maximize: sum_over_jobs(throughput)\nfor_each_job: [{constraint: \"throughput >= 3[steps/s]\", droppable: true}]
-constraints: [\"sum_over_jobs(throughput) >= 90[steps/s]\"]\n";
-    let found = conflicts(beside, THREE);
-    assert!(found.len() == 1 && found[0].constraint.contains("90"), "{found:?}");
+    // Those that may be dropped contradict nothing, though they contradict one another.
+    let beside = "maximize: sum_over_jobs(throughput)\nfor_each_job:\n  - time_on(k80) >= 1.001
+  - {constraint: \"throughput >= 3.9[steps/s]\", droppable: true}
+  - {constraint: \"throughput <= 0.1[steps/s]\", droppable: true}\n";
+    let found =
+        conflicts(beside, "cluster: {v100: 1, k80: 1}\njobs: [{id: a, throughput: {v100: 4, k80: 0.01}}]\n");
+    assert!(found.len() == 1 && found[0].constraint.contains("1.001"), "{found:?}");
 }
 
 const DROPPABLE: [&str; 5] = [
