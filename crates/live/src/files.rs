@@ -40,6 +40,30 @@ fn replace<T: Serialize>(path: &Path, document: &T, durable: bool) -> io::Result
     renamed
 }
 
+/// Takes room on disk for a document of up to so many bytes, which [`write_into`] fills.
+pub(crate) fn take_room(room: &Path, n_bytes: usize) -> io::Result<()> {
+    let mut file = File::create(room)?;
+    file.write_all(&vec![b' '; n_bytes])?;
+    file.sync_all()
+}
+
+/// Writes a document into a room that was taken for it, and renames that: no more of the disk is needed. It returns when the
+/// document is on disk.
+pub(crate) fn write_into<T: Serialize>(room: &Path, path: &Path, document: &T) -> io::Result<()> {
+    let mut text = serde_json::to_vec(document)?;
+    let mut file = File::options().write(true).open(room)?;
+    let n_bytes = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    if text.len() > n_bytes {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the document is longer than its room"));
+    }
+    // (blanks behind a document are none of it)
+    text.resize(n_bytes, b' ');
+    file.write_all(&text)?;
+    file.sync_all()?;
+    fs::rename(room, path)?;
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
 /// Returns when the names in a folder are on disk.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()

@@ -9,6 +9,7 @@
 //! | `shim.json` | shim | which processes are the rank's |
 //! | `stopping.json` | shim | that the program has been asked to stop, and why |
 //! | `end.json` | shim | how the rank ended, once no process of it is left |
+//! | `end.room` | agent | nothing; it becomes `end.json` where the disk has no more room for that |
 //! | `control.json` | shim | to the program: that it is to stop |
 //! | `progress.json` | program | what it has done |
 //! | `output.log` | program | all that it printed |
@@ -174,6 +175,9 @@ impl Said {
     }
 }
 
+/// How much room on disk is taken for `end.json`, in bytes.
+const END_ROOM: usize = 4096;
+
 /// The folder's name: `JOB.INCARNATION.RANK`.
 pub(crate) fn name(run: Run, rank: u32) -> String {
     format!("{}.{}.{rank}", run.job, run.incarnation)
@@ -222,6 +226,10 @@ impl RankFolder {
         self.0.join("end.json")
     }
 
+    fn end_room(&self) -> PathBuf {
+        self.0.join("end.room")
+    }
+
     pub(crate) fn control(&self) -> PathBuf {
         self.0.join("control.json")
     }
@@ -263,9 +271,17 @@ impl RankFolder {
         files::read::<Ended>(&self.end()).ok().map(|ended| ended.end)
     }
 
-    /// Writes how the rank ended, so that it survives the server.
+    /// Takes the room on disk that the rank's end needs.
+    pub(crate) fn take_end_room(&self) -> io::Result<()> {
+        files::take_room(&self.end_room(), END_ROOM)
+    }
+
+    /// Writes how the rank ended, so that it survives the server; into the room that was taken for it where it can be written
+    /// no other way.
     pub(crate) fn write_end(&self, end: End, at: Seconds) -> io::Result<()> {
-        files::write_durably(&self.end(), &Ended { end, at })
+        let ended = Ended { end, at };
+        files::write_durably(&self.end(), &ended)
+            .or_else(|error| files::write_into(&self.end_room(), &self.end(), &ended).map_err(|_| error))
     }
 
     /// What the program says that it has done. None if it says nothing, or nothing that can be read.

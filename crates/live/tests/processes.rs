@@ -637,6 +637,15 @@ fn an_order_that_cannot_be_kept_starts_nothing() {
 }
 
 #[test]
+fn an_end_is_told_though_the_disk_has_no_more_room() {
+    let mut place = Place::new();
+    let mut agent = place.open();
+    // (no file can be made where a folder is)
+    place.order(&mut agent, &[&lease(1, shell("mkdir $APPORTION_LEASE/end.json.new; exit 0"))]);
+    assert_eq!(end_of(&mut agent, 1).0, End::Exit(0));
+}
+
+#[test]
 fn ends_are_told_until_they_are_forgotten() {
     let mut place = Place::new();
     let mut agent = place.open();

@@ -35,10 +35,16 @@ struct Job {
 impl Job {
     /// Its ranks have the lease, counted from when their shims read of it. The batch process leads a group, as Slurm's does.
     fn start(n_ranks: u32, lease: f64, command: &[&str]) -> Self {
+        Self::start_in(n_ranks, lease, command, |_| {})
+    }
+
+    /// Once the first rank's folder has been `prepared`.
+    fn start_in(n_ranks: u32, lease: f64, command: &[&str], prepared: impl Fn(&Path)) -> Self {
         let mut job = Self { folder: TempDir::new().unwrap(), batch: None, n_ranks };
         for rank in 0..n_ranks {
             job.make(rank, lease, command);
         }
+        prepared(&job.rank(0));
         let mut batch = Command::new(PROGRAM);
         batch.args(["shim", "--each"]).args((0..n_ranks).map(|rank| job.rank(rank)));
         batch.env("CUDA_VISIBLE_DEVICES", "7,8").stdin(Stdio::null()).process_group(0);
@@ -173,4 +179,33 @@ fn the_rank_of_a_shim_that_is_killed_is_over_at_once() {
     assert_eq!(job.end(0), json!({"lost": "its shim was killed"}));
     assert!(!lives(programs[0]) && !lives(left));
     assert!(lives(programs[1]) && job.read(1, "end.json").is_none(), "the other rank is another's to stop");
+}
+
+#[test]
+fn a_program_begins_when_its_processes_can_be_written_down() {
+    // (as on a full disk: no file can be made where a folder is)
+    let refuses = |folder: &Path| fs::create_dir(folder.join("shim.json.new")).unwrap();
+    let job = Job::start_in(2, LONG, &["/bin/true"], refuses);
+    assert_eq!(job.end(1), json!({"exit": 0}), "the other rank does not wait for it");
+    assert!(job.read(0, "end.json").is_none(), "{:?}", job.read(0, "end.json"));
+    fs::remove_dir(job.rank(0).join("shim.json.new")).unwrap();
+    assert_eq!(job.end(0), json!({"exit": 0}));
+}
+
+#[test]
+fn a_start_that_cannot_be_written_down_is_given_up_when_the_job_is_to_end() {
+    let refuses = |folder: &Path| fs::create_dir(folder.join("shim.json.new")).unwrap();
+    let job = Job::start_in(2, LONG, &TRAINER, refuses);
+    job.speaks(1);
+    job.signal(Signal::USR1);
+    let why = job.end(0)["not_started"].as_str().unwrap().to_owned();
+    assert!(why.contains("shim.json"), "{why}");
+}
+
+#[test]
+fn an_end_has_room_on_a_full_disk() {
+    let takes = |folder: &Path| fs::write(folder.join("end.room"), [b' '; 4096]).unwrap();
+    let refuses = "mkdir \"$APPORTION_LEASE/end.json.new\"; exit 7";
+    let job = Job::start_in(1, LONG, &["/bin/sh", "-c", refuses], takes);
+    assert_eq!(job.end(0), json!({"exit": 7}));
 }

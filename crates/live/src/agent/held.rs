@@ -206,8 +206,14 @@ impl Held {
 
     fn look_for_end(&mut self) -> Option<End> {
         let end = self.folder.read_end();
-        let is_elsewhere = self.by != StartedBy::Agent;
-        if end.is_some() || is_elsewhere || !self.is_without_shim() {
+        if self.by != StartedBy::Agent {
+            // A Slurm job that ended before its program began is no failure of the job's.
+            return match end {
+                Some(End::NotStarted(why)) if !self.has_begun() => Some(End::Lost(why)),
+                end => end,
+            };
+        }
+        if end.is_some() || !self.is_without_shim() {
             return end;
         }
         // It may have written the end between the two looks. From here on the lock is ours: no shim that is late
@@ -254,5 +260,6 @@ fn make(folder: &RankFolder, start: &Start) -> Result<(), String> {
     fs::create_dir(path).map_err(at(path))?;
     File::create(folder.lock()).map_err(at(&folder.lock()))?;
     folder.open_output().map_err(at(&folder.output()))?;
+    folder.take_end_room().map_err(at(path))?;
     files::write_durably(&folder.start(), start).map_err(at(&folder.start()))
 }

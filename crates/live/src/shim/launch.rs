@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
+use apportion::Seconds;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
@@ -24,12 +25,17 @@ use crate::files;
 use crate::process::{Identity, Owned, Seen, boot_id, signal_group};
 use crate::protocol::{End, Run};
 use crate::rank::{RankFolder, RankStart, Start, StartedBy, Steer};
+use crate::shim::LOOK;
+use crate::shim::signals::Told;
 
 /// Set for the step only: the number of its shim.
 const STEP: &str = "APPORTION_SHIM_OF_STEP";
 
 /// The variable that says which workers a process may use.
 pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// How long a shim tries to write down which processes are the rank's, on a full disk, before it gives up the start.
+const BEGIN_TRIED: Seconds = Seconds::new(30.0);
 
 /// The first port that ranks meet at, and how many there are.
 const PORTS: (u64, u64) = (20_000, 40_000);
@@ -48,13 +54,16 @@ pub(super) fn shim_of_step() -> Option<Pid> {
     Pid::from_raw(env::var_os(STEP)?.to_str()?.parse().ok()?)
 }
 
-/// Starts the step. The error is why there is no program, in words.
-pub(super) fn launch(folder: &RankFolder) -> Result<Launched, String> {
+/// Starts the step, unless the shim is `told` to end before it can. The error is why there is no program, in words.
+pub(super) fn launch(folder: &RankFolder, told: &Told) -> Result<Launched, String> {
     let at = |path: &Path| {
         let path = path.display().to_string();
         move |error: io::Error| format!("{path}: {error}")
     };
     let start: Start = files::read(&folder.start()).map_err(at(&folder.start()))?;
+    let RankStart { until, grace, .. } = start.rank;
+    let until = start.by.instant(clock::node_now(), until);
+    let steer = Steer { until, grace, stop: None };
     let output = folder.open_output().map_err(at(&folder.output()))?;
     let pipe = |error: io::Error| format!("a pipe: {error}");
     let (go, mut going) = io::pipe().map_err(pipe)?;
@@ -67,7 +76,9 @@ pub(super) fn launch(folder: &RankFolder) -> Result<Launched, String> {
     // Drops this process's ends of the pipes.
     drop(step);
     let pid = i32::try_from(child.id()).unwrap_or_default();
-    let owned = own_processes(folder, pid).inspect_err(|_| signal_group(pid, Signal::KILL))?;
+    let last = until.min(clock::node_now() + BEGIN_TRIED);
+    let is_tried = || clock::node_now() < last && !told.is_told() && !told.is_orphaned();
+    let owned = own_processes(folder, pid, is_tried).inspect_err(|_| signal_group(pid, Signal::KILL))?;
     // If it is gone already, that shows when it is waited for.
     let _ = going.write_all(b"g");
     let (sender, refusal) = channel();
@@ -76,14 +87,12 @@ pub(super) fn launch(folder: &RankFolder) -> Result<Launched, String> {
         let _ = said.read_to_string(&mut words);
         let _ = sender.send(words);
     });
-    let RankStart { until, grace, .. } = start.rank;
-    let until = start.by.instant(clock::node_now(), until);
-    let steer = Steer { until, grace, stop: None };
     Ok(Launched { program: owned.program, by: start.by, steer, refusal })
 }
 
-/// Writes down which processes are the rank's, before the program is executed.
-fn own_processes(folder: &RankFolder, program: i32) -> Result<Owned, String> {
+/// Writes down which processes are the rank's, before the program is executed. Where the disk refuses, it does so again as
+/// long as it `is_tried`.
+fn own_processes(folder: &RankFolder, program: i32, is_tried: impl Fn() -> bool) -> Result<Owned, String> {
     let seen = |pid: i32| {
         let seen = Seen::of(pid).ok_or_else(|| format!("/proc/{pid}/stat cannot be read"))?;
         Ok::<_, String>(seen.identity)
@@ -91,8 +100,13 @@ fn own_processes(folder: &RankFolder, program: i32) -> Result<Owned, String> {
     let shim = seen(getpid().as_raw_nonzero().get())?;
     let owned = Owned { boot_id: boot_id(), shim, program: seen(program)? };
     let path = folder.owned();
-    files::write_durably(&path, &owned).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(owned)
+    loop {
+        match files::write_durably(&path, &owned) {
+            Ok(()) => return Ok(owned),
+            Err(_) if is_tried() => thread::sleep(LOOK),
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        }
+    }
 }
 
 /// Becomes the rank's program. Comes back only if that failed: how that counts, and why.

@@ -26,7 +26,7 @@ mod watch;
 use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -123,15 +123,18 @@ pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
                 let _ = kill_process(pid, Signal::TERM);
             }
         }
-        shims.retain_mut(|(shim, folder)| !matches!(shim.try_wait(), Ok(Some(_))) || !is_buried(folder));
+        shims.retain_mut(|(shim, folder)| match shim.try_wait() {
+            Ok(Some(status)) => !is_buried(folder, status),
+            _ => true,
+        });
         thread::sleep(LOOK);
     }
     failure.map_or(Ok(()), Err)
 }
 
-/// Ends a rank whose shim process has ended: true once no process of the rank is left. A shim that was killed did not write the
-/// rank's end to its folder; in that case the rank's processes are killed here and the end is written.
-fn is_buried(folder: &RankFolder) -> bool {
+/// Ends a rank whose shim process has ended: true once no process of the rank is left. A shim that was killed, or that could not
+/// write the rank's end to its folder, has left that to be done: the rank's processes are killed here and an end is written.
+fn is_buried(folder: &RankFolder, status: ExitStatus) -> bool {
     if folder.read_end().is_some() {
         return true;
     }
@@ -140,7 +143,11 @@ fn is_buried(folder: &RankFolder) -> bool {
         return false;
     }
     // Where it cannot be written, Slurm's word of the job is all that there is.
-    let _ = folder.write_end(End::Lost("its shim was killed".to_owned()), clock::node_now());
+    let why = match status.code() {
+        Some(_) => "its shim could not write down how it ended; the Slurm job's output says why",
+        None => "its shim was killed",
+    };
+    let _ = folder.write_end(End::Lost(why.to_owned()), clock::node_now());
     true
 }
 
@@ -160,7 +167,7 @@ fn own(folder: &RankFolder) -> Result<(), ShimError> {
         return Ok(());
     }
     let told = signals::Told::listen().map_err(failed("listening to signals"))?;
-    let end = match launch::launch(folder) {
+    let end = match launch::launch(folder, &told) {
         Ok(launched) => watch::Watch::new(folder, launched).until_over(&told),
         Err(why) => End::NotStarted(why),
     };

@@ -318,8 +318,12 @@ fn look_at(member: &mut Member, events: &mut Vec<Event>) {
         member.has_begun = true;
         events.push(Event::Begun(member.rank));
     }
-    let rank = member.rank;
-    events.extend(member.held.look().into_iter().map(|news| Event::News(rank, news)));
+    for news in member.held.look() {
+        if let (false, News::Ended(End::Lost(why))) = (member.has_begun, &news) {
+            events.push(Event::Refused(why.clone()));
+        }
+        events.push(Event::News(member.rank, news));
+    }
 }
 
 /// Gives the job to Slurm. The answer is its number there.
