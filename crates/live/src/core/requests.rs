@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion::Job;
 use apportion::simulator::Event;
+use apportion::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -105,6 +106,48 @@ fn invalid(text: impl Into<String>) -> Refusal {
     Refusal::Invalid { text: text.into() }
 }
 
+/// Refuses a program that no process can become.
+fn check_program(program: &Program) -> Result<(), Refusal> {
+    if program.command.first().is_none_or(String::is_empty) {
+        return Err(invalid("the job has no command: name a program, and its arguments after it"));
+    }
+    let has_nul = |text: &String| text.contains('\0');
+    if program.command.iter().chain(&program.directory).any(has_nul)
+        || program
+            .environment
+            .iter()
+            .any(|(name, value)| name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value))
+    {
+        return Err(invalid(
+            "the command, the folder or a variable has a character that no process can have",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses numbers that no snapshot has: with them no policy could decide.
+fn check_numbers(job: &Job) -> Result<(), Refusal> {
+    if job.total_steps.get() < 1.0 {
+        return Err(invalid("the job has no steps: say how many it is to do, at least 1"));
+    }
+    let check = |what: String, value: f64, least: f64| {
+        if (least..=NUMBER_MAX).contains(&value) {
+            return Ok(());
+        }
+        let least = if least < 1.0 && least > 0.0 { format!("{least:e}") } else { least.to_string() };
+        Err(invalid(format!("{what} is {value:?}, expected a number from {least} to {NUMBER_MAX:e}")))
+    };
+    check("the job's number of steps".to_owned(), job.total_steps.get(), 1.0)?;
+    check("the job's weight".to_owned(), job.weight, NUMBER_MIN)?;
+    if let Some(slo) = job.slo {
+        check("the time by which the job ought to be done".to_owned(), slo.get(), 0.0)?;
+    }
+    for (name, speed) in job.throughput.iter().flatten() {
+        check(format!("the job's speed on {name}"), speed.get(), 0.0)?;
+    }
+    Ok(())
+}
+
 impl Core {
     pub(super) fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
         match request {
@@ -135,26 +178,11 @@ impl Core {
                 )))
             };
         }
-        if program.command.first().is_none_or(String::is_empty) {
-            return Err(invalid("the job has no command: name a program, and its arguments after it"));
-        }
         if name.as_ref().is_some_and(|name| name.contains(char::is_control)) {
             return Err(invalid("the job's name has a line break or another control character"));
         }
-        let has_nul = |text: &String| text.contains('\0');
-        if program.command.iter().chain(&program.directory).any(has_nul)
-            || program
-                .environment
-                .iter()
-                .any(|(name, value)| name.is_empty() || name.contains('=') || has_nul(name) || has_nul(value))
-        {
-            return Err(invalid(
-                "the command, the folder or a variable has a character that no process can have",
-            ));
-        }
-        if job.total_steps.get() < 1.0 {
-            return Err(invalid("the job has no steps: say how many it is to do, at least 1"));
-        }
+        check_program(&program)?;
+        check_numbers(&job)?;
         job.arrival = self.now;
         let number = JobNumber(self.next_job);
         let id = self

@@ -1,9 +1,10 @@
 //! Jobs that come, or whose back-off is over, while workers idle.
 
+use apportion::{Job, Seconds, StepsPerSecond};
 use apportion_live::core::{How, State};
 use apportion_live::protocol::End;
 
-use super::small::{Small, job};
+use super::small::{GOOD, Small, job};
 
 #[test]
 fn a_job_that_comes_while_workers_idle_runs_at_once() {
@@ -68,7 +69,7 @@ fn without_refill_it_waits_for_the_next_round() {
 fn a_job_whose_back_off_is_over_has_idle_workers_at_once() {
     // Four jobs on one worker: the first fails in its round, and has no place in the next; then the worker idles.
     let mut small = Small::new("fifo", &[("v100", 1)]);
-    small.settings.back_off = apportion::Seconds::new(100.0);
+    small.settings.back_off = Seconds::new(100.0);
     small.start("v100=1");
     small.until(5.0);
     let failing = small.submit(job(1000));
@@ -86,7 +87,7 @@ fn a_job_whose_back_off_is_over_has_idle_workers_at_once() {
 fn workers_of_a_job_that_failed_are_for_others_until_it_may_start_again() {
     for policy in ["max_min_fairness_perf", "isolated"] {
         let mut small = Small::new(policy, &[("v100", 1)]);
-        small.settings.back_off = apportion::Seconds::new(100.0);
+        small.settings.back_off = Seconds::new(100.0);
         small.start("v100=1");
         small.until(5.0);
         let failing = small.submit(job(50));
@@ -109,5 +110,25 @@ fn workers_of_a_job_that_failed_are_for_others_until_it_may_start_again() {
             Some(How::Completed),
             "{policy}"
         );
+    }
+}
+
+#[test]
+fn numbers_that_no_snapshot_has_are_refused() {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 2)]);
+    small.start("v100=2");
+    let with_weight = |weight: f64| job(1000).weight(weight);
+    let too_fast = Job::new("my own").steps(1000).throughput("v100", StepsPerSecond::new(1e300));
+    for (job, says) in [
+        (with_weight(1e300), "the job's weight is 1e300, expected a number from 1e-100 to 1e15"),
+        (with_weight(1e-300), "the job's weight is 1e-300"),
+        (too_fast, "the job's speed on v100 is 1e300"),
+        (job(1000).slo(Seconds::new(1e300)), "the time by which the job ought to be done is 1e300"),
+    ] {
+        let said = small.try_submit(job, GOOD).unwrap_err().to_string();
+        assert!(said.contains(says), "{said}");
+    }
+    for weight in [1e-100, 1e15] {
+        small.submit(with_weight(weight));
     }
 }
