@@ -71,6 +71,9 @@ mod live_placing;
 #[cfg(feature = "live")]
 #[path = "suite/live_slurm.rs"]
 mod live_slurm;
+#[cfg(feature = "live")]
+#[path = "suite/live_slurm_faults.rs"]
+mod live_slurm_faults;
 #[path = "suite/compare.rs"]
 mod compare;
 #[path = "suite/metrics.rs"]

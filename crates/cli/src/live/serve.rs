@@ -320,8 +320,10 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
         let log = Log { form: arguments.log, session };
         return shadow::run(&plan, scheduler, &arguments.slurm.job_type_of, log);
     }
-    let executor =
-        plan.partition.clone().map(|partition| slurm::executor(&arguments.slurm, partition, &plan.state));
+    let executor = plan
+        .partition
+        .clone()
+        .map(|partition| slurm::executor(&arguments.slurm, partition, &plan.state, session));
     let executor = executor.transpose()?;
     let tokens = tokens(arguments.token_file.as_deref())?;
     let tls = tls(arguments)?;

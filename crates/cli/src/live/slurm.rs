@@ -88,6 +88,31 @@ fn word(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Waits for a controller that cannot answer yet, until the command is to end.
+struct Patience<'a> {
+    session: &'a Session,
+    is_said: bool,
+}
+
+impl<'a> Patience<'a> {
+    fn new(session: &'a Session) -> Self {
+        Self { session, is_said: false }
+    }
+
+    /// Waits a little, and says why once. False if the command is to end.
+    fn waits(&mut self, why: &str) -> bool {
+        let is_asked_to_end = || self.session.interrupt.flag().load(Ordering::Relaxed);
+        if is_asked_to_end() {
+            return false;
+        }
+        if !std::mem::replace(&mut self.is_said, true) {
+            self.session.note(format!("{why}; it is waited for"));
+        }
+        thread::sleep(PAUSE);
+        !is_asked_to_end()
+    }
+}
+
 /// The partition that is the cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
@@ -115,17 +140,11 @@ impl Partition {
             let name = slurm::partition(arguments.partition.as_deref())?;
             slurm::nodes(&name).map(|nodes| (name, nodes))
         };
-        let mut is_said = false;
+        let mut patience = Patience::new(session);
         let (name, nodes) = loop {
             match ask() {
                 Err(NodesError::Tool(error @ ToolError::Unreachable { .. }))
-                    if !session.interrupt.flag().load(Ordering::Relaxed) =>
-                {
-                    if !std::mem::replace(&mut is_said, true) {
-                        session.note(format!("{error}; it is waited for"));
-                    }
-                    thread::sleep(PAUSE);
-                }
+                    if patience.waits(&error.to_string()) => {}
                 asked => break asked.map_err(failed)?,
             }
         };
@@ -290,6 +309,7 @@ pub(super) fn executor(
     arguments: &SlurmArguments,
     partition: Partition,
     state: &Path,
+    session: &Session,
 ) -> Result<(Executor, Vec<String>), Failure> {
     let shared = arguments.shared.clone().unwrap_or_else(|| state.join("shared"));
     let here = || env::current_exe().map_err(Failure::io("find this program"));
@@ -298,7 +318,8 @@ pub(super) fn executor(
     let mut options = Options::new(partition.name, shared, program, partition.nodes);
     options.time_limit.clone_from(&arguments.slurm_time);
     options.arguments.clone_from(&arguments.sbatch);
-    let executor = Executor::open(options).map_err(|error| {
+    let mut patience = Patience::new(session);
+    let executor = Executor::open(options, &mut |why| patience.waits(why)).map_err(|error| {
         let help = match &error {
             SlurmError::Refuses { .. } => {
                 "`--sbatch --account=NAME` and the like state what this site's Slurm asks for".to_owned()

@@ -17,6 +17,7 @@
 
 mod all_jobs;
 mod batch;
+mod check;
 mod node;
 mod nodes;
 mod queue;
@@ -42,7 +43,6 @@ use crate::clock;
 use crate::files;
 use node::NodeAgent;
 use queue::{Queue, cancel};
-use tools::ask;
 use watch::Seen;
 
 pub use all_jobs::{SlurmJob, all_jobs};
@@ -145,11 +145,12 @@ pub struct Executor {
 
 impl Executor {
     /// Takes over what an earlier scheduler left. With a new folder, it asks Slurm whether it would take a job on a node of each
-    /// type.
+    /// type. Where Slurm cannot say yet, such as after a start of its controller, it is asked again as long as `waits`, which is
+    /// told why, answers that it may be.
     ///
     /// # Errors
     /// If the folder cannot be used, another scheduler has it, or Slurm would take no job.
-    pub fn open(mut options: Options) -> Result<Self, SlurmError> {
+    pub fn open(mut options: Options, waits: &mut dyn FnMut(&str) -> bool) -> Result<Self, SlurmError> {
         options.shared = std::path::absolute(&options.shared).map_err(at(&options.shared))?;
         let text = options.shared.to_string_lossy().into_owned();
         if let Some(letter) = text.chars().find(|letter| letter.is_control() || *letter == '\\') {
@@ -161,11 +162,10 @@ impl Executor {
         let Some(lock) = lock(&path).map_err(at(&path))? else {
             return Err(ProcessesError::Taken(shared.display().to_string()).into());
         };
-        let is_first = !shared.join(IDENTITY).exists();
-        options.key = key(&shared).map_err(at(&shared.join(IDENTITY)))?;
-        if is_first {
-            would_take(&options)?;
+        if !shared.join(IDENTITY).exists() {
+            check::would_take(&options, waits)?;
         }
+        options.key = key(&shared).map_err(at(&shared.join(IDENTITY)))?;
         let now = clock::node_now();
         let open =
             |(node, worker_type): &(Node, String)| NodeAgent::open(node.clone(), worker_type, &options, now);
@@ -253,7 +253,8 @@ impl Executor {
             Seen::Nodes(nodes) => {
                 for (agent, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
                     let now = nodes.iter().find(|node| node.name == agent.node.name);
-                    if now.is_some_and(|node| node.is_unknown) {
+                    agent.node.is_unknown = now.is_some_and(|node| node.is_unknown);
+                    if agent.node.is_unknown {
                         continue;
                     }
                     let gone = || Some("it is not a node of the partition any more".to_owned());
@@ -323,21 +324,4 @@ fn key(shared: &Path) -> io::Result<String> {
     let key = format!("{:016x}", u64::from_le_bytes(bytes));
     files::write_durably(&path, &Identity { key: key.clone() })?;
     Ok(key)
-}
-
-/// Asks Slurm whether it would take a job on a node of each type that it gives jobs.
-fn would_take(options: &Options) -> Result<(), SlurmError> {
-    let mut types = BTreeMap::new();
-    for (node, worker_type) in options.nodes.iter().filter(|(node, _)| node.unusable.is_none()) {
-        types.entry(worker_type).or_insert(node);
-    }
-    for node in types.into_values() {
-        let mut arguments = batch::resources(node, 1, options);
-        arguments.push("--test-only".to_owned());
-        arguments.extend(options.arguments.iter().cloned());
-        arguments.push("--wrap=true".to_owned());
-        ask("sbatch", &arguments)
-            .map_err(|source| SlurmError::Refuses { node: node.name.clone(), source })?;
-    }
-    Ok(())
 }

@@ -194,7 +194,7 @@ impl NodeAgent {
         let mut n_held = queue.n_held(&self.node.name) + self.batches.values().map(since).sum::<u32>();
         for batch in self.batches.values_mut() {
             let run = batch.comment.run;
-            let answers = answers && found.unreachable.is_none();
+            let answers = answers && !self.node.is_unknown && found.unreachable.is_none();
             let n_free = answers.then(|| self.node.n_workers.saturating_sub(n_held));
             let before = since(batch);
             let events = batch.look(&View { queue, node: &self.node, options, now, n_free });

@@ -38,19 +38,28 @@ pub(super) fn watch(key: &str, partition: &str, sender: &Sender<Seen>, is_over: 
     while !is_over.load(Ordering::Relaxed) {
         let seen = match Queue::ask(key) {
             Ok(queue) => Seen::Queue(queue),
-            Err(error) => Seen::Silence(error.to_string()),
+            Err(error) => {
+                // After a start of the controller it does not know of its nodes at first.
+                nodes_asked = NEVER;
+                Seen::Silence(error.to_string())
+            }
         };
-        let answers = matches!(seen, Seen::Queue(_));
-        let mut is_heard = sender.send(seen).is_ok();
-        if answers && clock::node_now() >= nodes_asked + NODES_BEAT {
+        let mut is_heard = true;
+        // (before its jobs: it is taken to answer again by these)
+        if matches!(seen, Seen::Queue(_)) && clock::node_now() >= nodes_asked + NODES_BEAT {
             nodes_asked = clock::node_now();
             is_heard = match nodes(partition) {
-                Ok(nodes) => sender.send(Seen::Nodes(nodes)).is_ok(),
+                Ok(nodes) => {
+                    if nodes.iter().any(|node| node.is_unknown) {
+                        nodes_asked = NEVER;
+                    }
+                    sender.send(Seen::Nodes(nodes)).is_ok()
+                }
                 Err(NodesError::Tool(_)) => true,
                 Err(error) => sender.send(Seen::Silence(error.to_string())).is_ok(),
             };
         }
-        if !is_heard {
+        if !is_heard || sender.send(seen).is_err() {
             return;
         }
         let mut waited = Duration::ZERO;

@@ -1,0 +1,57 @@
+//! Asks Slurm, before anything is begun, whether it would take jobs.
+
+use std::collections::BTreeSet;
+
+use super::nodes::{Node, NodesError, nodes};
+use super::tools::{ToolError, ask};
+use super::{Options, SlurmError, batch};
+
+/// Asks Slurm whether it would take a job on a node of each type that it gives jobs. While it does not answer, or does not know
+/// of any node of a type whether it is up, it is asked again if `waits`, which is told why, says so.
+///
+/// # Errors
+/// If it would not take one, or is not waited for any more.
+pub(super) fn would_take(options: &Options, waits: &mut dyn FnMut(&str) -> bool) -> Result<(), SlurmError> {
+    let types: BTreeSet<&str> = options.nodes.iter().map(|(_, worker_type)| worker_type.as_str()).collect();
+    for worker_type in types {
+        while let Err(error) = takes_one(options, worker_type) {
+            let is_to_wait = matches!(error.source, ToolError::Unreachable { .. });
+            if !is_to_wait || !waits(&error.source.to_string()) {
+                return Err(SlurmError::Refuses { node: error.node, source: error.source });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Why there is no word that Slurm would take a job.
+struct Untaken {
+    node: String,
+    source: ToolError,
+}
+
+/// Asks Slurm whether it would take a job on a node of a type; on none if it gives none of them jobs.
+fn takes_one(options: &Options, worker_type: &str) -> Result<(), Untaken> {
+    let named = |node: &Node| {
+        let is_one = |(other, kind): &&(Node, String)| other.name == node.name && kind == worker_type;
+        options.nodes.iter().any(|other| is_one(&other))
+    };
+    let failed = |node: &str, source: ToolError| Untaken { node: node.to_owned(), source };
+    let now = match nodes(&options.partition) {
+        Ok(nodes) => nodes,
+        Err(NodesError::Tool(source)) => return Err(failed(worker_type, source)),
+        // (it was a cluster when it was first asked for)
+        Err(_) => return Ok(()),
+    };
+    let usable: Vec<&Node> = now.iter().filter(|node| named(node) && node.unusable.is_none()).collect();
+    let Some(first) = usable.first() else { return Ok(()) };
+    let Some(node) = usable.iter().find(|node| !node.is_unknown) else {
+        let said = format!("the controller has not heard of {} yet", first.name);
+        return Err(failed(&first.name, ToolError::Unreachable { tool: "scontrol", said }));
+    };
+    let mut arguments = batch::resources(node, 1, options);
+    arguments.push("--test-only".to_owned());
+    arguments.extend(options.arguments.iter().cloned());
+    arguments.push("--wrap=true".to_owned());
+    ask("sbatch", &arguments).map(drop).map_err(|source| failed(&node.name, source))
+}
