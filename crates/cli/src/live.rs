@@ -9,9 +9,11 @@ mod agent;
 mod log;
 mod local;
 mod demo;
+mod sbatch;
 mod serve;
 mod servers;
 mod shadow;
+mod shared;
 mod slurm;
 mod submit;
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,6 +11,7 @@ use clap::Args;
 
 use super::local::Direct;
 use super::log::Log;
+use super::{sbatch, shared};
 use crate::Session;
 use crate::exit::Failure;
 use apportion::catalog::Catalog;
@@ -37,7 +37,8 @@ pub(super) struct SlurmArguments {
     /// The partition of Slurm that is the cluster; its default one where not given
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
-    /// A folder that all nodes see by the same path: outputs and checkpoints; STATE/shared where not given
+    /// A folder that is there, and that all nodes see by the same path: outputs and checkpoints; STATE/shared, which is made,
+    /// where not given
     #[arg(long, value_name = "DIR")]
     shared: Option<PathBuf>,
     /// What the throughputs call Slurm's types of GPU, such as tesla=v100; `gpu=v100` names GPUs without a type
@@ -53,7 +54,7 @@ pub(super) struct SlurmArguments {
     /// One more argument of `sbatch`, such as --account=x; may be given several times
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true, value_parser = word)]
     sbatch: Vec<String>,
-    /// This program's path on the nodes; its path here where not given
+    /// This program's path on the nodes, by which this machine has it, too; where it is run from where not given
     #[arg(long, value_name = "FILE")]
     node_program: Option<PathBuf>,
 }
@@ -311,11 +312,17 @@ pub(super) fn executor(
     state: &Path,
     session: &Session,
 ) -> Result<(Executor, Vec<String>), Failure> {
-    let shared = arguments.shared.clone().unwrap_or_else(|| state.join("shared"));
+    let folder = arguments.shared.clone().unwrap_or_else(|| state.join("shared"));
+    if let Some(folder) = &arguments.shared {
+        shared::check_folder(folder)?;
+    }
+    sbatch::check(&arguments.sbatch)?;
     let here = || env::current_exe().map_err(Failure::io("find this program"));
-    let program = arguments.node_program.clone().map_or_else(here, Ok)?;
-    let warnings = warnings(&partition, state, &shared);
-    let mut options = Options::new(partition.name, shared, program, partition.nodes);
+    let program =
+        arguments.node_program.as_deref().map(shared::node_program).transpose()?.map_or_else(here, Ok)?;
+    let addresses = partition.nodes.iter().map(|(node, _)| node.address.as_str()).collect();
+    let warnings = shared::warnings(&addresses, state, &folder);
+    let mut options = Options::new(partition.name, folder, program, partition.nodes);
     options.time_limit.clone_from(&arguments.slurm_time);
     options.arguments.clone_from(&arguments.sbatch);
     let mut patience = Patience::new(session);
@@ -338,47 +345,6 @@ pub(super) fn run(executor: &mut Executor, client: &Client, beat: Seconds, log: 
     if let Err(error) = executor.run(link, beat, &say, stop) {
         log.warning(&format!("Slurm is given no job: {error}"));
     }
-}
-
-/// What looks wrong of where the folders are.
-fn warnings(partition: &Partition, state: &Path, shared: &Path) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let kind = |path: &Path| std::path::absolute(path).ok().and_then(|path| file_system(&mounts, &path));
-    if let Some(kind) = kind(state).filter(|kind| is_networked(kind)) {
-        warnings.push(format!(
-            "{} is on {kind}: the scheduler's records want a local disk; `--state` on one, and `--shared` here",
-            state.display()
-        ));
-    }
-    let addresses: BTreeSet<&str> = partition.nodes.iter().map(|(node, _)| node.address.as_str()).collect();
-    let is_here = |address: &&str| address.starts_with("127.") || *address == "localhost";
-    if let Some(kind) = kind(shared).filter(|kind| !is_networked(kind))
-        && !addresses.iter().all(is_here)
-    {
-        warnings.push(format!(
-            "{} is on {kind}, which looks local: all nodes must see this folder by this path",
-            shared.display()
-        ));
-    }
-    warnings
-}
-
-/// The kind of the file system on which a path is, or would be.
-fn file_system(mounts: &str, path: &Path) -> Option<String> {
-    let mount = |line: &str| {
-        let mut fields = line.split(' ');
-        let (_, place, kind) = (fields.next()?, fields.next()?, fields.next()?);
-        let place = place.replace("\\040", " ");
-        path.starts_with(&place).then(|| (Path::new(&place).components().count(), kind.to_owned()))
-    };
-    mounts.lines().filter_map(mount).max_by_key(|(depth, _)| *depth).map(|(_, kind)| kind)
-}
-
-fn is_networked(kind: &str) -> bool {
-    let known =
-        ["nfs", "lustre", "ceph", "gpfs", "beegfs", "cifs", "smb", "afs", "panfs", "wekafs", "fuse", "9p"];
-    known.iter().any(|name| kind.starts_with(name))
 }
 
 #[cfg(test)]
@@ -473,16 +439,5 @@ mod tests {
         for policy in ["max_min_fairness_perf", "fifo", "dl2", "deepshare"] {
             assert!(check_policy(&catalog, policy).is_ok(), "{policy}");
         }
-    }
-
-    #[test]
-    fn file_systems_are_known_by_the_deepest_mount() {
-        let mounts = "/dev/a / ext4 rw 0 0\nhead:/shared /shared nfs4 rw 0 0\n/dev/b /shared/local\\040disk xfs rw 0 0\n";
-        let of = |path: &str| file_system(mounts, Path::new(path)).unwrap();
-        assert_eq!(
-            (of("/tmp/x"), of("/shared/x"), of("/shared/local disk/x")),
-            ("ext4".into(), "nfs4".into(), "xfs".into())
-        );
-        assert!(is_networked("nfs4") && !is_networked("ext4"));
     }
 }

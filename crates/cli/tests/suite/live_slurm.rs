@@ -238,8 +238,23 @@ fn a_partition_that_cannot_be_the_cluster_is_refused_with_its_reason() {
         (&["--slurm-types", "a100=h100"], "no worker type `h100`"),
         (&["--slurm-types", "a100=v100", "--sbatch", "--reservation=nothing"], "Slurm would not take a job"),
         (&["--slurm-types", "a100=v100", "--cluster", "v100=2"], "the cluster is a partition of Slurm"),
+        (
+            &["--slurm-types", "a100=v100", "--sbatch=--array=0-3"],
+            "--sbatch --array=0-3: `sbatch --array` cannot",
+        ),
+        (
+            &["--slurm-types", "a100=v100", "--node-program", "/nonexistent"],
+            "--node-program /nonexistent: No such file",
+        ),
+        (
+            &["--slurm-types", "a100=v100", "--node-program", "/etc/passwd"],
+            "/etc/passwd: this file cannot be executed",
+        ),
+        (&["--slurm-types", "a100=v100", "--node-program", "/usr"], "--node-program /usr: this is no file"),
+        (&["--slurm-types", "a100=v100", "--shared", "nowhere"], "--shared nowhere: there is no such folder"),
     ] {
         let said = refused(more);
         assert!(said.contains(says), "{more:?}: {said}");
     }
+    assert!(!folder.path().join("nowhere").exists());
 }
