@@ -482,7 +482,7 @@ fn a_link_that_is_cut_for_longer_than_a_lease_starts_nothing_twice() {
 fn each_token_has_its_role() {
     let folder = TempDir::new().unwrap();
     let options = || Options {
-        tokens: Some(Tokens::of("people's").and("agents'", Role::Agent)),
+        tokens: Some(Tokens::of("people's").and("agents'", Role::Agent).and_of("two's", &["two"])),
         tls: None,
         ..Options::default()
     };
@@ -501,6 +501,12 @@ fn each_token_has_its_role() {
         ("GET /v1/agents/one/orders", "agents'", 404, "its agent reports first"),
         ("GET /v1/jobs", "people's", 200, ""),
         ("POST /v1/agents/report", "agents'", 200, ""),
+        // (it reports of the server `one`)
+        ("POST /v1/agents/report", "two's", 403, "this token is not for the server `one`"),
+        ("GET /v1/agents/one/orders", "two's", 403, "the scheduler's token file has it for two"),
+        ("GET /v1/agents/%6Fne/orders", "two's", 403, "this token is not for the server `one`"),
+        ("GET /v1/agents/two/orders", "two's", 404, "its agent reports first"),
+        ("GET /v1/jobs", "two's", 403, "this token is for agents"),
     ] {
         let (found, said) = ask(start, token, &body);
         let text = said["error"].as_str().unwrap_or_default();

@@ -88,7 +88,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7070")]
     listen: String,
     /// A file with digests of tokens, `sha256:` and the digest, one a line: a request must carry one of the tokens. `agent`
-    /// behind a digest makes it one for agents, and for nothing else
+    /// behind a digest makes it one for agents, and for nothing else; names behind that are the servers that may have it
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The certificate of this scheduler, and behind it the intermediate ones, in PEM: it then speaks https only

@@ -8,15 +8,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::guard::Fence;
 use super::routes::{Fault, PATIENCE, bad, document, json, read, unavailable, well};
 use crate::driver::Client;
 use crate::protocol::{Heard, Orders, Report, check_server};
@@ -42,10 +43,15 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(client: Client, closing: 
         .with_state(Door { client, closing })
 }
 
-async fn report(State(door): State<Door>, body: Body) -> Result<Response, Fault> {
+async fn report(
+    State(door): State<Door>,
+    Extension(fence): Extension<Fence>,
+    body: Body,
+) -> Result<Response, Fault> {
     let report: Report = document(&read(body).await?)?;
     check_server(&report.server, &report.worker_type, report.n_workers)
         .map_err(|fault| bad(fault.to_string()))?;
+    fenced(&fence, &report.server)?;
     well(&door.client)?;
     let (server, boot, taken) = (report.server.clone(), report.id.boot, report.taken);
     let heard = door.client.report_and_hear(report).map_err(|error| unavailable(error.to_string()))?;
@@ -65,7 +71,18 @@ fn number(orders: &Orders) -> (u64, u64) {
     (orders.epoch, orders.number)
 }
 
-async fn orders(State(mut door): State<Door>, Path(name): Path<String>, uri: Uri) -> Result<Response, Fault> {
+/// Refuses what a token asks of another server than its own.
+fn fenced(fence: &Fence, server: &str) -> Result<(), Fault> {
+    fence.check(server).map_err(|why| Fault(StatusCode::FORBIDDEN, why))
+}
+
+async fn orders(
+    State(mut door): State<Door>,
+    Extension(fence): Extension<Fence>,
+    Path(name): Path<String>,
+    uri: Uri,
+) -> Result<Response, Fault> {
+    fenced(&fence, &name)?;
     let (after, wait) = asked(uri.query().unwrap_or_default())?;
     let Some(mut newest) = door.client.newest_orders(&name) else {
         let text = "there are no orders for this server: its agent reports first, and is heeded".to_owned();

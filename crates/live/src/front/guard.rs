@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -13,7 +14,7 @@ use thiserror::Error;
 /// What stands before a digest in a file of tokens.
 const PREFIX: &str = "sha256:";
 
-/// What stands after the digest of a server's token.
+/// What stands after the digest of a server's token, before the names of the servers that may have it.
 const AGENT: &str = "agent";
 
 /// The paths that are for agents.
@@ -22,7 +23,46 @@ const OF_AGENTS: &str = "/v1/agents/";
 /// Tokens that are let in. Only their digests are known.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tokens {
-    digests: Vec<([u8; 32], Role)>,
+    known: Vec<Known>,
+}
+
+/// A token, as far as it is known here.
+#[derive(Clone, PartialEq, Eq)]
+struct Known {
+    digest: [u8; 32],
+    role: Role,
+    fence: Fence,
+}
+
+/// The servers that a token speaks for; none = all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fence(Option<Arc<[String]>>);
+
+impl Fence {
+    /// Around these servers; around all if none is named.
+    fn around(servers: Vec<String>) -> Self {
+        Self(Some(servers).filter(|servers| !servers.is_empty()).map(Arc::from))
+    }
+
+    /// Around the servers of both.
+    fn and(&self, other: &Self) -> Self {
+        let both = self.0.as_ref().zip(other.0.as_ref());
+        Self(both.map(|(one, other)| one.iter().chain(other.iter()).cloned().collect()))
+    }
+
+    /// Refuses a server that the token does not speak for.
+    ///
+    /// # Errors
+    /// What the token is for, in words.
+    pub(super) fn check(&self, server: &str) -> Result<(), String> {
+        match &self.0 {
+            Some(servers) if !servers.iter().any(|other| other == server) => Err(format!(
+                "this token is not for the server `{server}`: the scheduler's token file has it for {}",
+                servers.join(", ")
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What a token is for.
@@ -36,7 +76,7 @@ pub enum Role {
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} tokens", self.digests.len())
+        write!(f, "{} tokens", self.known.len())
     }
 }
 
@@ -55,7 +95,7 @@ pub enum TokenError {
     /// A line of it.
     #[error(
         "{path}:{line}: this is no digest of a token, expected `sha256:` and 64 hexadecimal digits, and behind them `agent` \
-         if it is for agents"
+         if it is for agents, with the names of their servers"
     )]
     Line {
         /// The file.
@@ -83,69 +123,79 @@ pub enum TokenError {
 
 impl Tokens {
     /// Reads the digests of tokens from a file: `sha256:` and the digest in hexadecimal, one a line, and behind it `agent`
-    /// where the token is an agent's. Empty lines and lines that begin with `#` say nothing.
+    /// where the token is an agent's, and the names of the servers that may have it; all may if none is named. Empty lines and lines that begin with `#` say nothing.
     ///
     /// # Errors
     /// If the file cannot be read, has another line, no digest, or one in two roles.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let text =
             fs::read_to_string(path).map_err(|source| TokenError::Io { path: path.to_owned(), source })?;
-        let mut digests: Vec<([u8; 32], Role)> = Vec::new();
+        let mut known: Vec<Known> = Vec::new();
         for (line, text) in (1..).zip(text.lines()) {
             let text = text.trim();
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            let (digest, role) =
-                read_line(text).ok_or_else(|| TokenError::Line { path: path.to_owned(), line })?;
-            if digests.iter().any(|(other, in_role)| *other == digest && *in_role != role) {
-                return Err(TokenError::Roles { path: path.to_owned(), line });
+            let token = read_line(text).ok_or_else(|| TokenError::Line { path: path.to_owned(), line })?;
+            match known.iter_mut().find(|other| other.digest == token.digest) {
+                Some(other) if other.role != token.role => {
+                    return Err(TokenError::Roles { path: path.to_owned(), line });
+                }
+                Some(other) => other.fence = other.fence.and(&token.fence),
+                None => known.push(token),
             }
-            digests.push((digest, role));
         }
-        if digests.is_empty() {
+        if known.is_empty() {
             return Err(TokenError::Empty { path: path.to_owned() });
         }
-        Ok(Self { digests })
+        Ok(Self { known })
     }
 
     /// The one token, itself, for people.
     pub fn of(token: &str) -> Self {
-        Self { digests: vec![(Hash::hash(token.as_bytes()), Role::Person)] }
+        Self { known: Vec::new() }.and(token, Role::Person)
     }
 
     /// These, and a token itself in this role.
     #[must_use]
     pub fn and(mut self, token: &str, role: Role) -> Self {
-        self.digests.push((Hash::hash(token.as_bytes()), role));
+        self.known.push(Known { digest: Hash::hash(token.as_bytes()), role, fence: Fence::default() });
         self
     }
 
-    /// What the token is for; none if it is not one of them. It takes as long whichever it is, and whether it is one.
-    fn role(&self, token: &[u8]) -> Option<Role> {
+    /// These, and a token itself for the agents of these servers.
+    #[must_use]
+    pub fn and_of(mut self, token: &str, servers: &[&str]) -> Self {
+        let fence = Fence::around(servers.iter().map(|name| (*name).to_owned()).collect());
+        self.known.push(Known { digest: Hash::hash(token.as_bytes()), role: Role::Agent, fence });
+        self
+    }
+
+    /// What is known of the token; none if it is not one of them. It takes as long whichever it is, and whether it is one.
+    fn find(&self, token: &[u8]) -> Option<&Known> {
         let given = Hash::hash(token);
         let mut found = None;
-        for (digest, role) in &self.digests {
+        for known in &self.known {
             let differs =
-                digest.iter().zip(&given).fold(0u8, |differs, (one, other)| differs | (one ^ other));
+                known.digest.iter().zip(&given).fold(0u8, |differs, (one, other)| differs | (one ^ other));
             if std::hint::black_box(differs) == 0 {
-                found = Some(*role);
+                found = Some(known);
             }
         }
         found
     }
 }
 
-/// The digest of a line, and what its token is for.
-fn read_line(text: &str) -> Option<([u8; 32], Role)> {
+/// The token of a line.
+fn read_line(text: &str) -> Option<Known> {
     let mut words = text.strip_prefix(PREFIX)?.split_whitespace();
     let digest = digest_of_hex(words.next()?)?;
-    let role = match (words.next(), words.next()) {
-        (None, _) => Role::Person,
-        (Some(AGENT), None) => Role::Agent,
-        _ => return None,
+    let role = match words.next() {
+        None => Role::Person,
+        Some(AGENT) => Role::Agent,
+        Some(_) => return None,
     };
-    Some((digest, role))
+    Some(Known { digest, role, fence: Fence::around(words.map(str::to_owned).collect()) })
 }
 
 fn digest_of_hex(text: &str) -> Option<[u8; 32]> {
@@ -160,17 +210,18 @@ fn digest_of_hex(text: &str) -> Option<[u8; 32]> {
     Some(digest)
 }
 
-/// Why a request is not let in; nothing if it is.
+/// The servers that a request may speak for, if it is let in; else why not.
 pub(super) fn refuse(
     tokens: Option<&Tokens>,
     method: &Method,
     path: &str,
     headers: &HeaderMap,
-) -> Result<(), (StatusCode, &'static str)> {
+) -> Result<Fence, (StatusCode, &'static str)> {
+    let mut fence = Fence::default();
     match tokens {
         // The page itself says nothing of the cluster: it asks for the token.
         Some(_) if path == "/" => {}
-        Some(tokens) => check_token(tokens, path, headers)?,
+        Some(tokens) => fence = check_token(tokens, path, headers)?,
         None => {
             let host = headers.get(HOST).and_then(|host| host.to_str().ok());
             if !host.is_some_and(is_loopback) {
@@ -189,11 +240,15 @@ pub(super) fn refuse(
             "the body must be JSON and said to be: `Content-Type: application/json`",
         ));
     }
-    Ok(())
+    Ok(fence)
 }
 
 /// Lets a request in that carries a token of the role that its path asks for.
-fn check_token(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
+fn check_token(
+    tokens: &Tokens,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Fence, (StatusCode, &'static str)> {
     let needed = if path.starts_with(OF_AGENTS) { Role::Agent } else { Role::Person };
     let Some(token) = headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes())) else {
         return Err((
@@ -201,19 +256,21 @@ fn check_token(tokens: &Tokens, path: &str, headers: &HeaderMap) -> Result<(), (
             "a token is needed: `Authorization: Bearer TOKEN`, or `--token-file` of the commands",
         ));
     };
-    match (tokens.role(token), needed) {
-        (None, _) => Err((StatusCode::UNAUTHORIZED, "this token is not one of the scheduler's")),
-        (Some(Role::Person), Role::Agent) => Err((
+    let Some(known) = tokens.find(token) else {
+        return Err((StatusCode::UNAUTHORIZED, "this token is not one of the scheduler's"));
+    };
+    match (known.role, needed) {
+        (Role::Person, Role::Agent) => Err((
             StatusCode::FORBIDDEN,
             "this token is for people, and an agent needs one of its own: a line `sha256:DIGEST agent` in the scheduler's \
              token file",
         )),
-        (Some(Role::Agent), Role::Person) => Err((
+        (Role::Agent, Role::Person) => Err((
             StatusCode::FORBIDDEN,
             "this token is for agents, which may only report and be ordered: use the token of a line without `agent` in the \
              scheduler's token file",
         )),
-        _ => Ok(()),
+        _ => Ok(known.fence.clone()),
     }
 }
 
@@ -268,18 +325,19 @@ mod tests {
         fs::write(&path, format!("# of the admins\n\nsha256:{digest}\n")).unwrap();
         let tokens = Tokens::read(&path).unwrap();
         assert_eq!(tokens, Tokens::of("abc"));
+        let role = |tokens: &Tokens, token: &[u8]| tokens.find(token).map(|known| known.role);
         assert_eq!(
-            (tokens.role(b"abc"), tokens.role(b"abd"), tokens.role(b"")),
+            (role(&tokens, b"abc"), role(&tokens, b"abd"), role(&tokens, b"")),
             (Some(Role::Person), None, None)
         );
         fs::write(&path, format!("sha256:{digest}  agent \n")).unwrap();
-        assert_eq!(Tokens::read(&path).unwrap().role(b"abc"), Some(Role::Agent));
+        assert_eq!(role(&Tokens::read(&path).unwrap(), b"abc"), Some(Role::Agent));
         for (text, says) in [
             ("abc\n", ":1: this is no digest"),
             ("\n# x\n", "no digest of a token"),
             ("sha256:ba78\n", ":1:"),
             ("sha256:DIGEST agents\n", ":1: this is no digest"),
-            ("sha256:DIGEST agent now\n", ":1: this is no digest"),
+            ("sha256:DIGEST agents node-1\n", ":1: this is no digest"),
             (
                 "sha256:DIGEST agent\nsha256:DIGEST\n",
                 ":2: this token is in the file already, in another role",
@@ -289,5 +347,21 @@ mod tests {
             let said = Tokens::read(&path).unwrap_err().to_string();
             assert!(said.contains(says), "{said}");
         }
+    }
+
+    #[test]
+    fn a_token_speaks_for_the_servers_that_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        let digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let lets = |text: &str| {
+            fs::write(&path, text.replace("DIGEST", &format!("sha256:{digest}"))).unwrap();
+            let tokens = Tokens::read(&path).unwrap();
+            ["a", "b", "c"].map(|server| tokens.find(b"abc").unwrap().fence.check(server).is_ok())
+        };
+        assert_eq!(lets("DIGEST agent\n"), [true; 3]);
+        assert_eq!(lets("DIGEST agent b\n"), [false, true, false]);
+        assert_eq!(lets("DIGEST agent a\nDIGEST agent c\n"), [true, false, true]);
+        assert_eq!(lets("DIGEST agent a\nDIGEST agent\n"), [true; 3], "a line without names is for all");
     }
 }

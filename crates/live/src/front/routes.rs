@@ -110,10 +110,13 @@ pub(super) fn only_https() -> Router {
 }
 
 /// Lets a request in, or says why not; answers are marked as not to be stored.
-async fn guarded(request: Request, next: Next, tokens: Option<&Tokens>) -> Response {
+async fn guarded(mut request: Request, next: Next, tokens: Option<&Tokens>) -> Response {
     let let_in = guard::refuse(tokens, request.method(), request.uri().path(), request.headers());
     let mut response = match let_in {
-        Ok(()) => next.run(request).await,
+        Ok(fence) => {
+            request.extensions_mut().insert(fence);
+            next.run(request).await
+        }
         Err((status, text)) => Fault(status, text.to_owned()).into_response(),
     };
     let headers = response.headers_mut();
