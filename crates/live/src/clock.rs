@@ -30,6 +30,13 @@ impl Clock {
         Self::at(base)
     }
 
+    /// Where the clock of an earlier start goes on by the [node's clock](node_now), which said `node` when it said `at`; none if
+    /// that was before the node's start, by which this cannot be told.
+    pub fn resumed_on_node(at: Seconds, node: Seconds) -> Option<Self> {
+        let away = node_now() - node;
+        (away.get() >= 0.0).then(|| Self::at(at + away))
+    }
+
     /// Now.
     pub fn now(&self) -> Seconds {
         self.base + Seconds::new(self.since.elapsed().as_secs_f64())

@@ -289,8 +289,10 @@ impl Driver {
         explainer: Option<Box<dyn Policy>>,
         path: &Path,
     ) -> Result<Self, StartError> {
-        let (mut store, stored) = Store::open(path)?;
-        let clock = Clock::resumed(store.clock()?);
+        let (mut store, mut stored) = Store::open(path)?;
+        let sure = store.node_clock()?;
+        stored.is_clock_sure = sure.is_some();
+        let clock = sure.unwrap_or(Clock::resumed(store.clock()?));
         let (epoch, now) = (stored.epoch, clock.now());
         let header = log::header(&scheduler).into();
         let (core, step) = Core::open(settings, scheduler, stored, now)?;

@@ -7,7 +7,9 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use crate::clock::{Clock, node_now};
 use crate::core::{JobRecord, Note, OVER_MAX, Record, ServerRecord, Stored};
+use crate::process::boot_id;
 
 /// The version of the file's layout.
 const VERSION: u32 = 1;
@@ -183,14 +185,36 @@ impl Store {
         Ok(value.and_then(|value| serde_json::from_str(&value).ok()))
     }
 
-    /// Notes what the scheduler's clock says, and the one on the wall, in s since 1970.
+    /// The scheduler's clock, going on by the node's since it was last [noted](Self::note_clock); none if the node has been
+    /// started since.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn node_clock(&self) -> Result<Option<Clock>, StoreError> {
+        let value: Option<String> = self
+            .connection
+            .query_row("SELECT value FROM meta WHERE key = 'node_clock'", [], |row| row.get(0))
+            .optional()
+            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })?;
+        let noted = value.and_then(|value| serde_json::from_str::<(Seconds, Seconds, String)>(&value).ok());
+        let noted = noted.filter(|(_, _, boot)| !boot.is_empty() && *boot == boot_id());
+        Ok(noted.and_then(|(at, node, _)| Clock::resumed_on_node(at, node)))
+    }
+
+    /// Notes what the scheduler's clock says, and beside it the one on the wall, in s since 1970, and the node's.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn note_clock(&mut self, now: Seconds, wall_s: f64) -> Result<(), StoreError> {
-        let value = serde_json::json!([now.get(), wall_s]).to_string();
-        put_meta(&self.connection, "clock", &value)
-            .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+        let wall = serde_json::json!([now.get(), wall_s]).to_string();
+        let node = serde_json::json!([now, node_now(), boot_id()]).to_string();
+        let noted = (|| {
+            let transaction = self.connection.transaction()?;
+            put_meta(&transaction, "clock", &wall)?;
+            put_meta(&transaction, "node_clock", &node)?;
+            transaction.commit()
+        })();
+        noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
     /// The newest notes, the oldest of them first.

@@ -84,7 +84,8 @@ impl Core {
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(run) = &job.run else { return };
         let is_confirmed = run.has_ended();
-        if !is_confirmed && self.now < run.over_at.max(self.listens_until) {
+        let is_over = self.now >= run.over_at || job.is_gone(self.now);
+        if !is_confirmed && (!is_over || self.now < self.listens_until) {
             return;
         }
         // (what it ran is in the event log before its end is)

@@ -226,6 +226,16 @@ impl LiveJob {
 }
 
 impl LiveJob {
+    /// Have all ranks of its run ended, or been unheard of for so long that they surely have?
+    pub(super) fn is_gone(&self, now: Seconds) -> bool {
+        let Some((run, record)) = self.run.as_ref().zip(self.record.run.as_ref()) else { return false };
+        let is_unheard = |known: &Known| matches!(known, Known::Believed | Known::Lost);
+        (0u32..).zip(&run.ranks).all(|(number, rank)| {
+            let is_past = || record.gone_by.get(&number).is_some_and(|by| now >= *by);
+            rank.known.end().is_some() || (is_unheard(&rank.known) && is_past())
+        })
+    }
+
     /// May something be due for it at some time, though nothing is heard?
     pub(super) fn waits_for_time(&self, now: Seconds) -> bool {
         let Some(run) = &self.run else { return self.placement.is_some() };

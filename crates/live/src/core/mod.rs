@@ -232,11 +232,19 @@ impl Core {
             }
             self.servers.insert(record.name.clone(), Server::new(record, self.now));
         }
-        for record in stored.jobs {
+        for mut record in stored.jobs {
+            if let Some(run) = record.run.as_mut().filter(|_| !stored.is_clock_sure) {
+                run.gone_by.clear();
+            }
             self.adopt_job(record);
         }
         self.pair_up();
         self.restore_slices();
+        let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
+        for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
+            // (until when its ranks are waited for)
+            self.record_job(number);
+        }
         if self.jobs.values().any(|job| job.run.is_some()) {
             let until = self.now + self.settings.silence + self.settings.look_ahead;
             self.timeline = Some(Timeline { from: self.now, until, is_decided: false });
@@ -259,7 +267,7 @@ impl Core {
 
     /// Takes over a job. Its run is where its ranks' servers still have the same workers; else it is stopped there. One that
     /// fits no worker type waits for another start.
-    fn adopt_job(&mut self, record: JobRecord) {
+    fn adopt_job(&mut self, mut record: JobRecord) {
         let number = record.number;
         let name = number.to_string();
         let known = self.scheduler.find(&name).map(Ok);
@@ -276,6 +284,12 @@ impl Core {
         self.numbers.insert(id, number);
         if let Some(until) = record.not_before.filter(|_| self.settings.refill) {
             self.scheduler.rest(id, until);
+        }
+        if let Some(run) = &mut record.run {
+            let by = self.now + run.outlives;
+            for (rank, _) in (0u32..).zip(&run.servers) {
+                run.gone_by.entry(rank).or_insert(by);
+            }
         }
         let run = record.run.as_ref().map(|known| {
             let run = Run { job: number, incarnation: record.incarnation };

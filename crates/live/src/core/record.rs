@@ -66,6 +66,10 @@ pub struct RunRecord {
     pub servers: Vec<String>,
     /// The longest time that it may run on from any instant without further orders, grace and slack included.
     pub outlives: Seconds,
+    /// When ranks are surely over of which nothing was heard since the start of a scheduler, or which their servers have lost, by
+    /// rank, on the scheduler's clock. It stays over further starts, as long as nothing is heard of the rank.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gone_by: BTreeMap<u32, Seconds>,
     /// What has been counted of it; none before all of its ranks have been known to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedRecord>,
@@ -187,6 +191,8 @@ pub struct Stored {
     pub scheduler: Option<String>,
     /// How many rounds the event log has.
     pub n_rounds: u64,
+    /// Is it known how long the scheduler was away? If not, what is to be over by an instant is waited for anew.
+    pub is_clock_sure: bool,
     /// Records that could not be read, in words; they have been set aside.
     pub set_aside: Vec<String>,
 }

@@ -207,8 +207,19 @@ impl Core {
             rank.known = Known::Reported(report.phase.clone());
         }
         self.touched.insert(report.run.job);
+        if !report.phase.is_end() {
+            self.note_heard(report.run.job, report.rank);
+        }
         if report.rank == 0 {
             self.take_progress(report.run, report.progress);
+        }
+    }
+
+    /// A rank that is heard of is told of its lease from now on: that it is waited for no more is on disk before.
+    fn note_heard(&mut self, number: JobNumber, rank: u32) {
+        let record = self.jobs.get_mut(&number).and_then(|job| job.record.run.as_mut());
+        if record.is_some_and(|run| run.gone_by.remove(&rank).is_some()) {
+            self.record_job(number);
         }
     }
 
@@ -236,10 +247,13 @@ impl Core {
     /// end, so their workers are free when their leases are over.
     fn note_vanished(&mut self, server: &str, ranks: &[(Run, u32)]) {
         for (run, rank) in ranks {
-            let Some(live) = self.jobs.get_mut(&run.job).and_then(|job| job.run.as_mut()) else { continue };
+            let Some(job) = self.jobs.get_mut(&run.job) else { continue };
+            let (Some(live), Some(record)) = (&mut job.run, &mut job.record.run) else { continue };
             if let Some(here) = live.ranks.get_mut(*rank as usize) {
                 here.known = Known::Lost;
+                record.gone_by.entry(*rank).or_insert(live.over_at);
             }
+            self.record_job(run.job);
             let text =
                 format!("{server} does not know rank {rank} of {run} any more; its lease is waited for");
             self.warn(text, Some(run.job), Some(server.to_owned()));

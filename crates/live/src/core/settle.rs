@@ -1,5 +1,7 @@
 //! What follows from the difference of placements and runs: extensions, stops and starts.
 
+use std::collections::BTreeMap;
+
 use apportion::Seconds;
 use apportion::index::{Id, WorkerId};
 
@@ -89,6 +91,7 @@ impl Core {
             workers: ranks.iter().map(|(_, _, worker)| *worker).collect(),
             servers: ranks.into_iter().map(|(server, _, _)| server).collect(),
             outlives: length + self.settings.look_ahead + self.settings.grace + self.settings.slack,
+            gone_by: BTreeMap::new(),
             counted: None,
         };
         let over_at = until + self.settings.grace + self.settings.slack;

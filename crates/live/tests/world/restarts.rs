@@ -156,3 +156,41 @@ fn a_short_stop_takes_no_job_off_its_workers() {
     small.until(200.0);
     assert_eq!((small.jobs[&number].incarnation, small.why(number).job.state), (1, State::Running));
 }
+
+/// The job that runs on the first server, of which nothing more is heard, after restarts of the scheduler.
+fn after_restarts(lose: impl Fn(&mut Small), is_clock_sure: bool) -> State {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 1), ("v100", 1)]);
+    small.is_clock_sure = is_clock_sure;
+    small.start("v100=2");
+    small.until(5.0);
+    let number = small.submit(job(10_000));
+    small.until(20.0);
+    lose(&mut small);
+    // A scheduler waits for such a rank for 110 s: a round, the look-ahead, the grace and the slack.
+    for _ in 0..10 {
+        small.start("v100=2");
+        small.until(small.now + 20.0);
+    }
+    assert!(small.jobs[&number].incarnation <= 2);
+    small.why(number).job.state
+}
+
+#[test]
+fn the_wait_for_a_lost_rank_goes_on_over_restarts() {
+    let silent = |small: &mut Small| {
+        for node in small.nodes.iter_mut().filter(|node| !node.processes.is_empty()) {
+            node.switch_off(true);
+        }
+    };
+    let forgetful = |small: &mut Small| {
+        let now = small.now;
+        for node in small.nodes.iter_mut().filter(|node| !node.processes.is_empty()) {
+            node.processes.clear();
+            node.start_agent(now);
+        }
+    };
+    assert_eq!(after_restarts(silent, true), State::Running);
+    assert_eq!(after_restarts(forgetful, true), State::Running);
+    // Where the clock may have been set, that is no proof.
+    assert_ne!(after_restarts(silent, false), State::Running);
+}

@@ -43,6 +43,8 @@ pub(crate) struct Small {
     pub(crate) jobs: BTreeMap<JobNumber, JobRecord>,
     pub(crate) notes: Vec<Note>,
     pub(crate) events: Vec<serde_json::Value>,
+    /// Does a start know how long the scheduler was away?
+    pub(crate) is_clock_sure: bool,
     servers: BTreeMap<String, ServerRecord>,
     scheduler: Option<String>,
     epoch: u64,
@@ -78,6 +80,7 @@ impl Small {
             jobs: BTreeMap::new(),
             notes: Vec::new(),
             events: Vec::new(),
+            is_clock_sure: true,
             servers: BTreeMap::new(),
             scheduler: None,
             epoch: 0,
@@ -122,6 +125,7 @@ impl Small {
             servers: self.servers.values().cloned().collect(),
             scheduler: self.scheduler.clone(),
             n_rounds: self.events.iter().filter(|event| event["event"] == "round_started").count() as u64,
+            is_clock_sure: self.is_clock_sure,
             set_aside: Vec::new(),
         };
         let (core, step) = Core::open(self.settings, scheduler, stored, Seconds::new(self.now)).unwrap();

@@ -162,6 +162,7 @@ impl World {
             scheduler: self.disk.scheduler.clone(),
             n_rounds: self.disk.events.iter().filter(|event| event["event"] == "round_started").count()
                 as u64,
+            is_clock_sure: true,
             set_aside: Vec::new(),
         };
         let mut settings = Settings::of_round(Seconds::new(ROUND));

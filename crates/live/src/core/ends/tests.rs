@@ -1,5 +1,7 @@
 //! The order of reasons in which a run is judged.
 
+use std::collections::BTreeMap;
+
 use apportion::Seconds;
 use apportion::index::{Id, JobId, WorkerId, WorkerTypeId};
 use apportion::workload::Combination;
@@ -15,6 +17,7 @@ fn run(ends: &[Option<End>], reason: Option<Reason>) -> LiveRun {
         workers: (0..ends.len()).map(WorkerId::from_index).collect(),
         servers: ["a", "b", "c"][..ends.len()].iter().map(ToString::to_string).collect(),
         outlives: Seconds::ZERO,
+        gone_by: BTreeMap::new(),
         counted: None,
     };
     let start = Run { job: JobNumber(0), incarnation: 1 };
