@@ -7,6 +7,7 @@
 
 mod accounts;
 mod arrivals;
+mod drained;
 mod explained;
 mod failures;
 mod frozen;

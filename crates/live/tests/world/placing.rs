@@ -160,3 +160,20 @@ fn jobs_that_it_could_never_place_are_refused_or_wait_for_another_start() {
     small.until(600.0);
     assert_eq!(how(&small, large), Some(How::Completed));
 }
+
+#[test]
+fn a_gang_leaves_a_drained_server_though_the_policy_fails() {
+    let mut small = placing(&[("v100", 2), ("v100", 2)], "v100=4");
+    let gang = small.submit(job(10_000).scale_factor(2));
+    small.until(70.0);
+    let before = small.why(gang).job;
+    assert_eq!(before.state, State::Running);
+    FAILS.with_borrow_mut(|fails| *fails = true);
+    small.ask(Request::Drain(before.servers[0].clone(), "a fan is broken".to_owned())).unwrap();
+    small.until(200.0);
+    assert_eq!(small.why(gang).job.state, State::Waiting);
+    FAILS.with_borrow_mut(|fails| *fails = false);
+    small.until(300.0);
+    let after = small.why(gang).job;
+    assert!(after.state == State::Running && after.servers != before.servers, "{after:?}");
+}

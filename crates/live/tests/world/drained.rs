@@ -1,0 +1,100 @@
+//! Gangs on servers that are drained, by their operator or by Slurm, and the ends of gangs.
+
+use apportion_live::core::{Answer, JobView, NextView, Request, State};
+use apportion_live::protocol::{End, JobNumber};
+
+use super::small::{ROUND, Small, job};
+
+/// Policies of different kinds: a program, a rule, and one that jobs keep what they have by.
+const POLICIES: [&str; 3] = ["max_min_fairness_perf", "fifo", "isolated"];
+
+/// A gang of two that runs in a cluster of these servers.
+fn gang_on(policy: &'static str, servers: &[(&str, u32)], cluster: &str) -> (Small, JobNumber) {
+    let mut small = Small::new(policy, servers);
+    small.start(cluster);
+    small.until(1.0);
+    let gang = small.submit(job(100_000).scale_factor(2));
+    small.until(ROUND / 2.0);
+    assert_eq!(view(&mut small, gang).state, State::Running);
+    (small, gang)
+}
+
+fn view(small: &mut Small, number: JobNumber) -> JobView {
+    small.views().into_iter().find(|view| view.job == number).unwrap()
+}
+
+fn next(small: &mut Small) -> NextView {
+    match small.ask(Request::Next).unwrap() {
+        Answer::Next(next) => *next,
+        answer => panic!("{answer:?}"),
+    }
+}
+
+/// A gang runs on other servers after a round in which this is done to the first of its own.
+fn after_draining(small: &mut Small, gang: JobNumber, drain: impl Fn(&mut Small, &str)) {
+    let before = view(small, gang).servers;
+    let ends = next(small).ends_in_s.unwrap();
+    drain(small, &before[0]);
+    small.until(small.now + ends + 5.0);
+    let after = view(small, gang);
+    assert_eq!(after.state, State::Running, "{after:?}, before on {before:?}");
+    assert!(!after.servers.contains(&before[0]), "{after:?}, before on {before:?}");
+}
+
+/// Drains a server of this name.
+type Drain = fn(&mut Small, &str);
+
+fn by_operator(small: &mut Small, server: &str) {
+    small.ask(Request::Drain(server.to_owned(), "a fan is broken".to_owned())).unwrap();
+}
+
+/// As an executor reports of a node that Slurm gives no job.
+fn by_slurm(small: &mut Small, server: &str) {
+    small.nodes.iter_mut().find(|node| node.server.name == server).unwrap().n_offered = Some(0);
+}
+
+/// Policies with ways to drain a server.
+fn all() -> impl Iterator<Item = (&'static str, Drain)> {
+    POLICIES.into_iter().flat_map(|policy| [by_operator as Drain, by_slurm].map(|drain| (policy, drain)))
+}
+
+#[test]
+fn a_gang_leaves_a_drained_server_at_the_end_of_the_round() {
+    for (policy, drain) in all() {
+        let (mut small, gang) = gang_on(policy, &[("v100", 2), ("v100", 2)], "v100=4");
+        after_draining(&mut small, gang, drain);
+    }
+}
+
+#[test]
+fn a_gang_over_servers_leaves_the_drained_one_of_them() {
+    for (policy, drain) in all() {
+        let (mut small, gang) = gang_on(policy, &[("v100", 1), ("v100", 1), ("v100", 1)], "v100=3");
+        after_draining(&mut small, gang, drain);
+    }
+}
+
+#[test]
+fn a_gang_on_drained_servers_waits_where_there_are_no_others() {
+    for (policy, drain) in all() {
+        let (mut small, gang) = gang_on(policy, &[("v100", 1), ("v100", 1)], "v100=2");
+        let ends = next(&mut small).ends_in_s.unwrap();
+        drain(&mut small, "a");
+        small.until(small.now + ends + 5.0);
+        assert_eq!(view(&mut small, gang).state, State::Waiting);
+    }
+}
+
+#[test]
+fn the_end_of_a_gang_is_known_with_the_last_rank_s() {
+    let (mut small, gang) = gang_on("fifo", &[("v100", 1), ("v100", 1)], "v100=2");
+    let last = small.now;
+    for node in &mut small.nodes {
+        for process in node.processes.values_mut() {
+            process.end = Some(End::Exit(0));
+        }
+    }
+    small.until(last + 1.0);
+    let view = view(&mut small, gang);
+    assert_eq!(view.state, State::Completed, "{view:?}");
+}
