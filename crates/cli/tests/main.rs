@@ -66,6 +66,9 @@ mod report_simulation;
 #[path = "suite/live.rs"]
 mod live;
 #[cfg(feature = "live")]
+#[path = "suite/live_agent.rs"]
+mod live_agent;
+#[cfg(feature = "live")]
 #[path = "suite/live_placing.rs"]
 mod live_placing;
 #[cfg(feature = "live")]

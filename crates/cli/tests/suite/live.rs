@@ -74,6 +74,10 @@ impl Served {
         Self { child, url }
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     fn run(&self, folder: &Path, arguments: &[&str]) -> Output {
         command(folder, arguments).env("APPORTION_SCHEDULER", &self.url).output().unwrap()
     }
