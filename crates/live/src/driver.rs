@@ -316,6 +316,7 @@ impl Driver {
             asked: BTreeMap::new(),
             n_asked: 0,
             noted: now,
+            keep_events: settings.keep_events,
         };
         let thread = Builder::new().name("scheduler".into()).spawn(move || work.run(&receiver))?;
         Ok(Self { client, thread: Some(thread) })
@@ -348,6 +349,7 @@ struct Work {
     asked: BTreeMap<u64, Sender<Result<Answer, Refusal>>>,
     n_asked: u64,
     noted: Seconds,
+    keep_events: u64,
 }
 
 impl Work {
@@ -398,6 +400,8 @@ impl Work {
                 self.noted = self.clock.now();
                 // (where it fails, the next start takes the scheduler to have been away a little longer)
                 let _ = self.store.note_clock(self.clock.now(), wall_s());
+                // (where it fails, it is tried again)
+                let _ = self.store.drop_old(self.keep_events);
             }
         }
         // (the next start takes the clock of the last note)

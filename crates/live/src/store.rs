@@ -17,6 +17,12 @@ const VERSION: u32 = 1;
 /// Tells a file of ours from other SQLite files: "aplv".
 const APPLICATION: i32 = 0x6170_6c76;
 
+/// How many of the newest notes are kept.
+const NOTES_KEPT: u64 = 100_000;
+
+/// How many records of a kind are dropped at one time, so that nothing waits long for it.
+const DROPPED_AT_ONCE: u32 = 5_000;
+
 const LAYOUT: &str = "
     CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS jobs (number INTEGER PRIMARY KEY, is_over INTEGER NOT NULL, document TEXT NOT NULL) STRICT;
@@ -215,6 +221,31 @@ impl Store {
             transaction.commit()
         })();
         noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    }
+
+    /// Drops a part of what is kept too long: lines of the event log but the newest so many, notes but the newest ones, and jobs
+    /// that were over so long ago that nothing asks for them. Active jobs keep all that counts for them.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn drop_old(&mut self, keep_events: u64) -> Result<(), StoreError> {
+        let kept = [
+            ("events", "TRUE", keep_events),
+            ("notes", "TRUE", NOTES_KEPT),
+            ("jobs", "is_over = 1", OVER_MAX as u64),
+        ];
+        let drop_all = || -> rusqlite::Result<()> {
+            for (table, which, kept) in kept {
+                let kept = i64::try_from(kept).unwrap_or(i64::MAX);
+                let mut statement = self.connection.prepare_cached(&format!(
+                    "DELETE FROM {table} WHERE number IN (SELECT number FROM {table} WHERE {which} AND
+                     number <= (SELECT max(number) FROM {table}) - ?1 ORDER BY number LIMIT {DROPPED_AT_ONCE})"
+                ))?;
+                statement.execute([kept])?;
+            }
+            Ok(())
+        };
+        drop_all().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
     /// The newest notes, the oldest of them first.

@@ -2,9 +2,65 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use apportion::Seconds;
+use apportion::{Job, Seconds};
+use apportion_live::core::{How, JobRecord, Outcome, Record};
+use apportion_live::protocol::JobNumber;
 use apportion_live::store::Store;
+use serde_json::json;
 use tempfile::TempDir;
+
+fn record(number: u64, is_over: bool) -> Record {
+    let program = json!({"command": ["true"]});
+    let record = json!({
+        "number": number, "job": Job::new("x"), "program": program, "incarnation": 1, "checkpointed": 0.0, "failures": 0,
+    });
+    let record: JobRecord = serde_json::from_value(record).unwrap();
+    let outcome = Outcome { at: Seconds::ZERO, how: How::Completed, reason: "done".to_owned() };
+    Record::Job(Box::new(JobRecord { outcome: is_over.then_some(outcome), ..record }))
+}
+
+fn events(store: &Store) -> Vec<i64> {
+    let mut numbers = Vec::new();
+    store.events(0, 1_000, |number, _| numbers.push(number)).unwrap();
+    numbers
+}
+
+#[test]
+fn the_newest_events_are_kept_and_numbers_go_on() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("scheduler.sqlite");
+    let (mut store, _) = Store::open(&path).unwrap();
+    let event = || Record::Event(Seconds::ZERO, "{}".to_owned());
+    store.commit(&(0..30).map(|_| event()).collect::<Vec<_>>()).unwrap();
+    store.drop_old(30).unwrap();
+    assert_eq!(events(&store).len(), 30);
+    store.drop_old(10).unwrap();
+    drop(store);
+    let (mut store, _) = Store::open(&path).unwrap();
+    store.commit(&[event()]).unwrap();
+    assert_eq!(events(&store), (21..=31).collect::<Vec<_>>());
+}
+
+#[test]
+fn jobs_are_dropped_when_nothing_can_ask_for_them_any_more() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("scheduler.sqlite");
+    let (mut store, _) = Store::open(&path).unwrap();
+    // Job 3 is still active.
+    let records: Vec<_> = (0..1_010).map(|number| record(number, number != 3)).collect();
+    store.commit(&records).unwrap();
+    drop(store);
+    let (mut store, before) = Store::open(&path).unwrap();
+    store.drop_old(1_000_000).unwrap();
+    drop(store);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let n_jobs: i64 = connection.query_row("SELECT count(*) FROM jobs", [], |row| row.get(0)).unwrap();
+    assert_eq!(n_jobs, 1_001);
+    drop(connection);
+    let (_, after) = Store::open(&path).unwrap();
+    assert_eq!((&after.over, &after.jobs, after.next_job), (&before.over, &before.jobs, 1_010));
+    assert_eq!(after.jobs[0].number, JobNumber(3));
+}
 
 #[test]
 fn the_clock_goes_on_by_the_node_s() {

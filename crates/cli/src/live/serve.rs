@@ -148,6 +148,9 @@ struct TimeArguments {
     /// How long a decision may take; the last one stays in force after it
     #[arg(long, value_name = "SECONDS", value_parser = time)]
     decision_limit: Option<Seconds>,
+    /// How many of the newest lines of the event log are kept; 10,000,000 where not given
+    #[arg(long, value_name = "N")]
+    keep_events: Option<u64>,
 }
 
 /// What starts jobs.
@@ -184,6 +187,7 @@ impl TimeArguments {
             server_failures_max: self.server_failures_max.unwrap_or(usual.server_failures_max),
             refill: !self.no_refill,
             decision_limit: limit.or(usual.decision_limit),
+            keep_events: self.keep_events.unwrap_or(usual.keep_events),
         }
     }
 }

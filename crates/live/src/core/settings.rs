@@ -30,7 +30,12 @@ pub struct Settings {
     pub refill: bool,
     /// How long a decision may take; none is as long as it takes. The last allocation stays in force after it.
     pub decision_limit: Option<Duration>,
+    /// How many of the newest lines of the event log are kept.
+    pub keep_events: u64,
 }
+
+/// The least number of lines of the event log that is kept: more than there are between the starts of two rounds.
+const EVENTS_MIN: u64 = 100_000;
 
 /// A setting out of its range.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -59,6 +64,7 @@ impl Settings {
             server_failures_max: 3,
             refill: true,
             decision_limit: Some(Duration::from_secs_f64((round_length.get() / 8.0).clamp(0.05, 10.0))),
+            keep_events: 10_000_000,
         }
     }
 
@@ -113,6 +119,10 @@ impl Settings {
         if self.failures_max == 0 || self.server_failures_max == 0 {
             let setting = if self.failures_max == 0 { "failures_max" } else { "server_failures_max" };
             return refuse(setting, "0".into(), "at least 1".into());
+        }
+        if self.keep_events < EVENTS_MIN {
+            let expected = format!("at least {EVENTS_MIN}");
+            return refuse("keep_events", self.keep_events.to_string(), expected);
         }
         Ok(())
     }
