@@ -34,15 +34,10 @@ struct World {
 }
 
 impl World {
-    /// None where this machine has no Slurm.
-    fn start(nodes: &[Node<'_>]) -> Option<Self> {
-        match Slurm::start(nodes) {
-            Ok(slurm) => Some(Self { slurm, folder: TempDir::new().unwrap(), served: None }),
-            Err(lacking) => {
-                eprintln!("skipped: faults of a real Slurm: {lacking}");
-                None
-            }
-        }
+    /// The error says what this machine lacks for a Slurm.
+    fn start(nodes: &[Node<'_>]) -> Result<Self, String> {
+        let slurm = Slurm::start(nodes)?;
+        Ok(Self { slurm, folder: TempDir::new().unwrap(), served: None })
     }
 
     fn serve(&mut self, round_length: &str) {
@@ -84,7 +79,10 @@ const TRAINER: [&str; 4] = [env!("CARGO_BIN_EXE_apportion"), "trainer", "--speed
 
 #[test]
 fn a_gang_leaves_a_node_that_slurm_drains() {
-    let Some(mut world) = World::start(&NODES) else { return };
+    let mut world = match World::start(&NODES) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
+    };
     world.serve("6");
     world.submit(&["--scale-factor", "4", "--steps", "1000000"], &TRAINER);
     let before = servers(&world.until(|job| job["state"] == "running"));
@@ -98,7 +96,10 @@ fn a_gang_leaves_a_node_that_slurm_drains() {
 
 #[test]
 fn a_scheduler_is_started_right_after_the_controller() {
-    let Some(mut world) = World::start(&NODES[..1]) else { return };
+    let mut world = match World::start(&NODES[..1]) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
+    };
     world.slurm.kill_controller();
     world.slurm.start_controller();
     // Slurm does not know at first whether its nodes are up.
@@ -115,7 +116,10 @@ fn a_scheduler_is_started_right_after_the_controller() {
 
 #[test]
 fn a_gang_is_over_when_its_last_rank_is() {
-    let Some(mut world) = World::start(&NODES[..2]) else { return };
+    let mut world = match World::start(&NODES[..2]) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
+    };
     // (a round that no test outlives: nothing is known only at its end)
     world.serve("600");
     let script = "while [ ! -e \"$APPORTION_CHECKPOINTS/go\" ]; do sleep 0.1; done";
