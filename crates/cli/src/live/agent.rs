@@ -95,7 +95,8 @@ pub(super) fn run(arguments: &AgentArguments, session: &Session) -> Result<(), F
         }
     })?;
     if let Some(why) = link.denied() {
-        let help = "`--token-file FILE` names the file with the token whose digest is in the scheduler's file with `agent` behind it";
+        let help = "`--token-file FILE` names the file with the token whose digest is in the scheduler's file with `agent` behind \
+                    it, and where names follow that, this server's";
         return Err(Failure::usage(why, Some(help.to_owned())));
     }
     session.note("ended; jobs go on until their leases end, and a later agent takes them over");
