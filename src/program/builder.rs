@@ -11,6 +11,9 @@ use super::program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMa
 use super::range::Reach;
 use super::standard::{Affine, Program, Range, Sense};
 
+/// How often the range of a constraint's excess fits between it and 0 where no row is written.
+const NEVER_BINDS: f64 = 1e6;
+
 /// A program in the making.
 pub(crate) struct Builder<'a> {
     pub(super) bound: &'a BoundObjective<'a>,
@@ -183,6 +186,9 @@ impl<'a> Builder<'a> {
             for at in self.bound.places_of(constraint.subject).filter(|at| !left_out(constraint, *at)) {
                 let place = at.position(constraint.subject);
                 let role = RowRole::Constraint { constraint: position, position: place };
+                if self.never_binds(constraint, at) {
+                    continue;
+                }
                 if let Some((form, range)) = self.inverted(constraint, at) {
                     self.row(role, range, form);
                     continue;
@@ -217,6 +223,12 @@ impl<'a> Builder<'a> {
                 self.row(role, range, form);
             }
         }
+    }
+
+    /// Is a constraint so far from being exceeded by any allocation that its row would only scale the program badly?
+    fn never_binds(&self, constraint: &Constraint, at: At) -> bool {
+        let excess = self.bound.range(&constraint.excess, at, self.reach);
+        !constraint.is_equality() && excess.upper < -NEVER_BINDS * (excess.upper - excess.lower)
     }
 
     /// A curved constraint as a bound on a throughput, where it can be inverted.

@@ -101,6 +101,18 @@ fn a_level_that_no_throughput_raises_is_the_bound_of_the_first_level() {
 }
 
 #[test]
+fn a_limit_far_beyond_reach_is_none() {
+    for (objective, expected) in [("sum_over_jobs(throughput)", 9.0), ("min_over_jobs(throughput)", 2.0)] {
+        for limit in ["1e12", "1e30"] {
+            let text = format!(
+                "maximize: {objective}\nconstraints: [\"sum_over_jobs(throughput) <= {limit}[steps/s]\"]\n"
+            );
+            near(value(&text, THREE), expected);
+        }
+    }
+}
+
+#[test]
 fn a_worker_type_without_a_price_is_named_where_prices_are_read() {
     let priced =
         "cluster: {v100: 1, k80: 1}\nprices: {v100: 2.5}\njobs: [{id: a, throughput: {v100: 2, k80: 1}}]\n";
