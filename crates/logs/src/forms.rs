@@ -10,5 +10,6 @@ pub(crate) mod openb;
 pub(crate) mod pai;
 pub(crate) mod philly;
 pub(crate) mod tres;
+mod runs;
 pub(crate) mod sacct;
 pub(crate) mod scontrol;

@@ -41,10 +41,19 @@ pub struct Reading {
     strings: BTreeSet<Arc<str>>,
     /// Where the first row of an id is among the rows, by the log's own ids.
     ids: BTreeMap<Arc<str>, usize>,
-    /// Where the last row of an id is which several jobs have, and the number that was added to it.
-    again: BTreeMap<Arc<str>, (usize, u32)>,
+    /// The rows of an id that several jobs have.
+    again: BTreeMap<Arc<str>, Again>,
     /// Ids with a number added.
     numbered: BTreeSet<Arc<str>>,
+}
+
+/// The rows of an id that several jobs have.
+#[derive(Debug, Default)]
+struct Again {
+    /// Where they are among the rows, by a digest of what they say.
+    places: BTreeMap<u64, usize>,
+    /// The number that was added to the last of them.
+    number: u32,
 }
 
 /// What is not understood, and where.
@@ -86,19 +95,45 @@ impl Reading {
         }
         let at = self.rows.len();
         let first = self.row_of(&id);
-        let (last, number) = self.again.get(&id).copied().unwrap_or((first.unwrap_or(at), 1));
-        if first.into_iter().chain(first.map(|_| last)).any(|at| self.rows[at].says_the_same_as(&row)) {
+        if self.is_there(first, &row) {
             return self.leave_out(Reason::Repeated, row.line, Some(&id));
         }
         if first.is_some() || self.numbered.contains(&id) {
             self.doubt(Doubt::SameId, row.line, Some(&id));
-            let (name, number) = self.free_id(&id, number);
+            let mut again = self.again.remove(&id).unwrap_or_else(|| {
+                let places = first.map(|first| (self.rows[first].digest(), first));
+                Again { places: places.into_iter().collect(), number: 1 }
+            });
+            let (name, number) = self.free_id(&id, again.number);
+            again.number = number;
+            again.places.entry(row.digest()).or_insert(at);
             row.id = Arc::clone(&name);
             self.numbered.insert(name);
-            self.again.insert(Arc::clone(&id), (at, number));
+            self.again.insert(Arc::clone(&id), again);
         }
         self.ids.entry(id).or_insert(at);
         self.rows.push(row);
+    }
+
+    /// Does one of the rows of a row's id say the same? `first` is where the first of them is.
+    fn is_there(&self, first: Option<usize>, row: &Row) -> bool {
+        let among_several =
+            self.again.get(&row.id).and_then(|again| again.places.get(&row.digest()).copied());
+        first.into_iter().chain(among_several).any(|at| self.rows[at].says_the_same_as(row))
+    }
+
+    /// Takes a text off the beginning of all ids, which tells them from those of another log that there is not.
+    pub(crate) fn take_off_ids(&mut self, prefix: &str) {
+        for row in &mut self.rows {
+            if let Some(id) = row.id.strip_prefix(prefix) {
+                row.id = id.into();
+            }
+        }
+        for tally in self.left_out.values_mut().chain(self.doubts.values_mut()) {
+            if let Some(id) = tally.id.as_ref().and_then(|id| id.strip_prefix(prefix)) {
+                tally.id = Some(id.to_owned());
+            }
+        }
     }
 
     /// An id with a number after it that no row has, and the number: the first that is free after the last.
@@ -151,12 +186,16 @@ impl Reading {
         self.complaints.len() >= COMPLAINTS_MAX
     }
 
-    /// Takes over what was left out of, and not understood in, a second table of the same log.
+    /// Takes over what was left out of, doubtful and not understood in, and not used of a second table of the same log.
     pub(crate) fn take_over(&mut self, other: Self) {
         for (reason, tally) in other.left_out {
             self.left_out.entry(reason).or_default().add(&tally);
         }
+        for (doubt, tally) in other.doubts {
+            self.doubts.entry(doubt).or_default().add(&tally);
+        }
         self.complaints.extend(other.complaints);
+        self.unused_columns.extend(other.unused_columns);
     }
 
     /// A row is left out.

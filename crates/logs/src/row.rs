@@ -1,5 +1,6 @@
 //! A row of the normalized log: what a log says of one job, in one form for all logs.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,13 @@ impl Row {
     pub fn says_the_same_as(&self, other: &Self) -> bool {
         let at = |row: &Self| Self { id: Arc::clone(&self.id), line: 0, ..row.clone() };
         at(self) == at(other)
+    }
+
+    /// A digest of what it says, apart from its name and where it stands: the same of rows that say the same.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", Self { id: "".into(), line: 0, ..self.clone() }).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Does it end before it starts, or start before it is submitted, by more than a second?

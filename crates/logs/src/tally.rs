@@ -16,6 +16,11 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
 }
 
+/// A number of things, in words: `1 job`, `2 jobs`.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// How many rows, and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tally {
@@ -55,7 +60,7 @@ pub enum Reason {
     Step,
     /// Another row stands for it: a slice of an elastic job that was replaced.
     Replaced,
-    /// It is a run that had not ended, which another row has as ended.
+    /// It is a run that had not started or not ended, of which another row says as much or more.
     Superseded,
     /// It repeats an earlier row, word for word.
     Repeated,
@@ -100,7 +105,9 @@ impl Reason {
             Self::NotUnderstood => "something in them is not understood",
             Self::Step => "steps of jobs, which other rows stand for",
             Self::Replaced => "slices of elastic jobs, which other rows stand for",
-            Self::Superseded => "runs that had not ended, which other rows have as ended",
+            Self::Superseded => {
+                "runs that had not started or not ended, of which another row says as much or more"
+            }
             Self::Repeated => "say the same as an earlier row",
             Self::NoWorkers => "asked for no accelerator",
             Self::WorkersUnknown => "how many accelerators they had is not known",
@@ -168,6 +175,8 @@ pub enum Doubt {
     PartOfList,
     /// A row of Slurm's without the job's full name.
     NoJobId,
+    /// The first row of each further cluster, in a log of several.
+    SeveralClusters,
 }
 
 impl Doubt {
@@ -221,6 +230,9 @@ impl Doubt {
             }
             Self::NoJobId => {
                 "no JobID, only JobIDRaw: components of heterogeneous jobs are taken as jobs of their own; ask sacct for JobID, too"
+            }
+            Self::SeveralClusters => {
+                "clusters beside the first: jobs are called CLUSTER:ID, and their load is that of all clusters together"
             }
         }
     }

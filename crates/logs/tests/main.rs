@@ -11,5 +11,6 @@ mod suite {
     mod many;
     mod refused;
     mod sacct;
+    mod sacct_jobs;
     mod written_and_read;
 }

@@ -1,0 +1,288 @@
+//! Jobs of the runs that Slurm's accounting has under one id: attempts, components, and ids that come round.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use apportion::spec::Place;
+use apportion::spec::trace::field::Field;
+
+use crate::reading::{Fault, Reading};
+use crate::row::{Row, State};
+use crate::table::NUMBER_MAX;
+use crate::tally::{Doubt, Reason};
+
+/// One line: a run of a job, or of a component of one.
+pub(super) struct Run {
+    pub(super) row: Row,
+    /// The component of a heterogeneous job.
+    pub(super) component: Option<u32>,
+    pub(super) place: Place,
+}
+
+/// Makes rows of runs under one id.
+pub(super) fn finish(runs: Vec<Run>, log: &mut Reading) {
+    let Some(id) = runs.first().map(|run| Arc::clone(&run.row.id)) else { return };
+    let (components, plain): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.component.is_some());
+    let earlier = log.row_of(&id);
+    let mut plain: Vec<Row> = plain.into_iter().map(|run| run.row).collect();
+    if let Some(at) = earlier {
+        plain.insert(0, Row { id: Arc::clone(&id), ..log.rows[at].clone() });
+    }
+    let components = of_other_jobs(components, &plain, log);
+    let mut jobs = jobs_of(plain, log).into_iter();
+    if let Some((at, first)) = earlier.and_then(|at| Some((at, jobs.next()?))) {
+        log.rows[at] = Row { id: Arc::clone(&log.rows[at].id), ..first };
+    }
+    for row in jobs {
+        log.take(row);
+    }
+    let whole = joined(components, log);
+    for row in jobs_of(whole, log) {
+        log.take(row);
+    }
+}
+
+/// The runs of components less those that were submitted when a job without components was under the same id: of these it is
+/// not understood what they are.
+fn of_other_jobs(components: Vec<Run>, plain: &[Row], log: &mut Reading) -> Vec<Run> {
+    let submitted: BTreeSet<Option<u64>> =
+        plain.iter().map(|row| row.submitted_s.map(f64::to_bits)).collect();
+    let (within, others): (Vec<Run>, Vec<Run>) =
+        components.into_iter().partition(|run| submitted.contains(&run.row.submitted_s.map(f64::to_bits)));
+    for Run { row, place, .. } in within {
+        let message = format!("job `{}` has rows with and without a component", Field::shortened(&row.id));
+        log.complain(Fault { place, message }, "");
+    }
+    others
+}
+
+/// The runs of a heterogeneous job, each of the runs of its components that were submitted together.
+fn joined(runs: Vec<Run>, log: &mut Reading) -> Vec<Row> {
+    let mut components: BTreeMap<Option<u32>, Vec<Row>> = BTreeMap::new();
+    for run in runs {
+        components.entry(run.component).or_default().push(run.row);
+    }
+    let mut whole = Vec::new();
+    for mut rows in components.into_values() {
+        sort(&mut rows);
+        whole = with_component(whole, without_open_ones(rows, log), log);
+    }
+    whole
+}
+
+/// Runs with those of one more component. Both are in order of submission and start; of several that were submitted at one time,
+/// as Slurm of old has attempts, those that started nearest to one another are together.
+fn with_component(whole: Vec<Row>, rows: Vec<Row>, log: &mut Reading) -> Vec<Row> {
+    let is_with = |one: &Row, other: &Row| match (one.submitted_s, other.submitted_s) {
+        (Some(one), Some(other)) => (one - other).abs() <= 1.0,
+        (one, other) => one == other,
+    };
+    let apart = |one: &Row, other: &Row| match (one.started_s, other.started_s) {
+        (Some(one), Some(other)) => (one - other).abs(),
+        (None, None) => 0.0,
+        _ => f64::INFINITY,
+    };
+    let is_nearer = |next: Option<&Row>, than: &Row, to: &Row| {
+        next.is_some_and(|next| is_with(next, to) && apart(next, to) < apart(than, to))
+    };
+    let (mut left, mut right) = (VecDeque::from(whole), VecDeque::from(rows));
+    let mut all = Vec::with_capacity(left.len().max(right.len()));
+    while let (Some(one), Some(other)) = (left.front(), right.front()) {
+        let from_left = if is_with(one, other) {
+            is_nearer(left.get(1), one, other)
+                .then_some(true)
+                .or(is_nearer(right.get(1), other, one).then_some(false))
+        } else {
+            Some(order(one) <= order(other))
+        };
+        let taken = match from_left {
+            Some(true) => left.pop_front(),
+            Some(false) => right.pop_front(),
+            None => left.pop_front().zip(right.pop_front()).map(|(one, other)| {
+                log.n_merged += 1;
+                together(one, &other)
+            }),
+        };
+        all.extend(taken);
+    }
+    all.extend(left.into_iter().chain(right));
+    sort(&mut all);
+    all
+}
+
+/// What runs are ordered by: submission and start, those that lack one last.
+fn order(run: &Row) -> (f64, f64) {
+    (run.submitted_s.unwrap_or(f64::INFINITY), run.started_s.unwrap_or(f64::INFINITY))
+}
+
+/// Puts runs in order of submission and start.
+fn sort(runs: &mut [Row]) {
+    runs.sort_by(|one, other| {
+        let ((one_s, one_start_s), (other_s, other_start_s)) = (order(one), order(other));
+        one_s.total_cmp(&other_s).then(one_start_s.total_cmp(&other_start_s)).then(one.line.cmp(&other.line))
+    });
+}
+
+/// The jobs that runs under one id are of: most often one, which was requeued; ids come round, so sometimes several.
+///
+/// A run is a later attempt of a job if user, account and name agree, the job had not completed, and the run was submitted
+/// after the one before it ended, as Slurm's requeues are.
+fn jobs_of(mut runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
+    sort(&mut runs);
+    let mut jobs: Vec<Row> = Vec::new();
+    let mut last: Option<Row> = None;
+    for run in without_open_ones(runs, log) {
+        let is_later = last.as_ref().is_some_and(|last| is_attempt_after(last, &run));
+        match jobs.last_mut().filter(|_| is_later) {
+            Some(job) => {
+                log.doubt(Doubt::Requeued, run.line, Some(&run.id));
+                log.n_merged += 1;
+                if run.started_s.is_some() && run.n_workers != job.n_workers {
+                    log.doubt(Doubt::SizeChanged, run.line, Some(&run.id));
+                }
+                if run.started_s.zip(job.ended_s).is_some_and(|(start, end)| start < end - 1.0) {
+                    log.doubt(Doubt::Overlap, run.line, Some(&run.id));
+                }
+                *job = with_attempt(job, run.clone());
+            }
+            None => jobs.push(run.clone()),
+        }
+        last = Some(run);
+    }
+    jobs
+}
+
+/// When a run was submitted and started, as bits, by which runs are looked up.
+type Times = (Option<u64>, Option<u64>);
+
+/// What other rows say of the runs under one id, to know those that had not ended in one row and are later in another.
+#[derive(Default)]
+struct Later {
+    /// Submission and start of runs that ended.
+    ended: BTreeSet<Times>,
+    /// The last line of runs that had not ended, by submission and start.
+    open: BTreeMap<Times, u64>,
+    /// By submission: the last line of a run that had started or ended, and whether one had completed.
+    settled: BTreeMap<Option<u64>, (u64, bool)>,
+}
+
+impl Later {
+    fn of(runs: &[Row]) -> Self {
+        let mut later = Self::default();
+        for run in runs {
+            let times = times(run);
+            if run.ended_s.is_some() {
+                later.ended.insert(times);
+            } else {
+                let line = later.open.entry(times).or_default();
+                *line = run.line.max(*line);
+            }
+            if run.started_s.is_some() || run.ended_s.is_some() {
+                let (line, completed) = later.settled.entry(times.0).or_default();
+                (*line, *completed) = (run.line.max(*line), *completed || run.state == State::Completed);
+            }
+        }
+        later
+    }
+
+    /// Is a run there as it was later, too?
+    fn has(&self, run: &Row) -> bool {
+        let times = times(run);
+        if run.ended_s.is_some() || run.submitted_s.is_none() {
+            return false;
+        }
+        // (without a start it waited, and a later row of that submission is the same run; an earlier one may be an attempt)
+        let is_settled = run.started_s.is_none()
+            && self.settled.get(&times.0).is_some_and(|(line, completed)| *completed || *line > run.line);
+        let is_open_later = self.open.get(&times).is_some_and(|line| *line > run.line);
+        is_settled || is_open_later || (run.started_s.is_some() && self.ended.contains(&times))
+    }
+}
+
+fn times(run: &Row) -> Times {
+    (run.submitted_s.map(f64::to_bits), run.started_s.map(f64::to_bits))
+}
+
+/// The runs less those that had not ended in one row and are as they were later in another, as where two logs are joined.
+fn without_open_ones(runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
+    let later = Later::of(&runs);
+    let mut said = BTreeSet::new();
+    let (runs, superseded): (Vec<Row>, Vec<Row>) = runs.into_iter().partition(|run| !later.has(run));
+    let (kept, repeated): (Vec<Row>, Vec<Row>) = runs
+        .into_iter()
+        .partition(|run| said.insert(format!("{:?}", Row { id: "".into(), line: 0, ..run.clone() })));
+    for (reason, runs) in [(Reason::Repeated, repeated), (Reason::Superseded, superseded)] {
+        for run in runs {
+            log.leave_out(reason, run.line, Some(&run.id));
+        }
+    }
+    kept
+}
+
+/// How long after its end a run is requeued at the latest, s: later, the id has come round.
+const REQUEUED_WITHIN_S: f64 = 7.0 * 86_400.0;
+
+fn is_attempt_after(earlier: &Row, later: &Row) -> bool {
+    let same = (&earlier.user, &earlier.group, &earlier.name) == (&later.user, &later.group, &later.name);
+    let is_after = earlier
+        .ended_s
+        .zip(later.submitted_s)
+        .is_some_and(|(end, submitted)| (end - 1.0..=end + REQUEUED_WITHIN_S).contains(&submitted));
+    // (Slurm of old kept the time of submission)
+    let is_with = earlier.submitted_s.is_some() && earlier.submitted_s == later.submitted_s;
+    same && earlier.state != State::Completed && (is_after || is_with)
+}
+
+/// A job with one more attempt: submitted and started as before, ended as the attempt, and sized as the last that ran.
+fn with_attempt(job: &Row, attempt: Row) -> Row {
+    let least = |one: Option<f64>, other: Option<f64>| one.into_iter().chain(other).reduce(f64::min);
+    let has_run = attempt.started_s.is_some() || job.started_s.is_none();
+    let (n_workers, n_nodes) =
+        if has_run { (attempt.n_workers, attempt.n_nodes) } else { (job.n_workers, job.n_nodes) };
+    // (of an attempt that has not ended, how long it ran is not known, nor is it of the job)
+    let is_open = attempt.started_s.is_some() && attempt.ended_s.is_none();
+    let ran_s = job.ran_s.into_iter().chain(attempt.ran_s).reduce(|one, other| one + other);
+    Row {
+        submitted_s: least(job.submitted_s, attempt.submitted_s),
+        eligible_s: least(job.eligible_s, attempt.eligible_s),
+        started_s: least(job.started_s, attempt.started_s),
+        ran_s: ran_s.filter(|ran| !is_open && *ran <= NUMBER_MAX),
+        n_workers,
+        n_nodes,
+        worker_type: both_types(job.worker_type.as_deref(), attempt.worker_type.as_deref()),
+        n_attempts: Some(job.n_attempts.unwrap_or(0).saturating_add(attempt.n_attempts.unwrap_or(0))),
+        line: job.line.min(attempt.line),
+        ..attempt
+    }
+}
+
+/// What stands between the types of a job of several, which are told apart once all of its rows are read.
+pub(super) const BESIDE: &str = "\n";
+
+/// The worker types of two parts of a job, each once; two of them where there are more, which is as much as is said of them.
+fn both_types(one: Option<&str>, other: Option<&str>) -> Option<Arc<str>> {
+    let mut types: Vec<&str> = one.into_iter().chain(other).flat_map(|types| types.split(BESIDE)).collect();
+    types.sort_unstable();
+    types.dedup();
+    types.truncate(2);
+    (!types.is_empty()).then(|| types.join(BESIDE).into())
+}
+
+/// Two components of a heterogeneous job, which run at the same time, as one.
+fn together(row: Row, other: &Row) -> Row {
+    let least = |one: Option<f64>, other: Option<f64>| one.into_iter().chain(other).reduce(f64::min);
+    let worker_type = both_types(row.worker_type.as_deref(), other.worker_type.as_deref());
+    Row {
+        n_workers: row.n_workers.zip(other.n_workers).and_then(|(one, other)| one.checked_add(other)),
+        n_nodes: row.n_nodes.zip(other.n_nodes).and_then(|(one, other)| one.checked_add(other)),
+        submitted_s: least(row.submitted_s, other.submitted_s),
+        eligible_s: least(row.eligible_s, other.eligible_s),
+        started_s: least(row.started_s, other.started_s),
+        ended_s: row.ended_s.zip(other.ended_s).map(|(one, other)| one.max(other)),
+        ran_s: row.ran_s.zip(other.ran_s).map(|(one, other)| one.max(other)),
+        n_attempts: row.n_attempts.max(other.n_attempts),
+        worker_type,
+        state: row.state.worse(other.state),
+        ..row
+    }
+}

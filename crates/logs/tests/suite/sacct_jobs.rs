@@ -1,0 +1,149 @@
+//! Which runs of Slurm's accounting are of one job: clusters, components, and calls that were joined.
+
+use std::io::Cursor;
+
+use apportion_logs::read::read_log_from;
+use apportion_logs::{Doubt, Form, ReadOptions, Reading, Reason, State};
+
+const HEAD: &str = "JobID|User|Account|Submit|Start|End|ElapsedRaw|State|NNodes|ReqTRES|AllocTRES|JobName";
+
+fn read(head: &str, lines: &str) -> Reading {
+    let text = Cursor::new(format!("{head}\n{lines}"));
+    let log = read_log_from("sacct.txt", text, &ReadOptions::new(Form::Sacct)).unwrap();
+    let n_left_out: u64 = log.left_out.values().map(|tally| tally.n).sum();
+    assert_eq!(log.n_read, log.rows.len() as u64 + log.n_merged + n_left_out, "every row is accounted for");
+    log
+}
+
+/// A run: its id, when it was submitted, started and ended after a day, and how it ended.
+fn run(id: &str, times: [u32; 3], state: &str) -> String {
+    let [submitted, started, ended] = times.map(|time| 1_700_000_000 + time);
+    let ran = ended - started;
+    format!("{id}|ann|lab|{submitted}|{started}|{ended}|{ran}|{state}|1||gres/gpu=4|a\n")
+}
+
+fn ids(log: &Reading) -> Vec<&str> {
+    log.rows.iter().map(|row| &*row.id).collect()
+}
+
+#[test]
+fn each_cluster_has_ids_of_its_own() {
+    let head = format!("Cluster|{HEAD}");
+    let of = |cluster: &str, run: String| format!("{cluster}|{run}");
+    let one = of("c1", run("77", [0, 10, 3610], "FAILED"));
+    let log = read(&head, &[one.clone(), of("c2", run("77", [4000, 4010, 11_210], "COMPLETED"))].concat());
+    assert_eq!((ids(&log), log.n_merged), (vec!["c1:77", "c2:77"], 0));
+    assert_eq!(log.doubts[&Doubt::SeveralClusters].id.as_deref(), Some("c2:77"));
+    // The same of both clusters is two jobs, and of one cluster one.
+    let same = |clusters: [&str; 2]| {
+        let lines = clusters.map(|cluster| of(cluster, run("77", [0, 10, 3610], "COMPLETED")));
+        read(&head, &lines.concat())
+    };
+    assert_eq!(ids(&same(["c1", "c2"])), ["c1:77", "c2:77"]);
+    let alone = same(["c1", "c1"]);
+    assert_eq!((ids(&alone), alone.left_out[&Reason::Repeated].id.as_deref()), (vec!["77"], Some("77")));
+    assert!(!alone.doubts.contains_key(&Doubt::SeveralClusters));
+}
+
+#[test]
+fn components_are_of_the_job_with_which_they_were_submitted() {
+    // An id that came round, with one component more.
+    let (march, june) = ([0, 10, 3610], [8_000_000, 8_000_010, 8_007_210]);
+    let lines = [
+        run("300+0", march, "COMPLETED"),
+        run("300+1", march, "COMPLETED"),
+        run("300+0", june, "COMPLETED"),
+        run("300+1", june, "COMPLETED"),
+        run("300+2", june, "COMPLETED"),
+    ];
+    let log = read(HEAD, &lines.concat());
+    let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.ran_s)).collect();
+    assert_eq!(sizes, [(Some(8), Some(3600.0)), (Some(12), Some(7200.0))]);
+    // Of which the first log has not the first component of the first job.
+    let log = read(HEAD, &lines[1..].concat());
+    let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.ran_s)).collect();
+    assert_eq!(sizes, [(Some(4), Some(3600.0)), (Some(12), Some(7200.0))]);
+}
+
+#[test]
+fn a_job_of_components_that_is_requeued_is_one_job_of_several_attempts() {
+    let (first, second) = ([0, 10, 3610], [3611, 7000, 10_600]);
+    let lines = [
+        run("300+0", first, "NODE_FAIL"),
+        run("300+1", first, "COMPLETED"),
+        run("300+0", second, "COMPLETED"),
+        run("300+1", second, "COMPLETED"),
+    ];
+    let log = read(HEAD, &lines.concat());
+    let row = &log.rows[0];
+    assert_eq!((ids(&log), log.n_merged), (vec!["300"], 3));
+    assert_eq!((row.n_workers, row.ran_s, row.n_attempts), (Some(8), Some(7200.0), Some(2)));
+    // Slurm of old keeps the time of submission.
+    let again = [0, 7000, 10_600];
+    let lines = [
+        run("300+0", first, "NODE_FAIL"),
+        run("300+0", again, "COMPLETED"),
+        run("300+1", again, "COMPLETED"),
+    ];
+    let log = read(HEAD, &lines.concat());
+    let row = &log.rows[0];
+    assert_eq!((log.n_merged, row.n_workers, row.n_attempts), (2, Some(8), Some(2)));
+}
+
+#[test]
+fn rows_with_and_without_a_component_are_each_counted() {
+    let times = [0, 10, 3610];
+    let plain = run("300", times, "COMPLETED");
+    let components = [run("300+0", times, "COMPLETED"), run("300+1", times, "COMPLETED")].concat();
+    for lines in [[plain.clone(), components.clone()], [components.clone(), plain]] {
+        let log = read(HEAD, &lines.concat());
+        assert_eq!((ids(&log), log.n_not_understood()), (vec!["300"], 2));
+        assert!(log.complaints[0].message.contains("with and without a component"), "{:?}", log.complaints);
+    }
+    // At another time it is another job, under an id that came round.
+    let log = read(HEAD, &[run("300", [9_000_000, 9_000_010, 9_000_020], "COMPLETED"), components].concat());
+    assert_eq!((ids(&log), log.n_not_understood()), (vec!["300", "300#2"], 0));
+}
+
+#[test]
+fn a_run_that_waited_in_one_call_is_the_run_of_the_next() {
+    let waiting = "5|ann|lab|1700000000|Unknown|Unknown|0|PENDING|1|gres/gpu=4||a\n";
+    let running =
+        |elapsed: u32| format!("5|ann|lab|1700000000|1700000010|Unknown|{elapsed}|RUNNING|1||gres/gpu=4|a\n");
+    let ended = run("5", [0, 10, 3610], "FAILED");
+    for (lines, state, n_left_out) in [
+        (vec![waiting.to_owned(), ended.clone()], State::Failed, 1),
+        (vec![waiting.to_owned(), running(60), running(1060)], State::Running, 2),
+        (vec![waiting.to_owned(), running(60), running(1060), ended.clone()], State::Failed, 3),
+    ] {
+        let log = read(HEAD, &lines.concat());
+        let row = &log.rows[0];
+        assert_eq!((log.rows.len(), row.state, row.n_attempts), (1, state, Some(1)), "{lines:?}");
+        assert_eq!(log.left_out[&Reason::Superseded].n, n_left_out, "{lines:?}");
+        assert!(!log.doubts.contains_key(&Doubt::Requeued), "{lines:?}");
+    }
+    // What waits after a run that failed is its next attempt, though Slurm of old keeps the time of submission.
+    let log = read(HEAD, &[ended, waiting.to_owned()].concat());
+    assert_eq!((log.n_merged, log.rows[0].state), (1, State::Pending));
+}
+
+#[test]
+fn repeats_are_found_among_any_number_of_jobs_of_an_id() {
+    let runs: Vec<String> = (0..5).map(|at| format!("k,{},1\n", 10 + at)).collect();
+    let text = format!("id,ran_s,gpus\n{}{}", runs.concat(), runs.concat());
+    let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(Form::Log)).unwrap();
+    assert_eq!((log.rows.len(), log.left_out[&Reason::Repeated].n, log.doubts[&Doubt::SameId].n), (5, 5, 4));
+}
+
+#[test]
+fn where_nothing_has_elapsed_time_for_which_a_job_was_suspended_is_not_running_time() {
+    let head = "JobID|State|AllocTRES|Submit|Start|End|Suspended";
+    let line =
+        |suspended: &str| format!("1|COMPLETED|gres/gpu=1|1700000000|1700000000|1700007200|{suspended}\n");
+    assert_eq!(read(head, &line("00:30:00")).rows[0].ran_s, Some(5400.0));
+    assert_eq!(read(head, &line("")).rows[0].ran_s, Some(7200.0));
+    let log = read(head, &line("03:00:00"));
+    assert!(log.rows.is_empty() && log.complaints[0].message.contains("longer than from Start to End"));
+    let with_elapsed = read(&format!("{head}|Elapsed"), &line("00:30:00|01:30:00"));
+    assert_eq!(with_elapsed.rows[0].ran_s, Some(5400.0));
+}
