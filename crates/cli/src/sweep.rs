@@ -17,6 +17,7 @@ use crate::paths::name_or_path;
 use crate::progress::{Shown, event};
 use crate::results;
 use apportion::spec::{Source, SpecError};
+use apportion_logs::tally::counted;
 use apportion_published::plugin;
 use apportion_studies::sweep::log::{self, LogTrace};
 use apportion_studies::sweep::runner::Runner;
@@ -294,9 +295,19 @@ fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Resul
     let selection = Selection::parse(&sweep, &arguments.only)
         .map_err(|error| Failure::usage(format!("--only: {error}"), None))?;
     let mut inputs = Inputs::new(plugin::catalog()).of_document_in(&sweep.folder);
-    for LogTrace { trace, report } in windows(&sweep, arguments)? {
-        session.note(format!("`{}` of {}: {} jobs", trace.name, report.log, report.n_jobs));
+    let traces = windows(&sweep, arguments)?;
+    let said = log::said(&traces);
+    for LogTrace { trace, report } in traces {
+        let jobs = counted(report.n_jobs as u64, "job");
+        session.note(format!("`{}` of {}: {jobs}", trace.name, report.log));
         inputs = inputs.with_text(trace);
+    }
+    if !said.is_empty() {
+        said.iter().for_each(|line| session.note(line));
+        // (results and pages say of a study what its description says)
+        let about = format!("Of the log: {}.", said.join("; "));
+        sweep.description =
+            Some(sweep.description.map_or(about.clone(), |text| format!("{} {about}", text.trim_end())));
     }
     Plan::of(inputs, &sweep, &selection, arguments.shard).map_err(|refused| {
         let (point, error) = *refused;

@@ -81,6 +81,14 @@ pub struct Chosen {
     pub weight: f64,
 }
 
+impl Chosen {
+    /// Has it more workers than its row held, for lack of a scale factor of that size?
+    pub(crate) fn is_rounded_up(&self, log: &Reading, throughputs: &Throughputs) -> bool {
+        let scale_factor = f64::from(throughputs.rows()[self.kind].scale_factor);
+        scale_factor > log.rows[self.row].held().unwrap_or(0.0)
+    }
+}
+
 impl<'a> Converter<'a> {
     /// A converter; `source` is the document of the rules, for complaints.
     ///
@@ -190,8 +198,7 @@ impl<'a> Converter<'a> {
             if let Some((_, Some(doubt))) = self.arrival(row) {
                 converted.doubts.entry(doubt).or_default().count(row.line, Some(&row.id));
             }
-            let scale_factor = f64::from(self.throughputs.rows()[chosen.kind].scale_factor);
-            if scale_factor > row.held().unwrap_or(0.0) {
+            if chosen.is_rounded_up(log, self.throughputs) {
                 converted.rounded_up.count(row.line, Some(&row.id));
             }
             if f64::from(self.throughputs.rows()[chosen.kind].scale_factor)

@@ -8,12 +8,12 @@ use apportion::throughput::Throughputs;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::convert::Converted;
+use crate::convert::{Chosen, Converted};
 use crate::form::Form;
 use crate::load::{Load, Shape};
 use crate::reading::Reading;
 use crate::row::State;
-use crate::tally::{Doubt, Reason, Tally};
+use crate::tally::{Doubt, Reason, Tally, counted};
 
 /// The format of the report as JSON.
 pub const FORMAT: &str = "apportion/import-report-v1";
@@ -43,7 +43,9 @@ pub struct ImportReport {
     pub n_cut: u64,
     /// Jobs that were given more workers than they had, for lack of a scale factor of their size.
     pub n_rounded_up: u64,
-    /// Hours of one accelerator that the jobs took in the log.
+    /// Hours of one accelerator that these jobs took in the log, as large as they were there.
+    pub worker_hours_rounded_up_in_log: f64,
+    /// Hours of one accelerator that all jobs took in the log.
     pub worker_hours_in_log: f64,
     /// Jobs whose running times were taken to be those of each worker type of the throughputs.
     pub running_times_of: BTreeMap<String, u64>,
@@ -168,7 +170,10 @@ impl ImportReport {
             left_out: left_out(log, converted),
             n_cut: converted.cut.n,
             n_rounded_up: converted.rounded_up.n,
-            worker_hours_in_log: worker_hours(log, converted),
+            worker_hours_rounded_up_in_log: worker_hours(log, converted, |chosen| {
+                chosen.is_rounded_up(log, throughputs)
+            }),
+            worker_hours_in_log: worker_hours(log, converted, |_| true),
             running_times_of: ran_on.map(|(name, n)| (name.clone(), *n)).collect(),
             doubts: doubts(log, converted),
             known_doubts: form.entry().known_doubts.to_vec(),
@@ -182,6 +187,30 @@ impl ImportReport {
         }
     }
 
+    /// What is said of the jobs beside how many there are, in sentences without an end: which were cut, and which are larger
+    /// than they were.
+    pub fn of_jobs(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if self.n_cut > 0 {
+            let jobs = counted(self.n_cut, "job");
+            said.push(format!("{jobs} given the largest scale factor of their rule, and needed more"));
+        }
+        if self.n_rounded_up > 0 {
+            let jobs = counted(self.n_rounded_up, "job");
+            let hours = self.worker_hours_rounded_up_in_log;
+            said.push(format!(
+                "{jobs} given more workers than they had, the next scale factor; in the log these took {hours:.1} worker-hours"
+            ));
+        }
+        said
+    }
+
+    /// Rows something of which is not understood.
+    pub fn n_not_understood(&self) -> u64 {
+        let mut all = self.left_out.iter();
+        all.find(|left_out| left_out.reason == Reason::NotUnderstood).map_or(0, |left_out| left_out.rows.n)
+    }
+
     /// Rows that are no jobs.
     pub fn n_left_out(&self) -> u64 {
         self.left_out.iter().map(|left_out| left_out.rows.n).sum()
@@ -190,7 +219,7 @@ impl ImportReport {
 
 /// What is counted of the jobs: their running times are those of the log.
 pub fn loads(import: &Import<'_>) -> Vec<Load> {
-    let of = |chosen: &crate::convert::Chosen| {
+    let of = |chosen: &Chosen| {
         let row = &import.log.rows[chosen.row];
         let n_workers = import.throughputs.rows()[chosen.kind].scale_factor;
         Load { arrival_s: chosen.arrival_s, duration_s: row.ran_s.unwrap_or(0.0), n_workers }
@@ -198,9 +227,12 @@ pub fn loads(import: &Import<'_>) -> Vec<Load> {
     import.converted.chosen.iter().map(of).collect()
 }
 
-fn worker_hours(log: &Reading, converted: &Converted) -> f64 {
-    let rows = converted.chosen.iter().map(|chosen| &log.rows[chosen.row]);
-    rows.filter_map(|row| Some(row.held()? * row.ran_s?)).sum::<f64>() / 3600.0
+/// Hours of one accelerator that some of the jobs took in the log.
+fn worker_hours(log: &Reading, converted: &Converted, counts: impl Fn(&Chosen) -> bool) -> f64 {
+    let rows = converted.chosen.iter().filter(|chosen| counts(chosen)).map(|chosen| &log.rows[chosen.row]);
+    let each = rows.filter_map(|row| Some(row.held()? * row.ran_s?));
+    // (a sum of nothing is −0 otherwise)
+    each.fold(0.0, |sum, hours| sum + hours) / 3600.0
 }
 
 fn in_a_line(complaint: &Diagnostic) -> String {

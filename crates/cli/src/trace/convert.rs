@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::log::{Given, LogArguments, counted, like_a_log, sentences};
+use super::log::{Given, LogArguments, like_a_log, not_used, sentences};
 use crate::Session;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use crate::file::{check_apart, write};
@@ -14,6 +14,7 @@ use apportion::spec::path_text;
 use apportion::spec::{Source, SpecError, TraceForm, TraceOrder, load_throughputs, read_trace};
 use apportion::throughput::Throughputs;
 use apportion_logs::ImportReport;
+use apportion_logs::tally::counted;
 use apportion_logs::write::{WriteError, write_jobs, write_log as write_log_rows};
 use apportion_studies::file::NewFile;
 
@@ -154,6 +155,7 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
     for (doubt, tally) in &log.doubts {
         session.note(format!("doubtful ({}): {}", tally.n, doubt.words()));
     }
+    not_used(&log.unused_columns).iter().for_each(|line| session.note(line));
     if log.rows.is_empty() {
         let message = format!("no row is left of {} of the log", counted(log.n_read, "row"));
         return Err(SpecError::about(log.source.clone(), message, None).into());

@@ -13,7 +13,7 @@ use apportion::spec::{Source, SpecError};
 use apportion::throughput::Throughputs;
 use apportion_logs::form::FORMS;
 use apportion_logs::report::{Doubtful, Import, LeftOut};
-use apportion_logs::tally::Tally;
+use apportion_logs::tally::{Tally, counted};
 use apportion_logs::{
     Converted, Converter, Form, ImportReport, ReadOptions, Reading, Rules, Window, Zone, read_log,
 };
@@ -193,49 +193,49 @@ pub(super) fn like_a_log(source: &Source, error: SpecError) -> SpecError {
     }
 }
 
-/// A number of things, in words.
-pub(super) fn counted(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
 /// What became of a log, in sentences.
 pub(super) fn sentences(report: &ImportReport) -> Vec<String> {
     let first = |rows: &Tally| {
         let id = rows.id.as_ref().map_or_else(String::new, |id| format!(", `{id}`"));
         if rows.line > 0 { format!(" (first: line {}{id})", rows.line) } else { String::new() }
     };
+    let mut lines = vec![counts(report)];
+    for LeftOut { words, rows, .. } in &report.left_out {
+        lines.push(format!("  {} left out: {words}{}", counted(rows.n, "row"), first(rows)));
+    }
+    lines.extend(report.of_jobs().into_iter().map(|said| format!("  {said}")));
+    for Doubtful { words, rows, .. } in &report.doubts {
+        lines.push(format!("doubtful ({}): {words}{}", rows.n, first(rows)));
+    }
+    lines.extend(not_used(&report.unused_columns));
+    lines
+}
+
+/// What became of a log, as far as tables of what is left out and doubtful do not say it, in sentences.
+pub(super) fn beside_tables(report: &ImportReport) -> Vec<String> {
+    let lines =
+        std::iter::once(counts(report)).chain(report.of_jobs()).chain(not_used(&report.unused_columns));
+    lines.map(|line| line + ".").collect()
+}
+
+/// How many rows were read, and how many became jobs, parts of jobs and neither.
+fn counts(report: &ImportReport) -> String {
     let n_jobs = counted(report.n_jobs as u64, "job");
     let n_left_out = counted(report.n_left_out(), "row");
     let merged = match report.n_rows_merged {
         0 => String::new(),
         n => format!(", {n} more that are attempts, components or roles of others"),
     };
-    let mut lines =
-        vec![format!("{} read, {n_jobs}, {n_left_out} left out{merged}", counted(report.n_rows_read, "row"))];
-    for LeftOut { words, rows, .. } in &report.left_out {
-        lines.push(format!("  {} left out: {words}{}", counted(rows.n, "row"), first(rows)));
+    format!("{} read, {n_jobs}, {n_left_out} left out{merged}", counted(report.n_rows_read, "row"))
+}
+
+/// The names of columns that are not used; none if all are.
+pub(super) fn not_used(columns: &[String]) -> Option<String> {
+    if columns.is_empty() {
+        return None;
     }
-    if report.n_cut > 0 {
-        lines.push(format!(
-            "  {} given the largest scale factor of their rule, and needed more",
-            counted(report.n_cut, "job")
-        ));
-    }
-    if report.n_rounded_up > 0 {
-        let hours = format!("in the log they took {:.1} worker-hours", report.worker_hours_in_log);
-        lines.push(format!(
-            "  {} given more workers than they had, the next scale factor; {hours}",
-            counted(report.n_rounded_up, "job")
-        ));
-    }
-    for Doubtful { words, rows, .. } in &report.doubts {
-        lines.push(format!("doubtful ({}): {words}{}", rows.n, first(rows)));
-    }
-    if !report.unused_columns.is_empty() {
-        let shown: Vec<&str> = report.unused_columns.iter().take(COLUMNS_SHOWN).map(String::as_str).collect();
-        let n_more = report.unused_columns.len() - shown.len();
-        let more = if n_more > 0 { format!(", and {n_more} more") } else { String::new() };
-        lines.push(format!("columns not used: {}{more}", shown.join(", ")));
-    }
-    lines
+    let shown: Vec<&str> = columns.iter().take(COLUMNS_SHOWN).map(String::as_str).collect();
+    let n_more = columns.len() - shown.len();
+    let more = if n_more > 0 { format!(", and {n_more} more") } else { String::new() };
+    Some(format!("columns not used: {}{more}", shown.join(", ")))
 }

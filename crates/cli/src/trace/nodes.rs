@@ -6,14 +6,14 @@ use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::log::{COMPLAINTS_SHOWN, counted};
+use super::log::COMPLAINTS_SHOWN;
 use crate::Session;
 use crate::exit::Failure;
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use apportion::spec::SpecError;
 use apportion_logs::nodes::{NodeForm, Nodes, read_nodes};
-use apportion_logs::tally::Tally;
+use apportion_logs::tally::{Tally, counted};
 use apportion_studies::report::{Cell, Table};
 
 #[derive(Args, Debug)]

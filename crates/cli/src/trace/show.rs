@@ -7,7 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, counted, like_a_log, sentences};
+use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, beside_tables, like_a_log, sentences};
 use super::sketch::sketch;
 use crate::Session;
 use crate::command_line::made_now;
@@ -24,6 +24,7 @@ use apportion::throughput::Throughputs;
 use apportion_logs::ImportReport;
 use apportion_logs::load::{Load, Shape};
 use apportion_logs::report::{Doubtful, LeftOut, loads};
+use apportion_logs::tally::counted;
 use apportion_studies::report::page::NamedTable;
 use apportion_studies::report::workload::{self, Workload};
 use apportion_studies::report::{Cell, Table};
@@ -88,7 +89,7 @@ fn show_log(
         let known = report.known_doubts.iter().map(|doubt| format!("Known of this form: {doubt}."));
         let not_understood = report.complaints.iter().take(COMPLAINTS_SHOWN);
         let not_understood = not_understood.map(|complaint| format!("Not understood: {complaint}."));
-        let notes = [told(&report), not_understood.collect(), known.collect()];
+        let notes = [beside_tables(&report), told(&report), not_understood.collect(), known.collect()];
         let workload = Workload {
             name: report.log.clone(),
             facts: facts(&report),
@@ -130,6 +131,10 @@ fn told(report: &ImportReport) -> Vec<String> {
              most {p90}.",
             counted(waited.n_jobs as u64, "job")
         ));
+    }
+    if report.n_jobs > 0 {
+        let hours = report.worker_hours_in_log;
+        lines.push(format!("In the log all jobs together took {hours:.1} worker-hours."));
     }
     for (worker_type, n) in &report.running_times_of {
         lines.push(format!(

@@ -113,6 +113,75 @@ fn a_log_of_which_no_job_is_left_is_refused_with_every_reason() {
     assert_refused(&["trace", "show", &log, "--from", "supercloud"], "is not read");
 }
 
+/// A log of the form `log` of which two jobs are not as large as a scale factor, and one column is not known.
+const ODD_SIZES: &str = "\
+id,submitted_s,ran_s,gpus,state,rack
+a,0,3600,3,completed,r1
+b,10,36000,8,completed,r1
+c,20,3600,800,completed,r2
+";
+
+#[test]
+fn what_became_of_jobs_is_said_of_these_jobs_in_text_and_on_the_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = written(folder.path(), "log.csv", ODD_SIZES);
+    let page = path(folder.path(), "page.html");
+    let text = stdout(&["trace", "show", &log, "--from", "log", "--page", &page]);
+    let html = std::fs::read_to_string(&page).expect("written");
+    for expected in [
+        "3 rows read, 3 jobs, 0 rows left out",
+        "1 job given the largest scale factor of their rule, and needed more",
+        "1 job given more workers than they had, the next scale factor; in the log these took 3.0 worker-hours",
+        "In the log all jobs together took 883.0 worker-hours.",
+        "columns not used: rack",
+    ] {
+        assert!(text.contains(expected), "{text}\nlacks {expected}");
+        assert!(html.contains(expected), "the page lacks {expected}");
+    }
+    let json: Value =
+        serde_json::from_str(&stdout(&["trace", "show", &log, "--from", "log", "--format", "json"]))
+            .expect("JSON");
+    assert_eq!(json["worker_hours_rounded_up_in_log"], 3.0);
+    assert_eq!(json["worker_hours_in_log"], 883.0);
+    let output = apportion(&["trace", "convert", &log, "--from", "log", "--to", "log"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("columns not used: rack"), "{said}");
+}
+
+#[test]
+fn a_study_says_what_it_leaves_out_of_a_log_and_which_jobs_it_cuts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = written(folder.path(), "log.csv", &[ODD_SIZES, "d,30,60,many,completed,r1\n"].concat());
+    let study = "\
+format: apportion/sweep-v1
+name: mine
+description: Mine.
+log: {form: log, skip_unreadable: true}
+run: {throughputs: osdi20, cluster: {v100: 8}}
+axes: {policy: [fifo], trace: [\"log 0d..1d\"]}
+";
+    let sweep = written(folder.path(), "mine.yaml", study);
+    let out = path(folder.path(), "out");
+    let output = apportion(&["sweep", &sweep, "--log", &log, "--out", &out]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let expected = [
+        "`log 0d..1d` of ",
+        ": 3 jobs",
+        "1 row of ",
+        "log.csv not understood and left out, the first: ",
+        "log.csv:5:9: gpus is `many`, expected a whole number",
+        "in `log 0d..1d`: 1 job given the largest scale factor of their rule, and needed more",
+    ];
+    for expected in expected {
+        assert!(said.contains(expected), "{said}\nlacks {expected}");
+    }
+    let page = path(folder.path(), "page.html");
+    stdout(&["report", &out, "--out", &page]);
+    let html = std::fs::read_to_string(&page).expect("written");
+    assert!(html.contains("Mine. Of the log: 1 row of "), "the page says it");
+}
+
 #[test]
 fn standard_input_is_read_for_one_thing() {
     for (arguments, expected) in [

@@ -10,6 +10,7 @@ use apportion::spec::throughputs::load_throughputs;
 use apportion::spec::{Source, SpecError, TraceForm, path_text};
 use apportion::throughput::Throughputs;
 use apportion_logs::report::Import;
+use apportion_logs::tally::counted;
 use apportion_logs::write::write_jobs;
 use apportion_logs::{Converter, ImportReport, ReadOptions, Reading, Rules, Window, Zone, read_log};
 
@@ -20,6 +21,25 @@ pub struct LogTrace {
     pub trace: Source,
     /// What became of the log.
     pub report: ImportReport,
+}
+
+/// What is to be said of the windows of a log beside how many jobs each has: rows of the log that were not understood and are left
+/// out, and jobs that are smaller or larger than they were.
+pub fn said(traces: &[LogTrace]) -> Vec<String> {
+    let mut said = Vec::new();
+    // (of each window these are the same rows)
+    if let Some(LogTrace { report, .. }) = traces.first()
+        && report.n_not_understood() > 0
+    {
+        let rows = counted(report.n_not_understood(), "row");
+        let first =
+            report.complaints.first().map_or_else(String::new, |first| format!(", the first: {first}"));
+        said.push(format!("{rows} of {} not understood and left out{first}", report.log));
+    }
+    for LogTrace { trace, report } in traces {
+        said.extend(report.of_jobs().into_iter().map(|said| format!("in `{}`: {said}", trace.name)));
+    }
+    said
 }
 
 /// The traces of a study that are windows of the log at a path.

@@ -24,7 +24,7 @@ pub struct LogSpec {
     /// The seed by which job types are drawn.
     #[serde(default)]
     pub seed: u64,
-    /// Leave out rows of which something is not understood.
+    /// Leave out rows of which something is not understood, and say how many.
     #[serde(default)]
     pub skip_unreadable: bool,
 }
