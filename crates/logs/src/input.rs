@@ -27,6 +27,29 @@ pub(crate) struct Input {
     number: u64,
 }
 
+/// The quotes of a record as far as it is read.
+#[derive(Default)]
+struct Quotes {
+    /// Is the last byte inside of a quoted text?
+    are_open: bool,
+    last: Option<u8>,
+    /// Did the last byte close a text? One more quote opens it again: doubled ones stand for one.
+    has_closed: bool,
+}
+
+impl Quotes {
+    fn step(&mut self, byte: u8) {
+        let is_quote = byte == b'"';
+        if self.are_open {
+            (self.are_open, self.has_closed) = (!is_quote, is_quote);
+        } else {
+            let can_open = self.has_closed || matches!(self.last, None | Some(b','));
+            (self.are_open, self.has_closed) = (is_quote && can_open, false);
+        }
+        self.last = Some(byte);
+    }
+}
+
 impl Input {
     /// A file, by the name that [`path_text`] gives its path; `-` is standard input.
     pub(crate) fn open(name: &str) -> Result<Self, SpecError> {
@@ -83,15 +106,60 @@ impl Input {
                 return Err(SpecError::about(self.name.clone(), message, None));
             }
         }
-        match str::from_utf8(&self.buffer) {
-            Ok(text) => Ok(Some((self.number, text))),
-            Err(error) => {
-                let message =
-                    format!("line {} is no UTF-8 text after its byte {}", self.number, error.valid_up_to());
-                let help = "is it packed, or of another encoding? gzip and plain text are read".to_owned();
-                Err(SpecError::about(self.name.clone(), message, Some(help)))
+        self.text(self.number).map(|text| Some((self.number, text)))
+    }
+
+    /// The next record of a table separated by commas, with the number of its first line: a line, or several where a quoted text
+    /// holds their ends. A quote that is not closed makes one record of the rest.
+    pub(crate) fn record(&mut self) -> Result<Option<(u64, &str)>, SpecError> {
+        if self.line()?.is_none() {
+            return Ok(None);
+        }
+        let first = self.number;
+        if !self.buffer.contains(&b'"') {
+            return self.text(first).map(|text| Some((first, text)));
+        }
+        let mut quotes = Quotes::default();
+        let mut n_seen = 0;
+        loop {
+            self.buffer[n_seen..].iter().for_each(|byte| quotes.step(*byte));
+            if !quotes.are_open {
+                break;
+            }
+            n_seen = self.buffer.len();
+            self.buffer.push(b'\n');
+            let mut limited = (&mut self.lines).take(LINE_MAX.saturating_sub(self.buffer.len() as u64));
+            let n_read = limited
+                .read_until(b'\n', &mut self.buffer)
+                .map_err(|error| unreadable(&self.name, self.number + 1, &error))?;
+            if n_read == 0 {
+                self.buffer.pop();
+                self.check_size()?;
+                break;
+            }
+            if self.buffer.len() as u64 >= LINE_MAX {
+                let message = format!(
+                    "the quoted text that begins in line {first} and is not closed up to line {} is longer than {LINE_MAX} bytes, \
+                     the most that is read",
+                    self.number
+                );
+                return Err(SpecError::about(self.name.clone(), message, None));
+            }
+            self.number += 1;
+            while self.buffer.len() > n_seen + 1 && matches!(self.buffer.last(), Some(b'\n' | b'\r')) {
+                self.buffer.pop();
             }
         }
+        self.text(first).map(|text| Some((first, text)))
+    }
+
+    /// What was read last, which begins in a line, as text.
+    fn text(&self, line: u64) -> Result<&str, SpecError> {
+        str::from_utf8(&self.buffer).map_err(|error| {
+            let message = format!("line {line} is no UTF-8 text after its byte {}", error.valid_up_to());
+            let help = "is it packed, or of another encoding? gzip and plain text are read".to_owned();
+            SpecError::about(self.name.clone(), message, Some(help))
+        })
     }
 
     /// Gives the rest of the log in pieces to `take`, as bytes.

@@ -184,15 +184,27 @@ fn read(input: &mut Input, form: NodeForm) -> Result<Nodes, SpecError> {
     match form {
         NodeForm::Scontrol => scontrol::read(input, &mut log, take)?,
         NodeForm::SpotGpu => SPOT_GPU.read(input, &mut log, |cells, log| {
-            take(node(cells, ["node_name", "gpu_model", "gpu_capacity_num"]), cells.text, log);
+            let node = node(cells, ["node_name", "gpu_model", "gpu_capacity_num"]);
+            let text = text_of(cells, &node);
+            take(node, text, log);
         })?,
         NodeForm::Openb => OPENB.read(input, &mut log, |cells, log| {
-            take(node(cells, ["sn", "model", "gpu"]), cells.text, log);
+            let node = node(cells, ["sn", "model", "gpu"]);
+            let text = text_of(cells, &node);
+            take(node, text, log);
         })?,
     }
     nodes.n_not_understood = log.n_not_understood();
     nodes.complaints = log.complaints;
     Ok(nodes)
+}
+
+/// The line of a node that is shown where something is wrong with it.
+fn text_of<'c>(cells: &'c Cells<'_>, node: &Result<Node, Fault>) -> &'c str {
+    match node {
+        Ok(_) => cells.text.lines().next().unwrap_or_default(),
+        Err(fault) => cells.line_text(fault),
+    }
 }
 
 fn node(cells: &Cells<'_>, [name, kind, n_workers]: [&str; 3]) -> Result<Node, Fault> {

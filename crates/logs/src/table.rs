@@ -72,7 +72,7 @@ impl Columns {
     ) -> Result<(), SpecError> {
         let mut header: Option<Header> = None;
         let name = input.name.clone();
-        while let Some((line, text)) = input.line()? {
+        while let Some((line, text)) = self.record(input)? {
             let number = usize::try_from(line).unwrap_or(usize::MAX);
             let split = match self.separator {
                 ',' => split_commas(text, number),
@@ -86,10 +86,18 @@ impl Columns {
                 }
                 Err((place, message)) => {
                     log.n_read += 1;
-                    log.complain(Fault { place, message: message.to_owned() }, text);
+                    let message = match text.matches('\n').count() {
+                        0 => message.to_owned(),
+                        n => format!("{message}, so {} lines from line {number} on are one row", n + 1),
+                    };
+                    let place = within(text, place);
+                    log.complain(Fault { place, message }, line_of(text, number, place));
                     continue;
                 }
             };
+            if text.contains('\n') {
+                fields.iter_mut().for_each(|field| field.place = within(text, field.place));
+            }
             let header = match &header {
                 Some(header) if header.is_a_line && header.is_again(&fields) => {
                     log.doubt(Doubt::RepeatedHeader, line, None);
@@ -110,7 +118,8 @@ impl Columns {
             }
             if fields.len() != header.n_columns {
                 let place = fields[fields.len() - 1].place;
-                log.complain(Fault { place, message: self.miscounted(header, fields.len()) }, text);
+                let message = self.miscounted(header, fields.len());
+                log.complain(Fault { place, message }, line_of(text, number, place));
                 continue;
             }
             take(&Cells { line, text, names: &header.names, fields: &fields }, log);
@@ -119,6 +128,11 @@ impl Columns {
             return Err(SpecError::about(name, "the log is empty", None));
         }
         Ok(())
+    }
+
+    /// The next record of a table, with the number of its first line.
+    fn record<'i>(&self, input: &'i mut Input) -> Result<Option<(u64, &'i str)>, SpecError> {
+        if self.separator == ',' { input.record() } else { input.line() }
     }
 
     /// Makes a row of the log of each line; a line that is not understood is a complaint.
@@ -130,7 +144,7 @@ impl Columns {
     ) -> Result<(), SpecError> {
         self.read(input, log, |cells, log| match row(cells, log) {
             Ok(row) => log.take(row),
-            Err(fault) => log.complain(fault, cells.text),
+            Err(fault) => cells.complain(fault, log),
         })
     }
 
@@ -207,6 +221,21 @@ impl Columns {
     }
 }
 
+/// A place in a record that may have several lines, by its line and the column there, of one that counts through all lines.
+fn within(record: &str, place: Place) -> Place {
+    let before: String = record.chars().take(place.column.saturating_sub(1)).collect();
+    let Some((lines, last)) = before.rsplit_once('\n') else {
+        let width = record.lines().next().map_or(0, |line| line.chars().count());
+        return Place { width: place.width.min((width + 1).saturating_sub(place.column)).max(1), ..place };
+    };
+    Place { line: place.line + lines.matches('\n').count() + 1, column: last.chars().count() + 1, width: 1 }
+}
+
+/// The line of a record that a place is on; the record begins in line `first`.
+fn line_of(record: &str, first: usize, place: Place) -> &str {
+    record.split('\n').nth(place.line.saturating_sub(first)).unwrap_or_default()
+}
+
 /// The refusal of a table for what its first line is.
 fn refused((name, text): (&str, &str), place: Place, message: String, help: String) -> SpecError {
     let mut refused = SpecError::about(name, message, Some(help));
@@ -237,6 +266,17 @@ impl Cells<'_> {
     fn field(&self, column: &str) -> Option<&Field<'_>> {
         let (_, at) = self.names.iter().find(|(name, _)| *name == column)?;
         self.fields.get(*at)
+    }
+
+    /// The line that a fault is on.
+    pub(crate) fn line_text(&self, fault: &Fault) -> &str {
+        line_of(self.text, usize::try_from(self.line).unwrap_or(usize::MAX), fault.place)
+    }
+
+    /// Something of the record is not understood.
+    pub(crate) fn complain(&self, fault: Fault, log: &mut Reading) {
+        let text = self.line_text(&fault);
+        log.complain(fault, text);
     }
 
     /// Where a column's cell stands; the start of the line if the table has no such column.

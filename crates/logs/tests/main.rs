@@ -9,6 +9,7 @@ mod suite {
     mod conversion;
     mod fixtures;
     mod many;
+    mod records;
     mod refused;
     mod sacct;
     mod sacct_jobs;

@@ -100,7 +100,7 @@ pub(crate) fn read(
     TASKS.read(input, log, |cells, log| {
         let id = match cells.id("job_name") {
             Ok(id) => id,
-            Err(fault) => return log.complain(fault, cells.text),
+            Err(fault) => return cells.complain(fault, log),
         };
         let is_first = !known.contains_key(&id);
         let at = *known.entry(Arc::clone(&id)).or_insert_with(|| {
@@ -115,7 +115,8 @@ pub(crate) fn read(
         }
         log.n_merged += u64::from(!is_first);
         if let Err(fault) = jobs[at].add(cells, log) {
-            jobs[at].fault.get_or_insert((fault, cells.text.to_owned()));
+            let text = cells.line_text(&fault).to_owned();
+            jobs[at].fault.get_or_insert((fault, text));
         }
     })?;
     for job in jobs {
@@ -142,12 +143,12 @@ fn read_jobs(table: &mut Input, log: &mut Reading) -> Result<Submissions, SpecEr
     JOBS.read(table, &mut of_table, |cells, of_table| {
         let id = match cells.id("job_name") {
             Ok(id) => id,
-            Err(fault) => return of_table.complain(fault, cells.text),
+            Err(fault) => return cells.complain(fault, of_table),
         };
         let submission = match submission(cells, of_table) {
             Ok(submission) => Some(submission),
             Err(fault) => {
-                of_table.complain(fault, cells.text);
+                cells.complain(fault, of_table);
                 None
             }
         };
@@ -167,7 +168,7 @@ fn read_jobs(table: &mut Input, log: &mut Reading) -> Result<Submissions, SpecEr
                         "job `{}` is in the table of jobs already, with other values",
                         Field::shortened(&id)
                     );
-                    of_table.complain(cells.fault("job_name", message), cells.text);
+                    cells.complain(cells.fault("job_name", message), of_table);
                 }
             }
         }

@@ -85,7 +85,7 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
         match run(cells, log) {
             Ok(Some((run, cluster))) => several.take_of(cluster, run, log),
             Ok(None) => {}
-            Err(fault) => log.complain(fault, cells.text),
+            Err(fault) => cells.complain(fault, log),
         }
     })?;
     for (has_one, columns) in

@@ -1,0 +1,51 @@
+//! Records of tables separated by commas: a quoted text may hold the ends of lines.
+
+use std::io::Cursor;
+
+use apportion_logs::read::read_log_from;
+use apportion_logs::{Form, ReadOptions, Reading};
+
+fn read(text: &str) -> Reading {
+    let log = read_log_from("log.csv", Cursor::new(text.to_owned()), &ReadOptions::new(Form::Log)).unwrap();
+    let n_left_out: u64 = log.left_out.values().map(|tally| tally.n).sum();
+    assert_eq!(log.n_read, log.rows.len() as u64 + log.n_merged + n_left_out, "every row is accounted for");
+    log
+}
+
+/// The ids of the jobs, how many rows were read, and the first complaint.
+fn told(text: &str) -> (Vec<String>, u64, String) {
+    let log = read(text);
+    let ids = log.rows.iter().map(|row| row.id.to_string()).collect();
+    let said = log.complaints.first().map_or_else(String::new, |complaint| {
+        let place = format!("{}:{} `{}`", complaint.line, complaint.column, complaint.excerpt);
+        format!("{place} {}", complaint.message)
+    });
+    (ids, log.n_read, said)
+}
+
+#[test]
+fn no_job_comes_from_inside_of_a_quoted_text() {
+    let (ids, n_read, said) = told("id,name,ran_s,gpus\na,\"x\nb,y,10,1\nc\",5,1\nd,z,7,1\n");
+    assert_eq!((ids, n_read), (vec!["d".to_owned()], 2));
+    assert_eq!(said, "2:3 `a,\"x` name is `x\\nb,y,10,1\\nc`, expected a name without control characters");
+}
+
+#[test]
+fn a_text_of_several_lines_in_a_column_that_is_not_used_is_no_fault() {
+    // With doubled quotes, a blank line, other ends of lines, and a fault behind it.
+    let text = "id,note,ran_s,gpus\r\na,\"one \"\"two\"\",\r\n\r\nthree\",5,1\r\nb,\"\",6,1\r\nc,\"x\ny\",6,many\r\n";
+    let (ids, n_read, said) = told(text);
+    assert_eq!((ids, n_read), (vec!["a".to_owned(), "b".to_owned()], 3));
+    assert_eq!(said, "7:6 `y\",6,many` gpus is `many`, expected a whole number");
+}
+
+#[test]
+fn a_quote_that_is_not_closed_makes_one_row_of_the_rest_which_is_said() {
+    let (ids, n_read, said) = told("id,name,ran_s,gpus\na,x,5,1\nb,\"y,5,1\nc,z,5,1\nd,z,5,1\n");
+    assert_eq!((ids, n_read), (vec!["a".to_owned()], 2));
+    let expected = "3:3 `b,\"y,5,1` a quote that is not closed, so 3 lines from line 3 on are one row";
+    assert_eq!(said, expected);
+    // A quote inside of a text opens nothing.
+    let (ids, ..) = told("id,name,ran_s,gpus\na,5\" disk,5,1\nb,y,5,1\n");
+    assert_eq!(ids, ["a", "b"]);
+}
