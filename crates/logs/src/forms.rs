@@ -4,6 +4,7 @@ pub(crate) mod slurm_state;
 pub(crate) mod cluster_log;
 pub(crate) mod spot;
 pub(crate) mod dlrm;
+mod resources;
 pub(crate) mod kueue;
 pub(crate) mod log;
 pub(crate) mod openb;

@@ -15,6 +15,9 @@ const COMPLAINTS_MAX: usize = 19;
 /// The largest time of a row, s.
 const NUMBER_MAX: f64 = 1e15;
 
+/// Names of what is not used that are kept of those that entries have themselves.
+const UNUSED_MAX: usize = 100;
+
 /// Characters of a line that are kept to be shown with a complaint.
 const EXCERPT_MAX: usize = 1_000;
 
@@ -172,6 +175,14 @@ impl Reading {
             width: place.width,
             help: None,
         });
+    }
+
+    /// Notes the name of something that is not used, once.
+    pub(crate) fn note_unused(&mut self, name: &str) {
+        let name = excerpt(name);
+        if self.unused_columns.len() < UNUSED_MAX && !self.unused_columns.contains(&name) {
+            self.unused_columns.push(name);
+        }
     }
 
     /// Gives back the memory that only reading needs.

@@ -8,6 +8,7 @@ mod suite {
     mod clusters;
     mod conversion;
     mod fixtures;
+    mod kueue;
     mod many;
     mod records;
     mod refused;

@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::philly::{NAME, name};
+use super::resources::{self, Counts, WHOLE};
 use crate::date;
 use crate::input::Input;
 use crate::json::{Entry, List};
@@ -106,6 +107,14 @@ struct PodSpec<'a> {
     containers: Vec<Container<'a>>,
     #[serde(default, borrow)]
     init_containers: Vec<Container<'a>>,
+    #[serde(borrow)]
+    resource_claims: Option<&'a RawValue>,
+}
+
+impl<'a> PodSpec<'a> {
+    fn all_containers(&self) -> impl Iterator<Item = &Container<'a>> {
+        self.containers.iter().chain(&self.init_containers)
+    }
 }
 
 #[derive(Deserialize)]
@@ -120,6 +129,8 @@ struct Resources<'a> {
     requests: BTreeMap<String, &'a RawValue>,
     #[serde(default, borrow)]
     limits: BTreeMap<String, &'a RawValue>,
+    #[serde(borrow)]
+    claims: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -214,7 +225,7 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     let namespace = entry.value(metadata.namespace, ("namespace", NAME), name)?;
     let id = namespace.as_ref().map_or_else(|| own.clone(), |namespace| format!("{namespace}/{own}"));
     let mut row = Row::new(id.into(), entry.line());
-    let plain = |text: Option<String>| text.filter(|text| !text.is_empty() && name(text).is_some());
+    let plain = |text: Option<String>| text.filter(|text| !text.trim().is_empty() && name(text).is_some());
     let owner = metadata.owner_references.into_iter().find_map(|owner| plain(owner.name));
     row.name = Some(log.share(&owner.unwrap_or(own)));
     row.group = entry.value(spec.queue_name, ("queueName", NAME), name)?.map(|name| log.share(&name));
@@ -223,6 +234,7 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     row.class = class.map(|name| log.share(&name));
     row.submitted_s = time(entry, metadata.creation_timestamp, log)?;
     let admission = status.admission.as_ref();
+    check_resources(entry, &spec.pod_sets, admission, log)?;
     row.n_workers = Some(match admission.filter(|admission| admission.says_usage()) {
         Some(admission) => used(entry, admission)?,
         None => asked(entry, &spec.pod_sets, admission)?,
@@ -246,24 +258,49 @@ impl Admission<'_> {
     }
 }
 
-/// The end of the names of resources that are whole accelerators.
-const WHOLE: &str = "gpu";
-
-/// Other names of resources that are accelerators.
-const OTHERS: [&str; 6] = [
-    "gpu.intel.com/i915",
-    "gpu.intel.com/xe",
-    "habana.ai/gaudi",
-    "google.com/tpu",
-    "aws.amazon.com/neuron",
-    "huawei.com/Ascend910",
-];
-
-/// Does a resource count accelerators? `nvidia.com/gpu`, `amd.com/gpu`, and slices such as `nvidia.com/mig-1g.5gb`.
+/// Does a resource count accelerators?
 fn counts_workers(resource: &str) -> bool {
-    resource.rsplit_once('/').is_some_and(|(_, kind)| {
-        kind == WHOLE || kind.starts_with("mig-") || kind.starts_with("gpu.") || OTHERS.contains(&resource)
-    })
+    resources::counts(resource) == Counts::Workers
+}
+
+/// Refuses a workload that asks for accelerators in units of which it is not known how many whole ones they are, and notes the names
+/// of resources that are not known.
+fn check_resources(
+    entry: &Entry<'_>,
+    pod_sets: &[PodSet<'_>],
+    admission: Option<&Admission<'_>>,
+    log: &mut Reading,
+) -> Result<(), Fault> {
+    let containers = || pod_sets.iter().flat_map(|set| set.template.spec.all_containers());
+    let of_containers = containers()
+        .flat_map(|container| container.resources.requests.iter().chain(&container.resources.limits));
+    let assignments = admission.into_iter().flat_map(|admission| &admission.pod_set_assignments);
+    let used = assignments.flat_map(|assignment| &assignment.resource_usage);
+    for (resource, raw) in of_containers.chain(used) {
+        let is_none = raw.get().trim_matches('"') == "0";
+        match resources::counts(resource) {
+            Counts::Unclear if !is_none => {
+                let shown = Field::shortened(resource);
+                let message =
+                    format!("`{shown}`: how many whole accelerators that is the workload does not say");
+                return Err(Fault { place: entry.place_of(raw), message });
+            }
+            Counts::Unknown => log.note_unused(&format!("resource {resource}")),
+            _ => {}
+        }
+    }
+    let of_pods = pod_sets.iter().filter_map(|set| set.template.spec.resource_claims);
+    let mut claims = of_pods.chain(containers().filter_map(|container| container.resources.claims));
+    let is_some =
+        |raw: &&RawValue| !matches!(raw.get().replace(char::is_whitespace, "").as_str(), "[]" | "null");
+    match claims.find(is_some) {
+        // (of an admitted workload Kueue counts the devices that claims are for)
+        Some(raw) if !admission.is_some_and(Admission::says_usage) => {
+            let message = "devices by claims: which and how many the workload does not say".to_owned();
+            Err(Fault { place: entry.place_of(raw), message })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Accelerators that the admitted workload uses.
@@ -309,7 +346,7 @@ fn asked(
 
 /// Accelerators of one container: of extended resources a limit is a request.
 fn of_container(entry: &Entry<'_>, container: &Container<'_>) -> Result<Option<u32>, Fault> {
-    let Resources { requests, limits } = &container.resources;
+    let Resources { requests, limits, .. } = &container.resources;
     let all = limits.iter().chain(requests).filter(|(resource, _)| counts_workers(resource));
     let each: BTreeMap<&String, &RawValue> = all.map(|(resource, raw)| (resource, *raw)).collect();
     each.values().try_fold(Some(0), |sum, raw| Ok(plus(sum, Some(quantity(entry, raw)?))))
@@ -360,13 +397,14 @@ fn quantity(entry: &Entry<'_>, raw: &RawValue) -> Result<u32, Fault> {
 /// The worker type: the flavor that its accelerators were assigned from.
 fn take_flavors(row: &mut Row, admission: &Admission<'_>, log: &mut Reading) {
     let flavors = admission.pod_set_assignments.iter().flat_map(|assignment| &assignment.flavors);
-    let mut types: Vec<&String> =
-        flavors.filter(|(resource, _)| counts_workers(resource)).map(|(_, flavor)| flavor).collect();
+    let mut types: Vec<&str> =
+        flavors.filter(|(resource, _)| counts_workers(resource)).map(|(_, flavor)| flavor.trim()).collect();
+    types.retain(|flavor| !flavor.is_empty());
     types.sort_unstable();
     types.dedup();
     match types.as_slice() {
         [] => {}
-        [only] => row.worker_type = Some(log.share(only)),
+        [only] => row.worker_type = Some(log.share(only)).filter(|flavor| !flavor.is_empty()),
         _ => log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id)),
     }
 }

@@ -1,0 +1,105 @@
+//! Kubernetes' names of resources: which count accelerators, and which of the others may be accelerators all the same.
+
+/// What a resource counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// It counts accelerators, or slices of them that are one each.
+    Workers,
+    /// It is about accelerators, and how many whole ones it is its number does not say: memory, cores, shares of them.
+    Unclear,
+    /// It is known, and no accelerator.
+    Known,
+    /// It is not known.
+    Unknown,
+}
+
+/// The end of the names of resources that are whole accelerators.
+pub(super) const WHOLE: &str = "gpu";
+
+/// Other names of resources that are accelerators.
+const OTHERS: [&str; 7] = [
+    "gpu.intel.com/i915",
+    "gpu.intel.com/xe",
+    "habana.ai/gaudi",
+    "google.com/tpu",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neurondevice",
+    "huawei.com/Ascend910",
+];
+
+/// Parts of names that only accelerators have.
+const SIGNS: [&str; 9] =
+    ["gpu", "cuda", "neuron", "gaudi", "ascend", "i915", "accelerator", "nvidia.com/mig", "gpu.intel.com"];
+
+/// Words of names that only accelerators have, beginnings of words among them.
+const WORDS: [&str; 6] = ["npu", "tpu", "xpu", "mlu", "dcu", "mig"];
+
+/// Names of resources that are no accelerators.
+const NONE: [&str; 6] = ["cpu", "memory", "ephemeral-storage", "storage", "pods", "nvidia.com/hostdev"];
+
+/// Beginnings of such names.
+const NONE_FROM: [&str; 8] = [
+    "hugepages-",
+    "requests.",
+    "attachable-volumes-",
+    "rdma/",
+    "mellanox.com/",
+    "vpc.amazonaws.com/",
+    "devices.kubevirt.io/",
+    "networking.gke.io",
+];
+
+/// What a resource is: `nvidia.com/gpu`, `amd.com/gpu` and slices such as `nvidia.com/mig-1g.5gb` count accelerators.
+pub(super) fn counts(resource: &str) -> Counts {
+    if NONE.contains(&resource) || NONE_FROM.iter().any(|start| resource.starts_with(start)) {
+        return Counts::Known;
+    }
+    let is_shared = resource.ends_with(".shared");
+    let end = resource.rsplit_once('/').map(|(_, end)| end);
+    if !is_shared
+        && (OTHERS.contains(&resource) || end.is_some_and(|end| end == WHOLE || end.starts_with("mig-")))
+    {
+        return Counts::Workers;
+    }
+    let small = resource.to_lowercase();
+    let mut words = small.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let has_word = words.any(|word| WORDS.iter().any(|sign| word.starts_with(sign)));
+    if has_word || SIGNS.iter().any(|sign| small.contains(sign)) { Counts::Unclear } else { Counts::Unknown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_known_by_their_names() {
+        for (expected, names) in [
+            (
+                Counts::Workers,
+                &["nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.5gb", "google.com/tpu"][..],
+            ),
+            (
+                Counts::Unclear,
+                &[
+                    "nvidia.com/gpu.shared",
+                    "nvidia.com/mig-1g.5gb.shared",
+                    "aliyun.com/gpu-mem",
+                    "nvidia.com/gpumem",
+                    "nvidia.com/gpucores",
+                    "aws.amazon.com/neuroncore",
+                    "tencent.com/vcuda-core",
+                    "whole-gpus",
+                    "huawei.com/npu-core",
+                    "cambricon.com/mlu370",
+                    "gpu.intel.com/memory.max",
+                ],
+            ),
+            (Counts::Known, &["cpu", "memory", "hugepages-2Mi", "rdma/hca", "vpc.amazonaws.com/efa"]),
+            (Counts::Unknown, &["example.com/license", "example.com/output", "input"]),
+        ] {
+            for name in names {
+                assert_eq!(counts(name), expected, "{name}");
+            }
+        }
+    }
+}
