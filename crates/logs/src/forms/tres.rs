@@ -28,30 +28,45 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
     let (mut total, mut parts) = (None, None);
     let mut types: BTreeMap<String, u32> = BTreeMap::new();
     let too_many = || format!("`{}`, which is {TOO_MANY_WORKERS}", Field::shortened(text));
+    let mut before: Option<&str> = None;
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        // (what follows a comma inside of a number is shown with what stands before it)
+        let is_number = entry.bytes().all(|byte| byte.is_ascii_digit());
+        let whole = before.replace(entry).filter(|_| is_number).map(|before| format!("{before},{entry}"));
         let not_understood = || {
-            format!(
-                "`{}`, expected entries such as cpu=8, gres/gpu=2 and gres/gpu:a100=2",
-                Field::shortened(entry)
-            )
+            let shown = Field::shortened(whole.as_deref().unwrap_or(entry));
+            format!("`{shown}`, expected entries such as cpu=8, gres/gpu=2 and gres/gpu:a100=2")
         };
         let (name, value) = entry.split_once('=').ok_or_else(not_understood)?;
         let count = || value.parse::<u32>().map_err(|_| not_understood());
         let (kind, of) = name.split_once(':').map_or((name, None), |(kind, of)| (kind, Some(of)));
         match (kind.to_ascii_lowercase().as_str(), of) {
             ("node", None) => found.n_nodes = Some(count()?),
-            ("gres/gpu", None) => total = Some(count()?),
-            ("gres/gpu", Some(of)) if !of.trim().is_empty() => {
-                let (of, n) = (of.trim().replace(char::is_control, " "), count()?);
-                let sum = types.entry(of).or_default();
-                *sum = sum.checked_add(n).ok_or_else(too_many)?;
+            ("gres/gpu", None) => {
+                let n = count()?;
+                if total.is_some_and(|total| total != n) {
+                    return Err(contradictory(text));
+                }
+                total = Some(n);
             }
-            ("gres/gpu", Some(_)) => return Err(not_understood()),
+            ("gres/gpu", Some(of)) => {
+                let (of, n) = (of.replace(char::is_control, " ").trim().to_owned(), count()?);
+                if of.is_empty() {
+                    return Err(not_understood());
+                }
+                if types.insert(of, n).is_some() {
+                    return Err(contradictory(text));
+                }
+            }
             ("gres/shard" | "gres/mps", _) => parts = parts.or(Some(entry)),
             _ => {}
         }
     }
     let of_types = types.values().try_fold(0, |sum: u32, n| sum.checked_add(*n));
+    // (a total may be more: types that the cluster does not list are in it)
+    if total.zip(of_types).is_some_and(|(total, of_types)| total < of_types) {
+        return Err(contradictory(text));
+    }
     found.n = total.or(of_types).ok_or_else(too_many)?;
     found.is_listed = total.is_some() || !types.is_empty();
     found.types = types.into_iter().filter(|(_, n)| *n > 0).collect();
@@ -62,6 +77,10 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
         )),
         _ => Ok(found),
     }
+}
+
+fn contradictory(text: &str) -> String {
+    format!("`{}`, in which numbers of accelerators contradict one another", Field::shortened(text))
 }
 
 #[cfg(test)]
@@ -85,6 +104,13 @@ mod tests {
             ("gres/shard=4", Err("`gres/shard=4`, which is parts")),
             ("gres/gpu=two", Err("`gres/gpu=two`, expected entries")),
             ("cpu", Err("`cpu`, expected entries")),
+            ("gres/gpu=1,000", Err("`gres/gpu=1,000`, expected entries")),
+            ("gres/gpu:\u{1}=1", Err("`gres/gpu:\\u{1}=1`, expected entries")),
+            ("gres/gpu=4,gres/gpu=4", of(4, &[], None)),
+            ("gres/gpu=4,gres/gpu:a100=2", of(4, &[("a100", 2)], None)),
+            ("gres/gpu=2,gres/gpu:a100=4", Err("`gres/gpu=2,gres/gpu:a100=4`, in which numbers")),
+            ("gres/gpu=4,gres/gpu=8", Err("`gres/gpu=4,gres/gpu=8`, in which numbers")),
+            ("gres/gpu:a=4,gres/gpu:a=4", Err("`gres/gpu:a=4,gres/gpu:a=4`, in which numbers")),
             (
                 "gres/gpu:a=4294967295,gres/gpu:b=1",
                 Err("`gres/gpu:a=4294967295,gres/gpu:b=1`, which is more"),
