@@ -233,6 +233,9 @@ impl<'a> Converter<'a> {
         let named;
         let mut kinds = &self.kinds[entry][reference.index()];
         if self.rules.job_types[entry].named_by_class {
+            if row.class.as_deref().is_none_or(|class| !self.by_name.contains_key(class)) {
+                return Err(Reason::ClassUnknown);
+            }
             named = self.named(row, reference);
             kinds = &named;
         }

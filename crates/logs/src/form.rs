@@ -112,7 +112,7 @@ pub const FORMS: [FormEntry; 12] = [
         summary: "Shanghai AI Laboratory's Acme, 2023: trace_seren.csv, trace_kalos.csv",
         known_doubts: &[
             "rows of Kalos give as duration the end less the submission, not less the start as documented; end less start \
-             is taken",
+             is taken, and where one of them is missing that duration, which may hold the wait",
             "Kalos' accelerators are at most 70 % busy: jobs may be missing (InternLM/AcmeTrace#1)",
             "the number of jobs differs between the README (880,740) and cluster_summary.csv (1,031,550 and 62,413)",
         ],

@@ -90,6 +90,8 @@ pub enum Reason {
     NoRule,
     /// The rules leave it out by name.
     LeftOutByRule,
+    /// Its rule takes the job type that its class names, and it has no class or one that names none.
+    ClassUnknown,
     /// No job type that its rule names runs on its reference worker type.
     NoJobType,
     /// It arrived outside the window.
@@ -124,7 +126,10 @@ impl Reason {
             }
             Self::NoRule => "no rule of `job_types` is about them",
             Self::LeftOutByRule => "a rule of `job_types` leaves them out",
-            Self::NoJobType => "no job type of their rule runs at their size on their reference worker type",
+            Self::ClassUnknown => {
+                "their class, by which their rule takes the job type, names none of the throughputs"
+            }
+            Self::NoJobType => "no job type of their rule runs on their reference worker type",
             Self::OutsideWindow => "arrived outside the window",
             Self::OutOfRange => "more or fewer steps, or a later arrival, than a trace holds",
         }
@@ -141,6 +146,8 @@ pub enum Doubt {
     AmbiguousTimes,
     /// The running time that the log gives is not its end less its start.
     DurationDiffers,
+    /// A running time that is the log's duration, because it has no start or no end.
+    DurationAlone,
     /// An elapsed time that is longer than from start to end.
     ElapsedTooLong,
     /// Workers that were asked for, and are not among the resources that were given.
@@ -192,6 +199,7 @@ impl Doubt {
                  only the later is in order with the row's other times, or the time after the gap is taken"
             }
             Self::DurationDiffers => "the log's duration is not end less start, which is taken",
+            Self::DurationAlone => "no start or no end; the log's duration is taken",
             Self::ElapsedTooLong => "elapsed times longer than from start to end; the elapsed time is taken",
             Self::OnlyAsked => {
                 "accelerators that were asked for and not listed as given; those asked for are taken"

@@ -10,6 +10,7 @@ mod suite {
     mod fixtures;
     mod kueue;
     mod many;
+    mod missing;
     mod records;
     mod refused;
     mod sacct;

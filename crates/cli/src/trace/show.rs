@@ -34,7 +34,7 @@ const USUAL: &str = "osdi20";
 
 #[derive(Args, Debug)]
 pub(super) struct ShowArguments {
-    /// The trace, in any form, or the log of a cluster, packed by gzip or not; `-` is standard input
+    /// The trace, in any form, or with --from the log of a cluster, which may be packed by gzip; `-` is standard input
     #[arg(value_parser = name_or_path())]
     file: String,
     #[command(flatten)]

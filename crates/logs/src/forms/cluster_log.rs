@@ -65,6 +65,9 @@ fn row(cells: &Cells<'_>, log: &mut Reading, group: &str) -> Result<Row, Fault> 
         row.n_attempts = Some(u32::from(row.started_s.is_some()));
     }
     row.ran_s = running_time(cells, &row, log)?;
+    if row.started_s.is_none() && row.ran_s.is_some_and(|ran| ran > 0.0) {
+        row.n_attempts = Some(1);
+    }
     Ok(row)
 }
 
@@ -79,14 +82,25 @@ fn state(cells: &Cells<'_>) -> Result<State, Fault> {
 /// End less start where both are there, else the duration that the log gives.
 fn running_time(cells: &Cells<'_>, row: &Row, log: &mut Reading) -> Result<Option<f64>, Fault> {
     let given = cells.signed("duration")?;
-    let Some((start, end)) = row.started_s.zip(row.ended_s) else {
-        // (a duration of 0 beside no start is that of a job that never ran)
-        let is_told = !(cells.has("start_time") && cells.has("end_time"));
-        return Ok(given.filter(|_| is_told));
-    };
-    let ran = end - start;
-    if given.is_some_and(|given| (given - ran).abs() > 1.0) {
-        log.doubt(Doubt::DurationDiffers, row.line, Some(&row.id));
+    if let Some((start, end)) = row.started_s.zip(row.ended_s) {
+        let ran = end - start;
+        if given.is_some_and(|given| (given - ran).abs() > 1.0) {
+            log.doubt(Doubt::DurationDiffers, row.line, Some(&row.id));
+        }
+        return Ok(Some(ran));
     }
-    Ok(Some(ran))
+    if !(cells.has("start_time") && cells.has("end_time")) {
+        return Ok(given);
+    }
+    // (a duration of 0 beside no start is that of a job that never ran, and one from the submission to the end that of its wait)
+    let from_submission = row.ended_s.zip(row.submitted_s).map(|(end, submitted)| end - submitted);
+    let has_waited = row.started_s.is_none()
+        && (row.state == State::Cancelled
+            || given.zip(from_submission).is_some_and(|(given, wait)| (given - wait).abs() <= 1.0));
+    let has_ended = !matches!(row.state, State::Running | State::Pending);
+    let ran = given.filter(|given| *given > 0.0 && has_ended && !has_waited);
+    if ran.is_some() {
+        log.doubt(Doubt::DurationAlone, row.line, Some(&row.id));
+    }
+    Ok(ran)
 }

@@ -5,7 +5,7 @@ use apportion::spec::SpecError;
 use super::spot::workers;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
-use crate::row::{Row, TOO_MANY_WORKERS};
+use crate::row::{Row, State, TOO_MANY_WORKERS};
 use crate::table::{Cells, Columns};
 
 const COLUMNS: Columns = Columns {
@@ -46,6 +46,10 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.started_s = cells.number("scheduled_time")?;
     row.ended_s = cells.number("deletion_time")?;
     row.ran_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
-    row.n_attempts = Some(u32::from(row.started_s.is_some()));
+    // (a time that is not there lies outside of the log: before it began, or after it ended)
+    row.n_attempts = row.started_s.map(|_| 1);
+    if row.ended_s.is_none() {
+        row.state = State::Running;
+    }
     Ok(row)
 }

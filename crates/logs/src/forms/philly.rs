@@ -126,13 +126,14 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     }
     let last = ordered.iter().rev().find(|attempt| attempt.n_workers() > 0).or(ordered.last());
     if let Some(last) = last {
-        let is_told = last.detail.is_some();
+        // (a list of no server does not say that the job had no accelerator)
+        let is_told = last.detail.as_ref().is_some_and(|servers| !servers.is_empty());
         row.n_workers = Some(u32::try_from(last.n_workers()).unwrap_or(u32::MAX)).filter(|_| is_told);
         let servers: BTreeSet<Option<&str>> =
             last.detail.iter().flatten().map(|server| server.ip.map(RawValue::get)).collect();
         row.n_nodes = u32::try_from(servers.len()).ok().filter(|n| *n > 0);
     }
-    row.n_attempts = Some(u32::try_from(job.attempts.len()).unwrap_or(u32::MAX));
+    row.n_attempts = Some(u32::try_from(attempts.len()).unwrap_or(u32::MAX));
     Ok(Some(row))
 }
 
@@ -143,7 +144,7 @@ impl Attempt<'_> {
 }
 
 /// Starts and ends of a job's attempts, in order of time, and which attempt each is; without times one stays after the one
-/// before it.
+/// before it. Those with neither times nor accelerators never started, and are not among them.
 fn in_order(
     entry: &Entry<'_>,
     attempts: &[Attempt<'_>],
@@ -159,9 +160,11 @@ fn in_order(
         last = end.or(last);
         key = start.or(end).unwrap_or(key);
         keys.push(key);
-        all.push((start, end, at));
+        if start.is_some() || end.is_some() || attempt.n_workers() > 0 {
+            all.push((start, end, at));
+        }
     }
-    if !keys.is_sorted() {
+    if !all.is_sorted_by_key(|(.., at)| keys[*at]) {
         log.doubt(Doubt::AttemptsSorted, row.line, Some(&row.id));
         all.sort_by(|one, other| keys[one.2].total_cmp(&keys[other.2]));
     }

@@ -126,7 +126,7 @@ fn a_class_that_names_a_job_type_is_it() {
     let log = log("a,,u,g,0,,,3600,1,,,completed,A3C\nb,,u,g,1,,,3600,1,,,completed,nothing\n");
     let Made { jobs, converted } = convert(&log, "job_types: [{named_by_class: true}]", None);
     assert_eq!(jobs.iter().map(|job| (job.0.as_str(), job.1.as_str())).collect::<Vec<_>>(), [("a", "A3C")]);
-    assert_eq!(n_of(&converted, Reason::NoJobType), 1);
+    assert_eq!(n_of(&converted, Reason::ClassUnknown), 1);
 }
 
 #[test]
