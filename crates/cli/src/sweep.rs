@@ -303,7 +303,9 @@ fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Resul
         inputs = inputs.with_text(trace);
     }
     if !said.is_empty() {
-        said.iter().for_each(|line| session.note(line));
+        for line in &said {
+            session.note(line);
+        }
         // (results and pages say of a study what its description says)
         let about = format!("Of the log: {}.", said.join("; "));
         sweep.description =

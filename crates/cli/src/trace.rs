@@ -29,6 +29,7 @@ use apportion::workload::{Arrivals, Gavel, JobTable, Native, WorkloadOptions};
 use apportion_logs::form::FORMS;
 use apportion_logs::read::SACCT_COMMAND;
 use apportion_logs::rules;
+use apportion_logs::tally::counted;
 use apportion_studies::report::Table;
 
 /// `apportion trace`.
@@ -238,9 +239,9 @@ fn write(
 /// Says what a form could not hold.
 fn note_not_held(n_cut_steps: usize, n_without_entity: usize, session: &Session) {
     if n_cut_steps > 0 {
-        session.note(format!("cut the fraction of a step off {n_cut_steps} jobs"));
+        session.note(format!("cut the fraction of a step off {}", counted(n_cut_steps as u64, "job")));
     }
     if n_without_entity > 0 {
-        session.note(format!("left out the entity of {n_without_entity} jobs"));
+        session.note(format!("left out the entity of {}", counted(n_without_entity as u64, "job")));
     }
 }

@@ -57,7 +57,12 @@ impl Input {
             return Self::new("standard input", Box::new(io::stdin()));
         }
         let failed = |error: io::Error| SpecError::about(name, format!("cannot be read: {error}"), None);
-        let file = File::open(path_text::to_path(name)).map_err(failed)?;
+        let path = path_text::to_path(name);
+        if path.is_dir() {
+            let help = "name a file in it".to_owned();
+            return Err(SpecError::about(name, "it is a folder, no log", Some(help)));
+        }
+        let file = File::open(path).map_err(failed)?;
         Self::new(name, Box::new(file))
     }
 
@@ -122,7 +127,9 @@ impl Input {
         let mut quotes = Quotes::default();
         let mut n_seen = 0;
         loop {
-            self.buffer[n_seen..].iter().for_each(|byte| quotes.step(*byte));
+            for byte in &self.buffer[n_seen..] {
+                quotes.step(*byte);
+            }
             if !quotes.are_open {
                 break;
             }
@@ -193,7 +200,11 @@ impl Input {
 }
 
 fn unreadable(name: &str, line: u64, error: &io::Error) -> SpecError {
-    SpecError::about(name, format!("cannot be read after line {}: {error}", line.saturating_sub(1)), None)
+    let message = match line.saturating_sub(1) {
+        0 => format!("cannot be read: {error}"),
+        last => format!("cannot be read after line {last}: {error}"),
+    };
+    SpecError::about(name, message, None)
 }
 
 #[cfg(test)]

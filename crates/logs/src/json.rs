@@ -284,7 +284,10 @@ impl<'a> Entry<'a> {
             place: self.place_of(raw),
             message: format!("{name} is `{}`, expected {expected}", Field::shortened(shown)),
         };
-        let text: Option<Cow<'_, str>> = serde_json::from_str(raw.get()).map_err(|_| fault(raw.get()))?;
+        let text: Option<Cow<'_, str>> = serde_json::from_str(raw.get()).map_err(|_| {
+            let Fault { place, message } = fault(raw.get());
+            Fault { place, message: format!("{message}, as text in quotes") }
+        })?;
         let Some(text) = text else { return Ok(None) };
         let trimmed = text.trim();
         if trimmed.is_empty() || trimmed == "None" || trimmed == "null" {

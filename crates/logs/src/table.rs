@@ -96,7 +96,9 @@ impl Columns {
                 }
             };
             if text.contains('\n') {
-                fields.iter_mut().for_each(|field| field.place = within(text, field.place));
+                for field in &mut fields {
+                    field.place = within(text, field.place);
+                }
             }
             let header = match &header {
                 Some(header) if header.is_a_line && header.is_again(&fields) => {
@@ -161,6 +163,23 @@ impl Columns {
         format!("{message}: a text holds `{by}`, and of which column is not known: {names}{}", self.advice)
     }
 
+    /// What is expected of a first line that lacks a column, and what may be wrong with it.
+    fn expected(&self, missing: &str, text: &str, columns: &[&str]) -> String {
+        let known = [self.required, self.optional].concat().join(", ");
+        let expected = format!("expected {known}{}", self.advice);
+        let parts = |by: char| text.split(by).map(|name| name.trim().trim_matches('"'));
+        let other = [(';', "`;`"), ('\t', "tabs"), ('|', "`|`"), (',', "`,`")]
+            .into_iter()
+            .find(|(by, _)| *by != self.separator && parts(*by).any(|name| name == missing));
+        if let Some((_, by)) = other {
+            return format!("columns are separated by {by}, expected `{}`; {expected}", self.separator);
+        }
+        match columns.iter().find(|name| name.eq_ignore_ascii_case(missing)) {
+            Some(name) => format!("there is `{}`; {expected}", excerpt(name)),
+            None => expected,
+        }
+    }
+
     /// What the first line says of the columns.
     fn header(
         &self,
@@ -189,8 +208,7 @@ impl Columns {
             return Err(refuse(message, format!("`sacct -P` separates them so{}", self.advice)));
         }
         if let Some(missing) = self.required.iter().find(|name| !columns.contains(name)) {
-            let known = [self.required, self.optional].concat().join(", ");
-            return Err(refuse(format!("no column `{missing}`"), format!("expected {known}{}", self.advice)));
+            return Err(refuse(format!("no column `{missing}`"), self.expected(missing, text, columns)));
         }
         if fields.len() != columns.len() {
             let message =

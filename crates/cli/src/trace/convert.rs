@@ -101,7 +101,10 @@ pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(),
         let mut trace = read_trace(&source, None, order).map_err(|error| like_a_log(&source, error))?;
         let n_dropped = trace.retain_known(throughputs);
         let name = throughputs.name();
-        session.note(format!("left out {n_dropped} jobs that throughputs `{name}` do not have"));
+        session.note(format!(
+            "left out {} that throughputs `{name}` do not have",
+            counted(n_dropped as u64, "job")
+        ));
         trace
     } else {
         read_trace(&source, throughputs.as_deref(), order).map_err(|error| like_a_log(&source, error))?
@@ -155,7 +158,9 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
     for (doubt, tally) in &log.doubts {
         session.note(format!("doubtful ({}): {}", tally.n, doubt.words()));
     }
-    not_used(&log.unused_columns).iter().for_each(|line| session.note(line));
+    if let Some(line) = not_used(&log.unused_columns) {
+        session.note(line);
+    }
     if log.rows.is_empty() {
         let message = format!("no row is left of {} of the log", counted(log.n_read, "row"));
         return Err(SpecError::about(log.source.clone(), message, None).into());

@@ -339,5 +339,6 @@ fn in_words(trace: &Trace) -> String {
     };
     let hours = |job: Option<&TracedJob>| job.map_or(0.0, |traced| traced.job.arrival.hours());
     let (first, last) = (hours(trace.jobs.first()), hours(trace.jobs.last()));
-    format!("{} jobs in {form}, arriving from {first:.2} h to {last:.2} h", trace.jobs.len())
+    let jobs = counted(trace.jobs.len() as u64, "job");
+    format!("{jobs} in {form}, arriving from {first:.2} h to {last:.2} h")
 }

@@ -16,6 +16,8 @@ pub(super) struct Run {
     pub(super) row: Row,
     /// The component of a heterogeneous job.
     pub(super) component: Option<u32>,
+    /// The cluster that its line names.
+    pub(super) cluster: Option<Arc<str>>,
     pub(super) place: Place,
 }
 

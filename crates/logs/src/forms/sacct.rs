@@ -83,7 +83,7 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
         has_resources &= cells.has("AllocTRES") || cells.has("ReqTRES");
         has_ids &= cells.has("JobID") || cells.has("JobIDRaw");
         match run(cells, log) {
-            Ok(Some((run, cluster))) => several.take_of(cluster, run, log),
+            Ok(Some(run)) => several.take(run, log),
             Ok(None) => {}
             Err(fault) => cells.complain(fault, log),
         }
@@ -124,23 +124,9 @@ fn prefix(cluster: &str) -> String {
 }
 
 impl Several {
-    /// Takes in a run of a cluster: each cluster has ids of its own.
-    fn take_of(&mut self, cluster: Option<Arc<str>>, mut run: Run, log: &mut Reading) {
-        let is_new = !self.clusters.contains(&cluster);
-        if let Some(cluster) = &cluster {
-            run.row.id = (prefix(cluster) + &run.row.id).into();
-        }
-        if is_new && !self.clusters.is_empty() {
-            log.doubt(Doubt::SeveralClusters, run.row.line, Some(&run.row.id));
-        }
-        if is_new {
-            self.clusters.insert(cluster);
-        }
-        self.take(run, log);
-    }
-
     /// Takes in a run: the first of a job becomes a row at once, unless it is a component of one.
-    fn take(&mut self, run: Run, log: &mut Reading) {
+    fn take(&mut self, mut run: Run, log: &mut Reading) {
+        self.put_under_cluster(&mut run, log);
         let is_first = log.row_of(&run.row.id).is_none() && !self.known.contains_key(&run.row.id);
         if is_first && run.component.is_none() {
             return log.take(run.row);
@@ -151,10 +137,24 @@ impl Several {
         });
         self.jobs[at].push(run);
     }
+
+    /// Gives a run of a cluster an id that no other cluster's has.
+    fn put_under_cluster(&mut self, run: &mut Run, log: &mut Reading) {
+        let is_new = !self.clusters.contains(&run.cluster);
+        if let Some(cluster) = &run.cluster {
+            run.row.id = (prefix(cluster) + &run.row.id).into();
+        }
+        if is_new && !self.clusters.is_empty() {
+            log.doubt(Doubt::SeveralClusters, run.row.line, Some(&run.row.id));
+        }
+        if is_new {
+            self.clusters.insert(run.cluster.clone());
+        }
+    }
 }
 
-/// The run of a line and the cluster that it names; none if it is a step.
-fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<(Run, Option<Arc<str>>)>, Fault> {
+/// The run of a line; none if it is a step.
+fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
     let column = if cells.raw("JobID").is_some() { "JobID" } else { "JobIDRaw" };
     let full = cells.id(column)?;
     // (`200_[1,5,9...]` is a task list that was cut, not a step)
@@ -190,7 +190,7 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<(Run, Option<Arc<s
     row.n_attempts = Some(u32::from(row.started_s.is_some()));
     resources(cells, &mut row, log)?;
     let cluster = cells.name("Cluster", log)?;
-    Ok(Some((Run { row, component, place: cells.place(column) }, cluster)))
+    Ok(Some(Run { row, component, cluster, place: cells.place(column) }))
 }
 
 /// How long it ran: what has elapsed, which is without the time for which it was suspended.

@@ -128,6 +128,11 @@ impl Block {
             place: Place { line: usize::try_from(line).unwrap_or(usize::MAX), column: 1, width: 1 },
             message: format!("node `{shown}` {message}"),
         };
+        if name.contains(['[', ']', ',']) {
+            return Err(fault(
+                "is a range of nodes, expected one node: `scontrol show node` prints each".to_owned(),
+            ));
+        }
         let state = state.ok_or_else(|| fault("has no State".to_owned()))?;
         let gres = gres.ok_or_else(|| {
             fault("has no Gres, which scontrol prints of a node without accelerators, too".to_owned())
@@ -147,6 +152,13 @@ impl Block {
             let Some((kind, n)) = found else { continue };
             let sum = workers.entry(kind).or_default();
             *sum = sum.checked_add(n).ok_or_else(|| fault(format!("has {TOO_MANY_WORKERS}")))?;
+        }
+        let is_part = |entry: &&str| entry.starts_with("shard") || entry.starts_with("mps");
+        if let (true, Some(entry)) = (workers.is_empty(), split(&gres).into_iter().find(is_part)) {
+            let shown = Field::shortened(entry);
+            return Err(fault(format!(
+                "has Gres `{shown}`, which is parts of accelerators, and no accelerators"
+            )));
         }
         let mut workers: Vec<(String, u32)> = workers.into_iter().collect();
         let configured = tres::accelerators(configured.as_deref().unwrap_or_default()).unwrap_or_default();
@@ -180,12 +192,16 @@ fn split(text: &str) -> Vec<&str> {
 fn accelerators(entry: &str) -> Result<Option<(String, u32)>, String> {
     let plain = entry.split('(').next().unwrap_or(entry);
     let mut parts = plain.split(':');
-    if parts.next() != Some("gpu") {
-        return Ok(None);
-    }
-    let parts: Vec<&str> = parts.collect();
-    let parts: Vec<&str> = parts.into_iter().filter(|part| *part != "no_consume").collect();
+    let first = parts.next().unwrap_or_default();
+    let parts: Vec<&str> = parts.filter(|part| *part != "no_consume").collect();
     let not_understood = || format!("Gres `{}`, expected gpu:TYPE:NUMBER", Field::shortened(entry));
+    match first.to_ascii_lowercase().as_str() {
+        "gpu" => {}
+        // (memory, cores and shares of accelerators are counted beside them)
+        "gpumem" | "gpucores" => return Ok(None),
+        other if other.contains("gpu") => return Err(not_understood()),
+        _ => return Ok(None),
+    }
     let (kind, n) = match parts[..] {
         [] => ("", "1"),
         [n] => ("", n),
@@ -208,6 +224,9 @@ mod tests {
         let of = |kind: &str, n| Some((kind.to_owned(), n));
         assert_eq!(read, [of("a100", 4), of("v100", 2), None, of("", 3)]);
         assert_eq!(accelerators("gpu"), Ok(of("", 1)));
-        assert!(accelerators("gpu:a100:x").is_err());
+        assert_eq!(accelerators("GPU:a100:4"), Ok(of("a100", 4)));
+        for odd in ["gpu:a100:x", "gpu=8", "gres/gpu=8", "gres/gpu:a100:2", "gpus:4"] {
+            assert!(accelerators(odd).is_err(), "{odd}");
+        }
     }
 }

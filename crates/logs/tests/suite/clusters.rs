@@ -89,3 +89,21 @@ fn types_that_name_none_and_types_that_a_cluster_cannot_have_are_said_with_their
     let nodes = read_nodes_from("nodes", Cursor::new(text), NodeForm::SpotGpu).unwrap();
     assert_eq!(nodes.complaints.iter().map(|complaint| complaint.line).collect::<Vec<_>>(), [2, 3]);
 }
+
+#[test]
+fn nodes_that_are_ranges_and_accelerators_in_other_words_are_not_taken_for_others() {
+    let text = "NodeName=n1 Gres=GPU:a100:4 State=IDLE\nNodeName=n[2-4,7] Gres=gpu:a100:4 State=IDLE\n\
+                NodeName=n8 Gres=gres/gpu=8 State=IDLE\nNodeName=n9 Gres=shard:16 State=IDLE\n\
+                NodeName=n10 Gres=mps:400,gpu:a100:2 State=IDLE\nNodeName=n11 Gres=nvme:2 State=IDLE\n";
+    let nodes = read_nodes_from("nodes", Cursor::new(text), NodeForm::Scontrol).unwrap();
+    assert_eq!((nodes.cluster().unwrap().to_string().as_str(), nodes.without_workers.n), ("a100=6", 1));
+    let said: Vec<&str> = nodes.complaints.iter().map(|complaint| complaint.message.as_str()).collect();
+    assert_eq!(
+        said,
+        [
+            "node `n[2-4,7]` is a range of nodes, expected one node: `scontrol show node` prints each",
+            "node `n8` has Gres `gres/gpu=8`, expected gpu:TYPE:NUMBER",
+            "node `n9` has Gres `shard:16`, which is parts of accelerators, and no accelerators",
+        ]
+    );
+}

@@ -108,6 +108,29 @@ fn a_header_with_an_open_quote_is_refused_with_its_place() {
 }
 
 #[test]
+fn a_first_line_of_another_separator_or_case_is_told_so() {
+    for (text, form, expected) in [
+        ("job_id;gpu_num;submit_time\n", Form::Helios, "columns are separated by `;`, expected `,`"),
+        ("job_id\tgpu_num\tsubmit_time\n", Form::Helios, "columns are separated by tabs, expected `,`"),
+        ("job_id,GPU_num,submit_time\n", Form::Helios, "no column `gpu_num`; there is `GPU_num`"),
+    ] {
+        let said = said_of(text.as_bytes(), form);
+        assert!(said.contains(expected), "{said}");
+    }
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let said = read_log(folder, &ReadOptions::new(Form::Helios)).expect_err("refused").to_string();
+    assert!(said.contains("it is a folder, no log"), "{said}");
+}
+
+#[test]
+fn a_name_that_is_a_number_is_told_to_be_no_text() {
+    let text = r#"[{"jobid": 17, "attempts": []}]"#;
+    let log = read_log_from("log", text.as_bytes(), &ReadOptions::new(Form::Philly)).unwrap();
+    let expected = "jobid is `17`, expected a name without control characters, as text in quotes";
+    assert_eq!(log.complaints[0].message, expected);
+}
+
+#[test]
 fn long_texts_of_a_log_are_cut_where_they_are_shown() {
     let long = "x".repeat(1_000_000);
     let sacct = "JobID|Submit|Start|End|State|AllocTRES";

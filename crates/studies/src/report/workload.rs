@@ -127,7 +127,7 @@ fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
         alone(Chart {
             name: name.to_owned(),
             title: title.to_owned(),
-            subtitle: format!("{} jobs", shape.n_jobs),
+            subtitle: jobs(shape.n_jobs),
             kind: Kind::Bars,
             x: Axis::new("jobs").from_zero(),
             y: Axis::new(y),
