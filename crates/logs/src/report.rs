@@ -43,7 +43,7 @@ pub struct ImportReport {
     pub n_cut: u64,
     /// Jobs that were given more workers than they had, for lack of a scale factor of their size.
     pub n_rounded_up: u64,
-    /// Hours of one accelerator that these jobs took in the log, as large as they were there.
+    /// Hours of one accelerator that jobs with more workers than they had took in the log, as large as they were there.
     pub worker_hours_rounded_up_in_log: f64,
     /// Hours of one accelerator that all jobs took in the log.
     pub worker_hours_in_log: f64,
