@@ -146,6 +146,13 @@ fn what_became_of_jobs_is_said_of_these_jobs_in_text_and_on_the_page() {
     let output = apportion(&["trace", "convert", &log, "--from", "log", "--to", "log"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("columns not used: rack"), "{said}");
+    let tasks = "job_name,inst_num,start_time,end_time,plan_gpu\nj,1,100000,100600,100\n";
+    let tasks = written(folder.path(), "tasks.csv", tasks);
+    let jobs = written(folder.path(), "jobs.csv", "job_name,start_time,cost\nj,99000,7\n");
+    let output =
+        apportion(&["trace", "convert", &tasks, "--from", "pai", "--job-table", &jobs, "--to", "log"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("columns not used: cost"), "{said}");
 }
 
 #[test]

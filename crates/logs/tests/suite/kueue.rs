@@ -53,12 +53,21 @@ fn names_of_blanks_are_none() {
         assert_eq!((&*log.rows[0].id, &log.rows[0].group, &log.rows[0].class), ("a", &None, &None));
         write_log(&mut Vec::new(), &log.rows).unwrap();
     }
-    let text = r#"{"items": [{"kind": "Workload", "metadata": {"name": "a", "namespace": " ", "ownerReferences": [{"name": " "}]},
-        "spec": {}, "status": {"admission": {"podSetAssignments": [
-            {"flavors": {"nvidia.com/gpu": " "}, "resourceUsage": {"nvidia.com/gpu": "2"}}]}}}]}"#;
-    let log = read_log_from("kueue.json", text.as_bytes(), &ReadOptions::new(Form::Kueue)).unwrap();
-    assert_eq!((log.rows[0].name.as_deref(), &log.rows[0].worker_type), (Some("a"), &None));
-    write_log(&mut Vec::new(), &log.rows).unwrap();
+    let head = r#"{"items": [{"kind": "Workload", "metadata": {"name": "a", "namespace": " ", "ownerReferences": [{"name": " "}]}"#;
+    let admitted = r#""resourceUsage": {"nvidia.com/gpu": "2"}}]}}}]}"#;
+    for (flavors, expected) in [
+        (r#"{"nvidia.com/gpu": " "}"#, None),
+        (r#"{"nvidia.com/gpu": "\u0001"}"#, None),
+        (r#"{"nvidia.com/gpu": "a100", "nvidia.com/mig-1g.5gb": " "}"#, Some("a100")),
+    ] {
+        let text = format!(
+            r#"{head}, "spec": {{}}, "status": {{"admission": {{"podSetAssignments": [{{"flavors": {flavors}, {admitted}"#
+        );
+        let log = read_log_from("kueue.json", Cursor::new(text), &ReadOptions::new(Form::Kueue)).unwrap();
+        let row = &log.rows[0];
+        assert_eq!((row.name.as_deref(), row.worker_type.as_deref()), (Some("a"), expected));
+        write_log(&mut Vec::new(), &log.rows).unwrap();
+    }
 }
 
 #[test]

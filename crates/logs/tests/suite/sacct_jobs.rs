@@ -59,7 +59,11 @@ fn components_are_of_the_job_with_which_they_were_submitted() {
     let log = read(HEAD, &lines.concat());
     let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.ran_s)).collect();
     assert_eq!(sizes, [(Some(8), Some(3600.0)), (Some(12), Some(7200.0))]);
-    // Of which the first log has not the first component of the first job.
+    // Of each of the two jobs the log has one component only.
+    let log = read(HEAD, &[&*lines[0], &*lines[3]].concat());
+    let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.ran_s)).collect();
+    assert_eq!((sizes, log.n_merged), (vec![(Some(4), Some(3600.0)), (Some(4), Some(7200.0))], 0));
+    // The log has not the first component of the first job.
     let log = read(HEAD, &lines[1..].concat());
     let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.ran_s)).collect();
     assert_eq!(sizes, [(Some(4), Some(3600.0)), (Some(12), Some(7200.0))]);
