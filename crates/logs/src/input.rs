@@ -1,5 +1,6 @@
 //! A log as lines of text: streamed, unpacked where it is gzip.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Take};
 
@@ -8,6 +9,9 @@ use flate2::bufread::MultiGzDecoder;
 
 /// The longest line that is read, and the most blank lines one after another, in bytes.
 const LINE_MAX: u64 = 1 << 26;
+
+/// The most lines of a record: a quote that is not closed within them is taken to be one of its line alone.
+const RECORD_LINES_MAX: usize = 1000;
 
 /// The most that is read of a log, unpacked, in bytes.
 const SIZE_MAX: u64 = 1 << 34;
@@ -21,6 +25,8 @@ pub(crate) struct Input {
     pub(crate) name: String,
     /// Its text, as far as it is read.
     lines: Take<Box<dyn BufRead>>,
+    /// Lines that were read and put back, with their ends.
+    put_back: VecDeque<Vec<u8>>,
     /// The line read last, without its end.
     buffer: Vec<u8>,
     /// Its number, from 1.
@@ -75,7 +81,8 @@ impl Input {
         } else {
             Box::new(plain)
         };
-        Ok(Self { name: name.to_owned(), lines: lines.take(SIZE_MAX), buffer: Vec::new(), number: 0 })
+        let (lines, put_back) = (lines.take(SIZE_MAX), VecDeque::new());
+        Ok(Self { name: name.to_owned(), lines, put_back, buffer: Vec::new(), number: 0 })
     }
 
     /// The next line that is not blank, with its number; none at the end.
@@ -83,10 +90,7 @@ impl Input {
         let mut n_blank = 0;
         loop {
             self.buffer.clear();
-            let mut limited = (&mut self.lines).take(LINE_MAX);
-            let n_read = limited
-                .read_until(b'\n', &mut self.buffer)
-                .map_err(|error| unreadable(&self.name, self.number + 1, &error))?;
+            let n_read = self.read_on()?;
             if n_read == 0 {
                 return self.check_size().map(|()| None);
             }
@@ -114,50 +118,56 @@ impl Input {
         self.text(self.number).map(|text| Some((self.number, text)))
     }
 
+    /// Adds the next line to what was read last, with its end; the number of its bytes, 0 at the end of the log.
+    fn read_on(&mut self) -> Result<usize, SpecError> {
+        if let Some(line) = self.put_back.pop_front() {
+            self.buffer.extend_from_slice(&line);
+            return Ok(line.len());
+        }
+        let mut limited = (&mut self.lines).take(LINE_MAX);
+        let read = limited.read_until(b'\n', &mut self.buffer);
+        read.map_err(|error| unreadable(&self.name, self.number + 1, &error))
+    }
+
     /// The next record of a table separated by commas, with the number of its first line: a line, or several where a quoted text
-    /// holds their ends. A quote that is not closed makes one record of the rest.
-    pub(crate) fn record(&mut self) -> Result<Option<(u64, &str)>, SpecError> {
+    /// holds their ends and they are a row. Where they are none, the quote is a stray one, and the first line is the record.
+    pub(crate) fn record(&mut self, is_row: impl Fn(&str) -> bool) -> Result<Option<(u64, &str)>, SpecError> {
         if self.line()?.is_none() {
             return Ok(None);
         }
         let first = self.number;
-        if !self.buffer.contains(&b'"') {
-            return self.text(first).map(|text| Some((first, text)));
-        }
         let mut quotes = Quotes::default();
-        let mut n_seen = 0;
-        loop {
-            for byte in &self.buffer[n_seen..] {
-                quotes.step(*byte);
-            }
-            if !quotes.are_open {
-                break;
-            }
-            n_seen = self.buffer.len();
-            self.buffer.push(b'\n');
-            let mut limited = (&mut self.lines).take(LINE_MAX.saturating_sub(self.buffer.len() as u64));
-            let n_read = limited
-                .read_until(b'\n', &mut self.buffer)
-                .map_err(|error| unreadable(&self.name, self.number + 1, &error))?;
-            if n_read == 0 {
-                self.buffer.pop();
-                self.check_size()?;
-                break;
-            }
-            if self.buffer.len() as u64 >= LINE_MAX {
-                let message = format!(
-                    "the quoted text that begins in line {first} and is not closed up to line {} is longer than {LINE_MAX} bytes, \
-                     the most that is read",
-                    self.number
-                );
-                return Err(SpecError::about(self.name.clone(), message, None));
-            }
-            self.number += 1;
-            while self.buffer.len() > n_seen + 1 && matches!(self.buffer.last(), Some(b'\n' | b'\r')) {
-                self.buffer.pop();
+        self.buffer.iter().for_each(|byte| quotes.step(*byte));
+        if quotes.are_open {
+            let n_first = self.buffer.len();
+            let behind = self.read_quoted(&mut quotes)?;
+            if quotes.are_open || !str::from_utf8(&self.buffer).is_ok_and(is_row) {
+                self.number = first;
+                self.buffer.truncate(n_first);
+                behind.into_iter().rev().for_each(|line| self.put_back.push_front(line));
             }
         }
         self.text(first).map(|text| Some((first, text)))
+    }
+
+    /// Adds lines to what was read last until its quotes are closed; the lines, with their ends.
+    fn read_quoted(&mut self, quotes: &mut Quotes) -> Result<Vec<Vec<u8>>, SpecError> {
+        let mut behind = Vec::new();
+        while quotes.are_open && behind.len() < RECORD_LINES_MAX {
+            let before = self.buffer.len();
+            self.buffer.push(b'\n');
+            if self.read_on()? == 0 {
+                self.buffer.pop();
+                break;
+            }
+            self.number += 1;
+            behind.push(self.buffer[before + 1..].to_vec());
+            while self.buffer.len() > before + 1 && matches!(self.buffer.last(), Some(b'\n' | b'\r')) {
+                self.buffer.pop();
+            }
+            self.buffer[before..].iter().for_each(|byte| quotes.step(*byte));
+        }
+        Ok(behind)
     }
 
     /// What was read last, which begins in a line, as text.

@@ -72,7 +72,7 @@ impl Columns {
     ) -> Result<(), SpecError> {
         let mut header: Option<Header> = None;
         let name = input.name.clone();
-        while let Some((line, text)) = self.record(input)? {
+        while let Some((line, text)) = self.record(input, header.as_ref())? {
             let number = usize::try_from(line).unwrap_or(usize::MAX);
             let split = match self.separator {
                 ',' => split_commas(text, number),
@@ -86,12 +86,7 @@ impl Columns {
                 }
                 Err((place, message)) => {
                     log.n_read += 1;
-                    let message = match text.matches('\n').count() {
-                        0 => message.to_owned(),
-                        n => format!("{message}, so {} lines from line {number} on are one row", n + 1),
-                    };
-                    let place = within(text, place);
-                    log.complain(Fault { place, message }, line_of(text, number, place));
+                    log.complain(Fault { place, message: message.to_owned() }, text);
                     continue;
                 }
             };
@@ -115,6 +110,9 @@ impl Columns {
                 }
             };
             log.n_read += 1;
+            if text.contains('\n') {
+                log.doubt(Doubt::SeveralLines, line, None);
+            }
             if let ([(_, at)], true) = (&header.with_separator[..], fields.len() > header.n_columns) {
                 join(&mut fields, *at, header.n_columns, self.separator);
             }
@@ -133,8 +131,18 @@ impl Columns {
     }
 
     /// The next record of a table, with the number of its first line.
-    fn record<'i>(&self, input: &'i mut Input) -> Result<Option<(u64, &'i str)>, SpecError> {
-        if self.separator == ',' { input.record() } else { input.line() }
+    fn record<'i>(
+        &self,
+        input: &'i mut Input,
+        header: Option<&Header>,
+    ) -> Result<Option<(u64, &'i str)>, SpecError> {
+        if self.separator != ',' {
+            return input.line();
+        }
+        input.record(|text| {
+            let n_columns = header.map(|header| header.n_columns);
+            split_commas(text, 1).is_ok_and(|fields| n_columns.is_none_or(|n| fields.len() == n))
+        })
     }
 
     /// Makes a row of the log of each line; a line that is not understood is a complaint.

@@ -184,6 +184,8 @@ pub enum Doubt {
     NoJobId,
     /// The first row of each further cluster, in a log of several.
     SeveralClusters,
+    /// A row of several lines, whose ends are in a quoted text.
+    SeveralLines,
 }
 
 impl Doubt {
@@ -238,6 +240,9 @@ impl Doubt {
             }
             Self::NoJobId => {
                 "no JobID, only JobIDRaw: components of heterogeneous jobs are taken as jobs of their own; ask sacct for JobID, too"
+            }
+            Self::SeveralLines => {
+                "several lines in one row, as a quoted text holds their ends: is a quote a stray one?"
             }
             Self::SeveralClusters => {
                 "clusters beside the first: jobs are called CLUSTER:ID, and their load is that of all clusters together"

@@ -3,6 +3,7 @@
 use std::io::Cursor;
 
 use apportion_logs::read::read_log_from;
+use apportion_logs::tally::Doubt;
 use apportion_logs::{Form, ReadOptions, Reading};
 
 fn read(text: &str) -> Reading {
@@ -40,12 +41,22 @@ fn a_text_of_several_lines_in_a_column_that_is_not_used_is_no_fault() {
 }
 
 #[test]
-fn a_quote_that_is_not_closed_makes_one_row_of_the_rest_which_is_said() {
-    let (ids, n_read, said) = told("id,name,ran_s,gpus\na,x,5,1\nb,\"y,5,1\nc,z,5,1\nd,z,5,1\n");
-    assert_eq!((ids, n_read), (vec!["a".to_owned()], 2));
-    let expected = "3:3 `b,\"y,5,1` a quote that is not closed, so 3 lines from line 3 on are one row";
-    assert_eq!(said, expected);
+fn a_stray_quote_takes_no_row_but_its_own_out() {
+    // Closed nowhere, or by the quote of another row, which then has text behind it.
+    for stray in ["b,\"y,5,1", "b,\"y,5,1\nc,\"ok\",5,1"] {
+        let text = format!("id,name,ran_s,gpus\na,x,5,1\n{stray}\nd,z,5,1\ne,z,5,1\n");
+        let (ids, n_read, said) = told(&text);
+        let others: Vec<&str> = ids.iter().map(String::as_str).filter(|id| *id != "c").collect();
+        assert_eq!((others, n_read), (vec!["a", "d", "e"], text.lines().count() as u64 - 1), "{text}");
+        assert_eq!(said, "3:3 `b,\"y,5,1` a quote that is not closed", "{text}");
+    }
     // A quote inside of a text opens nothing.
     let (ids, ..) = told("id,name,ran_s,gpus\na,5\" disk,5,1\nb,y,5,1\n");
     assert_eq!(ids, ["a", "b"]);
+}
+
+#[test]
+fn rows_of_several_lines_are_doubted() {
+    let log = read("id,note,ran_s,gpus\na,\"one\ntwo\",5,1\nb,x,6,1\n");
+    assert_eq!(log.doubts[&Doubt::SeveralLines].n, 1);
 }
