@@ -323,15 +323,25 @@ pub(super) fn add(sum: &mut Affine, other: Affine, factor: f64) {
     sum.terms.extend(other.terms.into_iter().map(|(column, value)| (column, factor * value)));
 }
 
-/// Sorts terms by column, adds up those of one column and drops zeros.
+/// Sorts terms by column, adds up those of one column and drops zeros, and what rounding leaves of terms that cancel.
 pub(super) fn merge(terms: &mut Vec<(usize, f64)>) {
     terms.sort_by_key(|(column, _)| *column);
+    let mut size = 0.0;
     terms.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {
+            size = if size == 0.0 { kept.1.abs() } else { size } + next.1.abs();
             kept.1 += next.1;
+            if kept.1.abs() <= CANCELLED * size {
+                kept.1 = 0.0;
+            }
+        } else {
+            size = 0.0;
         }
         same
     });
     terms.retain(|(_, value)| *value != 0.0);
 }
+
+/// The part of the sizes of terms that rounding may leave of them where they cancel.
+const CANCELLED: f64 = 4.0 * f64::EPSILON;

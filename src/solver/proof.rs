@@ -29,10 +29,10 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
     if contradictory(program) {
         return Some(Termination::Infeasible);
     }
-    let relaxed = certified(&relaxed(program), limits)?;
-    if relaxed.certificate.bound > RELAXED_MIN {
+    if contradiction(program, limits).is_some() {
         return Some(Termination::Infeasible);
     }
+    let relaxed = certified(&relaxed(program, false).0, limits)?;
     if relaxed.certificate.primal > VIOLATED_MAX || !program.is_linear() {
         return None;
     }
@@ -47,8 +47,7 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
 /// leaving out one after another, or a larger one where there are more than so many to try. `None` if no contradiction is
 /// proven.
 pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Option<Vec<usize>> {
-    let (all, first_of_row) = relaxed_rows(program);
-    let proof = certified(&all, limits).filter(|proof| proof.certificate.bound > RELAXED_MIN)?;
+    let (proof, first_of_row) = contradiction(program, limits)?;
     let duals = &proof.solution.row_duals;
     let largest = duals.iter().fold(0.0_f64, |most, dual| most.max(dual.abs()));
     let counts = |row: &usize| {
@@ -60,11 +59,16 @@ pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Opt
         for row in candidates.iter().filter(|row| !kept.contains(row)) {
             part.rows[*row] = Range::FREE;
         }
-        certified(&relaxed(&part), limits).is_some_and(|proof| proof.certificate.bound > RELAXED_MIN)
+        contradiction(&part, limits).is_some()
     };
     let mut kept: Vec<usize> = candidates.iter().copied().filter(counts).collect();
     if !is_proven(&kept) {
         kept = candidates.to_vec();
+    }
+    // (with cones, a proof may fail beside other rows that succeeds without them)
+    let alone = kept.iter().take(LEFT_OUT_MAX).find(|row| !program.is_linear() && is_proven(&[**row]));
+    if let Some(row) = alone {
+        return Some(vec![*row]);
     }
     for row in kept.clone().into_iter().take(LEFT_OUT_MAX) {
         let rest: Vec<usize> = kept.iter().copied().filter(|other| *other != row).collect();
@@ -87,19 +91,28 @@ fn certified(program: &Program, limits: &Limits) -> Option<Certified> {
     solve_certified(program, &mut chain, limits, None).ok()
 }
 
-/// minimize t, with each row relaxed by t times its scale.
-fn relaxed(program: &Program) -> Program {
-    relaxed_rows(program).0
+/// The certified multipliers by which the rows contradict one another, by themselves or with the cones, and the position of the
+/// first of the rows that each row became, and of the end: [rows + 1].
+fn contradiction(program: &Program, limits: &Limits) -> Option<(Certified, Vec<usize>)> {
+    let with_cones: &[bool] = if program.is_linear() { &[false] } else { &[false, true] };
+    with_cones.iter().find_map(|cones| {
+        let (relaxed, first_of_row) = relaxed(program, *cones);
+        let proof = certified(&relaxed, limits).filter(|proof| proof.certificate.bound > RELAXED_MIN)?;
+        Some((proof, first_of_row))
+    })
 }
 
-/// The same, and the position of the first of the rows that each row became, and of the end: [rows + 1].
-fn relaxed_rows(program: &Program) -> (Program, Vec<usize>) {
+/// minimize t, with each row relaxed by t times its scale, and the position of the first of the rows that each row became, and
+/// of the end: [rows + 1].
+fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
     let mut first_of_row = Vec::with_capacity(program.n_rows() + 1);
     let mut relaxed = Program::new(Sense::Minimize);
     for (range, implied) in program.columns.iter().zip(&program.implied) {
         relaxed.push_column(*range, *implied, 0.0);
     }
-    relaxed.cones.clone_from(&program.cones);
+    if with_cones {
+        relaxed.cones.clone_from(&program.cones);
+    }
     let t = relaxed.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 1.0);
     for (row, range) in program.rows.iter().enumerate() {
         first_of_row.push(relaxed.n_rows());

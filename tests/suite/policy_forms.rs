@@ -136,6 +136,33 @@ fn idle_workers_are_used_beside_constraints_that_do_not_need_them_idle() {
     assert!(used("time_on(p100) <= 0.25") <= 0.25 + 1e-9);
 }
 
+#[test]
+fn terms_that_cancel_leave_no_row_of_rounding() {
+    let pair = "cluster: {v100: 7}\njobs:
+  - {id: x, scale_factor: 4, weight: 0.3, throughput: {v100: 1.12}}
+  - {id: y, scale_factor: 4, weight: 0.3, throughput: {v100: 1.12}}
+pairs: [{jobs: [x, y], throughput: {v100: [0.829, 0.894]}}]\n";
+    let text = "colocation: pairs\nmaximize: sum_over_jobs(throughput / isolated_throughput)
+constraints: [\"sum_over_jobs(weight * throughput) - 0.1 * sum_over_jobs(throughput) - 0.2 * sum_over_jobs(throughput) <= 32.7[steps/s]\"]\n";
+    let free = text.split("constraints").next().unwrap();
+    near(value(text, pair), value(free, pair));
+}
+
+#[test]
+fn rows_that_contradict_one_another_are_named_beside_any_cones() {
+    // Each of four alike has 0.25 of the worker, and 0.5 is asked for.
+    let job = |id: &str| format!("  - {{id: {id}, throughput: {{v100: 1.12}}}}\n");
+    let alike = format!("cluster: {{v100: 1}}\njobs:\n{}", ["a", "b", "c", "d"].map(job).concat());
+    for text in ["inv(time_on(v100)) <= 2", "inv(0.19 + time_on(v100)) <= 1.5", "sqrt(time_on(v100)) >= 0.7"]
+    {
+        let policy = format!(
+            "maximize: sum_over_jobs(throughput) - 0.16[steps/s] * sum_over_jobs(inv(throughput / isolated_throughput))
+for_each_job: [\"{text}\"]\n"
+        );
+        assert!(!conflicts(&policy, &alike).is_empty(), "{text}");
+    }
+}
+
 /// The constraints that contradict one another.
 #[track_caller]
 fn conflicts(policy: &str, snapshot: &str) -> Vec<Conflict> {
