@@ -27,11 +27,14 @@ const OTHERS: [&str; 7] = [
     "huawei.com/Ascend910",
 ];
 
+/// Koordinator's accelerators, in hundredths of one.
+const IN_PERCENT: &str = "koordinator.sh/gpu";
+
 /// Parts of names that only accelerators have.
 const SIGNS: [&str; 9] =
     ["gpu", "cuda", "neuron", "gaudi", "ascend", "i915", "accelerator", "nvidia.com/mig", "gpu.intel.com"];
 
-/// Words of names that only accelerators have, beginnings of words among them.
+/// Words of names that only accelerators have, with a number behind them or none.
 const WORDS: [&str; 6] = ["npu", "tpu", "xpu", "mlu", "dcu", "mig"];
 
 /// Names of resources that are no accelerators.
@@ -54,7 +57,7 @@ pub(super) fn counts(resource: &str) -> Counts {
     if NONE.contains(&resource) || NONE_FROM.iter().any(|start| resource.starts_with(start)) {
         return Counts::Known;
     }
-    let is_shared = resource.ends_with(".shared");
+    let is_shared = resource.ends_with(".shared") || resource == IN_PERCENT;
     let end = resource.rsplit_once('/').map(|(_, end)| end);
     if !is_shared
         && (OTHERS.contains(&resource) || end.is_some_and(|end| end == WHOLE || end.starts_with("mig-")))
@@ -63,7 +66,11 @@ pub(super) fn counts(resource: &str) -> Counts {
     }
     let small = resource.to_lowercase();
     let mut words = small.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let has_word = words.any(|word| WORDS.iter().any(|sign| word.starts_with(sign)));
+    let is_sign = |word: &str, sign: &str| {
+        word.strip_prefix(sign)
+            .is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_ascii_alphabetic()))
+    };
+    let has_word = words.any(|word| WORDS.iter().any(|sign| is_sign(word, sign)));
     if has_word || SIGNS.iter().any(|sign| small.contains(sign)) { Counts::Unclear } else { Counts::Unknown }
 }
 
@@ -92,10 +99,14 @@ mod tests {
                     "huawei.com/npu-core",
                     "cambricon.com/mlu370",
                     "gpu.intel.com/memory.max",
+                    "koordinator.sh/gpu",
                 ],
             ),
             (Counts::Known, &["cpu", "memory", "hugepages-2Mi", "rdma/hca", "vpc.amazonaws.com/efa"]),
-            (Counts::Unknown, &["example.com/license", "example.com/output", "input"]),
+            (
+                Counts::Unknown,
+                &["example.com/license", "example.com/output", "input", "example.com/migration-slots"],
+            ),
         ] {
             for name in names {
                 assert_eq!(counts(name), expected, "{name}");
