@@ -456,15 +456,6 @@ impl<'a> BoundObjective<'a> {
         self.data[slot]
     }
 
-    /// A datum of jobs that is infinite for a member, and the member.
-    pub fn infinite_datum(&self) -> Option<(String, usize)> {
-        self.data.iter().enumerate().find_map(|(slot, values)| {
-            let datum = self.objective.vocabulary().datum(slot);
-            let member = values.iter().position(|value| value.is_infinite())?;
-            (datum.subject == Subject::Job).then(|| (datum.name.to_string(), member))
-        })
-    }
-
     /// The data of an inversion's steps, 0 for a step without one: [members × steps].
     pub(crate) fn step_data(&self, steps: &[Option<&Expr>]) -> Vec<f64> {
         let mut data = vec![0.0; self.instance.n_members() * steps.len()];

@@ -70,7 +70,7 @@ impl BoundObjective<'_> {
         for (at, column) in self.places(Subject::Job).zip(kept) {
             let (_, weight) = asked[at.member];
             count.terms.push((column, weight * self.instance.multiplicity[at.member]));
-            self.promise_rows(&mut builder, (at, column), &reach);
+            self.promise_rows(&mut builder, at, column, &reach);
         }
         builder.objective(count);
         builder.finish(Sense::Maximize)
@@ -87,7 +87,7 @@ impl BoundObjective<'_> {
             && !instance.pairs.iter().any(|pair| pair.parts.iter().any(faster))
     }
 
-    fn promise_rows(&self, builder: &mut Builder<'_>, (at, column): (At, usize), reach: &Reach) {
+    fn promise_rows(&self, builder: &mut Builder<'_>, at: At, column: usize, reach: &Reach) {
         for (constraint, promise) in self.objective.constraints().iter().enumerate() {
             let most = if promise.droppable { self.range(&promise.excess, at, reach).upper } else { 0.0 };
             if most <= 0.0 {

@@ -67,7 +67,7 @@ fn holds_at_constants(cone: &Cone) -> bool {
 
 /// Refuses what is not in standard form: lengths that disagree, positions out of range, a column twice in one
 /// row, NaN anywhere, infinite numbers outside bounds, cones with the wrong number of entries.
-fn check(program: &Program) -> Result<(), SolveError> {
+pub(crate) fn check(program: &Program) -> Result<(), SolveError> {
     let malformed = |what: String| Err(SolveError::Malformed { what });
     let (n, rows, terms) = (program.n_columns(), program.n_rows(), program.term_values.len());
     if program.columns.len() != n || program.implied.len() != n {

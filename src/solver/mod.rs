@@ -32,5 +32,6 @@ pub use backend::{
 };
 pub use certificate::Certificate;
 pub use chain::{Certified, solve_certified};
+pub(crate) use intake::check;
 pub use interrupt::Interrupt;
 pub use proof::{conflict, without_optimum};

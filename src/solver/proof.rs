@@ -29,11 +29,14 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
     if contradictory(program) {
         return Some(Termination::Infeasible);
     }
-    if contradiction(program, limits).is_some() {
-        return Some(Termination::Infeasible);
+    if !program.is_linear() {
+        return contradiction(program, limits).map(|_| Termination::Infeasible);
     }
     let relaxed = certified(&relaxed(program, false).0, limits)?;
-    if relaxed.certificate.primal > VIOLATED_MAX || !program.is_linear() {
+    if relaxed.certificate.bound > RELAXED_MIN {
+        return Some(Termination::Infeasible);
+    }
+    if relaxed.certificate.primal > VIOLATED_MAX {
         return None;
     }
     let ray = certified(&recession(program), limits)?;

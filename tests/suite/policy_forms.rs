@@ -83,6 +83,11 @@ fn a_job_without_a_deadline_is_never_late() {
     let product = "maximize: sum_over_jobs(throughput)\nfor_each_job: [throughput * slo_remaining >= steps_remaining]\n";
     let Err(PolicyError::Missing { field, job, .. }) = decide(product, THREE) else { panic!("b has none") };
     assert_eq!((field.as_str(), job), ("slo_remaining", 1));
+    // A deadline that is not there is no reason where other numbers overflow.
+    let beside = "maximize: sum_over_jobs(throughput)\nfor_each_job:\n  - steps_remaining / throughput <= 1e9 * slo_remaining
+  - throughput >= 1e200 * 1e200 * isolated_throughput\n";
+    let error = decide(beside, THREE).unwrap_err().to_string();
+    assert!(error.contains("less far apart"), "{error}");
 }
 
 #[test]

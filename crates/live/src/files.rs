@@ -40,7 +40,7 @@ fn replace<T: Serialize>(path: &Path, document: &T, durable: bool) -> io::Result
     renamed
 }
 
-/// Takes room on disk for a document of up to so many bytes, which [`write_into`] fills.
+/// Writes `n_bytes` blanks to a file: [`write_into`] later puts a document into that room, though the disk be full.
 pub(crate) fn take_room(room: &Path, n_bytes: usize) -> io::Result<()> {
     let mut file = File::create(room)?;
     file.write_all(&vec![b' '; n_bytes])?;

@@ -223,8 +223,8 @@ impl Store {
         noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Drops a part of what is kept too long: lines of the event log but the newest so many, notes but the newest ones, and jobs
-    /// that were over so long ago that nothing asks for them. Active jobs keep all that counts for them.
+    /// Drops some of the oldest records, where there are more than are kept: lines of the event log, notes, and jobs that are
+    /// over. Active jobs keep all that counts for them.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -184,7 +184,7 @@ pub enum Doubt {
     NoJobId,
     /// The first row of each further cluster, in a log of several.
     SeveralClusters,
-    /// A row of several lines, whose ends are in a quoted text.
+    /// A row that takes several lines, as a quoted text in it holds ends of lines.
     SeveralLines,
 }
 

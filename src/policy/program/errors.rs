@@ -7,8 +7,8 @@ use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solver_context::SolvingError;
-use crate::program::{BindError, Sense};
-use crate::solver::{SolveError, Termination};
+use crate::program::{BindError, BoundObjective, Sense};
+use crate::solver::{SolveError, Termination, check};
 use crate::spec::nearest::suggestion;
 
 /// Why options do not make a policy.
@@ -39,7 +39,8 @@ pub enum ProgramPolicyError {
 }
 
 impl ProgramPolicy {
-    /// The error of a program of jobs whose data may be infinite, and the objective with them.
+    /// The error of a program; of one with infinite numbers, what they come from: an objective that is infinite whatever is
+    /// allocated, or a datum that a job does not have.
     pub(super) fn error_of(&self, error: SolvingError, master: &ProgramColumns<'_>) -> PolicyError {
         let SolvingError::Solve(SolveError::Malformed { .. }) = error else { return self.error(error) };
         let (policy, bound) = (self.options.name.clone(), master.bound());
@@ -49,7 +50,7 @@ impl ProgramPolicy {
             let reason = format!("the objective is {sign}∞ whatever is allocated");
             return PolicyError::Infeasible { policy, reason };
         }
-        match bound.infinite_datum() {
+        match infinite_by(&bound) {
             Some((field, member)) => PolicyError::Missing {
                 policy,
                 field,
@@ -122,4 +123,22 @@ impl ProgramPolicy {
             other => PolicyError::Infeasible { policy, reason: other.to_string() },
         }
     }
+}
+
+/// The datum, and a member without a finite one, by which alone the program has infinite numbers: with 1 in its place it has
+/// none.
+fn infinite_by(bound: &BoundObjective<'_>) -> Option<(String, usize)> {
+    let is_finite = |bound: &BoundObjective<'_>| check(&bound.formulate().program).is_ok();
+    let (instance, objective) = (bound.instance(), bound.objective());
+    if is_finite(bound) {
+        return None;
+    }
+    instance.data.iter().find_map(|(name, values)| {
+        let member = values.iter().position(|value| value.is_infinite())?;
+        let mut finite = instance.clone();
+        let stated = |value: &f64| if value.is_infinite() { 1.0 } else { *value };
+        finite.data.insert(name.clone(), values.iter().map(stated).collect());
+        let is_cause = objective.bind(&finite).is_ok_and(|bound| is_finite(&bound));
+        is_cause.then(|| (name.clone(), member))
+    })
 }

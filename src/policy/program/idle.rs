@@ -60,10 +60,10 @@ pub(super) fn use_idle(
         return None;
     }
     let constrained = !bound.objective().constraints().is_empty();
-    let keeps = constraints_kept(bound, class_time);
     let instance = bound.instance();
     let n = instance.n_members();
     let Left { mut idle, mut free, mut throughput } = Left::of(bound, class_time)?;
+    let keeps = constraints_kept(bound, class_time);
     let speed = |at: usize| {
         let column = &bound.columns()[at];
         instance.alone(column.combination)[column.worker_type]

@@ -1,4 +1,4 @@
-//! A live scheduler on a real Slurm whose nodes are drained, and whose controller is started anew. Skipped where Slurm is not
+//! Tests of a live scheduler on a real Slurm: nodes are drained, the controller is started anew. Skipped where Slurm is not
 //! installed, or where its daemons may not be started.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]

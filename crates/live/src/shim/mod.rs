@@ -132,7 +132,7 @@ pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
     failure.map_or(Ok(()), Err)
 }
 
-/// Ends a rank whose shim process has ended: true once no process of the rank is left. A shim that was killed, or that could not
+/// Ends a rank after the end of its shim process: true once no process of the rank is left. A shim that was killed, or that could not
 /// write the rank's end to its folder, has left that to be done: the rank's processes are killed here and an end is written.
 fn is_buried(folder: &RankFolder, status: ExitStatus) -> bool {
     if folder.read_end().is_some() {

@@ -30,7 +30,7 @@ columns: {worth: \"s/steps >= 0\", toll: \"1 >= 0\"}
 refine: none
 ";
 
-/// The number of successive instants whose allocations one policy object computes. It does not depend on the number of threads,
+/// One policy object computes the allocations of this many successive instants. The number does not depend on that of threads,
 /// so neither do the allocations.
 const CHUNK: usize = 64;
 
@@ -43,8 +43,8 @@ const WEIGHT_START: f64 = 0.75;
 const WEIGHT_MIN: f64 = 0.3;
 /// The most instants, about, that are added between arrivals.
 const INSTANTS_MAX: f64 = 1e5;
-/// A job whose fastest second is worth no more than this, net of its toll, is left out of the program, and its worth is added to
-/// the program's optimum.
+/// Jobs that can add no more than this to the optimum of an instant's program are left out of it, and what they could add is
+/// added to the bound.
 const NEGLIGIBLE: f64 = 1e-9;
 
 /// The bound, summed over jobs, as a function of its multipliers: of each job, in order of arrival, an instant e, s; after all of
@@ -119,7 +119,7 @@ impl<'a> Dual<'a> {
         self.jobs.iter().map(|job| job.fastest).sum::<f64>() / self.jobs.len() as f64
     }
 
-    /// Multipliers whose instants e are the ends of jobs that take `times` their fastest time from their arrival.
+    /// Multipliers to start from: the instant e of each job is its arrival plus `times` the time that it takes on its fastest type.
     pub(super) fn multipliers(&self, times: f64) -> Vec<f64> {
         let ends = self.jobs.iter().map(|job| job.arrival + times * job.fastest);
         ends.chain(self.jobs.iter().map(|_| WEIGHT_START)).collect()
