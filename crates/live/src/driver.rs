@@ -83,7 +83,7 @@ pub struct Health {
     pub now_s: f64,
     /// The last input was so long ago, in s.
     pub idle_s: f64,
-    /// When the policy's decision that is in force was made, in s before now; none before the first.
+    /// Time since the first round of the policy's newest decision began, in s: 0 before it begins, none before the first decision.
     pub decided_s_ago: Option<f64>,
     /// Why nothing is taken at present; none if all is well.
     pub disk: Option<String>,
@@ -248,7 +248,7 @@ impl Client {
         let now = shown.clock.now();
         Health {
             idle_s: now.get() - shown.health.now_s,
-            decided_s_ago: shown.decided.map(|decided| (now - decided).get()),
+            decided_s_ago: shown.decided.map(|decided| (now - decided).get().max(0.0)),
             ..shown.health.clone()
         }
     }

@@ -507,5 +507,11 @@ fn events_come_in_parts_and_metrics_add_up() {
     ] {
         assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
     }
-    assert!(text.contains("\napportion_decision_age_seconds "), "{text}");
+    // A decision that is made ahead of its round is no older than that.
+    served.submit(&form("long", 3000));
+    served.until("/v1/next", |next| next["is_decided"] == true);
+    let (_, text) = served.ask("GET", "/metrics", &[], "");
+    let text = text.as_str().unwrap().to_owned();
+    let age = text.lines().find_map(|line| line.strip_prefix("apportion_decision_age_seconds "));
+    assert!(age.unwrap().parse::<f64>().unwrap() >= 0.0, "{text}");
 }

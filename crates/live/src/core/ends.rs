@@ -133,9 +133,12 @@ impl Core {
             Verdict::Stopped(what) => what,
             Verdict::Lost(what) => {
                 let text = if run.running.is_some() {
-                    format!("{} lost its work since the last checkpoint: {what}", run.run)
+                    format!(
+                        "of {} nothing counts since the last checkpoint that was reported: {what}",
+                        run.run
+                    )
                 } else {
-                    format!("{} did not come to run: {what}", run.run)
+                    format!("{} was not reported to run: {what}", run.run)
                 };
                 self.warn(text, Some(number), None);
                 what

@@ -48,7 +48,8 @@ pub(super) fn text(health: &Health, jobs: Option<&[JobView]>, servers: Option<&[
     );
     gauge(&mut text, "idle_seconds", "Time since the scheduler last did something", health.idle_s);
     if let Some(age) = health.decided_s_ago {
-        gauge(&mut text, "decision_age_seconds", "Time since the decision that is in force was made", age);
+        let help = "Time since the first round of the newest decision began, 0 before";
+        gauge(&mut text, "decision_age_seconds", help, age);
     }
     if let Some(jobs) = jobs {
         let count = |(state, name): (State, &str)| {
