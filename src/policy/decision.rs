@@ -253,6 +253,37 @@ pub fn in_words(
     }
 }
 
+impl PolicyError {
+    /// The same error with other numbers for its jobs, which `job` gives for their positions in the problem.
+    #[must_use]
+    pub fn with_jobs(self, job: impl Fn(usize) -> usize) -> Self {
+        match self {
+            Self::Missing { policy, field, job: position, expected } => {
+                Self::Missing { policy, field, job: job(position), expected }
+            }
+            Self::Conflict { policy, mut conflicts } => {
+                for conflict in &mut conflicts {
+                    conflict.job = conflict.job.map(&job);
+                }
+                Self::Conflict { policy, conflicts }
+            }
+            other => other,
+        }
+    }
+
+    /// The same error with its conflicting constraints in words, by these names of jobs and worker types.
+    #[must_use]
+    pub fn in_words(
+        self,
+        job: impl Fn(usize) -> String,
+        worker_type: impl Fn(WorkerTypeId) -> String,
+    ) -> Self {
+        let Self::Conflict { policy, conflicts } = self else { return self };
+        let reason = format!("no allocation keeps {}", in_words(&conflicts, job, worker_type));
+        Self::Infeasible { policy, reason }
+    }
+}
+
 /// Why a policy gave no decision.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]

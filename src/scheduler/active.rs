@@ -392,12 +392,6 @@ impl Table {
         }
     }
 
-    /// The jobs of the policy's problem, by position.
-    pub(crate) fn shown(&self, cluster: &Cluster) -> Vec<JobId> {
-        let shown = |active: &&Active| fits(cluster, &active.alone, active.progress.job.scale_factor);
-        self.jobs.iter().filter(shown).map(|active| active.progress.id).collect()
-    }
-
     /// The policy's problem at an instant. Jobs that fit nowhere while workers are down are left out.
     pub(crate) fn problem(&self, now: Seconds, cluster: &Arc<Cluster>) -> Result<Problem, ProblemError> {
         let mut builder = ProblemBuilder::new(Arc::clone(cluster));

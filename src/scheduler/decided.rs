@@ -38,7 +38,7 @@ pub enum DecisionError {
     /// The problem could not be stated.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// The policy failed.
+    /// The policy failed. Jobs in it are by the indices of their ids, not by position.
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// A policy that decides inside rounds does not come to an end.

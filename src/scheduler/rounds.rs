@@ -8,7 +8,7 @@ use super::decided::{Decided, DecisionError, RestoreError};
 use super::options::{EmptyCluster, Options, TypeDraws};
 use super::seat::{Answered, Question, Seat};
 use crate::cluster::Cluster;
-use crate::index::{IndexVec, JobId, JobIndex, WorkerTypeId};
+use crate::index::{Id, IndexVec, JobId, JobIndex, WorkerTypeId};
 use crate::mechanism::{IdleWorkers, Mechanism, MechanismState, Rules};
 use crate::policy::{Decision, Policy, PolicyError, TypeOrder};
 use crate::problem::{Problem, ProblemError};
@@ -255,9 +255,10 @@ impl Rounds {
         let (problem, decision) = match answered {
             None => return Decided::Late { since: asked },
             Some(Ok(Answered { problem, answer: Ok(decision) })) => (problem, decision),
-            Some(Ok(Answered { answer: Err(error), .. }) | Err(error)) => {
-                return Decided::Failed { error: error.into() };
+            Some(Ok(Answered { problem, answer: Err(error) })) => {
+                return Decided::Failed { error: by_id(error, &problem).into() };
             }
+            Some(Err(error)) => return Decided::Failed { error: error.into() },
         };
         let is_here = |id| self.mechanism.has_job(id);
         if problem.n_jobs() > 0 && !problem.jobs().iter().any(|job| is_here(job.id)) {
@@ -278,7 +279,7 @@ impl Rounds {
     /// If the problem cannot be stated, or the policy fails: then nothing has changed.
     pub fn recompute(&mut self, situation: &mut dyn Situation) -> Result<Answer, DecisionError> {
         let problem = situation.problem()?;
-        let decision = self.seat.decide(&problem)?;
+        let decision = self.seat.decide(&problem).map_err(|error| by_id(error, &problem))?;
         let asked = situation.now();
         let ids = self.adopt(situation, asked, &problem, &decision);
         Ok((decision, ids))
@@ -355,4 +356,9 @@ impl Rounds {
         self.unanswered = state.unanswered;
         Ok(())
     }
+}
+
+/// An error of a policy, its jobs by the indices of their ids.
+fn by_id(error: PolicyError, problem: &Problem) -> PolicyError {
+    error.with_jobs(|position| problem.jobs().as_slice().get(position).map_or(position, |job| job.id.index()))
 }

@@ -236,11 +236,8 @@ impl Simulation {
         Ok(false)
     }
 
-    /// A decision's failure, with the instant and the jobs; a position in its problem becomes the job's id.
+    /// A decision's failure, with the instant and the jobs.
     pub(super) fn at_boundary(&self, mut error: DecisionError) -> SimulationError {
-        if let DecisionError::Policy(PolicyError::Missing { job, .. }) = &mut error {
-            *job = self.table.shown(&self.cluster).get(*job).map_or(*job, |id| id.index());
-        }
         if let DecisionError::Policy(PolicyError::Data { field, problem, .. }) = &mut error
             && field == "price"
         {
@@ -253,6 +250,10 @@ impl Simulation {
         }
         let jobs = self.table.jobs.iter().map(|active| active.progress.id).collect();
         let place = Boundary { now: self.now(), round: self.clock.round, jobs };
+        if let DecisionError::Policy(of_policy) = error {
+            let worker_type = |id| format!("worker type {}", self.cluster.types()[id].name);
+            error = of_policy.in_words(|job| format!("job {job}"), worker_type).into();
+        }
         SimulationError::Decision { place, error: Box::new(error) }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion::index::{Id, JobId};
 use apportion::policy::heuristic::{FifoPerf, Isolated};
-use apportion::policy::{Decision, Policy, PolicyError};
+use apportion::policy::{Conflict, Decision, Policy, PolicyError};
 use apportion::problem::Problem;
 use apportion::simulator::{
     Event, Limits, Observer, Options, Outcome, Patience, PreemptionCost, Simulation, Standstill, Unobserved,
@@ -278,9 +278,9 @@ fn an_interrupt_is_heard_between_two_rounds_and_nothing_is_lost() {
     assert!(parts_of.events == whole.events, "the events differ");
 }
 
-/// Gives no decision while two jobs are there.
-#[derive(Debug)]
-struct Alone;
+/// Gives no decision while two jobs are there, for this reason.
+#[derive(Clone, Debug)]
+struct Alone(PolicyError);
 
 impl Policy for Alone {
     fn name(&self) -> &'static str {
@@ -289,8 +289,7 @@ impl Policy for Alone {
 
     fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
         if problem.n_jobs() > 1 {
-            let (policy, field, expected) = ("alone".to_owned(), "weight".to_owned(), "another".to_owned());
-            return Err(PolicyError::Missing { policy, field, job: 1, expected });
+            return Err(self.0.clone());
         }
         let rows = problem.jobs().ids().next().map(|job| (Combination::single(job), vec![1.0]));
         Ok(Decision::of(Allocation::check(problem, rows).unwrap()))
@@ -300,14 +299,34 @@ impl Policy for Alone {
 #[test]
 fn a_decision_that_fails_says_when_and_with_which_jobs() {
     let jobs = || listed(vec![job(100, 0.0), job(7_200, 3_600.0), job(7_200, 7_200.0)]);
-    for ideal in [false, true] {
-        let options = Options { ideal, ..Options::corrected().with_reset_interval(Seconds::ZERO) };
-        let mut simulation = simulation(jobs(), Box::new(Alone), options);
-        let error = simulation.run(&mut Unobserved, &Limits::default()).unwrap_err().to_string();
-        let (place, what) = error.split_once(": ").unwrap();
-        assert!(place.starts_with("after 2.00 simulated hours, in round "), "{error}");
-        assert!(place.ends_with("with 2 active jobs (1, 2)"), "{error}");
-        // the second of the problem, which is called 2
-        assert_eq!(what, "policy `alone` needs `weight` of job 2, expected another");
+    let policy = || "alone".to_owned();
+    let missing = PolicyError::Missing {
+        policy: policy(),
+        field: "weight".to_owned(),
+        job: 1,
+        expected: "another".to_owned(),
+    };
+    let conflict = Conflict {
+        constraint: "throughput >= 9[steps/s]".to_owned(),
+        job: Some(1),
+        n_alike: 1,
+        worker_type: None,
+        possible: None,
+        relaxed: None,
+    };
+    let conflicts = PolicyError::Conflict { policy: policy(), conflicts: vec![conflict] };
+    // the second of the problem, which is called 2
+    let no_weight = "policy `alone` needs `weight` of job 2, expected another";
+    let infeasible = "policy `alone` is infeasible: no allocation keeps `throughput >= 9[steps/s]` for job 2";
+    for (error, said) in [(missing, no_weight), (conflicts, infeasible)] {
+        for ideal in [false, true] {
+            let options = Options { ideal, ..Options::corrected().with_reset_interval(Seconds::ZERO) };
+            let mut simulation = simulation(jobs(), Box::new(Alone(error.clone())), options);
+            let error = simulation.run(&mut Unobserved, &Limits::default()).unwrap_err().to_string();
+            let (place, what) = error.split_once(": ").unwrap();
+            assert!(place.starts_with("after 2.00 simulated hours, in round "), "{error}");
+            assert!(place.ends_with("with 2 active jobs (1, 2)"), "{error}");
+            assert_eq!(what, said);
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use apportion::index::{Id, JobId, WorkerId};
-use apportion::scheduler::{Decided, Lease, Round};
+use apportion::scheduler::{Decided, DecisionError, Lease, Round};
 use apportion::simulator::{Event, JobShares};
 use apportion::workload::Combination;
 use apportion::{Seconds, StepsPerSecond};
@@ -171,10 +171,19 @@ impl Core {
             }
             Decided::Failed { error } => {
                 self.counters.failed_decisions += 1;
+                let error = self.in_words(error);
                 self.warn(format!("the policy gave no decision: {error}; {instead}"), None, None);
             }
             Decided::Fresh { .. } | Decided::Unchanged => {}
         }
+    }
+
+    /// Why there is no decision, with the jobs by their numbers.
+    fn in_words(&self, error: &DecisionError) -> String {
+        let DecisionError::Policy(error) = error else { return error.to_string() };
+        let number = |id| self.log_id(JobId::from_index(id)).index();
+        let worker_type = |id| format!("worker type {}", self.type_name(id));
+        error.clone().with_jobs(number).in_words(|number| format!("job {number}"), worker_type).to_string()
     }
 
     /// Forgets the numbers of jobs that are over and that no run shares its workers with any more.

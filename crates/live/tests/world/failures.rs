@@ -116,3 +116,24 @@ fn a_grace_below_a_second_or_above_the_round_is_warned_of() {
         assert_eq!(small.warnings("the grace is"), n_warnings, "{grace}");
     }
 }
+
+#[test]
+fn constraints_that_cannot_be_kept_are_said_of_jobs_by_their_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("floor.yaml");
+    let policy = "format: apportion/policy-v1\nname: floor\nsummary: a floor\nsource: this test\nkind: program\n\
+        throughput: measured\ncolocation: none\nmaximize: sum_over_jobs(throughput)\n\
+        for_each_job: [\"throughput >= 9[steps/s]\"]\n";
+    std::fs::write(&path, policy).unwrap();
+    let path: &'static str = Box::leak(path.display().to_string().into_boxed_str());
+    let mut small = Small::new(path, &[("v100", 1)]);
+    small.start("v100=1");
+    let first = small.submit(job(10_000));
+    small.ask(Request::Cancel(first)).unwrap();
+    // From now on the second is the scheduler's first.
+    small.start("v100=1");
+    small.submit(job(10_000));
+    small.until(200.0);
+    let said = "no allocation keeps `throughput >= 9[steps/s]` for job 1 (with no other constraint";
+    assert!(small.warnings(said) > 0, "{:?}", small.notes);
+}
