@@ -179,18 +179,41 @@ impl Known {
     }
 }
 
-/// The steps that a job does alone in the time that it had workers.
-fn reckoned(past: &PastView, run: &Run) -> f64 {
-    let row = run.throughputs.find(&past.job.job_type, past.job.scale_factor);
-    let speed = |kind: &str| match (&past.job.throughput, row) {
+/// Steps/s of a job alone on a worker type; 0 where it cannot run.
+fn speed(past: &PastView, run: &Run, kind: &str) -> f64 {
+    match (&past.job.throughput, run.throughputs.find(&past.job.job_type, past.job.scale_factor)) {
         (Some(own), _) => own.iter().find(|(name, _)| name == kind).map_or(0.0, |(_, speed)| speed.get()),
         (None, Some(row)) => {
             let column = run.throughputs.find_worker_type(kind);
             column.map_or(0.0, |column| run.throughputs.alone(row, column))
         }
         (None, None) => 0.0,
-    };
-    past.received_s.iter().map(|(kind, received_s)| received_s * speed(kind)).sum::<f64>().floor()
+    }
+}
+
+/// The steps that a job does alone in the time that it had workers.
+fn reckoned(past: &PastView, run: &Run) -> f64 {
+    past.received_s.iter().map(|(kind, received_s)| received_s * speed(past, run, kind)).sum::<f64>().floor()
+}
+
+/// Refuses a job that would wait in every fork until its limit: servers stay as they are in a forecast.
+fn check_can_run(past: &PastView, situation: &SituationView, run: &Run) -> Result<(), Failure> {
+    let Some(up) = &situation.workers_up else { return Ok(()) };
+    let can_run =
+        |(kind, n_up): (&String, &u32)| *n_up >= past.job.scale_factor && speed(past, run, kind) > 0.0;
+    if up.iter().any(can_run) {
+        return Ok(());
+    }
+    let number = past.number;
+    let message = format!(
+        "job {number} needs {}, and no worker type that it can run on has so many that may be given jobs now: as servers \
+         stay as they are in a forecast, it would never run",
+        match past.job.scale_factor {
+            1 => "a worker".to_owned(),
+            several => format!("{several} workers"),
+        }
+    );
+    Err(Failure::usage(message, Some(format!("`apportion why {number}` and `apportion servers` say why"))))
 }
 
 /// Runs the command.
@@ -214,6 +237,7 @@ pub(super) fn run(arguments: &WhenArguments, session: &Session) -> Result<(), Fa
         let message = format!("job {} fits no worker type of the cluster", past.number);
         return Err(Failure::usage(message, Some(format!("`apportion why {}` says why", past.number))));
     };
+    check_can_run(past, &situation, &run)?;
     let (settings, too_short) = settings(arguments, &situation);
     let at = Seconds::new(situation.now_s);
     let from = Situation::taking_over(&run, &state, at, known.jobs.clone());

@@ -158,6 +158,11 @@ fn nothing_starts_where_no_server_is() {
     let remote = ONE.replace(" --local", "");
     let served = Served::start(at, &remote.split(' ').collect::<Vec<_>>());
     submit(&served, at, "submit --job-type A --steps 10 -- true");
-    let when = served.json(at, &["when", "0", "--arrivals", "none", "--forks", "2", "--limit", "1h"]);
-    assert_eq!((&when["start"]["n_happened"], &when["end"]["n_happened"]), (&0.into(), &0.into()), "{when}");
+    // (it would wait in every one of a thousand forks of thirty days)
+    let said = served.refused(at, &["when", "0"]);
+    assert!(
+        said.contains("job 0 needs a worker, and no worker type that it can run on has so many"),
+        "{said}"
+    );
+    assert!(served.ask(at, &["why", "0"]).contains("No server that may be given jobs is here."));
 }

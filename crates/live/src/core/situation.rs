@@ -26,6 +26,10 @@ pub struct SituationView {
     pub cluster: String,
     /// Workers on each server, by type.
     pub workers_per_server: BTreeMap<String, u32>,
+    /// Workers that may be given jobs now, by type: those of servers that are here and not drained. An earlier version said
+    /// nothing of them.
+    #[serde(default)]
+    pub workers_up: Option<BTreeMap<String, u32>>,
     /// Length of a round.
     pub round_length_s: f64,
     /// Least time between two computations of the allocation.
@@ -98,12 +102,25 @@ impl Core {
             now_s: self.now.get(),
             cluster: cluster.to_string(),
             workers_per_server: on_servers.collect(),
+            workers_up: Some(self.workers_up()),
             round_length_s: options.round_length.get(),
             reset_interval_s: options.mechanism.reset_interval.get(),
             scheduler,
             jobs,
             complete_since_s: oldest.map_or(0.0, |outcome| outcome.at.get()),
         })
+    }
+
+    /// Workers of servers that may be given jobs, by type; a type without any is not left out.
+    pub(super) fn workers_up(&self) -> BTreeMap<String, u32> {
+        let kinds = self.scheduler.cluster().types().iter();
+        let mut up: BTreeMap<_, _> = kinds.map(|kind| (kind.name.clone(), 0)).collect();
+        for (name, server) in &self.servers {
+            if self.is_usable(name) {
+                *up.entry(server.record.worker_type.clone()).or_default() += server.n_workers;
+            }
+        }
+        up
     }
 }
 

@@ -236,6 +236,23 @@ impl Core {
         because
     }
 
+    /// The lack of workers, if fewer may be given jobs than it needs of every type that it can run on.
+    fn why_nowhere(&self, job: &LiveJob, types: &[TypeView]) -> Option<String> {
+        let (needs, up) = (job.record.job.scale_factor, self.workers_up());
+        let n_up = |view: &TypeView| up.get(&view.worker_type).copied().unwrap_or(0);
+        if types.iter().any(|view| n_up(view) >= needs) {
+            return None;
+        }
+        let left: Vec<_> =
+            types.iter().map(|view| format!("{} of {}", n_up(view), view.worker_type)).collect();
+        let workers = if needs == 1 { "a worker".to_owned() } else { format!("{needs} workers of one type") };
+        Some(format!(
+            "It needs {workers}, and of the types that it can run on there are at present {} that may be given jobs: \
+             `apportion servers` says of each server whether it is drained or not here.",
+            left.join(", ")
+        ))
+    }
+
     /// Why a job has no run.
     fn why_without(&self, job: &LiveJob, types: &[TypeView]) -> Vec<String> {
         if let Some(placement) = &job.placement {
@@ -256,6 +273,9 @@ impl Core {
         }
         if self.timeline.is_none() {
             return vec!["No server that may be given jobs is here.".to_owned()];
+        }
+        if let Some(lack) = self.why_nowhere(job, types) {
+            return vec![lack];
         }
         if self.scheduler.mechanism().is_none() {
             return vec![if self.scheduler.was_shown(job.id) {

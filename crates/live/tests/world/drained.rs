@@ -98,3 +98,20 @@ fn the_end_of_a_gang_is_known_with_the_last_rank_s() {
     let view = view(&mut small, gang);
     assert_eq!(view.state, State::Completed, "{view:?}");
 }
+
+#[test]
+fn a_job_whose_servers_are_all_drained_is_told_so() {
+    for (policy, drain) in all() {
+        let (mut small, gang) = gang_on(policy, &[("v100", 2), ("k80", 1)], "v100=2,k80=1");
+        drain(&mut small, "a");
+        // (after several rounds in which the policy decides about it no more)
+        small.until(20.0 * ROUND);
+        let why = small.why(gang);
+        let said = &why.because[0];
+        assert!(
+            said.starts_with("It needs 2 workers of one type")
+                && said.contains("0 of v100, 1 of k80 that may"),
+            "{policy}: {said}"
+        );
+    }
+}
