@@ -133,11 +133,16 @@ pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(),
     let mut table = Table::new(columns);
     let number =
         |value: &Value, decimals| value.as_f64().map_or(Cell::Empty, |value| Cell::Number(value, decimals));
+    // (the largest number stands for one that comes before all others)
+    let priority = |value: &Value| match value.as_f64() {
+        Some(f64::MAX..) => Cell::Text("first".to_owned()),
+        _ => number(value, 2),
+    };
     for kind in list(&why["worker_types"]) {
         table.push(vec![
             text(&kind["worker_type"]),
             number(&kind["share"], 3),
-            number(&kind["priority"], 2),
+            priority(&kind["priority"]),
             number(&kind["received_s"], 1),
             number(&kind["deficit_s"], 1),
             count(&kind["n_up"]),

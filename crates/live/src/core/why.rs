@@ -29,7 +29,7 @@ pub struct TypeView {
     /// How much longer it ought to have had them up to the last reset, in s; below 0, how much less.
     pub deficit_s: Option<f64>,
     /// Its share by the part that it has received of what all have: those with the highest priority get workers. None where
-    /// it has no share.
+    /// it has no share; the largest number that there is where it comes before all others.
     pub priority: Option<f64>,
     /// Time that was allotted to it while it ran less than half of it, less what it has run since, in s, where that is two
     /// rounds or more: it comes before all that are not overdue, or less so.
@@ -48,7 +48,8 @@ pub struct TypeView {
 pub struct HolderView {
     /// The job.
     pub job: JobNumber,
-    /// Its priority there, with the job that it shares them with; none where it has no share.
+    /// Its priority there, with the job that it shares them with; none where it has no share, the largest number that there
+    /// is where it comes before all others.
     pub priority: Option<f64>,
     /// Until when its lease goes, in s from now; it may be extended.
     pub until_s: f64,
@@ -168,8 +169,11 @@ impl Core {
     /// What the mechanism makes of a job that waits for a worker type, in sentences.
     fn why_not_yet(view: &TypeView) -> Vec<String> {
         let TypeView { worker_type, since_reset_s, deficit_s, holders, .. } = view;
-        let number =
-            |priority: Option<f64>| priority.map_or("none".to_owned(), |value| format!("{value:.2}"));
+        let number = |priority: Option<f64>| match priority {
+            None => "none".to_owned(),
+            Some(f64::MAX..) => "above all others".to_owned(),
+            Some(ratio) => format!("{ratio:.2}"),
+        };
         let mut said = Vec::new();
         if !holders.is_empty() {
             let holder = |HolderView { job, priority, until_s }: &HolderView| {
@@ -324,5 +328,32 @@ impl Core {
         let mut said: Vec<String> = with_share.iter().map(part).collect();
         said.extend(with_share.iter().flat_map(|view| Self::why_not_yet(view)));
         said
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_priority_above_all_others_is_no_number() {
+        let holder = HolderView { job: JobNumber(7), priority: Some(1.5), until_s: 3.0 };
+        let view = TypeView {
+            worker_type: "fast".into(),
+            share: Some(0.5),
+            received_s: 0.0,
+            since_reset_s: Some(0.0),
+            deficit_s: Some(60.0),
+            priority: Some(f64::MAX),
+            overdue_s: Some(120.0),
+            n_up: 1,
+            held_by: vec![JobNumber(7)],
+            holders: vec![holder],
+        };
+        let said = Core::why_not_yet(&view);
+        assert_eq!(
+            said[0],
+            "Its priority on fast is above all others: job 7 has 1.50 and a lease for 3 s more."
+        );
     }
 }
