@@ -226,8 +226,15 @@ pub fn in_words(
     job: impl Fn(usize) -> String,
     worker_type: impl Fn(WorkerTypeId) -> String,
 ) -> String {
-    // (0 has no sign)
-    let percent = |part: f64| format!("{:.1}", if part.abs() < 5e-4 { 0.0 } else { part * 100.0 });
+    // (0 has no sign, and what is not all is not said to be 100 %)
+    let percent = |part: f64| {
+        let part = if part.abs() < 5e-4 { 0.0 } else { part };
+        let is_all = |said: &String| {
+            said.strip_prefix("100.").is_some_and(|rest| rest.bytes().all(|digit| digit == b'0'))
+        };
+        let mut decimals = (1..=12).map(|decimals| format!("{:.decimals$}", part * 100.0));
+        decimals.find(|said| !is_all(said)).unwrap_or_else(|| (part * 100.0).to_string())
+    };
     let of = |conflict: &Conflict| {
         let Conflict { constraint, n_alike, possible, relaxed, .. } = conflict;
         let place = match (conflict.job, conflict.worker_type) {
@@ -378,4 +385,35 @@ pub enum PolicyError {
         /// The policy.
         policy: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_is_not_all_is_not_said_to_be_100_percent() {
+        let said = |part| {
+            let conflict = Conflict {
+                constraint: "c".to_owned(),
+                job: None,
+                n_alike: 1,
+                worker_type: None,
+                possible: Some(part),
+                relaxed: None,
+            };
+            in_words(&[conflict], |job| job.to_string(), |_| String::new())
+        };
+        for (part, percent) in [
+            (0.999_998, "99.9998"),
+            (0.9999, "99.99"),
+            (0.995, "99.5"),
+            (0.1, "10.0"),
+            (0.0001, "0.0"),
+            (1.0, "100"),
+            (1.000_004, "100.0004"),
+        ] {
+            assert!(said(part).contains(&format!(" {percent} % ")), "{}", said(part));
+        }
+    }
 }

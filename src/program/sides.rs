@@ -5,6 +5,7 @@ use super::bound::{BoundObjective, Point};
 use super::expression::{Comparison, Node, Operator};
 use super::inversion::Levels;
 use super::objective::Constraint;
+use super::range::Reach;
 
 /// The two sides of a constraint, for one job or one worker type.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +33,28 @@ impl BoundObjective<'_> {
             }
             _ => Sides { small: self.evaluate(&constraint.excess, at, point), large: 0.0 },
         }
+    }
+
+    /// The largest violation at a point of the constraints that are neither soft nor droppable: relative to the larger of their
+    /// sides, or to the largest finite value that their difference can have, whichever is larger.
+    pub fn violation(&self, point: &Point) -> f64 {
+        let hard = |constraint: &&Constraint| constraint.soft.is_none() && !constraint.droppable;
+        let mut reach = None;
+        let mut worst = 0.0_f64;
+        for constraint in self.objective.constraints().iter().filter(hard) {
+            for (position, at) in self.places_of(constraint.subject).enumerate() {
+                let sides = self.sides(constraint, position, point);
+                let excess = if constraint.is_equality() { sides.slack().abs() } else { -sides.slack() };
+                if excess <= 0.0 {
+                    continue;
+                }
+                let range = self.range(&constraint.excess, at, reach.get_or_insert_with(|| Reach::of(self)));
+                let sizes = [sides.small, sides.large, range.lower, range.upper].map(f64::abs);
+                let size = sizes.into_iter().filter(|size| size.is_finite()).fold(0.0, f64::max);
+                worst = worst.max(if size > 0.0 { excess / size } else { excess });
+            }
+        }
+        worst
     }
 
     /// The left side of a constraint, as it was written, as a part of its right side, for the member or the worker type at a

@@ -46,6 +46,13 @@ impl Certificate {
         Self::with_bound(program, solution, None)
     }
 
+    /// As [`of`](Self::of), by the dual values alone: a bound that the boxes of columns prove without them does not count.
+    pub fn by_duals(program: &Program, solution: &Solution) -> Self {
+        let boxes = boxes(program);
+        let own = bound::bound_of_duals_in(program, &boxes, &solution.row_duals, &solution.cone_duals);
+        Self::judged(program, solution, &boxes, own)
+    }
+
     /// As [`of`](Self::of), with a bound proven by other means (another backend's duals, say) where it is tighter.
     pub fn with_bound(program: &Program, solution: &Solution, known: Option<f64>) -> Self {
         let boxes = boxes(program);
@@ -54,6 +61,10 @@ impl Certificate {
             Sense::Maximize => own.min(known.unwrap_or(f64::INFINITY)),
             Sense::Minimize => own.max(known.unwrap_or(f64::NEG_INFINITY)),
         };
+        Self::judged(program, solution, &boxes, bound)
+    }
+
+    fn judged(program: &Program, solution: &Solution, boxes: &[Range], bound: f64) -> Self {
         if solution.columns.len() != program.n_columns() {
             return Self {
                 violation_max: f64::INFINITY,
@@ -64,8 +75,8 @@ impl Certificate {
             };
         }
         let primal = program.objective(&solution.columns);
-        let violation_max = violation(program, &boxes, &solution.columns);
-        let gap_relative = gap(program, &boxes, primal, bound);
+        let violation_max = violation(program, boxes, &solution.columns);
+        let gap_relative = gap(program, boxes, primal, bound);
         let optimal = violation_max <= TOLERANCE && gap_relative <= TOLERANCE;
         Self { violation_max, primal, bound, gap_relative, optimal }
     }

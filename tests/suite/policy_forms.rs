@@ -5,21 +5,25 @@
 
 use apportion::catalog::Catalog;
 use apportion::index::{Id, JobIndex};
-use apportion::policy::{Conflict, Decision, PolicyError};
+use apportion::policy::{Conflict, Decision, Policy, PolicyError};
 use apportion::spec::{Snapshot, Source};
 use apportion::{Problem, Throughputs};
 use proptest::prelude::*;
 
-/// The decision of a policy of this body on a snapshot of this body.
-fn decide(policy: &str, snapshot: &str) -> Result<Decision, PolicyError> {
+/// The policy of this body, and the problem of a snapshot of this body.
+fn read(policy: &str, snapshot: &str) -> (Box<dyn Policy>, Problem) {
     let text = format!("format: apportion/policy-v1\nname: tried\nsummary: tried\nkind: program\n{policy}");
     let mut catalog = Catalog::embedded();
     catalog.add(Source::new("tried.yaml", text)).unwrap_or_else(|error| panic!("{error}\n{policy}"));
     let text = format!("format: apportion/snapshot-v1\n{snapshot}");
     let snapshot = Snapshot::read(&Source::new("snapshot.yaml", text)).unwrap();
     let throughputs = Throughputs::embedded("osdi20").unwrap();
-    let problem = Problem::from_snapshot(&snapshot, &throughputs).unwrap();
-    catalog.policy("tried").unwrap().allocate(&problem)
+    (catalog.policy("tried").unwrap(), Problem::from_snapshot(&snapshot, &throughputs).unwrap())
+}
+
+fn decide(policy: &str, snapshot: &str) -> Result<Decision, PolicyError> {
+    let (mut policy, problem) = read(policy, snapshot);
+    policy.allocate(&problem)
 }
 
 /// The certified value of the objective.
@@ -272,5 +276,49 @@ proptest! {
         let most = possible.map(|kept| (0..jobs.len()).filter(|job| kept >> job & 1 == 1).count()).max();
         let kept = decision.ok().map(|decision| jobs.len() - decision.dropped.len());
         prop_assert_eq!(kept, most, "{:?} {} {:?}", chosen, hard, jobs);
+    }
+}
+
+/// Two jobs on one worker of which each is to have half and a little more, and four on two and two with logarithms.
+fn on_the_verge(more: f64) -> [(String, &'static str); 2] {
+    let half = 0.5 + more;
+    [
+        (
+            format!("maximize: sum_over_jobs(throughput)\nfor_each_job: ['throughput >= {half}[steps/s]']\n"),
+            "cluster: {v100: 1}\njobs: [{id: a, throughput: {v100: 1}}, {id: b, throughput: {v100: 1}}]\n",
+        ),
+        (
+            format!(
+                "maximize: sum_over_jobs(log(throughput / 1[steps/s]))\nfor_each_job: ['time_on(v100) >= {half}']\n"
+            ),
+            "cluster: {v100: 2, p100: 2}\njobs: [{id: a, throughput: {v100: 2, p100: 1}},
+  {id: b, throughput: {v100: 3, p100: 2}}, {id: c, throughput: {v100: 4, p100: 3}}, {id: d, throughput: {v100: 5, p100: 4}}]\n",
+        ),
+    ]
+}
+
+#[test]
+fn what_a_solver_tolerates_is_not_taken_for_an_allocation_that_keeps_all_constraints() {
+    for more in [5e-9, 1e-8, 3e-8, 1e-7, 4.7e-7, 6e-7, 1e-6] {
+        for (policy, snapshot) in on_the_verge(more) {
+            let found = conflicts(&policy, snapshot);
+            assert!(!found.is_empty(), "{more}: {policy}");
+        }
+    }
+    // Closer than that nothing is proven, and what the shares miss is said.
+    let [(policy, snapshot), _] = on_the_verge(1e-9);
+    let objective = decide(&policy, snapshot).unwrap().objective.unwrap();
+    assert!(objective.violation_max >= 1e-9, "{objective:?}");
+}
+
+#[test]
+fn dual_values_that_prove_nothing_are_no_prices() {
+    for more in [0.0, 1e-12, 1e-11, 1e-10, 1e-9] {
+        let [(policy, snapshot), _] = on_the_verge(more);
+        let (mut policy, problem) = read(&policy, snapshot);
+        let explanation = policy.explain(&problem).unwrap();
+        let prices: Vec<f64> = explanation.types.iter().filter_map(|kind| kind.one_more).collect();
+        assert!(prices.iter().all(|price| price.abs() < 1e3), "{more}: {prices:?}");
+        assert!(more > 0.0 || !prices.is_empty(), "with {more} more there are prices");
     }
 }

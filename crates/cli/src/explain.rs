@@ -323,7 +323,7 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
     if let Some(why) = explanation.prices_unknown {
         let _ = writeln!(text, "prices are not known: {why}");
     }
-    let mut types = Table::new(["worker type", "used", "of", "price of one worker more"]);
+    let mut types = Table::new(["worker type", "used", "of", "one worker more is worth at most"]);
     for (name, part) in question.worker_types().zip(&explanation.types) {
         let (used, workers) = (Cell::Number(part.workers_used, 2), Cell::Number(part.workers, 0));
         types.push(vec![name.into(), used, workers, price(explanation, part.one_more)]);

@@ -1,13 +1,18 @@
 //! The report of a decision's objective: value, bound, gap, and whether they prove an optimum.
 
-use crate::policy::decision::ObjectiveReport;
+use crate::policy::decision::{ObjectiveReport, PolicyError};
+use crate::policy::program::conflict::conflicts;
 use crate::policy::program::policy::{ProgramPolicy, Refine};
-use crate::program::Route;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::program::{BoundObjective, Point, Route};
 use crate::solver::certificate::TOLERANCE;
 
 /// Value and bound of an objective are taken for 0 and rounding where both are below this part of the largest value that it can
 /// have.
 const NOTHING: f64 = 1e-11;
+
+/// Violations of a policy's own constraints up to this part are a solver's rounding, in linear programs and beside cones.
+const ROUNDED_MAX: [f64; 2] = [1e-9, 1e-8];
 
 impl ProgramPolicy {
     /// The report of an objective that reaches `value` and cannot exceed `bound`. `largest` is what no value exceeds in size.
@@ -36,6 +41,28 @@ impl ProgramPolicy {
         let lexicographic = self.options.objective.is_lexicographic();
         let first_level_only = lexicographic || self.options.refine == Refine::WaterFilling;
         ObjectiveReport { sense, value, bound, gap_relative, violation_max, optimal, first_level_only }
+    }
+
+    /// The violation of the policy's own constraints at a point that is taken for an optimum.
+    ///
+    /// # Errors
+    /// If it is more than rounding, and no allocation keeps them all, which solvers do not tell to the last digit.
+    pub(super) fn own_violation(
+        &self,
+        master: &ProgramColumns<'_>,
+        bound: &BoundObjective<'_>,
+        point: &Point,
+    ) -> Result<f64, PolicyError> {
+        let violation = bound.violation(point);
+        let has_cones = self.options.objective.route() == Route::Conic;
+        if violation <= ROUNDED_MAX[usize::from(has_cones)] {
+            return Ok(violation);
+        }
+        let conflicts = conflicts(master.reduced(), bound, &self.solver.limits());
+        if conflicts.is_empty() {
+            return Ok(violation);
+        }
+        Err(PolicyError::Conflict { policy: self.options.name.clone(), conflicts })
     }
 }
 

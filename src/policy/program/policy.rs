@@ -305,7 +305,7 @@ impl ProgramPolicy {
 
     /// The error of a program, with the constraints that contradict one another where that is why.
     fn contradicted(&self, error: SolvingError, master: &ProgramColumns<'_>) -> PolicyError {
-        let constrained = error.is_infeasible() && !self.options.objective.constraints().is_empty();
+        let constrained = error.may_be_infeasible() && !self.options.objective.constraints().is_empty();
         let limits = self.solver.limits();
         let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), &limits));
         match found.filter(|conflicts| !conflicts.is_empty()) {
@@ -382,9 +382,9 @@ impl ProgramPolicy {
             within(class_time, |class_time| expand(problem, reduced, bound.columns(), class_time, rounding))
                 .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&class_time);
+        let violation_max = allocation.violation_max().max(self.own_violation(master, &bound, &point)?);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
-        let objective =
-            self.objective_report((value, solved.bound), allocation.violation_max(), || bound.largest());
+        let objective = self.objective_report((value, solved.bound), violation_max, || bound.largest());
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
             let of_class: Vec<f64> = throughputs
                 .iter()

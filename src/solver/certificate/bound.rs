@@ -37,33 +37,34 @@ pub(super) fn dual_bound_in(
     row_duals: &[f64],
     cone_duals: &[Vec<f64>],
 ) -> f64 {
-    let sign = match program.sense {
-        Sense::Maximize => 1.0,
-        Sense::Minimize => -1.0,
-    };
-    let fits = row_duals.len() == program.n_rows()
-        && cone_duals.len() == program.cones.len()
-        && cone_duals.iter().zip(&program.cones).all(|(duals, cone)| duals.len() == cone.entries.len());
-    let finite = row_duals.iter().chain(cone_duals.iter().flatten()).all(|dual| dual.is_finite());
-    if !fits || !finite {
+    let sign = sign(program.sense);
+    let Some(mut multipliers) = Multipliers::repaired(program, boxes, row_duals, cone_duals) else {
         return sign * f64::INFINITY;
-    }
-    let mut multipliers = Multipliers {
-        program,
-        boxes,
-        sign,
-        rows: row_duals.iter().map(|dual| sign * dual).collect(),
-        cones: cone_duals.iter().map(|duals| duals.iter().map(|dual| sign * dual).collect()).collect(),
     };
-    multipliers.cut_signs();
-    multipliers.repair_columns();
-    multipliers.enter_dual_cones();
     let with_duals = multipliers.value();
     // the boxes alone are a bound too, and the exact one where nothing is to be gained
     multipliers.clear();
     program.offset + sign * with_duals.min(multipliers.value())
 }
 
+/// The bound that duals prove over given boxes of the columns, whatever the boxes prove without them.
+pub(super) fn bound_of_duals_in(
+    program: &Program,
+    boxes: &[Range],
+    row_duals: &[f64],
+    cone_duals: &[Vec<f64>],
+) -> f64 {
+    let multipliers = Multipliers::repaired(program, boxes, row_duals, cone_duals);
+    program.offset + sign(program.sense) * multipliers.map_or(f64::INFINITY, |duals| duals.value())
+}
+
+/// 1 to maximize, −1 to minimize.
+fn sign(sense: Sense) -> f64 {
+    match sense {
+        Sense::Maximize => 1.0,
+        Sense::Minimize => -1.0,
+    }
+}
 /// Multipliers of a program taken as a maximization.
 struct Multipliers<'a> {
     program: &'a Program,
@@ -88,7 +89,35 @@ impl Reduced {
     }
 }
 
-impl Multipliers<'_> {
+impl<'a> Multipliers<'a> {
+    /// Repaired duals; none if they have the wrong lengths, or are not finite.
+    fn repaired(
+        program: &'a Program,
+        boxes: &'a [Range],
+        row_duals: &[f64],
+        cone_duals: &[Vec<f64>],
+    ) -> Option<Self> {
+        let sign = sign(program.sense);
+        let fits = row_duals.len() == program.n_rows()
+            && cone_duals.len() == program.cones.len()
+            && cone_duals.iter().zip(&program.cones).all(|(duals, cone)| duals.len() == cone.entries.len());
+        let finite = row_duals.iter().chain(cone_duals.iter().flatten()).all(|dual| dual.is_finite());
+        if !fits || !finite {
+            return None;
+        }
+        let mut multipliers = Self {
+            program,
+            boxes,
+            sign,
+            rows: row_duals.iter().map(|dual| sign * dual).collect(),
+            cones: cone_duals.iter().map(|duals| duals.iter().map(|dual| sign * dual).collect()).collect(),
+        };
+        multipliers.cut_signs();
+        multipliers.repair_columns();
+        multipliers.enter_dual_cones();
+        Some(multipliers)
+    }
+
     /// A multiplier whose bound is infinite proves nothing: zero does better.
     fn cut_signs(&mut self) {
         for (dual, range) in self.rows.iter_mut().zip(&self.program.rows) {

@@ -87,7 +87,7 @@ impl Prices {
         if solution.row_duals.len() != program.n_rows() || program.n_rows() == 0 {
             return Err("the backend gives none");
         }
-        if !Certificate::of(program, solution).optimal {
+        if !Certificate::by_duals(program, solution).optimal {
             return Err("the dual values of the backend do not prove its optimum");
         }
         if solved.price_factor == 0.0 || !solved.price_factor.is_finite() {

@@ -24,6 +24,12 @@ impl SolvingError {
         matches!(self, Self::Solve(SolveError::NotOptimal { termination: Termination::Infeasible, .. }))
     }
 
+    /// May it be that no point satisfies the constraints: is that proven, or did backends end without an answer?
+    pub(in crate::policy::program) fn may_be_infeasible(&self) -> bool {
+        let Self::Solve(SolveError::NotOptimal { termination, .. }) = self else { return false };
+        !matches!(termination, Termination::Unbounded | Termination::TimeLimit | Termination::Interrupted)
+    }
+
     /// Was there a program that no backend found a certified optimum of, for whatever reason?
     pub(in crate::policy::program) fn is_unsolved(&self) -> bool {
         matches!(self, Self::Solve(SolveError::NotOptimal { termination, .. }) if *termination != Termination::Interrupted)
