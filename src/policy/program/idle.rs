@@ -72,6 +72,11 @@ pub(super) fn use_idle(
         (0..class_time.len()).filter(|at| bound.columns()[*at].combination < n && speed(*at) > 0.0).collect();
     let worth = |at: usize| speed(at) / equal_share[bound.columns()[at].combination];
     alone.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(a.cmp(b)));
+    // Each member's columns, the fastest first: [members].
+    let mut of_member: Vec<Vec<usize>> = vec![Vec::new(); n];
+    for at in &alone {
+        of_member[bound.columns()[*at].combination].push(*at);
+    }
     let mut filled = class_time.to_vec();
     let mut gains = false;
     for at in &alone {
@@ -80,13 +85,9 @@ pub(super) fn use_idle(
         if idle[kind] <= IDLE_MIN * instance.capacity[kind] {
             continue;
         }
-        let slower = |other: &usize| {
-            bound.columns()[*other].combination == member
-                && speed(*other) < speed(*at)
-                && filled[*other] > 0.0
-        };
+        let slower = |other: &usize| speed(*other) < speed(*at) && filled[*other] > 0.0;
         // (the slowest first, after the member's own idle time)
-        let slower: Vec<usize> = alone.iter().rev().copied().filter(slower).collect();
+        let slower: Vec<usize> = of_member[member].iter().rev().copied().filter(slower).collect();
         let mut room = idle[kind] / size;
         let own = room.min(free[member].max(0.0));
         let mut moves = vec![(None, own)];

@@ -28,6 +28,8 @@ const PIVOT_MIN: f64 = 1e-14;
 const WEAK: f64 = 1e-6;
 /// Rounds of finding weak pivots.
 const ROUNDS_MAX: usize = 4;
+/// Links up to which weak rows become some: their equations are dense, and a weak pivot costs digits only.
+const LINKS_MAX: usize = 500;
 
 /// The place of a row or a long column: in a block or among the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +146,8 @@ pub(in crate::solver) struct Factor {
 }
 
 impl Factor {
-    /// None where a number is NaN or infinite. A row with a weak pivot in its block is made a linking row, and all is
-    /// added up again: together with a level, which is among the links, it may be well determined.
+    /// None where a number is NaN or infinite. A row with a weak pivot in its block is made a linking row, if not too many are,
+    /// and all is added up again: together with a level, which is among the links, it may be well determined.
     ///
     /// `diagonal` is D; `plans` has the plans of the layouts met before: without weak rows, after the first round of
     /// them, after the second, and so on.
@@ -166,7 +168,7 @@ impl Factor {
             let before: Vec<f64> = (0..m).map(|at| links[at * m + at].abs()).collect();
             let weak = plan.factor_blocks(&mut blocks)?;
             round += 1;
-            if m > 0 && round < ROUNDS_MAX && !weak.is_empty() {
+            if m > 0 && round < ROUNDS_MAX && !weak.is_empty() && m + weak.len() <= LINKS_MAX {
                 let mut layout = plan.layout.clone();
                 layout.promote(&weak);
                 if plans.get(round).is_none_or(|plan| plan.layout != layout) {
