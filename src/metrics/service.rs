@@ -17,7 +17,7 @@ pub struct Service {
     pub wait: Option<Seconds>,
     /// Time that it had workers, alone or beside another job, saving and loading state included.
     pub service: Seconds,
-    /// How often it lost its workers while it had work left.
+    /// How often it lost its workers, or the job that it shared them with, while it had work left.
     pub preemptions: u64,
     /// Busy time of its workers by worker type, in h; while it shared them with another job, half of it.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "worker-hours")))]

@@ -125,6 +125,23 @@ pub fn isolated(problem: &Problem, scale_factor: u32, row: &[f64]) -> f64 {
     row.iter().zip(shares()).map(|(speed, share)| speed * (share / most)).sum()
 }
 
+/// The part of [`isolated`] on worker types with workers enough for the scale factor.
+pub fn fitting_isolated(problem: &Problem, scale_factor: u32, row: &[f64]) -> f64 {
+    let shares = isolated_share(problem, scale_factor, problem.n_jobs());
+    fitting(problem, scale_factor, row).zip(shares).map(|(speed, share)| speed * share).sum()
+}
+
+/// Steps/s alone on the fastest worker type with workers enough for the scale factor.
+pub fn fastest(problem: &Problem, scale_factor: u32, row: &[f64]) -> f64 {
+    fitting(problem, scale_factor, row).fold(0.0, f64::max)
+}
+
+/// Steps/s of a row, 0 on worker types with too few workers.
+fn fitting(problem: &Problem, scale_factor: u32, row: &[f64]) -> impl Iterator<Item = f64> {
+    let kinds = problem.cluster().types().iter();
+    row.iter().zip(kinds).map(move |(speed, kind)| if kind.n_workers >= scale_factor { *speed } else { 0.0 })
+}
+
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "views copy numbers, they do not compute them")]
 mod tests {
@@ -147,6 +164,9 @@ mod tests {
         assert!((equal_share(&problem, &[4.0, 1.0]) - 14.0 / 8.0).abs() < 1e-15);
         // w/(n·s) = (2, 6)/(2·2) = (0.5, 1.5), divided by its sum 2.
         assert!((isolated(&problem, 2, &[4.0, 1.0]) - (4.0 * 0.25 + 0.75)).abs() < 1e-15);
+        // Three workers at once are on the slow type alone: (2, 6)/(2·3) = (1/3, 1), divided by its sum.
+        assert!((fitting_isolated(&problem, 3, &[4.0, 1.0]) - 0.75).abs() < 1e-15);
+        assert_eq!([2, 3].map(|size| fastest(&problem, size, &[4.0, 1.0])), [4.0, 1.0]);
     }
 
     #[test]

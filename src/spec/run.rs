@@ -122,7 +122,7 @@ pub struct MechanismSpec {
     pub reset_interval: Seconds,
     /// Whether to run allocations exactly, without rounds.
     pub ideal: bool,
-    /// Time that a job loses when it changes workers.
+    /// Time that a job loses when it changes workers, or the job that it shares them with, which may have ended.
     #[serde(with = "time")]
     #[cfg_attr(feature = "schema", schemars(with = "TimeText"))]
     pub preemption_cost: Seconds,

@@ -64,10 +64,20 @@ pub(super) fn check_nodes(source: &Source) -> Result<(), SpecError> {
                 first.make_ascii_lowercase();
             }
             let place = Place::of(*error.marker(), 1);
-            let help = tab_help(source, place);
+            let help = tab_help(source, place).or_else(|| bracket_help(source, place));
             Err(source.at_place(Some(place), format!("not YAML: {info}"), help))
         }
     }
+}
+
+/// The remedy where text in `{…}` or `[…]` goes on with a bracket, as `6[steps/s]` does.
+fn bracket_help(source: &Source, place: Place) -> Option<String> {
+    let line = source.text.lines().nth(place.line.saturating_sub(1))?;
+    let mut around = line.chars().skip(place.column.checked_sub(2)?);
+    let (before, at) = (around.next()?, around.next()?);
+    let goes_on = at == '[' && !before.is_whitespace() && !"[{,:".contains(before);
+    goes_on
+        .then(|| "within `{…}` and `[…]`, text with brackets is quoted, as in \"x <= 6[steps/s]\"".to_owned())
 }
 
 fn place_of(span: Span, step: &Step<'_>) -> Place {

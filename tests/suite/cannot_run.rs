@@ -114,7 +114,7 @@ proptest! {
         let catalog = Catalog::embedded();
         // Learned policies give no shares by a program or a rule; what they choose is checked where they live.
         let names: Vec<&str> = catalog.names();
-        prop_assert_eq!(names.len(), 34);
+        prop_assert_eq!(names.len(), 36);
         for name in names {
             let mut jobs = jobs.clone();
             if name == "allox" {

@@ -122,3 +122,23 @@ fn time_goes_to_no_more_combinations_than_a_vertex_has() {
     let seen = seen.lock().unwrap();
     assert!(seen.len() >= 30 && seen.iter().all(|(given, rows)| given <= rows), "{seen:?}");
 }
+
+/// A gang that fits the slow type alone and is slower there than a quarter of an isolated share of both would be, and jobs that
+/// keep that type busy.
+#[test]
+fn a_gang_that_fits_slow_workers_alone_has_its_part_of_those() {
+    let speed = StepsPerSecond::new;
+    let gang = Job::new("gang").scale_factor(8).steps(18_000).arrival(Seconds::ZERO);
+    let gang = gang.throughput("v100", speed(50.0)).throughput("k80", speed(1.0));
+    let ends = |hours: u32, name: &str| {
+        let long = Job::new("long").steps(3_600 * hours).arrival(Seconds::ZERO).throughput("k80", speed(1.0));
+        let jobs = std::iter::once(gang.clone()).chain(std::iter::repeat_n(long, 8)).collect();
+        let policy = Catalog::embedded().policy(name).unwrap();
+        run_on("v100=7,k80=8", jobs, policy).summary().jobs[0].jct.unwrap().get() / HOUR
+    };
+    for name in ["low_average_jct", "low_average_jct_packed"] {
+        // A quarter of a ninth of the eight workers is a share of 1/36: 180 h for 5 h of work.
+        let jct = ends(400, name);
+        assert!(jct < 190.0, "{name}: {jct} h");
+    }
+}

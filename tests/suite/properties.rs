@@ -377,7 +377,7 @@ proptest! {
         };
         for name in programs().into_iter().filter(|name| !name.contains("strategy_proof") && !name.contains("SLOs")) {
             let once = objective(&name, &case);
-            let sums = ["max_sum", "proportional", "low_average_jct"].iter().any(|sum| name.starts_with(sum));
+            let sums = ["max_sum", "proportional", "low_average_jct", "tempered"].iter().any(|sum| name.starts_with(sum));
             let expected = if sums { 2.0 * once } else { once };
             // A job and its copy may share workers, which one job alone cannot: packed, twice is better.
             if !name.contains("packed") {

@@ -15,7 +15,7 @@ use crate::Session;
 use crate::exit::Failure;
 use crate::file::write;
 use crate::output::OutputFormat;
-use crate::sweep::{SweepArguments, run_source};
+use crate::sweep::{SweepArguments, check, run_source};
 use apportion::spec::Source;
 use scripts::{Continuous, Generated, Static, Traced};
 
@@ -100,11 +100,13 @@ impl Meaning {
 pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), Failure> {
     let Some(meaning) = meaning(arguments, session)? else { return Ok(()) };
     let text = meaning.document();
-    if arguments.show {
-        return session.output.text(&text);
-    }
     for note in &meaning.notes {
         session.note(note);
+    }
+    if arguments.show {
+        let sweep = SweepArguments::into(PathBuf::new(), meaning.processes);
+        check(&Source::new("<command line>", text.as_str()), &sweep, session)?;
+        return session.output.text(&text);
     }
     if session.output.format() == OutputFormat::Table {
         session.output.text(&format!("{text}\n"))?;

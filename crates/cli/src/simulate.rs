@@ -129,7 +129,7 @@ pub struct SimulateArguments {
     /// Prices in $/h: {v100: 2.48, p100: 1.46}, or over time as CSV under `time,worker_type,price`
     #[arg(long, value_name = "FILE", value_parser = name_or_path())]
     prices: Option<String>,
-    /// Time that a job loses when it changes workers
+    /// Time that a job loses when it changes workers, or the job that it shares them with
     #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
     preemption_cost: Seconds,
     /// Save the simulation here on interrupt, and go on from here if there is such a file

@@ -135,7 +135,10 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
 
 /// Checks the document of a sweep as far as that can be done without running it: of a study on a log that is not given, the
 /// document alone.
-fn check(source: &Source, arguments: &SweepArguments, session: &Session) -> Result<(), Failure> {
+///
+/// # Errors
+/// If it would be refused.
+pub(super) fn check(source: &Source, arguments: &SweepArguments, session: &Session) -> Result<(), Failure> {
     let sweep = SweepSpec::parse(source, false)?;
     if sweep.log.is_none() || arguments.log.is_some() {
         plan(source, arguments, session)?;

@@ -107,6 +107,12 @@ impl<'a> Datum<'a> {
             "isolated_throughput" => {
                 Self::Derived(|of| view::isolated(of.problem, of.scale_factor, of.throughput))
             }
+            "fitting_isolated_throughput" => {
+                Self::Derived(|of| view::fitting_isolated(of.problem, of.scale_factor, of.throughput))
+            }
+            "fastest_throughput" => {
+                Self::Derived(|of| view::fastest(of.problem, of.scale_factor, of.throughput))
+            }
             other if let Some(owner) = owner_of(other) => {
                 let entities = problem.entities();
                 Self::OwnedBy(entities.ids().find(|id| entities[*id].name == owner))

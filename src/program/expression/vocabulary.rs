@@ -195,6 +195,18 @@ static DATA: &[Atom] = &[
         Source::Derived { among_others: true },
         "its throughput with 1/n of the cluster to itself, n being the number of jobs",
     ),
+    Atom::of_job(
+        "fitting_isolated_throughput",
+        (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
+        Source::Derived { among_others: true },
+        "the part of `isolated_throughput` on worker types with workers enough for it",
+    ),
+    Atom::of_job(
+        "fastest_throughput",
+        (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
+        Source::Derived { among_others: false },
+        "its throughput alone on the fastest worker type with workers enough for it",
+    ),
     Atom::of_worker_type(
         "price",
         (Dimension::PRICE, Sign::POSITIVE),

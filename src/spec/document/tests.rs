@@ -194,6 +194,11 @@ fn yaml_in_braces_is_yaml() {
         "{format: apportion/test-v1, jobs: [{id: 1]}",
         "1:42 []] not YAML: while parsing a flow mapping, did not find expected ',' or '}'",
     );
+    check(
+        "{format: apportion/test-v1, jobs: [{id: 1, name: x <= 6[s], weight: 1}]}",
+        "1:56 [[] not YAML: while parsing a flow mapping, did not find expected ',' or '}' | within `{…}` and `[…]`, text with \
+         brackets is quoted, as in \"x <= 6[steps/s]\"",
+    );
     check(r#"{"format": "apportion/test-v1", "jobs": [}]}"#, "1:42 [}] not JSON: expected value");
 }
 

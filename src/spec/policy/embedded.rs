@@ -3,7 +3,7 @@
 use crate::spec::lookup::Embedded;
 
 /// Every program and heuristic in `policies/`, by its name there.
-pub const EMBEDDED: [Embedded; 34] = [
+pub const EMBEDDED: [Embedded; 36] = [
     ("allox", include_str!("../../../policies/allox.yaml")),
     ("fifo", include_str!("../../../policies/fifo.yaml")),
     ("fifo_packed", include_str!("../../../policies/fifo_packed.yaml")),
@@ -61,5 +61,10 @@ pub const EMBEDDED: [Embedded; 34] = [
     ("proportional_fairness", include_str!("../../../policies/proportional_fairness.yaml")),
     ("sjf", include_str!("../../../policies/sjf.yaml")),
     ("srtf", include_str!("../../../policies/srtf.yaml")),
+    ("tempered_completion_rate", include_str!("../../../policies/tempered_completion_rate.yaml")),
+    (
+        "tempered_completion_rate_packed",
+        include_str!("../../../policies/tempered_completion_rate_packed.yaml"),
+    ),
     ("themis", include_str!("../../../policies/themis.yaml")),
 ];

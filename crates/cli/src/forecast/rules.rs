@@ -49,7 +49,7 @@ pub(super) struct RuleArguments {
     /// Workers on each server; 1 where not given
     #[arg(long, value_name = "TYPE=N,…")]
     servers: Option<WorkerCounts>,
-    /// Time that a job loses when it changes workers
+    /// Time that a job loses when it changes workers, or the job that it shares them with
     #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
     preemption_cost: Seconds,
     /// Which optimum, in place of the policy's own choice

@@ -107,9 +107,13 @@ impl Generated {
         flag(&mut meaning, "multi_priority", self.generate_multi_priority_jobs);
         flag(&mut meaning, "steady_state", self.simulate_steady_state);
         flag(&mut meaning, "slos", self.paid.assign_slos);
-        if self.profiling_percentage < 1.0 || self.num_reference_models < N_JOB_TYPES {
+        if self.profiling_percentage < 1.0 {
             meaning.run.push(("fraction", self.profiling_percentage.to_string()));
-            meaning.run.push(("reference_models", self.num_reference_models.to_string()));
+            meaning.run.push(("reference_models", N_JOB_TYPES.to_string()));
+        }
+        if self.num_reference_models < N_JOB_TYPES {
+            let note = "--num_reference_models: the published script does not pass it on, so all are used";
+            meaning.notes.push(note.to_owned());
         }
         Ok(named(meaning, "simulate_scheduler_with_generated_jobs"))
     }
@@ -120,8 +124,12 @@ impl Traced {
         let mut meaning = self.one.meaning("trace", self.seed, self.time_per_iteration)?;
         let path = absolute(&self.trace_file.unwrap_or_default())?;
         meaning.run.push(("trace", json!(path).to_string()));
-        if let (Some(start), Some(end)) = (self.window_start, self.window_end) {
-            meaning.run.push(("measure", json!([start, end]).to_string()));
+        match (self.window_start, self.window_end) {
+            (Some(start), Some(end)) => meaning.run.push(("measure", json!([start, end]).to_string())),
+            (None, None) => {}
+            _ => meaning
+                .notes
+                .push("a window with one end only: all jobs are measured, as published".to_owned()),
         }
         Ok(named(meaning, "simulate_scheduler_with_trace"))
     }
@@ -147,6 +155,7 @@ impl Many {
             notes: exact(self.solver.as_deref()),
         };
         put(&mut meaning, "cluster", &clusters?);
+        unpriced(&mut meaning, &self.policies)?;
         flag(&mut meaning, "multi_worker", self.generate_multi_gpu_jobs);
         flag(&mut meaning, "ideal", self.ideal);
         Ok(meaning)
@@ -161,7 +170,7 @@ impl One {
         if self.checkpoint_threshold.is_some() || self.checkpoint_file.is_some() {
             notes.push("checkpoints: not needed, the run begins anew".to_owned());
         }
-        Ok(Meaning {
+        let mut meaning = Meaning {
             name: name.to_owned(),
             run,
             axes: vec![("policy", json!([self.policy]).to_string()), ("seed", json!([seed]).to_string())],
@@ -170,7 +179,9 @@ impl One {
             processes: None,
             log_dir: None,
             notes,
-        })
+        };
+        unpriced(&mut meaning, std::slice::from_ref(&self.policy))?;
+        Ok(meaning)
     }
 }
 
@@ -188,6 +199,18 @@ impl Paid {
         }
         Ok(())
     }
+}
+
+/// Prices of 1 for policies that read some: those that none are given have in the published code, too.
+fn unpriced(meaning: &mut Meaning, policies: &[String]) -> Result<(), Failure> {
+    if policies.iter().any(|policy| policy.contains("normalized_by_cost")) {
+        let prices: Value = worker_types()?.into_iter().map(|name| (name, Value::from(1))).collect();
+        meaning.run.push(("prices", prices.to_string()));
+        let note =
+            "without prices, a worker of each type counts as 1 $/h, as published: costs are worker-hours";
+        meaning.notes.push(note.to_owned());
+    }
+    Ok(())
 }
 
 /// What all scripts have in common.
@@ -325,6 +348,29 @@ mod tests {
                     [\"max_min_fairness\",\"max_min_fairness_perf\"]\n  rate: [0.25,0.5,0.75,1.0]\n  seed: [0,1,2]\n\
                     stop: {wall: 60s}\n";
         assert_eq!(meaning.document(), text);
+    }
+
+    #[test]
+    fn what_the_published_scripts_leave_out_is_left_out_with_a_word() {
+        let generated = |typed: &str| Generated::try_parse_from(typed.split_whitespace()).unwrap();
+        let few = generated("-l 900 -e 10 --num_reference_models 16").meaning().unwrap();
+        assert!(
+            few.notes[0].contains("--num_reference_models")
+                && few.run.iter().all(|(name, _)| *name != "fraction")
+        );
+        // Without prices, each is 1; with another policy there is none.
+        let priced =
+            generated("-l 900 -e 10 -p max_sum_throughput_normalized_by_cost_perf").meaning().unwrap();
+        let prices = ("prices", r#"{"v100":1,"p100":1,"k80":1}"#.to_owned());
+        assert!(priced.run.contains(&prices), "{priced:?}");
+        assert!(few.run.iter().all(|(name, _)| *name != "prices"));
+        let traced =
+            |typed: &str| Traced::try_parse_from(typed.split_whitespace()).unwrap().meaning().unwrap();
+        let open = traced("-t x.trace -s 2");
+        assert!(
+            open.notes[0].contains("one end only") && open.run.iter().all(|(name, _)| *name != "measure")
+        );
+        assert!(Generated::try_parse_from("-l 900 -e 10 --solver BOGUS".split_whitespace()).is_err());
     }
 
     #[test]

@@ -161,10 +161,10 @@ pub(super) struct Traced {
     #[arg(long = "time_per_iteration", default_value_t = 360)]
     pub(super) time_per_iteration: u64,
     /// The first job that is measured
-    #[arg(short = 's', long, requires = "window_end")]
+    #[arg(short = 's', long)]
     pub(super) window_start: Option<u64>,
     /// The job behind the last one that is measured
-    #[arg(short = 'e', long, requires = "window_start")]
+    #[arg(short = 'e', long)]
     pub(super) window_end: Option<u64>,
 }
 
@@ -205,7 +205,7 @@ pub(super) struct Many {
     #[arg(short = 'm', long)]
     pub(super) generate_multi_gpu_jobs: bool,
     /// Not needed: every optimum is exact
-    #[arg(long)]
+    #[arg(long, value_parser = ["ECOS", "GUROBI", "SCS"])]
     pub(super) solver: Option<String>,
     /// Says nothing more
     #[arg(short, long)]
@@ -231,7 +231,7 @@ pub(super) struct One {
     #[arg(long = "throughputs_file", default_value = THROUGHPUTS_FILE)]
     pub(super) throughputs_file: PathBuf,
     /// Not needed: every optimum is exact
-    #[arg(long)]
+    #[arg(long, value_parser = ["ECOS", "GUROBI", "SCS"])]
     pub(super) solver: Option<String>,
     /// Says nothing more
     #[arg(short, long)]

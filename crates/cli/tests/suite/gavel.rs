@@ -147,6 +147,17 @@ fn what_is_none_of_the_scripts_is_refused() {
 }
 
 #[test]
+fn a_sweep_that_would_be_refused_is_not_shown() {
+    let folder = TempDir::new().unwrap();
+    let line =
+        |rest: &str| format!("gavel --show run_sweep_continuous.py -s 4 -e 8 -l d {rest} -c 4:4:4 -a 0 -b 1");
+    refused(folder.path(), &line("-p fifo -n 1"), "rate");
+    refused(folder.path(), &line("-p fifo nosuch -n 2"), "nosuch");
+    let shown = succeed(folder.path(), &line("-p max_sum_throughput_normalized_by_cost_perf -n 2"));
+    assert!(shown.contains("  prices: {\"v100\":1,\"p100\":1,\"k80\":1}\n"), "{shown}");
+}
+
+#[test]
 fn a_sweep_needs_no_file() {
     let folder = TempDir::new().unwrap();
     let flags = "sweep --policy fifo,isolated --rate 0.2:0.4:2 --seed 0:2 --cluster v100=2,p100=2,k80=2 --set jobs=10";

@@ -10,7 +10,8 @@
 //!
 //!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
 //!
-//! With a floor φ, every job has φ of the value that it would have with 1/n of the cluster to itself, so that none starves.
+//! With a floor φ, every job has φ of the value that it would have with 1/n of the types that fit it to itself, so that none
+//! starves. That is φ of the throughput where scores are alike on all types.
 //!
 //! Where two jobs may share workers, a job's value beside another is reduced as its throughput is.
 //!
@@ -36,8 +37,8 @@ use apportion::spec::Fidelity;
 use apportion::workload::Combination;
 use apportion_learn::actor::{Actor, ActorError, Scratch};
 
-/// Values this much smaller than the largest, on a logarithmic scale, count as this much smaller: a solver could not
-/// tell them from 0.
+/// Values this much smaller than the largest of all, or of a job whose are all as small, on a logarithmic scale, count as this
+/// much smaller: a solver could not tell them from 0.
 const SPREAD_MAX: f64 = 12.0;
 
 /// With more jobs than this their pairs, no two of them alike, would take more than four gigabytes.
@@ -50,6 +51,17 @@ pub struct ByValues {
     pairs: bool,
     program: ProgramPolicy,
     scratch: Scratch,
+}
+
+/// The values of a job on each type from their logarithms, relative to the largest of all jobs. A job of which all are below what
+/// a solver can tell from 0 keeps the proportions of its own: its floor is a part of them.
+fn of_job(logarithms: &[f64], largest: f64) -> impl Iterator<Item = f64> {
+    let own = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let raised = (largest - SPREAD_MAX - own).max(0.0);
+    let least = if raised > 0.0 { -2.0 * SPREAD_MAX } else { -SPREAD_MAX };
+    logarithms.iter().map(move |logarithm| {
+        if logarithm.is_finite() { (logarithm + raised - largest).max(least).exp() } else { 0.0 }
+    })
 }
 
 impl ByValues {
@@ -65,7 +77,8 @@ impl ByValues {
         options: &PolicyOptions,
     ) -> Result<Self, ProgramPolicyError> {
         let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
-        let least = |floor| ConstraintText::hard(format!("throughput >= {floor} * isolated_throughput"));
+        let least =
+            |floor| ConstraintText::hard(format!("throughput >= {floor} * fitting_isolated_throughput"));
         text.for_each_job.extend(floor.map(least));
         let objective = Objective::check(&text, Vocabulary::default());
         let program = ProgramPolicy::try_new(ProgramOptions {
@@ -128,10 +141,8 @@ impl ByValues {
         }
         let logarithms = self.logarithms(problem, partial).map_err(undecided(name))?;
         let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let value = |logarithm: &f64| {
-            if logarithm.is_finite() { (logarithm - largest).max(-SPREAD_MAX).exp() } else { 0.0 }
-        };
-        let values: Vec<f64> = logarithms.iter().map(value).collect();
+        let rows = logarithms.chunks_exact(problem.n_types().max(1));
+        let values: Vec<f64> = rows.flat_map(|row| of_job(row, largest)).collect();
         let mut worth = ProblemBuilder::new(Arc::clone(problem.cluster()));
         worth.reserve(problem.n_jobs());
         for (active, row) in problem.jobs().iter().zip(values.chunks_exact(problem.n_types())) {

@@ -46,6 +46,8 @@ pub enum Worth {
     Logarithms,
     /// The sum of weight · √scale factor · throughput / throughput with an equal share · (hours left with that)^−0.15.
     RelativeRate,
+    /// The sum of throughput / steps remaining · (hours left on the fastest type with workers enough)^0.75.
+    Tempered,
     /// The sum of logarithms of throughput / throughput with an equal share, before time is discounted.
     Welfare,
     /// Not known here.
@@ -70,6 +72,7 @@ impl Worth {
             | "max_sum_throughput_normalized_by_cost_perf_SLOs"
             | "max_sum_throughput_normalized_by_cost_packed_SLOs" => Self::PerDollar,
             "low_average_jct" | "low_average_jct_packed" => Self::RelativeRate,
+            "tempered_completion_rate" | "tempered_completion_rate_packed" => Self::Tempered,
             "proportional_fairness" => Self::Logarithms,
             "max_min_fairness_strategy_proof" => Self::Welfare,
             _ => Self::Unknown,
@@ -290,16 +293,27 @@ impl<'a> Numbers<'a> {
                     let relative = total / equal(position) * hours.powf(-0.15);
                     job.weight * f64::from(job.scale_factor).sqrt() * relative
                 }
+                Worth::Tempered => {
+                    let steps = job.steps_remaining?;
+                    let hours = steps / self.fitting(position).fold(0.0, f64::max) / 3600.0;
+                    total / steps * hours.powf(0.75)
+                }
                 _ => return None,
             })
         };
         (0..self.jobs.len()).map(of_job).sum()
     }
 
-    /// The throughput of a job on 1/n of the cluster.
-    pub fn isolated_throughput(&self, job: usize) -> f64 {
-        let speeds = self.seen(job, View::Measured);
-        self.isolated(job).iter().zip(speeds).map(|(share, speed)| share * speed).sum()
+    /// The throughput of a job on the part of 1/n of the cluster that has workers enough for it.
+    pub fn fitting_isolated_throughput(&self, job: usize) -> f64 {
+        self.isolated(job).iter().zip(self.fitting(job)).map(|(share, speed)| share * speed).sum()
+    }
+
+    /// Measured steps/s of a job on each worker type, 0 on types with too few workers.
+    fn fitting(&self, job: usize) -> impl Iterator<Item = f64> {
+        let needs = f64::from(self.jobs[job].scale_factor);
+        let speeds = self.seen(job, View::Measured).into_iter().zip(&self.workers);
+        speeds.map(move |(speed, workers)| if *workers >= needs { speed } else { 0.0 })
     }
 
     /// The throughput that a job's deadline asks for; none where it has none, or one that has passed.

@@ -188,7 +188,7 @@ impl<'a> Judge<'a> {
         let required = |job: usize| match policy {
             _ if policy.ends_with("_SLOs") => self.numbers.asked(job),
             "low_average_jct" | "low_average_jct_packed" => {
-                Some(0.25 * self.numbers.isolated_throughput(job))
+                Some(0.25 * self.numbers.fitting_isolated_throughput(job))
             }
             _ => None,
         };
