@@ -245,13 +245,14 @@ fn with_a_floor_every_job_has_a_part_of_an_isolated_share() {
 
 #[test]
 fn beside_a_job_that_is_almost_done_a_long_one_has_its_part_of_the_type_that_it_is_fast_on() {
-    // Ten million times as long, and ten thousand times as slow on the second type.
-    let problem = problem("v100=2,k80=1", &[(1, 1.0, &[10.0, 10.0]), (1, 1e7, &[10.0, 0.001])]);
+    // Two that keep the first type busy, and one ten million times as long, ten thousand times as slow on the second type.
+    let short: (u32, f64, &[f64]) = (1, 1.0, &[10.0, 0.0]);
+    let problem = problem("v100=2,k80=1", &[short, short, (1, 1e7, &[10.0, 0.001])]);
     let mut values = ByValues::new("values", None, (false, Some(0.25)), &PolicyOptions::default()).unwrap();
     let partial = PartialDecision::new("values", &problem, nothing).unwrap();
     let decision = values.decide("values", &problem, &partial).unwrap();
-    let throughput = decision.allocation.effective_throughput().as_slice()[1];
-    // All of its time on 2 of 3 workers of the first type, and on 1 of 3 of the second.
+    let throughput = decision.allocation.effective_throughput().as_slice()[2];
+    // A third of two workers of the first type, and of one of the second.
     assert!(throughput >= 0.25 * (10.0 * 2.0 / 3.0) - 1e-6, "{throughput}");
 }
 
