@@ -225,7 +225,7 @@ impl Builder<'_> {
         Affine { constant: 0.0, terms: vec![(column, self.scale_of(column))] }
     }
 
-    /// The form of a function's argument in a unit, each column once, as cones have it.
+    /// A form at most as large as a function's argument, divided by `unit`, with each column once, as cones have it.
     fn argument(&mut self, argument: &Expr, at: At, unit: f64) -> Affine {
         let mut form = scaled(self.affine(argument, at), unit.recip());
         merge(&mut form.terms);

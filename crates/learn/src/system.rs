@@ -21,7 +21,7 @@ pub struct Registered {
     pub name: &'static str,
     /// What is decided, in one line.
     pub decides: &'static str,
-    /// The system in a world of these options; with null, in the published one. Its name is this one.
+    /// Opens the system in a world of these options; with null, in the published one. What it opens has the name above.
     pub open: fn(&Value) -> Result<System, SystemError>,
 }
 

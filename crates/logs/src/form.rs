@@ -42,7 +42,7 @@ pub struct FormEntry {
     pub known_doubts: &'static [&'static str],
     /// Why it is refused, if it is.
     pub refused: Option<&'static str>,
-    /// Columns that tell it from the others.
+    /// Columns by which a file is known to be of this form; none if it cannot be known so.
     pub signs: &'static [&'static str],
 }
 

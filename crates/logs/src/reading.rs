@@ -9,16 +9,16 @@ use crate::clock::{Clock, Zone};
 use crate::row::Row;
 use crate::tally::{Doubt, Reason, Tally, excerpt};
 
-/// Complaints that are kept; a log of another kind would have one a line.
+/// The most complaints that are kept: a log of another form has one in every line.
 const COMPLAINTS_MAX: usize = 19;
 
 /// The largest time of a row, s.
 const NUMBER_MAX: f64 = 1e15;
 
-/// Names of what is not used that are kept of those that entries have themselves.
+/// The most names of what is not used that are kept where entries name it, as Kueue's workloads do their resources.
 const UNUSED_MAX: usize = 100;
 
-/// Characters of a line that are kept to be shown with a complaint.
+/// The most characters of a line that are kept to be shown with a complaint.
 const EXCERPT_MAX: usize = 1_000;
 
 /// A log as far as it is read.
@@ -125,7 +125,7 @@ impl Reading {
         first.into_iter().chain(among_several).any(|at| self.rows[at].says_the_same_as(row))
     }
 
-    /// Takes a text off the beginning of all ids, which tells them from those of another log that there is not.
+    /// Takes a prefix off all ids: it was to tell them from those of other clusters, and the log is of one.
     pub(crate) fn take_off_ids(&mut self, prefix: &str) {
         for row in &mut self.rows {
             if let Some(id) = row.id.strip_prefix(prefix) {

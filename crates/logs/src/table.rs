@@ -28,13 +28,13 @@ pub(crate) struct Columns {
     pub(crate) optional: &'static [&'static str],
     /// Columns that the form is known to have and that say nothing that is used.
     pub(crate) ignored: &'static [&'static str],
-    /// All columns in order, of a table without a header.
+    /// All columns in order, for tables without a header; none of a form that always has one.
     pub(crate) without_header: &'static [&'static str],
     /// What separates cells.
     pub(crate) separator: char,
-    /// Columns whose text may hold the separator, as may that of unknown columns; none of a form whose separator is quoted.
+    /// Columns whose text may hold the separator unquoted; where there are some, that of unknown columns may, too.
     pub(crate) with_separator: &'static [&'static str],
-    /// What to do where a column is missing, to go on after what is expected.
+    /// What to do where columns are missing or too many: the end of the sentence that says what is expected.
     pub(crate) advice: &'static str,
 }
 
@@ -347,7 +347,7 @@ impl Cells<'_> {
         Ok(Some(log.share(text)))
     }
 
-    /// The name of a job, which must be there; not kept apart from its row.
+    /// The name of a job, which must be there. It is not shared as other names are: no other row has it.
     pub(crate) fn id(&self, column: &str) -> Result<Arc<str>, Fault> {
         match self.raw(column) {
             None => Err(self.fault(column, "a job without a name")),

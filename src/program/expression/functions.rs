@@ -25,7 +25,7 @@ pub enum Function {
 pub enum Domain {
     /// At least 0.
     NonNegative,
-    /// Above 0. (Where it varies, the objective keeps it there.)
+    /// Above 0. (Of an argument that varies, at least 0 is enough: the objective keeps it above.)
     Positive,
 }
 
@@ -59,7 +59,7 @@ pub struct FunctionRule {
     pub value: fn(f64, f64) -> f64,
 }
 
-/// The functions, in the order of [`Function::ALL`].
+/// What is known of each function, at the place of its variant, which is its place in [`Function::ALL`], too.
 static RULES: [FunctionRule; Function::ALL.len()] = [
     FunctionRule {
         name: "log",
