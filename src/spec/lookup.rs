@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::spec::document::{Source, SpecError};
+use crate::spec::encoding;
 use crate::spec::nearest::{did_you_mean, name_list, suggestion};
 use crate::spec::path_text;
 
@@ -122,16 +123,15 @@ fn nearest_file(path: &Path) -> Option<String> {
 
 fn not_text(name: String, bytes: &[u8], valid: usize) -> SpecError {
     let help = match bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("the file is UTF-16: save it as UTF-8".to_owned()),
-        [0x1f, 0x8b, ..] => Some("the file is compressed: unpack it first".to_owned()),
-        _ => None,
+        [0x1f, 0x8b, ..] => "it is compressed by gzip: `gunzip -k FILE` unpacks it",
+        _ => encoding::advice(bytes).unwrap_or(encoding::LATIN_1),
     };
     let before = String::from_utf8_lossy(&bytes[..valid]);
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
     let message = format!("byte {valid}, on line {line}, is not UTF-8: expected a text file");
     // (without an excerpt: it would not be text)
-    Source::new(name, "").at(line, column, message, help)
+    Source::new(name, "").at(line, column, message, Some(help.to_owned()))
 }
 
 #[cfg(test)]
@@ -181,6 +181,17 @@ mod tests {
         let error = Source::load(&path).unwrap_err().to_string();
         assert!(error.contains("x.yaml:2:4: byte 8"), "{error}");
         fs::write(&path, b"\xff\xfea\0").unwrap();
-        assert_eq!(complaint(Source::load(&path)).1.unwrap(), "the file is UTF-16: save it as UTF-8");
+        for (start, expected) in [
+            (&b"\xff\xfea\0"[..], "it is UTF-16"),
+            (b"BZh91AY&SY\x9a", "it is compressed by bzip2: `bunzip2"),
+            (b"\xfd7zXZ\0\xff", "it is compressed by xz: `unxz"),
+            (b"\x28\xb5\x2f\xfd", "it is compressed by zstd: `unzstd"),
+            (b"\x1f\x8b\x08", "it is compressed by gzip: `gunzip"),
+            (b"a: M\xfcller", "of Latin-1, as Windows writes, `iconv"),
+        ] {
+            fs::write(&path, start).unwrap();
+            let help = complaint(Source::load(&path)).1.unwrap();
+            assert!(help.starts_with(expected), "{help}");
+        }
     }
 }

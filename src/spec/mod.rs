@@ -4,6 +4,7 @@ pub mod complaint;
 pub mod contention_table;
 pub mod document;
 pub mod elastic_throughputs;
+pub mod encoding;
 pub mod entities;
 pub mod entries;
 pub mod fidelity;

@@ -52,11 +52,13 @@ pub(crate) struct Clock {
     pub(crate) was_naive: bool,
     /// Was the last time shown twice or never by the zone's clock?
     pub(crate) was_ambiguous: bool,
+    /// Was the last time the zero of time, which stands for a time that was never set?
+    pub(crate) was_zero: bool,
 }
 
 impl Clock {
     pub(crate) fn new(zone: Option<Zone>) -> Self {
-        Self { zone, was_naive: false, was_ambiguous: false }
+        Self { zone, ..Self::default() }
     }
 
     /// Seconds from 1970 in UTC, the earlier of two readings; none if the text is no date and time.
@@ -70,6 +72,10 @@ impl Clock {
     pub(crate) fn moment(&mut self, text: &str) -> Option<Moment> {
         let only = |earlier| Some(Moment { earlier, later: None });
         (self.was_naive, self.was_ambiguous) = (false, false);
+        self.was_zero = date::is_zero(text);
+        if self.was_zero {
+            return only(0.0);
+        }
         if let Some(seconds) = date::plain_seconds(text) {
             return only(seconds);
         }

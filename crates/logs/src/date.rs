@@ -1,7 +1,54 @@
 //! Dates as logs write them.
 
 /// What is expected of a date.
-pub(crate) const EXPECTED: &str = "a date and time such as 2017-10-07 01:12:09";
+const EXPECTED: &str = "a date and time such as 2017-10-07 01:12:09";
+
+/// What is expected in the place of a text that is no date and time.
+pub(crate) fn expected(text: &str) -> &'static str {
+    calendar_fault(text).unwrap_or(EXPECTED)
+}
+
+/// What is expected in the place of a text that has the form of a date and is none of the calendar; nothing of another.
+pub(crate) fn calendar_fault(text: &str) -> Option<&'static str> {
+    let date = text.trim().split([' ', 'T', 't']).next().unwrap_or_default();
+    let parts = ['-', '/', '.'].into_iter().find_map(|by| numbers(date, by, 3));
+    let &[first, second, third] = parts.as_deref()? else { return None };
+    if first >= 1970 && (1..=12).contains(&second) && third <= 31 && days(&[first, second, third]).is_none() {
+        Some("a day that there is: its month is shorter")
+    } else if first <= 31 && second <= 31 && third >= 1970 {
+        Some("a date with the year first, such as 2017-10-07 01:12:09")
+    } else {
+        None
+    }
+}
+
+/// How far the clock of a zone is from UTC's at most, s.
+pub(crate) const ZONE_S: f64 = 14.0 * 3600.0;
+
+/// Is a text the zero of time: 0, or the beginning of 1970 by the clock of some zone, or of the year 1?
+///
+/// Programs write it for a time that was never set.
+pub(crate) fn is_zero(text: &str) -> bool {
+    let text = text.trim();
+    // (most texts are told from it by how they begin)
+    if !["0", "1969", "1970"].iter().any(|start| text.starts_with(start)) {
+        return false;
+    }
+    if text.bytes().all(|byte| byte == b'0' || byte == b'.') {
+        return text.parse() == Ok(0.0);
+    }
+    let Some((date, time)) = text.split_once([' ', 'T', 't']) else { return false };
+    let by = if date.contains('/') { '/' } else { '-' };
+    let of_day = zone(time.trim()).and_then(|(time, _)| clock(time));
+    let (Some(date), Some(of_day)) = (numbers(date, by, 3), of_day) else { return false };
+    // (zones are whole quarters of an hour from UTC)
+    match date[..] {
+        [1, 1, 1] => of_day <= 0.0,
+        [1970, 1, 1] => of_day <= ZONE_S && of_day % 900.0 == 0.0,
+        [1969, 12, 31] => of_day >= 86_400.0 - ZONE_S && of_day % 900.0 == 0.0,
+        _ => false,
+    }
+}
 
 /// Seconds from 1970-01-01 by the clock that shows the time, as if all days had 24 hours, and how far that clock is ahead of
 /// UTC, in s, where the text says so; none if it is no such text.
@@ -151,6 +198,48 @@ mod tests {
         ] {
             let utc = seconds(text).map(|(seconds, ahead)| seconds - ahead.unwrap_or(0.0));
             assert_eq!(utc, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_zero_of_time_is_known_in_all_zones() {
+        for text in [
+            "0",
+            "0.0",
+            "1970-01-01 00:00:00",
+            "1970-01-01T00:00:00Z",
+            "1970/1/1 08:00",
+            "1970-01-01T05:45:00",
+            "1969-12-31T19:00:00",
+            "0001-01-01T00:00:00Z",
+        ] {
+            assert!(is_zero(text), "{text}");
+        }
+        for text in [
+            "",
+            "0:00",
+            "00-1",
+            "1970-01-01 00:00:01",
+            "1970-01-02 00:00:00",
+            "1969-12-31 01:00:00",
+            "1507338729",
+        ] {
+            assert!(!is_zero(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_expected_of_a_date_says_what_is_wrong_with_it() {
+        for (text, start) in [
+            ("2023-06-31 00:00:00", "a day that there is"),
+            ("2023-02-29T00:00:00", "a day that there is"),
+            ("31/12/2023 00:00:00", "a date with the year first"),
+            ("12.31.2023 00:00:00", "a date with the year first"),
+            ("2023-13-01 00:00:00", "a date and time such as"),
+            ("yesterday", "a date and time such as"),
+            ("", "a date and time such as"),
+        ] {
+            assert!(expected(text).starts_with(start), "{text}: {}", expected(text));
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Take};
 
-use apportion::spec::{SpecError, path_text};
+use apportion::spec::{SpecError, encoding, path_text};
 use flate2::bufread::MultiGzDecoder;
 
 /// The longest line that is read, and the most blank lines one after another, in bytes.
@@ -12,6 +12,9 @@ const LINE_MAX: u64 = 1 << 26;
 
 /// The most lines of a record: a quote that is not closed within them is taken to be one of its line alone.
 const RECORD_LINES_MAX: usize = 1000;
+
+/// The most lines that are added to one of too few cells to make a row of them together.
+const BROKEN_LINES_MAX: usize = 100;
 
 /// The most that is read of a log, unpacked, in bytes.
 const SIZE_MAX: u64 = 1 << 34;
@@ -76,6 +79,9 @@ impl Input {
     pub(crate) fn new(name: &str, from: Box<dyn Read>) -> Result<Self, SpecError> {
         let mut plain = BufReader::with_capacity(1 << 17, from);
         let start = plain.fill_buf().map_err(|error| unreadable(name, 0, &error))?;
+        if let Some(advice) = encoding::advice(start) {
+            return Err(SpecError::about(name, "it is no plain text", Some(advice.to_owned())));
+        }
         let lines: Box<dyn BufRead> = if start.starts_with(&GZIP) {
             Box::new(BufReader::with_capacity(1 << 17, MultiGzDecoder::new(plain)))
         } else {
@@ -150,6 +156,50 @@ impl Input {
         self.text(first).map(|text| Some((first, text)))
     }
 
+    /// The next record of a table whose separator cannot be quoted, with the number of its first line: a line, or several that are a
+    /// row together where none of them is one. Lines without the separator belong to the row before them if its last cell is a text.
+    pub(crate) fn joined(
+        &mut self,
+        by: char,
+        (n_columns, ends_in_text): (usize, bool),
+    ) -> Result<Option<(u64, &str)>, SpecError> {
+        if self.line()?.is_none() {
+            return Ok(None);
+        }
+        let first = self.number;
+        let count = |bytes: &[u8]| str::from_utf8(bytes).map_or(0, |text| text.matches(by).count() + 1);
+        let n_first = self.buffer.len();
+        let (mut n, mut behind) = (count(&self.buffer), Vec::new());
+        while (n < n_columns || (n == n_columns && ends_in_text)) && behind.len() < BROKEN_LINES_MAX {
+            let before = self.buffer.len();
+            self.buffer.push(b'\n');
+            if self.read_on()? == 0 {
+                self.buffer.pop();
+                break;
+            }
+            let line = self.buffer[before + 1..].to_vec();
+            let n_here = count(&line);
+            // (a line that is a row by itself, or begins one)
+            if n_here >= n_columns || (n == n_columns && n_here > 1) {
+                self.buffer.truncate(before);
+                self.put_back.push_front(line);
+                break;
+            }
+            self.number += 1;
+            behind.push(line);
+            while matches!(self.buffer.last(), Some(b'\n' | b'\r')) {
+                self.buffer.pop();
+            }
+            n += n_here - 1;
+        }
+        if n != n_columns {
+            self.number = first;
+            self.buffer.truncate(n_first);
+            behind.into_iter().rev().for_each(|line| self.put_back.push_front(line));
+        }
+        self.text(first).map(|text| Some((first, text)))
+    }
+
     /// Adds lines to what was read last until its quotes are closed; the lines, with their ends.
     fn read_quoted(&mut self, quotes: &mut Quotes) -> Result<Vec<Vec<u8>>, SpecError> {
         let mut behind = Vec::new();
@@ -174,7 +224,7 @@ impl Input {
     fn text(&self, line: u64) -> Result<&str, SpecError> {
         str::from_utf8(&self.buffer).map_err(|error| {
             let message = format!("line {line} is no UTF-8 text after its byte {}", error.valid_up_to());
-            let help = "is it packed, or of another encoding? gzip and plain text are read".to_owned();
+            let help = format!("gzip and UTF-8 are read; {}", encoding::LATIN_1);
             SpecError::about(self.name.clone(), message, Some(help))
         })
     }

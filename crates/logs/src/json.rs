@@ -8,8 +8,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use crate::clock::Moment;
+use crate::date;
 use crate::input::Input;
-use crate::reading::Fault;
+use crate::reading::{Fault, Reading};
 use crate::table::Value;
 
 /// The longest entry that is read, in bytes.
@@ -272,6 +274,12 @@ impl<'a> Entry<'a> {
         Cow::Borrowed(line)
     }
 
+    /// A time, which is called `name` in complaints.
+    pub(crate) fn moment(&self, raw: Option<&RawValue>, name: &str, log: &mut Reading) -> Value<Moment> {
+        let moment = self.value_or(raw, (name, date::expected), |text| log.clock.moment(text))?;
+        Ok(moment.and_then(|moment| log.checked_time(moment, self.line())))
+    }
+
     /// A text of the entry that stands for something; none if it is not there, null, blank or `None`.
     pub(crate) fn value<T>(
         &self,
@@ -279,10 +287,20 @@ impl<'a> Entry<'a> {
         (name, expected): (&str, &str),
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Value<T> {
+        self.value_or(raw, (name, |_: &str| expected), parse)
+    }
+
+    /// The value of a text; `expected` says of one that is none what is expected in its place.
+    fn value_or<'e, T>(
+        &self,
+        raw: Option<&RawValue>,
+        (name, expected): (&str, impl Fn(&str) -> &'e str),
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Value<T> {
         let Some(raw) = raw else { return Ok(None) };
         let fault = |shown: &str| Fault {
             place: self.place_of(raw),
-            message: format!("{name} is `{}`, expected {expected}", Field::shortened(shown)),
+            message: format!("{name} is `{}`, expected {}", Field::shortened(shown), expected(shown)),
         };
         let text: Option<Cow<'_, str>> = serde_json::from_str(raw.get()).map_err(|_| {
             let Fault { place, message } = fault(raw.get());

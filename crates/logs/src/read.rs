@@ -103,6 +103,7 @@ fn read(input: &mut Input, options: &ReadOptions) -> Result<Reading, SpecError> 
         }
         Form::Gpu2026 | Form::SuperCloud => {}
     }
+    log.check_times();
     log.forget_look_ups();
     Ok(log)
 }

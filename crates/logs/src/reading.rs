@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use apportion::spec::{Diagnostic, Place, SpecError};
 
-use crate::clock::{Clock, Zone};
+use crate::clock::{Clock, Moment, Zone};
 use crate::row::Row;
 use crate::tally::{Doubt, Reason, Tally, excerpt};
 
@@ -219,13 +219,35 @@ impl Reading {
         self.doubts.entry(doubt).or_default().count(line, id);
     }
 
-    /// Notes what is doubtful about the time that was read last.
-    pub(crate) fn doubt_time(&mut self, line: u64) {
+    /// The time that was read last, with what is doubtful about it noted; none if it is the zero of time, which is no time of a job.
+    pub(crate) fn checked_time(&mut self, moment: Moment, line: u64) -> Option<Moment> {
+        if self.clock.was_zero {
+            self.doubt(Doubt::ZeroTimes, line, None);
+            return None;
+        }
         if self.clock.was_naive {
             self.doubt(Doubt::NaiveTimes, line, None);
         }
         if self.clock.was_ambiguous {
             self.doubt(Doubt::AmbiguousTimes, line, None);
+        }
+        Some(moment)
+    }
+
+    /// Leaves out rows whose times contradict one another, once all are read, and notes what is doubtful about the times of others.
+    pub(crate) fn check_times(&mut self) {
+        for mut row in std::mem::take(&mut self.rows) {
+            if row.contradicts_itself() {
+                self.leave_out(Reason::Contradictory, row.line, Some(&row.id));
+                continue;
+            }
+            if row.put_in_order() {
+                self.doubt(Doubt::OutOfOrder, row.line, Some(&row.id));
+            }
+            if row.lacks_its_end() {
+                self.doubt(Doubt::EndUnknown, row.line, Some(&row.id));
+            }
+            self.rows.push(row);
         }
     }
 

@@ -89,7 +89,7 @@ impl Row {
         hasher.finish()
     }
 
-    /// Does it end before it starts, or start before it is submitted, by more than a second?
+    /// Does it end before it starts, or start before it is submitted, by more than a second, or is its running time below 0?
     pub fn contradicts_itself(&self) -> bool {
         let is_before = |one: Option<f64>, other: Option<f64>| {
             one.zip(other).is_some_and(|(one, other)| one < other - 1.0)
@@ -97,7 +97,29 @@ impl Row {
         is_before(self.ended_s, self.started_s)
             || is_before(self.started_s, self.submitted_s)
             || is_before(self.ended_s, self.submitted_s)
-            || self.ran_s.is_some_and(|ran| ran < 0.0)
+            || self.ran_s.is_some_and(|ran| ran < -1.0)
+    }
+
+    /// A job of which a part contradicts itself: it does so, too, whatever its other parts are.
+    pub(crate) fn contradictory(self) -> Self {
+        Self { ran_s: Some(-1e9), ..self }
+    }
+
+    /// Puts times in order that are out of it by a second or less; `false` if there are none.
+    pub(crate) fn put_in_order(&mut self) -> bool {
+        let after = |time: Option<f64>, other: Option<f64>| Some(time?.max(other.unwrap_or(f64::MIN)));
+        let started_s = after(self.started_s, self.submitted_s);
+        let ended_s = after(after(self.ended_s, started_s), self.submitted_s);
+        let ran_s = after(self.ran_s, Some(0.0));
+        let was_in_order = (started_s, ended_s, ran_s) == (self.started_s, self.ended_s, self.ran_s);
+        (self.started_s, self.ended_s, self.ran_s) = (started_s, ended_s, ran_s);
+        !was_in_order
+    }
+
+    /// Does its state say that it has ended, where neither its end nor how long it ran is known?
+    pub(crate) fn lacks_its_end(&self) -> bool {
+        let is_open = matches!(self.state, State::Running | State::Pending | State::Unknown);
+        !is_open && self.started_s.is_some() && self.ended_s.is_none() && self.ran_s.is_none()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::form::{Form, FormEntry};
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::Row;
-use crate::tally::{Doubt, excerpt};
+use crate::tally::{Doubt, counted, excerpt};
 
 /// What logs write where there is nothing, in any case.
 const NOTHING: [&str; 6] = ["none", "null", "nan", "n/a", "-", "unknown"];
@@ -111,7 +111,9 @@ impl Columns {
             };
             log.n_read += 1;
             if text.contains('\n') {
-                log.doubt(Doubt::SeveralLines, line, None);
+                let is_quoted = self.separator == ',';
+                let doubt = if is_quoted { Doubt::SeveralLines } else { Doubt::BrokenLines };
+                log.doubt(doubt, line, None);
             }
             if let ([(_, at)], true) = (&header.with_separator[..], fields.len() > header.n_columns) {
                 join(&mut fields, *at, header.n_columns, self.separator);
@@ -137,7 +139,13 @@ impl Columns {
         header: Option<&Header>,
     ) -> Result<Option<(u64, &'i str)>, SpecError> {
         if self.separator != ',' {
-            return input.line();
+            return match header {
+                Some(header) => {
+                    let ends_in_text = header.with_separator.iter().any(|(_, at)| at + 1 == header.n_columns);
+                    input.joined(self.separator, (header.n_columns, ends_in_text))
+                }
+                None => input.line(),
+            };
         }
         input.record(|text| {
             let n_columns = header.map(|header| header.n_columns);
@@ -160,14 +168,20 @@ impl Columns {
 
     /// What is said of a line of too few or too many cells.
     fn miscounted(&self, header: &Header, n: usize) -> String {
-        let message = format!("{n} columns, expected {}", header.n_columns);
-        if n < header.n_columns || header.with_separator.is_empty() {
+        let message = format!("{}, expected {}", counted(n as u64, "column"), header.n_columns);
+        if header.with_separator.is_empty() {
             return message;
         }
         let names: Vec<String> =
             header.with_separator.iter().take(4).map(|(name, _)| format!("`{name}`")).collect();
         let names = names.join(", ");
         let by = self.separator;
+        if n < header.n_columns {
+            return format!(
+                "{message}: the line is cut off, or a text holds the end of a line; ask for no {names}{}",
+                self.advice
+            );
+        }
         format!("{message}: a text holds `{by}`, and of which column is not known: {names}{}", self.advice)
     }
 
@@ -180,7 +194,20 @@ impl Columns {
             .into_iter()
             .find(|(by, _)| *by != self.separator && parts(*by).any(|name| name == missing));
         if let Some((_, by)) = other {
-            return format!("columns are separated by {by}, expected `{}`; {expected}", self.separator);
+            let convert = format!(
+                "save the table with `{}`, as by `python3 -c 'import csv, sys; \
+                 csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=\";\"))' <OLD >NEW`",
+                self.separator
+            );
+            let convert =
+                if by == "`;`" && self.separator == ',' { format!("; {convert}") } else { String::new() };
+            return format!(
+                "columns are separated by {by}, expected `{}`{convert}; {expected}",
+                self.separator
+            );
+        }
+        if text.trim_start().starts_with("sep=") {
+            return format!("`sep=` is a line for Excel: leave it out; {expected}");
         }
         match columns.iter().find(|name| name.eq_ignore_ascii_case(missing)) {
             Some(name) => format!("there is `{}`; {expected}", excerpt(name)),
@@ -327,10 +354,20 @@ impl Cells<'_> {
     }
 
     fn value<T>(&self, column: &str, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Value<T> {
+        self.value_or(column, |_| expected, parse)
+    }
+
+    /// The value of a cell; `expected` says of a text that is none what is expected in its place.
+    fn value_or<'e, T>(
+        &self,
+        column: &str,
+        expected: impl FnOnce(&str) -> &'e str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Value<T> {
         let Some(text) = self.raw(column).filter(|text| !is_nothing(text)) else { return Ok(None) };
         parse(text).map(Some).ok_or_else(|| {
             let shown = Field::shortened(text);
-            self.fault(column, format!("{column} is `{shown}`, expected {expected}"))
+            self.fault(column, format!("{column} is `{shown}`, expected {}", expected(text)))
         })
     }
 
@@ -392,9 +429,8 @@ impl Cells<'_> {
     ) -> Result<[Option<f64>; N], Fault> {
         let (mut times, mut last) = ([None; N], None);
         for (time, column) in times.iter_mut().zip(columns) {
-            let moment = self.value(column, date::EXPECTED, |text| log.clock.moment(text))?;
-            if let Some(moment) = moment {
-                log.doubt_time(self.line);
+            let moment = self.value_or(column, date::expected, |text| log.clock.moment(text))?;
+            if let Some(moment) = moment.and_then(|moment| log.checked_time(moment, self.line)) {
                 (*time, last) = (Some(moment.after(last)), Some(moment.after(last)));
             }
         }

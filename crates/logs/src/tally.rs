@@ -117,7 +117,9 @@ impl Reason {
             Self::NotEnded => "had not ended when the log was taken",
             Self::RunningTimeUnknown => "have ended, and how long they ran is not known",
             Self::RanForNothing => "ran for 0 s",
-            Self::Contradictory => "end before they start, or start before they are submitted",
+            Self::Contradictory => {
+                "end before they start, start before they are submitted, or ran for less than 0 s"
+            }
             Self::NoArrival => "neither the time that is their arrival by the rules nor a later one is there",
             Self::State => "ended in a state that the rules leave out",
             Self::Fraction => "parts of accelerators, which the rules leave out",
@@ -172,7 +174,7 @@ pub enum Doubt {
     NoEligible,
     /// A job of one table that the other does not have.
     NotInJobTable,
-    /// A job that was evicted or requeued; the log keeps its last run only.
+    /// A job that was evicted or requeued, and of which the log does not keep the time of earlier runs.
     RunsLost,
     /// A line that repeats the table's header.
     RepeatedHeader,
@@ -186,6 +188,18 @@ pub enum Doubt {
     SeveralClusters,
     /// A row that takes several lines, as a quoted text in it holds ends of lines.
     SeveralLines,
+    /// A row that takes several lines, as a text in it that is not quoted holds ends of lines.
+    BrokenLines,
+    /// A time at the zero of time, beside others of years later; it is taken as unknown.
+    ZeroTimes,
+    /// Times that are out of order by a second or less; the later in order is taken to be as late as the earlier.
+    OutOfOrder,
+    /// A job that has ended by its state, and of which neither the end nor the running time is there.
+    EndUnknown,
+    /// A row that stands for several tasks of an array, of which none had started.
+    WaitingArray,
+    /// A part of an accelerator, of a job that asks for several; they are taken as whole ones.
+    PartOfSeveral,
 }
 
 impl Doubt {
@@ -230,7 +244,9 @@ impl Doubt {
                  of it"
             }
             Self::NotInJobTable => "jobs that the table of jobs does not have",
-            Self::RunsLost => "evicted or requeued jobs, of which the log keeps the last run only",
+            Self::RunsLost => {
+                "evicted or requeued jobs, of which the log does not keep the time of earlier runs"
+            }
             Self::RepeatedHeader => "lines that repeat the header",
             Self::AttemptsSorted => {
                 "attempts of one job that are not in order of time; they are put in order of their starts"
@@ -243,6 +259,25 @@ impl Doubt {
             }
             Self::SeveralLines => {
                 "several lines in one row, as a quoted text holds their ends: is a quote a stray one?"
+            }
+            Self::BrokenLines => {
+                "several lines in one row, as a text such as SubmitLine or JobName holds their ends; they are taken as one"
+            }
+            Self::ZeroTimes => {
+                "times at 1970-01-01 or another zero of time, where others are years later; they are taken as unknown"
+            }
+            Self::OutOfOrder => {
+                "times out of order by a second or less; starts and ends are taken to be no earlier than what they follow"
+            }
+            Self::EndUnknown => {
+                "have ended, as their state says, and the log does not say when: how long they ran is not known"
+            }
+            Self::WaitingArray => {
+                "several tasks of an array in one row, as none of them had started; the row is one job of the normalized log"
+            }
+            Self::PartOfSeveral => {
+                "a part of an accelerator where several are asked for; the part counts only where one is, so they are taken as \
+                 whole ones"
             }
             Self::SeveralClusters => {
                 "clusters beside the first: jobs are called CLUSTER:ID, and their load is that of all clusters together"

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use apportion::units::Seconds;
 
 use crate::clock::{Clock, Zone};
+use crate::date;
 
 /// Jobs that arrive from one time on and before another; times are after the arrival of the first row that becomes a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +60,9 @@ impl FromStr for Bound {
         let date =
             if text.contains([' ', 'T', 't', ':']) { text.to_owned() } else { format!("{text} 00:00") };
         if Clock::new(None).seconds(&date).is_none() {
+            if let Some(wrong) = date::calendar_fault(&date) {
+                return Err(format!("`{text}`: expected {wrong}"));
+            }
             return Err(format!(
                 "`{text}` is neither a time as 90s, 2h or 3d nor a date as 2017-10-09 or 2017-10-09T06:00Z"
             ));

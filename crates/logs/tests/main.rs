@@ -15,5 +15,6 @@ mod suite {
     mod refused;
     mod sacct;
     mod sacct_jobs;
+    mod times;
     mod written_and_read;
 }

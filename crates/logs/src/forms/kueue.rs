@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::philly::{NAME, name};
 use super::resources::{self, Counts, WHOLE};
-use crate::date;
 use crate::input::Input;
 use crate::json::{Entry, List};
 use crate::reading::{Fault, Reading};
@@ -410,6 +409,8 @@ fn take_flavors(row: &mut Row, admission: &Admission<'_>, log: &mut Reading) {
 }
 
 /// Start, end and state, from the last times of the conditions; `false` if another workload stands for this one.
+///
+/// An eviction after the admission ended the run that the workload was admitted for; one before it, an earlier run.
 fn take_times(
     entry: &Entry<'_>,
     row: &mut Row,
@@ -424,18 +425,20 @@ fn take_times(
     };
     let (finished, evicted) = (holding("Finished"), holding("Evicted"));
     row.started_s = time_of(holding("Admitted"))?;
-    row.ended_s = time_of(finished)?;
+    let (finished_s, evicted_s) = (time_of(finished)?, time_of(evicted)?);
+    let ended_run = row.started_s.zip(evicted_s).is_some_and(|(start, evicted)| evicted >= start);
+    let is_end = ended_run || (!is_active && row.started_s.is_none());
+    row.ended_s = if finished.is_some() { finished_s } else { evicted_s.filter(|_| is_end) };
     let past_s = status.past_s.filter(|past| *past > 0.0);
     let last_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
     row.ran_s = last_s.into_iter().chain(past_s).reduce(|one, other| one + other);
-    if !is_active && finished.is_none() {
-        row.ended_s = time_of(evicted)?;
-    }
     let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
     let n_evictions: u32 =
         evictions.clone().fold(0, |sum: u32, eviction| sum.saturating_add(eviction.count.unwrap_or(0)));
-    row.n_attempts = Some(n_evictions.saturating_add(u32::from(row.started_s.is_some())));
-    if (evicted.is_some() || n_evictions > 0) && past_s.is_none() && row.started_s.is_some() {
+    let n_earlier = n_evictions.saturating_sub(u32::from(ended_run));
+    row.n_attempts = Some(n_earlier.saturating_add(u32::from(row.started_s.is_some())));
+    let was_admitted = status.conditions.iter().any(|condition| condition.kind == "Admitted");
+    if was_admitted && past_s.is_none() && (n_earlier > 0 || (evicted.is_some() && !ended_run)) {
         log.doubt(Doubt::RunsLost, row.line, Some(&row.id));
     }
     let is_late = evictions.clone().any(|eviction| eviction.underlying_cause.as_deref() == Some(LATE));
@@ -447,10 +450,19 @@ fn take_times(
         Some(condition) => how_it_finished(condition),
         None if !is_active && is_late => State::Timeout,
         None if !is_active => State::Cancelled,
+        None if ended_run => how_it_was_evicted(evicted),
         None if row.started_s.is_some() => State::Running,
         None => State::Pending,
     };
     Ok(true)
+}
+
+/// Kueue's reason of an eviction: its servers failed, or its workers were taken away.
+fn how_it_was_evicted(evicted: Option<&Condition<'_>>) -> State {
+    match evicted.and_then(|condition| condition.reason.as_deref()) {
+        Some("NodeFailures") => State::NodeFailure,
+        _ => State::Preempted,
+    }
 }
 
 /// Kueue's cause of a workload that was stopped at its limit of time.
@@ -474,9 +486,5 @@ fn how_it_finished(condition: &Condition<'_>) -> State {
 }
 
 fn time(entry: &Entry<'_>, raw: Option<&RawValue>, log: &mut Reading) -> Value<f64> {
-    let time = entry.value(raw, ("a time", date::EXPECTED), |text| log.clock.seconds(text))?;
-    if time.is_some() {
-        log.doubt_time(entry.line());
-    }
-    Ok(time)
+    Ok(entry.moment(raw, "a time", log)?.map(|moment| moment.after(None)))
 }

@@ -3,10 +3,12 @@
 use apportion::spec::SpecError;
 use apportion::spec::trace::field::Field;
 
+use crate::date;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
 use crate::table::{Cells, Columns};
+use crate::tally::Doubt;
 
 /// Its columns, in the order in which they are written.
 pub(crate) const NAMES: [&str; 16] = [
@@ -53,7 +55,33 @@ const COLUMNS: Columns = Columns {
 };
 
 pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
-    COLUMNS.read_rows(input, log, row)
+    COLUMNS.read_rows(input, log, row)?;
+    forget_zeros(log);
+    Ok(())
+}
+
+/// By how much all other times are later where one at the zero of time is unknown, s: some three years.
+const LATER_S: f64 = 1e8;
+
+/// Takes times at the zero of time as unknown where all others are years later. Where the log counts from its own start, they are
+/// times.
+fn forget_zeros(log: &mut Reading) {
+    // (of all zones' clocks, which are whole quarters of an hour from UTC)
+    let is_zero = |time: f64| time.abs() <= date::ZONE_S && time % 900.0 == 0.0;
+    let times = log.rows.iter().flat_map(|row| [row.submitted_s, row.eligible_s, row.started_s, row.ended_s]);
+    let least = times.flatten().filter(|time| !is_zero(*time)).reduce(f64::min);
+    if least.is_none_or(|least| least < LATER_S) {
+        return;
+    }
+    for at in 0..log.rows.len() {
+        let row = &mut log.rows[at];
+        let mut n = 0;
+        for time in [&mut row.submitted_s, &mut row.eligible_s, &mut row.started_s, &mut row.ended_s] {
+            n += u32::from(time.take_if(|time| is_zero(*time)).is_some());
+        }
+        let line = row.line;
+        (0..n).for_each(|_| log.doubt(Doubt::ZeroTimes, line, None));
+    }
 }
 
 fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {

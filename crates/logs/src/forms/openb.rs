@@ -9,6 +9,7 @@ use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
 use crate::table::{Cells, Columns, is_nothing};
+use crate::tally::Doubt;
 
 const COLUMNS: Columns = Columns {
     required: &["name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"],
@@ -37,7 +38,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.worker_type = cells.name("gpu_spec", log)?.and_then(|types| alternatives(&types, log));
     row.state = cells.word("pod_phase", &PHASES)?.unwrap_or(State::Unknown);
     row.n_workers = cells.count("num_gpu")?;
-    // (of several accelerators a pod has each whole, whatever the column says)
+    // (the part counts only where one accelerator is asked for: of several a pod has each whole)
     let thousandths = cells.number("gpu_milli")?;
     if let (Some(0), Some(thousandths)) =
         (row.n_workers, thousandths.filter(|thousandths| *thousandths > 0.0))
@@ -45,8 +46,12 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
         let message = format!("{thousandths} thousandths of 0 accelerators, expected 0 of them");
         return Err(cells.fault("gpu_milli", message));
     }
+    let thousandths = thousandths.filter(|thousandths| (*thousandths - 1000.0).abs() > 1e-6);
+    if row.n_workers.is_some_and(|n| n > 1) && thousandths.is_some() {
+        log.doubt(Doubt::PartOfSeveral, row.line, Some(&row.id));
+    }
     if row.n_workers == Some(1)
-        && let Some(thousandths) = thousandths.filter(|thousandths| (*thousandths - 1000.0).abs() > 1e-6)
+        && let Some(thousandths) = thousandths
     {
         if !(thousandths > 0.0 && thousandths < 1000.0) {
             let message = format!("{thousandths} thousandths of one accelerator, expected from 1 to 1000");

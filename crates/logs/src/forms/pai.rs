@@ -84,6 +84,8 @@ struct Job {
     held: f64,
     types: BTreeSet<Arc<str>>,
     has_ended: bool,
+    /// Does one of its tasks end before it starts?
+    is_contradictory: bool,
     state: Option<State>,
     /// Digests of its tasks' lines, to know one that is repeated.
     tasks: BTreeSet<u64>,
@@ -191,7 +193,16 @@ fn submission(cells: &Cells<'_>, log: &mut Reading) -> Result<Submission, Fault>
 impl Job {
     fn new(row: Row) -> Self {
         let (types, tasks) = (BTreeSet::new(), BTreeSet::new());
-        Self { row, fault: None, held: 0.0, types, has_ended: true, state: None, tasks }
+        Self {
+            row,
+            fault: None,
+            held: 0.0,
+            types,
+            has_ended: true,
+            is_contradictory: false,
+            state: None,
+            tasks,
+        }
     }
 
     /// Takes in a task. Those without accelerators count only for the job's state.
@@ -224,12 +235,13 @@ impl Job {
         self.types.extend(cells.name("gpu_type", log)?.filter(|kind| !is_nothing(kind)));
         row.started_s = row.started_s.into_iter().chain(start).reduce(f64::min);
         row.ended_s = row.ended_s.into_iter().chain(end).reduce(f64::max);
+        self.is_contradictory |= start.zip(end).is_some_and(|(start, end)| end < start - 1.0);
         self.has_ended &= end.is_some() || start.is_none();
         Ok(())
     }
 
     fn finish(self, submissions: Option<&Submissions>, log: &mut Reading) {
-        let Self { mut row, fault, held, types, has_ended, state, .. } = self;
+        let Self { mut row, fault, held, types, has_ended, is_contradictory, state, .. } = self;
         if let Some((fault, text)) = fault {
             return log.complain(fault, &text);
         }
@@ -257,6 +269,6 @@ impl Job {
             Some(Some(None)) => return log.leave_out(Reason::NotUnderstood, row.line, Some(&row.id)),
             Some(None) => log.doubt(Doubt::NotInJobTable, row.line, Some(&row.id)),
         }
-        log.take(row);
+        log.take(if is_contradictory { row.contradictory() } else { row });
     }
 }

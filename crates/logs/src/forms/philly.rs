@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::date;
 use crate::input::Input;
 use crate::json::{Entry, List};
 use crate::reading::{Fault, Reading};
@@ -69,7 +68,7 @@ struct Times {
     /// Does an attempt end before it starts?
     end_before_start: bool,
     /// Has the last attempt started, and not ended?
-    is_running: bool,
+    is_open: bool,
 }
 
 /// Start and end of an attempt, and which attempt of the job it is.
@@ -115,7 +114,7 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
         return Ok(None);
     }
     (row.started_s, row.ended_s, row.ran_s) = (times.started_s, times.ended_s, times.ran_s);
-    if times.is_running {
+    if times.is_open && state.is_none() {
         row.state = State::Running;
     }
     // (the workers of the last attempt that had any)
@@ -185,8 +184,8 @@ fn times(attempts: &[Attempted]) -> Times {
             }
             None => is_known = false,
         }
-        // Without an end the last attempt was running when the log was taken.
-        times.is_running = start.is_some() && end.is_none();
+        // (without an end the last attempt was running when the log was taken, unless the job's status says that it ended)
+        times.is_open = start.is_some() && end.is_none();
         times.ended_s = end;
     }
     times.ran_s = times.ran_s.filter(|_| is_known);
@@ -200,11 +199,7 @@ fn time(
     (name, last): (&str, Option<f64>),
     log: &mut Reading,
 ) -> Value<f64> {
-    let moment = entry.value(raw, (name, date::EXPECTED), |text| log.clock.moment(text))?;
-    if moment.is_some() {
-        log.doubt_time(entry.line());
-    }
-    Ok(moment.map(|moment| moment.after(last)))
+    Ok(entry.moment(raw, name, log)?.map(|moment| moment.after(last)))
 }
 
 pub(super) const NAME: &str = "a name without control characters";

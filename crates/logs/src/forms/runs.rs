@@ -244,7 +244,8 @@ fn with_attempt(job: &Row, attempt: Row) -> Row {
     // (of an attempt that has not ended, how long it ran is not known, nor is it of the job)
     let is_open = attempt.started_s.is_some() && attempt.ended_s.is_none();
     let ran_s = job.ran_s.into_iter().chain(attempt.ran_s).reduce(|one, other| one + other);
-    Row {
+    let is_contradictory = job.contradicts_itself() || attempt.contradicts_itself();
+    let whole = Row {
         submitted_s: least(job.submitted_s, attempt.submitted_s),
         eligible_s: least(job.eligible_s, attempt.eligible_s),
         started_s: least(job.started_s, attempt.started_s),
@@ -255,7 +256,8 @@ fn with_attempt(job: &Row, attempt: Row) -> Row {
         n_attempts: Some(job.n_attempts.unwrap_or(0).saturating_add(attempt.n_attempts.unwrap_or(0))),
         line: job.line.min(attempt.line),
         ..attempt
-    }
+    };
+    if is_contradictory { whole.contradictory() } else { whole }
 }
 
 /// What stands between the types of a job of several, which are told apart once all of its rows are read.
@@ -274,7 +276,8 @@ fn both_types(one: Option<&str>, other: Option<&str>) -> Option<Arc<str>> {
 fn together(row: Row, other: &Row) -> Row {
     let least = |one: Option<f64>, other: Option<f64>| one.into_iter().chain(other).reduce(f64::min);
     let worker_type = both_types(row.worker_type.as_deref(), other.worker_type.as_deref());
-    Row {
+    let is_contradictory = row.contradicts_itself() || other.contradicts_itself();
+    let whole = Row {
         n_workers: row.n_workers.zip(other.n_workers).and_then(|(one, other)| one.checked_add(other)),
         n_nodes: row.n_nodes.zip(other.n_nodes).and_then(|(one, other)| one.checked_add(other)),
         submitted_s: least(row.submitted_s, other.submitted_s),
@@ -286,5 +289,6 @@ fn together(row: Row, other: &Row) -> Row {
         worker_type,
         state: row.state.worse(other.state),
         ..row
-    }
+    };
+    if is_contradictory { whole.contradictory() } else { whole }
 }

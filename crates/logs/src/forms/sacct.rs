@@ -172,11 +172,18 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
             (job.into(), Some(number))
         }
     };
+    if is_several_tasks(&full) {
+        log.doubt(Doubt::WaitingArray, cells.line, Some(&full));
+    }
     if column == "JobIDRaw" {
         log.doubt(Doubt::NoJobId, cells.line, Some(&id));
     }
     let mut row = Row::new(id, cells.line);
-    row.name = cells.name("JobName", log)?;
+    // (of a name that breaks its row, which is told, the ends of lines are blanks)
+    row.name = match cells.raw("JobName").filter(|name| name.contains('\n')) {
+        Some(broken) => Some(log.share(broken)),
+        None => cells.name("JobName", log)?,
+    };
     row.user = cells.name("User", log)?;
     row.group = cells.name("Account", log)?;
     row.class = match cells.name("QOS", log)? {
@@ -191,6 +198,12 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
     resources(cells, &mut row, log)?;
     let cluster = cells.name("Cluster", log)?;
     Ok(Some(Run { row, component, cluster, place: cells.place(column) }))
+}
+
+/// Does an id name several tasks of an array, as `7_[1-800%50]`? Slurm has one row for those that have not started.
+fn is_several_tasks(id: &str) -> bool {
+    let tasks = id.split_once("_[").and_then(|(_, rest)| rest.split([']', '%']).next());
+    tasks.is_some_and(|tasks| tasks.contains(['-', ',', '.']))
 }
 
 /// How long it ran: what has elapsed, which is without the time for which it was suspended.

@@ -3,8 +3,9 @@
 use std::io::Cursor;
 
 use apportion_logs::read::read_log_from;
+use apportion_logs::tally::Doubt;
 use apportion_logs::write::write_log;
-use apportion_logs::{Form, ReadOptions, Reading};
+use apportion_logs::{Form, ReadOptions, Reading, State};
 
 /// The log of workloads, each of a name, parts of its specification, and what its container asks for.
 fn read(workloads: &[(&str, &str, &str)]) -> Reading {
@@ -78,4 +79,73 @@ fn parts_of_no_accelerator_are_none() {
     let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.fraction)).collect();
     assert_eq!(sizes, [(Some(0), None), (Some(1), Some(0.5))]);
     write_log(&mut Vec::new(), &log.rows).unwrap();
+}
+
+/// The row of a workload of given conditions and other parts of its status, and how many runs were lost.
+fn with_status(spec: &str, status: &str) -> (State, Option<f64>, Option<f64>, Option<u32>, u64) {
+    let text = format!(
+        r#"{{"items": [{{"kind": "Workload", "metadata": {{"name": "a", "creationTimestamp": "2024-06-04T07:00:00Z"}},
+        "spec": {{"podSets": []{spec}}}, "status": {{{status}}}}}]}}"#
+    );
+    let log = read_log_from("kueue.json", Cursor::new(text), &ReadOptions::new(Form::Kueue)).unwrap();
+    let row = &log.rows[0];
+    let n_lost = log.doubts.get(&Doubt::RunsLost).map_or(0, |tally| tally.n);
+    (
+        row.state,
+        row.ended_s.zip(row.started_s).map(|(end, start)| end - start),
+        row.ran_s,
+        row.n_attempts,
+        n_lost,
+    )
+}
+
+#[test]
+fn an_eviction_after_the_admission_ends_the_run() {
+    let condition = |kind: &str, at: &str, reason: &str| {
+        format!(
+            r#"{{"type": "{kind}", "status": "True", "reason": "{reason}", "lastTransitionTime": "2024-06-{at}:06:00Z"}}"#
+        )
+    };
+    let of = |evicted: &str, reason: &str| {
+        format!(
+            r#""conditions": [{}, {}]"#,
+            condition("Admitted", "04T07", ""),
+            condition("Evicted", evicted, reason)
+        )
+    };
+    let ran = Some(72_000.0);
+    let once = r#", "schedulingStats": {"evictions": [{"count": 1}]}"#;
+    let thrice = r#", "schedulingStats": {"evictions": [{"count": 3}]}"#;
+    let late = r#", "schedulingStats": {"evictions": [{"count": 1, "underlyingCause": "MaximumExecutionTimeExceeded"}]}"#;
+    let past = r#", "accumulatedPastExecutionTimeSeconds": 100"#;
+    let stopped = r#", "active": false"#;
+    for (spec, status, expected) in [
+        ("", of("05T03", "Preempted"), (State::Preempted, ran, ran, Some(1), 0)),
+        ("", of("05T03", "NodeFailures"), (State::NodeFailure, ran, ran, Some(1), 0)),
+        ("", of("05T03", "Preempted") + once, (State::Preempted, ran, ran, Some(1), 0)),
+        ("", of("05T03", "Preempted") + thrice, (State::Preempted, ran, ran, Some(3), 1)),
+        ("", of("05T03", "Preempted") + thrice + past, (State::Preempted, ran, Some(72_100.0), Some(3), 0)),
+        // It was admitted again.
+        ("", of("04T03", "Preempted"), (State::Running, None, None, Some(1), 1)),
+        // It was stopped, and does not wait.
+        (stopped, of("05T03", "Deactivated"), (State::Cancelled, ran, ran, Some(1), 0)),
+        (stopped, of("05T03", "Deactivated") + late, (State::Timeout, ran, ran, Some(1), 0)),
+    ] {
+        assert_eq!(with_status(spec, &status), expected, "{spec} {status}");
+    }
+    // What it was admitted for once is not known any more.
+    let gone =
+        r#""conditions": [{"type": "Admitted", "status": "False"}, {"type": "Evicted", "status": "True"}]"#;
+    assert_eq!(with_status("", gone), (State::Pending, None, None, Some(0), 1));
+}
+
+#[test]
+fn a_part_of_several_accelerators_is_doubted() {
+    let head = "name,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time";
+    let text = format!("{head}\na,2,500,0,9,1\nb,1,500,0,9,1\nc,2,1000,0,9,1\nd,4,0,0,9,1\n");
+    let log = read_log_from("openb.csv", Cursor::new(text), &ReadOptions::new(Form::Openb)).unwrap();
+    let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.fraction)).collect();
+    assert_eq!(sizes, [(Some(2), None), (Some(1), Some(0.5)), (Some(2), None), (Some(4), None)]);
+    let tally = &log.doubts[&Doubt::PartOfSeveral];
+    assert_eq!((tally.n, tally.line, tally.id.as_deref()), (2, 2, Some("a")));
 }

@@ -151,3 +151,29 @@ fn long_texts_of_a_log_are_cut_where_they_are_shown() {
         assert!(told.contains('…') && told.len() < 2_000, "{form:?}: {}", &told[..told.len().min(3_000)]);
     }
 }
+
+#[test]
+fn packed_and_strange_texts_are_refused_with_what_unpacks_them() {
+    for (bytes, expected) in [
+        (&b"BZh91AY&SY\x9a"[..], "it is compressed by bzip2: `bunzip2 -k FILE` unpacks it"),
+        (b"\xfd7zXZ\0\0\x04", "it is compressed by xz: `unxz -k FILE` unpacks it"),
+        (b"\x28\xb5\x2f\xfd\x04", "it is compressed by zstd: `unzstd FILE` unpacks it"),
+        (b"PK\x03\x04\x14", "it is a zip archive: `unzip FILE` unpacks it"),
+        (b"\xff\xfei\0d\0", "`iconv -f UTF-16 -t UTF-8 OLD >NEW` makes UTF-8"),
+        (b"id,name,ran_s,gpus\na,M\xfcller,1,1\n", "`iconv -f WINDOWS-1252 -t UTF-8 OLD >NEW` makes UTF-8"),
+        (b"id;name;ran_s;gpus\na;x;1;1\n", "columns are separated by `;`, expected `,`; save the table with"),
+        (b"sep=;\nid;name;ran_s;gpus\n", "`sep=` is a line for Excel: leave it out"),
+    ] {
+        for form in [Form::Log, Form::Philly] {
+            let is_csv = bytes.starts_with(b"id") || bytes.starts_with(b"sep");
+            if is_csv && form == Form::Philly {
+                continue;
+            }
+            let error =
+                read_log_from("log", Cursor::new(bytes.to_vec()), &ReadOptions::new(form)).unwrap_err();
+            let only = &error.diagnostics[0];
+            let said = format!("{}; {}", only.message, only.help.clone().unwrap_or_default());
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+}

@@ -24,23 +24,31 @@ fn row() -> impl Strategy<Value = Row> {
     let times = (time(), time(), time(), time(), time());
     let counts = (option::of(0..5000_u32), option::of(0..5000_u32), option::of(0..9_u32));
     let others = (option::of(0.001..0.999), sample::select(State::ALL.to_vec()));
-    (texts, times, counts, others).prop_map(|(texts, times, counts, others)| Row {
-        name: texts.0,
-        user: texts.1,
-        group: texts.2,
-        worker_type: texts.3,
-        class: texts.4,
-        submitted_s: times.0,
-        eligible_s: times.1,
-        started_s: times.2,
-        ended_s: times.3,
-        ran_s: times.4,
-        n_workers: counts.0,
-        n_nodes: counts.1,
-        n_attempts: counts.2,
-        fraction: others.0,
-        state: others.1,
-        ..Row::new("".into(), 0)
+    (texts, times, counts, others).prop_map(|(texts, times, counts, others)| {
+        // (times of a row are in order, as readers have them)
+        let (mut at, mut last) = ([times.0, times.2, times.3], f64::MIN);
+        for time in at.iter_mut().flatten() {
+            last = time.max(last);
+            *time = last;
+        }
+        Row {
+            name: texts.0,
+            user: texts.1,
+            group: texts.2,
+            worker_type: texts.3,
+            class: texts.4,
+            submitted_s: at[0],
+            eligible_s: times.1,
+            started_s: at[1],
+            ended_s: at[2],
+            ran_s: times.4.map(f64::abs),
+            n_workers: counts.0,
+            n_nodes: counts.1,
+            n_attempts: counts.2,
+            fraction: others.0,
+            state: others.1,
+            ..Row::new("".into(), 0)
+        }
     })
 }
 
