@@ -304,7 +304,8 @@ impl RunSpec {
         self.check_measure(&mut found);
         let round = self.mechanism.round_length.get();
         if !(round.is_finite() && (1e-3..=1e9).contains(&round)) {
-            found.push("mechanism.round_length", format!("{round} s is not a round"), None);
+            let message = format!("a round of {round} s, expected one from 0.001 s to 1e9 s");
+            found.push("mechanism.round_length", message, None);
         }
         self.faults.check(&mut found);
         self.profiling.check(&mut found);

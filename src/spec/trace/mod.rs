@@ -145,6 +145,14 @@ pub fn begins(source: &Source) -> bool {
     matches!(first.matches('\t').count(), 6 | 9) || first.split(',').all(is_column)
 }
 
+/// The line of a trace that was read on which a job stands, from 1, by its position among the jobs as they stand there.
+pub fn line_of(source: &Source, position: usize) -> Option<usize> {
+    let mut lines = source.text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty());
+    let (_, first) = lines.clone().next()?;
+    let n_before = usize::from(!first.contains('\t'));
+    lines.nth(position + n_before).map(|(index, _)| index + 1)
+}
+
 /// One line of a trace, numbered from 1.
 #[derive(Clone, Copy, Debug)]
 struct Line<'a> {

@@ -80,9 +80,30 @@ pub(super) fn read<'a>(
     (TraceForm::Native, jobs)
 }
 
+/// What is said of a first line that names columns and does not separate them by commas, or that names a separator.
+fn other_separator(header: &str) -> Option<(&'static str, &'static str)> {
+    if header.trim_start().starts_with("sep=") {
+        return Some((
+            "a line that tells Excel the separator",
+            "leave it out: the first line names the columns",
+        ));
+    }
+    let is_by = |by: char| header.contains(by) && header.split(by).all(|name| COLUMNS.contains(&name.trim()));
+    is_by(';').then_some((
+        "columns are separated by `;`, expected `,`",
+        "`python3 -c 'import csv, sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter=\";\"))' <OLD >NEW` \
+         separates them so",
+    ))
+}
+
 /// Names of the header; none if it is not one.
 fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
     let before = reader.complaints.len();
+    if let Some((message, help)) = other_separator(header.text) {
+        let place = Place { line: header.number, column: 1, width: header.text.chars().count() };
+        reader.complain(place, message.to_owned(), Some(help.to_owned()));
+        return None;
+    }
     let fields = split_commas(header.text, header.number)
         .map_err(|(place, message)| reader.complain(place, message.to_owned(), None))
         .ok()?;

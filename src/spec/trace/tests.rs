@@ -154,6 +154,11 @@ fn bad_csv_is_refused_with_its_place() {
     let broken = |from: &str, to: &str| NATIVE.replacen(from, to, 1);
     assert_complaint("", "t: the trace is empty");
     assert_complaint(" \n\n", "the trace is empty");
+    assert_complaint(
+        "id;job_type;total_steps\n1;A3C;5\n",
+        "t:1:1: columns are separated by `;`, expected `,`",
+    );
+    assert_complaint("sep=,\nid,job_type\n", "t:1:1: a line that tells Excel the separator");
     assert_complaint(&broken("weight", "wait"), "t:1:46: unknown column `wait`");
     assert_complaint(&broken("slo", "weight"), "t:1:53: column `weight` is there twice");
     assert_complaint("id,job_type\n1,A3C\n", "t:1:1: no column `total_steps`");

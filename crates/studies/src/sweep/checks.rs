@@ -72,18 +72,19 @@ pub(super) fn check_gangs(
 }
 
 /// Refuses owners that jobs name and the run does not declare, if it declares any.
-fn check_owners(spec: &RunSpec, jobs: &[Job]) -> Result<(), RunError> {
+fn check_owners(spec: &RunSpec, (jobs, at): (&[Job], &dyn Fn(usize) -> String)) -> Result<(), RunError> {
     let declared = || spec.workload.entities.iter().map(|entity| entity.id.as_str());
     if declared().next().is_none() {
         return Ok(());
     }
     let known: BTreeSet<&str> = declared().collect();
-    let mut named = jobs.iter().filter_map(|job| job.entity.as_deref());
-    match named.find(|name| !known.contains(name)) {
+    let mut named =
+        jobs.iter().enumerate().filter_map(|(position, job)| Some((position, job.entity.as_deref()?)));
+    match named.find(|(_, name)| !known.contains(name)) {
         None => Ok(()),
-        Some(name) => {
+        Some((position, name)) => {
             let known = nearest::name_list(declared());
-            let message = format!("a job of the trace belongs to `{name}`, expected one of {known}");
+            let message = format!("{} belongs to `{name}`, expected one of {known}", at(position));
             let help = nearest::suggestion(name, declared());
             let field = "workload.entities".to_owned();
             Err(RunError::Fields(vec![FieldComplaint { field, message, help }]))
@@ -104,44 +105,67 @@ pub(super) fn check_jobs<'a>(
             continue;
         }
         checked.push((job_type, scale_factor));
-        let Some(row) = throughputs.find(job_type, scale_factor) else {
-            let message = format!("no throughputs for `{job_type}` at scale factor {scale_factor}");
-            return Err(RunError::field(field, message));
-        };
-        let runs = cluster.types().iter().any(|kind| {
-            let column = throughputs.find_worker_type(&kind.name);
-            kind.n_workers >= scale_factor
-                && column.is_some_and(|column| throughputs.alone(row, column) > 0.0)
-        });
-        if !runs {
-            let message =
-                format!("`{job_type}` at scale factor {scale_factor} can run on no worker type of {cluster}");
-            let help =
-                "a job runs on workers of one type: one on which it has throughput needs as many workers";
-            return Err(refused(field, message, help));
+        if let Some((message, help)) = why_not(cluster, throughputs, (job_type, scale_factor)) {
+            let (field, help) = (field.to_owned(), help.map(str::to_owned));
+            return Err(RunError::Fields(vec![FieldComplaint { field, message, help }]));
         }
     }
     Ok(())
 }
 
-/// Refuses jobs of a trace that the run cannot have.
+/// Why no worker type of the cluster can run a kind of job, and what helps; nothing if one can.
+fn why_not(
+    cluster: &Cluster,
+    throughputs: &Throughputs,
+    (job_type, scale_factor): (&str, u32),
+) -> Option<(String, Option<&'static str>)> {
+    let Some(row) = throughputs.find(job_type, scale_factor) else {
+        return Some((format!("no throughputs for `{job_type}` at scale factor {scale_factor}"), None));
+    };
+    let runs = cluster.types().iter().any(|kind| {
+        let column = throughputs.find_worker_type(&kind.name);
+        kind.n_workers >= scale_factor && column.is_some_and(|column| throughputs.alone(row, column) > 0.0)
+    });
+    let help = "a job runs on workers of one type: one on which it has throughput needs as many workers";
+    (!runs).then(|| {
+        let message =
+            format!("`{job_type}` at scale factor {scale_factor} can run on no worker type of {cluster}");
+        (message, Some(help))
+    })
+}
+
+/// Refuses jobs of a trace that the run cannot have; `at` says of a position which job that is, and where it stands.
 pub(super) fn check_trace(
     spec: &RunSpec,
     cluster: &Cluster,
     throughputs: &Throughputs,
-    jobs: &[Job],
+    (jobs, at): (&[Job], &dyn Fn(usize) -> String),
 ) -> Result<(), RunError> {
-    let kinds = jobs.iter().map(|job| (job.job_type.as_str(), job.scale_factor));
-    check_jobs(cluster, throughputs, kinds, "workload.trace")?;
-    check_lengths(cluster, throughputs, jobs)?;
-    check_owners(spec, jobs)
+    let mut checked: BTreeSet<(&str, u32)> = BTreeSet::new();
+    for (position, job) in jobs.iter().enumerate() {
+        let kind = (job.job_type.as_str(), job.scale_factor);
+        if !checked.insert(kind) {
+            continue;
+        }
+        if let Some((why, help)) = why_not(cluster, throughputs, kind) {
+            let (field, help) = ("workload.trace".to_owned(), help.map(str::to_owned));
+            let message = format!("{}: {why}", at(position));
+            return Err(RunError::Fields(vec![FieldComplaint { field, message, help }]));
+        }
+    }
+    check_lengths(cluster, throughputs, (jobs, at))?;
+    check_owners(spec, (jobs, at))
 }
 
 /// The longest that a job of a trace is believed to take alone where it is fastest: a hundred years, in s.
 const ALONE_MAX: f64 = 100.0 * 365.25 * 86_400.0;
 
 /// Refuses jobs that no simulation of any use would see the end of: of their steps, the unit is another one.
-fn check_lengths(cluster: &Cluster, throughputs: &Throughputs, jobs: &[Job]) -> Result<(), RunError> {
+fn check_lengths(
+    cluster: &Cluster,
+    throughputs: &Throughputs,
+    (jobs, at): (&[Job], &dyn Fn(usize) -> String),
+) -> Result<(), RunError> {
     for (position, job) in jobs.iter().enumerate() {
         let Some(row) = throughputs.find(&job.job_type, job.scale_factor) else { continue };
         let kinds = cluster.types().iter().filter(|kind| kind.n_workers >= job.scale_factor);
@@ -149,11 +173,9 @@ fn check_lengths(cluster: &Cluster, throughputs: &Throughputs, jobs: &[Job]) -> 
         let fastest = columns.map(|column| throughputs.alone(row, column)).fold(0.0, f64::max);
         let alone = job.total_steps.get() / fastest;
         if alone > ALONE_MAX {
-            let (name, years) =
-                (job.name.clone().unwrap_or_else(|| position.to_string()), alone / ALONE_MAX * 100.0);
+            let (place, years) = (at(position), alone / ALONE_MAX * 100.0);
             let steps = job.total_steps.get();
-            let message =
-                format!("job `{name}` takes {years:.0} years alone: {steps} steps at {fastest} steps/s");
+            let message = format!("{place} takes {years:.0} years alone: {steps} steps at {fastest} steps/s");
             return Err(RunError::field("workload.trace", message));
         }
     }

@@ -17,7 +17,7 @@ use apportion::spec::lookup::Embedded;
 use apportion::spec::price_series::{PriceSeries, read_prices};
 use apportion::spec::run::{GeneratorName, PricesSpec, RunSpec, sha256};
 use apportion::spec::throughputs::{load_throughputs, throughputs_of};
-use apportion::spec::trace::{TraceOrder, read_trace};
+use apportion::spec::trace::{TraceOrder, line_of, read_trace};
 use apportion::spec::{Source, SpecError, path_text, policy, price_series, throughputs, trace};
 use apportion::throughput::{Estimator, Throughputs};
 use apportion::units::Seconds;
@@ -219,7 +219,8 @@ impl Inputs {
         if let Some(path) = &spec.workload.trace {
             let (jobs, digest) = self.trace(path, &matrix, &throughputs)?;
             data.insert("trace".to_owned(), digest);
-            check_trace(spec, &cluster, &throughputs, &jobs)?;
+            let at = |position: usize| self.place_in_trace(path, position, jobs.get(position));
+            check_trace(spec, &cluster, &throughputs, (&jobs, &at))?;
             origin = jobs.iter().map(|job| job.arrival).reduce(Seconds::min).unwrap_or_default();
             trace = Some(jobs);
         } else {
@@ -292,23 +293,43 @@ impl Inputs {
 
     fn trace(&self, path: &str, matrix: &str, throughputs: &Throughputs) -> Result<Read<[Job]>, RunError> {
         let mut read = self.traces.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_given = self.given.contains_key(path);
-        let path = &self.place(path, is_given || TRACES.iter().any(|(name, _)| *name == path));
+        let path = &self.trace_path(path);
         let key = format!("{path}\n{matrix}");
         if let Some(known) = read.get(&key) {
             return Ok(known.clone());
         }
-        let source = match (self.given.get(path), TRACES.iter().find(|(name, _)| *name == path)) {
-            (Some(given), _) => given.clone(),
-            (None, Some((name, text))) => Source::embedded(name, text),
-            (None, None) => Source::load(path).map_err(|error| RunError::naming("workload.trace", error))?,
-        };
+        let source = self.trace_source(path).map_err(|error| RunError::naming("workload.trace", error))?;
         let trace = read_trace(&source, Some(throughputs), TraceOrder::Refuse);
         let naming = |error| RunError::naming("workload.trace", self.shown(error, path, TRACE));
         let jobs = trace.map_err(naming)?.into_jobs();
         let known: Read<[Job]> = (jobs.into(), sha256(source.text.as_bytes()));
         read.insert(key, known.clone());
         Ok(known)
+    }
+
+    /// Where a trace is, by the name that a run has for it.
+    fn trace_path(&self, path: &str) -> String {
+        let is_given = self.given.contains_key(path);
+        self.place(path, is_given || TRACES.iter().any(|(name, _)| *name == path))
+    }
+
+    fn trace_source(&self, path: &str) -> Result<Source, SpecError> {
+        match (self.given.get(path), TRACES.iter().find(|(name, _)| *name == path)) {
+            (Some(given), _) => Ok(given.clone()),
+            (None, Some((name, text))) => Ok(Source::embedded(name, text)),
+            (None, None) => Source::load(path),
+        }
+    }
+
+    /// Which job of a trace is at a position, and where it stands: `jobs.csv:3: job b`, with the name in backticks.
+    fn place_in_trace(&self, path: &str, position: usize, job: Option<&Job>) -> String {
+        let name = job.and_then(|job| job.name.clone()).unwrap_or_else(|| position.to_string());
+        let source = self.trace_source(&self.trace_path(path)).ok();
+        let line = source.and_then(|source| Some((line_of(&source, position)?, source.name)));
+        match line {
+            Some((line, source)) => format!("{source}:{line}: job `{name}`"),
+            None => format!("job `{name}`"),
+        }
     }
 
     /// Prices, and the digest of their text; of worker types of the cluster, or at least of the throughputs.
