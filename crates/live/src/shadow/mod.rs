@@ -151,6 +151,13 @@ impl Shadow {
     fn submit(&mut self, id: u64) {
         let Some(entry) = self.record.jobs.get_mut(&id) else { return };
         let seen = &entry.seen;
+        if seen.n_workers == 0 {
+            let why =
+                "it asks for parts of accelerators (shard, mps), and workers here are whole ones".to_owned();
+            self.words.push(format!("job {id} ({}) is left out: {why}", seen.name));
+            entry.left_out = Some(why);
+            return;
+        }
         let fastest = seen.speeds.values().copied().fold(0.0, f64::max);
         let mut job = Job::new(seen.job_type.clone()).scale_factor(seen.n_workers);
         for (name, speed) in &seen.speeds {

@@ -136,3 +136,18 @@ fn a_record_is_gone_on_with() {
     assert!(Record::read(&path).is_err());
     assert!(Record::read(&folder.path().join("none")).unwrap().is_none());
 }
+
+#[test]
+fn a_job_of_parts_of_accelerators_is_left_out_with_the_reason() {
+    let mut shadow = shadow(1000.0);
+    let parts = Seen { n_workers: 0, ..seen(1000.0, None, None) };
+    shadow.see(1001.0, &BTreeMap::from([(1, parts.clone()), (2, seen(1000.0, None, None))]));
+    let words = shadow.take_words();
+    assert_eq!(words.len(), 1, "{words:?}");
+    assert!(words[0].starts_with("job 1 (one) is left out: it asks for parts of accelerators"), "{words:?}");
+    let why = shadow.record().jobs[&1].left_out.clone().unwrap();
+    assert!(why.contains("workers here are whole ones"), "{why}");
+    // It is said once.
+    shadow.see(1002.0, &BTreeMap::from([(1, parts)]));
+    assert!(shadow.take_words().is_empty());
+}

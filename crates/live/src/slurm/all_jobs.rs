@@ -21,7 +21,7 @@ pub struct SlurmJob {
     pub started_s: Option<f64>,
     /// When it ended; none if it has not.
     pub ended_s: Option<f64>,
-    /// GPUs in all.
+    /// GPUs in all; 0 of a job that asks for parts of them alone, of which Slurm does not say how large they are.
     pub n_workers: u32,
     /// The type of GPU that it asks for; none if it takes any.
     pub gres_type: Option<String>,
@@ -37,7 +37,7 @@ const FORMAT: &str = "%A|%u|%T|%V|%S|%e|%b|%D|%l|%N|%j";
 /// Width of a column where Slurm writes in columns.
 const WIDTH: usize = 64;
 
-/// The jobs of a partition that ask for GPUs, by number.
+/// The jobs of a partition that ask for GPUs, or for parts of them, by number.
 ///
 /// # Errors
 /// If Slurm does not answer.
@@ -65,6 +65,8 @@ fn per_job(text: &str) -> BTreeMap<u64, (Option<String>, u32)> {
             found.insert(id, whole);
         } else if let Some((kind, count)) = workers(column(2)) {
             found.insert(id, (kind, count.saturating_mul(n_tasks)));
+        } else if asks_for_parts(column(1)) || asks_for_parts(column(2)) {
+            found.insert(id, (None, 0));
         }
     }
     found
@@ -80,7 +82,8 @@ fn parse(line: &str, beside: &BTreeMap<u64, (Option<String>, u32)>) -> Option<Sl
     let id = id.parse().ok()?;
     let n_nodes: u32 = n_nodes.parse().unwrap_or(1);
     let of_nodes = workers(per_node).map(|(kind, count)| (kind, count.saturating_mul(n_nodes)));
-    let (gres_type, n_workers) = of_nodes.or_else(|| beside.get(&id).cloned())?;
+    let parts = asks_for_parts(per_node).then_some((None, 0));
+    let (gres_type, n_workers) = of_nodes.or_else(|| beside.get(&id).cloned()).or(parts)?;
     let waits = matches!(*state, "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" | "CONFIGURING");
     let is_over = super::queue::is_over(state);
     let first_node = Some(first_of(nodes)).filter(|node| !node.is_empty());
@@ -98,6 +101,15 @@ fn parse(line: &str, beside: &BTreeMap<u64, (Option<String>, u32)>) -> Option<Sl
         gres_type,
         limit_s: duration(limit),
         first_node,
+    })
+}
+
+/// Do Slurm's words ask for parts of GPUs: `gres:shard:2`, `gres/mps=50`?
+fn asks_for_parts(text: &str) -> bool {
+    text.split(',').any(|part| {
+        let part = part.trim();
+        let part = part.strip_prefix("gres:").or_else(|| part.strip_prefix("gres/")).unwrap_or(part);
+        matches!(part.split(['(', ':', '=']).next(), Some("shard" | "mps"))
     })
 }
 
@@ -186,7 +198,8 @@ mod tests {
     #[test]
     fn a_job_is_read_with_its_workers() {
         let text = format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 14, "gres:gpu:4", "N/A", 1)
-            + &format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 15, "N/A", "gres:gpu:a100:1", 3);
+            + &format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 15, "N/A", "gres:gpu:a100:1", 3)
+            + &format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 17, "N/A", "gres:shard:1", 3);
         let beside = per_job(&text);
         let line = |id: u64, state: &str, gres: &str, nodes: &str| {
             format!(
@@ -207,6 +220,17 @@ mod tests {
         assert_eq!(read(line(14, "PENDING", "N/A", "")).unwrap().n_workers, 4);
         assert_eq!(read(line(15, "PENDING", "N/A", "")).unwrap().n_workers, 3);
         assert_eq!(read(line(16, "PENDING", "N/A", "")), None, "it asks for no GPU");
+        for (id, gres, expected) in [
+            (16, "gres/shard:2", Some(0)),
+            (16, "gres:mps:50", Some(0)),
+            (16, "gres:mps", Some(0)),
+            (16, "gres:gpu:1,gres:shard:2", Some(2)),
+            (16, "gres:sharding:2", None),
+            (17, "N/A", Some(0)),
+        ] {
+            let job = read(line(id, "PENDING", gres, ""));
+            assert_eq!(job.map(|job| job.n_workers), expected, "{gres}");
+        }
     }
 
     #[test]
