@@ -14,7 +14,7 @@ use apportion::spec::path_text;
 use apportion::spec::{Source, SpecError, TraceForm, TraceOrder, load_throughputs, read_trace};
 use apportion::throughput::Throughputs;
 use apportion_logs::ImportReport;
-use apportion_logs::tally::counted;
+use apportion_logs::tally::{Tally, counted};
 use apportion_logs::write::{WriteError, write_jobs, write_log as write_log_rows};
 use apportion_studies::file::NewFile;
 
@@ -138,6 +138,15 @@ fn write_trace_of(
     Ok(())
 }
 
+/// Where the first of some rows is, to go on after what they are.
+fn first(tally: &Tally) -> String {
+    match (tally.line, &tally.id) {
+        (0, _) => String::new(),
+        (line, None) => format!(" (the first on line {line})"),
+        (line, Some(id)) => format!(" (the first on line {line}: {id})"),
+    }
+}
+
 /// Writes the rows of a log.
 fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> Result<(), Failure> {
     let log = &given.log;
@@ -153,10 +162,11 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
         session.note(format!("  {} more are attempts, components or roles of these", log.n_merged));
     }
     for (reason, tally) in &log.left_out {
-        session.note(format!("  {} left out: {}", counted(tally.n, "row"), reason.words()));
+        let rows = counted(tally.n, "row");
+        session.note(format!("  {rows} left out: {}{}", reason.words(), first(tally)));
     }
     for (doubt, tally) in &log.doubts {
-        session.note(format!("doubtful ({}): {}", tally.n, doubt.words()));
+        session.note(format!("doubtful ({}): {}{}", tally.n, doubt.words(), first(tally)));
     }
     if let Some(line) = not_used(&log.unused_columns) {
         session.note(line);
