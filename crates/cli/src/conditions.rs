@@ -10,10 +10,10 @@ use apportion::units::Seconds;
 #[command(next_help_heading = "What goes wrong")]
 pub(super) struct ConditionArguments {
     /// Workers fail: mean time between two failures of one, such as 30d
-    #[arg(long, value_name = "SECONDS", value_parser = time, requires = "worker_mttr")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, requires = "worker_mttr")]
     worker_mtbf: Option<Seconds>,
     /// Mean time to repair a worker
-    #[arg(long, value_name = "SECONDS", value_parser = time, requires = "worker_mtbf")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, requires = "worker_mtbf")]
     worker_mttr: Option<Seconds>,
     /// Chance that a job fails in a round and its steps are lost, 0 to 1
     #[arg(long, value_name = "P", default_value_t = 0.0)]
@@ -71,5 +71,14 @@ impl ConditionArguments {
 /// Reads a time from a flag.
 pub(super) fn time(text: &str) -> Result<Seconds, String> {
     Seconds::parse(text)
-        .ok_or_else(|| format!("`{text}` is no time, expected seconds, or 90s, 30min, 2h, 3d"))
+        .ok_or_else(|| format!("`{text}` is no time, expected seconds from 0, or 90s, 30min, 2h, 3d"))
+}
+
+/// The length of a round.
+pub(super) fn round(text: &str) -> Result<Seconds, String> {
+    let length = time(text)?;
+    if (1e-3..=1e9).contains(&length.get()) {
+        return Ok(length);
+    }
+    Err(format!("`{text}` is no length of a round, expected from 0.001 s to 1e9 s, such as 360 or 6min"))
 }

@@ -49,7 +49,7 @@ pub struct ForecastArguments {
     #[command(flatten)]
     rules: RuleArguments,
     /// The time of the forecast, from the trace's first arrival: 7200, 2h, 3d
-    #[arg(long, value_name = "TIME", value_parser = time, required_unless_present = "calibrate")]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, required_unless_present = "calibrate")]
     at: Option<Seconds>,
     /// The job: its id in the trace, or its position from 0 in a trace without ids
     #[arg(long, value_name = "JOB", required_unless_present = "calibrate")]
@@ -63,13 +63,13 @@ pub struct ForecastArguments {
     #[arg(long, conflicts_with_all = ["at", "job"], help_heading = "Calibration")]
     calibrate: bool,
     /// The first time; half way to the last arrival where not given
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "calibrate", help_heading = "Calibration")]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, requires = "calibrate", help_heading = "Calibration")]
     from: Option<Seconds>,
     /// No time is later; three quarters of the way to the last arrival where not given
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "calibrate", help_heading = "Calibration")]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, requires = "calibrate", help_heading = "Calibration")]
     to: Option<Seconds>,
     /// From one time to the next; there are twenty where not given
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "calibrate", help_heading = "Calibration")]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, requires = "calibrate", help_heading = "Calibration")]
     every: Option<Seconds>,
     /// Active jobs at each time, drawn at random
     #[arg(

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::Session;
-use crate::conditions::{ConditionArguments, time};
+use crate::conditions::{ConditionArguments, round, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
@@ -106,7 +106,7 @@ pub struct SimulateArguments {
     #[arg(long)]
     slos: bool,
     /// Every job takes so long alone on the reference worker type: 3600, 90min, 2h
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     duration: Option<Seconds>,
     /// A throughput matrix's name, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
@@ -115,10 +115,10 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "START:END", value_parser = window)]
     measure: Option<[u64; 2]>,
     /// Length of a round
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "360")]
+    #[arg(long, value_name = "SECONDS", value_parser = round, allow_negative_numbers = true, default_value = "360")]
     round: Seconds,
     /// Least time between two computations of the allocation
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "1920")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "1920")]
     reset_interval: Seconds,
     /// Workers on each server; 1 where not given
     #[arg(long, value_name = "TYPE=N,…")]
@@ -130,7 +130,7 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "FILE", value_parser = name_or_path())]
     prices: Option<String>,
     /// Time that a job loses when it changes workers, or the job that it shares them with
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     preemption_cost: Seconds,
     /// Save the simulation here on interrupt, and go on from here if there is such a file
     #[arg(long, value_name = "FILE")]

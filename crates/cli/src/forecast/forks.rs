@@ -18,13 +18,13 @@ pub(crate) struct ForkArguments {
     #[arg(long, value_name = "P", default_value = "0.8", value_parser = part)]
     pub(crate) interval: f64,
     /// How far back jobs that arrived may arrive again
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "14d")]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, default_value = "14d")]
     history: Seconds,
     /// Whether jobs arrive after the time
     #[arg(long, value_enum, default_value = "resampled")]
     arrivals: ArrivalsFlag,
     /// A fork ends so long after the time at the latest
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30d")]
+    #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, default_value = "30d")]
     limit: Seconds,
 }
 

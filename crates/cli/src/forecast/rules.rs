@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::conditions::time;
+use crate::conditions::{round, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
 use crate::paths::name_or_path;
@@ -41,16 +41,16 @@ pub(super) struct RuleArguments {
     #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
     throughputs: String,
     /// Length of a round
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "360")]
+    #[arg(long, value_name = "SECONDS", value_parser = round, allow_negative_numbers = true, default_value = "360")]
     round: Seconds,
     /// Least time between two computations of the allocation
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "1920")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "1920")]
     reset_interval: Seconds,
     /// Workers on each server; 1 where not given
     #[arg(long, value_name = "TYPE=N,…")]
     servers: Option<WorkerCounts>,
     /// Time that a job loses when it changes workers, or the job that it shares them with
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     preemption_cost: Seconds,
     /// Which optimum, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]

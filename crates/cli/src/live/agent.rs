@@ -50,7 +50,7 @@ pub struct AgentArguments {
     #[arg(long, value_name = "DIR")]
     checkpoints: Option<PathBuf>,
     /// How often it reports; as the scheduler says where not given
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     beat: Option<Seconds>,
     #[command(flatten)]
     remote: RemoteArguments,

@@ -19,7 +19,7 @@ use super::log::{Log, LogForm};
 use super::shadow;
 use super::slurm::{self, Partition, SlurmArguments};
 use crate::Session;
-use crate::conditions::time;
+use crate::conditions::{round, time};
 use crate::exit::Failure;
 use crate::paths::name_or_path;
 use apportion::Cluster;
@@ -101,10 +101,10 @@ pub struct ServeArguments {
     #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
     throughputs: String,
     /// Length of a round; 360 s where not given
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = round, allow_negative_numbers = true)]
     round_length: Option<Seconds>,
     /// Least time between two computations of the allocation; 5⅓ rounds where not given
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     reset_interval: Option<Seconds>,
     #[command(flatten)]
     times: TimeArguments,
@@ -119,22 +119,22 @@ pub struct ServeArguments {
 #[derive(Args, Clone, Debug)]
 struct TimeArguments {
     /// The next round is decided so long before the round ends
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     look_ahead: Option<Seconds>,
     /// How long after it was asked to stop a rank is killed
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     grace: Option<Seconds>,
     /// How long after that its worker is taken for free without a word of its end
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     slack: Option<Seconds>,
     /// A server that is not heard of for so long gets no new job
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     silence: Option<Seconds>,
     /// How long all ranks of a job may take to start
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     start_limit: Option<Seconds>,
     /// How long a job waits after its first failure; twice as long after each further one
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     back_off: Option<Seconds>,
     /// A job that failed so often in a row is given up
     #[arg(long, value_name = "N")]
@@ -146,7 +146,7 @@ struct TimeArguments {
     #[arg(long)]
     no_refill: bool,
     /// How long a decision may take; the last one stays in force after it
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     decision_limit: Option<Seconds>,
     /// How many of the newest lines of the event log are kept; 10,000,000 where not given
     #[arg(long, value_name = "N")]

@@ -51,7 +51,7 @@ pub struct SubmitArguments {
     #[arg(long, value_name = "W", default_value_t = 1.0)]
     weight: f64,
     /// The time from now by which it ought to be done, in policies with deadlines: 3600, 90min, 2h
-    #[arg(long, value_name = "SECONDS", value_parser = time)]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     slo: Option<Seconds>,
     /// Its owner, for hierarchical policies
     #[arg(long, value_name = "OWNER")]

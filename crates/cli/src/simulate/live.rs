@@ -11,13 +11,13 @@ use apportion::units::Seconds;
 #[command(next_help_heading = "What a live cluster does")]
 pub(super) struct LiveArguments {
     /// The next round is decided so long before the end of one, by what is known then
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     look_ahead: Seconds,
     /// Time without steps at the start of every lease that extends none
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     start_up: Seconds,
     /// Time that workers are held after a lease that is not extended, if its job is not done
-    #[arg(long, value_name = "SECONDS", value_parser = time, default_value = "0")]
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     stop: Seconds,
     /// When idle workers are given to jobs that wait, beside the start of rounds
     #[arg(long, value_enum, default_value = "never")]

@@ -96,3 +96,49 @@ fn an_unknown_job_stands_on_one_line() {
     let expected = "error: the snapshot has no job `a\\nc`, expected one of `a\\nb`\n";
     assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
 }
+
+#[test]
+fn a_number_that_a_flag_cannot_take_is_named_with_the_flag_and_its_range() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let base = ["simulate", "--policy", "fifo", "--cluster", "v100=2", "--jobs", "2", "--rate", "1"];
+    for (more, expected) in [
+        (
+            ["--round", "0"],
+            "invalid value '0' for '--round <SECONDS>': `0` is no length of a round, expected from 0.001 s to",
+        ),
+        (["--round", "-5"], "invalid value '-5' for '--round <SECONDS>': `-5` is no time"),
+        (
+            ["--preemption-cost", "-5"],
+            "invalid value '-5' for '--preemption-cost <SECONDS>': `-5` is no time",
+        ),
+        (["--reset-interval", "-1"], "for '--reset-interval <SECONDS>': `-1` is no time"),
+    ] {
+        let words: Vec<&OsStr> = base.iter().chain(&more).map(OsStr::new).collect();
+        let ran = run(folder.path(), &words);
+        assert_eq!(ran.code, Some(2), "{more:?}");
+        assert!(ran.stderr.contains(expected), "{more:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_job_of_a_trace_that_cannot_run_is_named_with_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("written");
+    let head = "id,job_type,scale_factor,total_steps,arrival,entity";
+    write("gang.csv", &format!("{head}\na,A3C,1,1000,0,\n\nb,ResNet-18 (batch size 16),4,1000,10,\n"));
+    write("long.csv", &format!("{head}\na,A3C,1,1e14,0,\n"));
+    write("ours.csv", "id;job_type;total_steps\na;A3C;1000\n");
+    for (trace, expected) in [
+        (
+            "gang.csv",
+            "workload.trace: gang.csv:4: job `b`: `ResNet-18 (batch size 16)` at scale factor 4 can run on no",
+        ),
+        ("long.csv", "workload.trace: long.csv:2: job `a` takes "),
+        ("ours.csv", "columns are separated by `;`, expected `,`"),
+    ] {
+        let ran =
+            run_line(folder.path(), &format!("simulate --policy fifo --cluster v100=2 --trace {trace}"));
+        assert_eq!(ran.code, Some(2), "{trace}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{trace}: {}", ran.stderr);
+    }
+}
