@@ -45,7 +45,10 @@ Exit codes:
   3    well-posed, but infeasible or unbounded
   4    a limit was hit, or an optimum is not proven; what there is is written and marked
   5    a comparison found a bound broken
-  130  interrupted; run it again to resume";
+  130  interrupted; run it again to resume
+
+Ctrl-C lets a command finish what it holds, and once more ends it at once. SIGTERM, which batch systems and `timeout` send
+once, gives it ten seconds; a sweep ends at once, as what it has finished is kept.";
 
 /// Flags that every subcommand has.
 #[derive(Args, Clone, Debug)]

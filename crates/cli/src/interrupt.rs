@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -24,8 +24,31 @@ const REPEATED: Duration = Duration::from_millis(300);
 /// The time that a decision in progress has left after the first request.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Raised by Ctrl-C or a request to terminate. The first asks the command to finish what it holds and keep it;
-/// the second ends it at once.
+/// The time that a command has after a request to terminate, for which nobody waits to send a second one.
+const LAST: Duration = Duration::from_secs(10);
+
+/// What a request to terminate comes to, by what the command holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Terminated {
+    /// The command finishes what it holds, and is ended after [`LAST`].
+    Soon,
+    /// The command ends by itself, however long that takes: others are told of it.
+    ByItself,
+    /// The command is ended at once: what it has finished is kept, and what is in progress may take hours.
+    AtOnce,
+}
+
+impl Terminated {
+    fn of(number: u8) -> Self {
+        [Self::Soon, Self::ByItself, Self::AtOnce]
+            .into_iter()
+            .find(|one| *one as u8 == number)
+            .unwrap_or(Self::Soon)
+    }
+}
+
+/// Raised by Ctrl-C or a request to terminate. The first Ctrl-C asks the command to finish what it holds and keep it; the second ends
+/// it at once. After a request to terminate, as batch systems and `timeout` send it once, it ends at once or within ten seconds.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
     raised: Arc<AtomicBool>,
@@ -33,36 +56,67 @@ pub struct Interrupt {
     overdue: Arc<AtomicBool>,
     /// Whether nothing is said when it is raised.
     is_hushed: Arc<AtomicBool>,
+    /// What a request to terminate comes to, as a number.
+    terminated: Arc<AtomicU8>,
 }
 
 impl Interrupt {
     /// A flag that nobody has raised; [`install`](Self::install) ties it to the signals.
     pub fn new() -> Self {
-        Self { raised: Arc::default(), overdue: Arc::default(), is_hushed: Arc::default() }
+        let (raised, overdue, is_hushed) = (Arc::default(), Arc::default(), Arc::default());
+        Self { raised, overdue, is_hushed, terminated: Arc::new(AtomicU8::new(Terminated::Soon as u8)) }
     }
 
     /// A flag that the first signal raises.
     pub fn install() -> Self {
         let interrupt = Self::new();
         let (raised, overdue) = (Arc::clone(&interrupt.raised), Arc::clone(&interrupt.overdue));
-        let is_hushed = Arc::clone(&interrupt.is_hushed);
+        let (is_hushed, terminated) = (Arc::clone(&interrupt.is_hushed), Arc::clone(&interrupt.terminated));
         let mut first: Option<Stopwatch> = None;
-        let arrived = move || match first {
-            None => {
-                first = Some(Stopwatch::start());
-                raised.store(true, Ordering::SeqCst);
-                raise_later(&overdue);
+        let arrived = move |is_key: bool| {
+            let terminated = Terminated::of(terminated.load(Ordering::SeqCst));
+            let say = |words: &str| {
                 if !is_hushed.load(Ordering::SeqCst) {
-                    diagnostics::print("stopping after what is in progress; once more to stop at once");
+                    diagnostics::print(words);
                 }
+            };
+            match first {
+                _ if !is_key && terminated == Terminated::AtOnce => {
+                    say("stopped at once: what is finished is kept, and the same command goes on from there");
+                    end();
+                }
+                None => {
+                    first = Some(Stopwatch::start());
+                    raised.store(true, Ordering::SeqCst);
+                    after(GRACE, {
+                        let overdue = Arc::clone(&overdue);
+                        move || overdue.store(true, Ordering::SeqCst)
+                    });
+                    if !is_key && terminated == Terminated::Soon {
+                        say("stopping: what is in progress has ten seconds");
+                        after(LAST, end);
+                    } else {
+                        say("stopping after what is in progress; once more to stop at once");
+                    }
+                }
+                Some(first) if first.elapsed() < REPEATED => {}
+                Some(_) => end(),
             }
-            Some(first) if first.elapsed() < REPEATED => {}
-            Some(_) => process::exit(ExitStatus::Interrupted as i32),
         };
         if let Err(error) = on_signals(arrived) {
             diagnostics::print(&format!("note: an interrupt will stop at once: {error}"));
         }
         interrupt
+    }
+
+    /// From here on a request to terminate ends the command at once: what it has finished is kept.
+    pub fn end_at_once_if_terminated(&self) {
+        self.terminated.store(Terminated::AtOnce as u8, Ordering::SeqCst);
+    }
+
+    /// From here on a request to terminate is as the first Ctrl-C: the command ends by itself, however long that takes.
+    pub fn end_by_itself_if_terminated(&self) {
+        self.terminated.store(Terminated::ByItself as u8, Ordering::SeqCst);
     }
 
     /// Prints no message at the first signal from here on: the command's standard error is a log that programs read.
@@ -100,35 +154,40 @@ impl Default for Interrupt {
     }
 }
 
-/// Raises a flag after [`GRACE`]; at once if there is no thread to wait on.
-fn raise_later(flag: &Arc<AtomicBool>) {
-    let later = Arc::clone(flag);
+/// Ends the program, as one that was interrupted.
+fn end() {
+    process::exit(ExitStatus::Interrupted as i32);
+}
+
+/// Does something after a while; at once if there is no thread to wait on.
+fn after(time: Duration, act: impl Fn() + Clone + Send + 'static) {
+    let later = act.clone();
     let wait = move || {
-        thread::sleep(GRACE);
-        later.store(true, Ordering::SeqCst);
+        thread::sleep(time);
+        later();
     };
     if thread::Builder::new().name("grace".to_owned()).spawn(wait).is_err() {
-        flag.store(true, Ordering::SeqCst);
+        act();
     }
 }
 
-/// Calls this on every signal that asks to end, but those that were ignored when the program began: `nohup` and the
+/// Calls this on every signal that asks to end, with whether it is Ctrl-C, but those that were ignored when the program began: `nohup` and the
 /// shell's `trap '' INT` go on to hold.
 #[cfg(unix)]
-fn on_signals(mut arrived: impl FnMut() + Send + 'static) -> io::Result<()> {
+fn on_signals(mut arrived: impl FnMut(bool) + Send + 'static) -> io::Result<()> {
     let ignored = fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
     let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = Signals::new(wanted)?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            arrived();
+        for signal in signals.forever() {
+            arrived(signal == SIGINT);
         }
     })?;
     Ok(())
 }
 
 #[cfg(not(unix))]
-fn on_signals(_: impl FnMut() + Send + 'static) -> io::Result<()> {
+fn on_signals(_: impl FnMut(bool) + Send + 'static) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -108,6 +108,10 @@ pub fn main() -> ExitCode {
     // (what decides once has nothing to finish first, and nothing to keep)
     let decides = matches!(arguments.command, Command::Allocate(_) | Command::Explain(_));
     let interrupt = if decides { Interrupt::new() } else { Interrupt::install() };
+    #[cfg(feature = "live")]
+    if matches!(arguments.command, Command::Live(_)) {
+        interrupt.end_by_itself_if_terminated();
+    }
     let session = Session {
         output: Output::new(arguments.global.format),
         progress: arguments.global.progress,

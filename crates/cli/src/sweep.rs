@@ -40,7 +40,8 @@ mod slurm;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(after_help = "\
 A sweep that was stopped, or killed, goes on where it was: runs that are in the results are not run again. Ctrl-C stops it
-after the runs in progress, which are kept; once more stops it at once, without them.
+after the runs in progress, which are kept; once more stops it at once, without them. So does SIGTERM, as `timeout` and batch
+systems send it once: runs that have finished are kept. The exit code is 130.
 
 An axis is a field of a run with a list of values, a range, or, for the arrival rate, `auto`:
   policy: [fifo, isolated]
@@ -370,6 +371,7 @@ fn run_pending(
     pending: Vec<Task>,
 ) -> Result<Summary, Failure> {
     let flag = session.interrupt.flag();
+    session.interrupt.end_at_once_if_terminated();
     let sweep = course.sweep();
     let keep_jobs = sweep.keep_jobs || arguments.keep_jobs;
     // No run begins once the flag is raised, and those in progress end: a part of one is worth nothing.

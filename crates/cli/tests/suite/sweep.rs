@@ -294,28 +294,60 @@ fn results_that_are_damaged_are_refused_as_such() {
     change("ALTER TABLE runs DROP COLUMN status", "status");
 }
 
-/// What the command says when it is interrupted: it stops after what is in progress, and keeps that.
-#[cfg(unix)]
-#[test]
-fn an_interrupted_sweep_finishes_what_runs_and_begins_no_more() {
+/// A sweep of eight runs of some seconds that gets a signal in its first run: how many runs had begun, and what it said.
+#[cfg(target_os = "linux")]
+fn signalled(folder: &Path, signal: &str) -> (usize, Vec<String>) {
     let text = "format: apportion/sweep-v1\nname: slow\nrun: {cluster: {v100: 8, k80: 8}, jobs: 1000, rate: 1}\n\
                 axes: {policy: [max_min_fairness_perf], seed: [0, 1, 2, 3, 4, 5, 6, 7]}\n";
-    let folder = folder_with("slow.yaml", text);
-    let flags = ["sweep", "slow.yaml", "--out", "out", "--jobs", "1"];
-    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
-    command.current_dir(folder.path()).args(flags).args(["--progress", "json"]);
+    fs::write(folder.join("slow.yaml"), text).unwrap();
+    // (a shell has what it runs in the background ignore Ctrl-C)
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_apportion"), "sweep", "slow.yaml"]);
+    command.current_dir(folder).args(["--out", "out", "--jobs", "1", "--progress", "json"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.contains("\"started\"")), "a run begins");
-    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     let said: Vec<String> = lines.collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{said:?}");
-    let n_begun = 1 + said.iter().filter(|line| line.contains("\"started\"")).count();
+    (1 + said.iter().filter(|line| line.contains("\"started\"")).count(), said)
+}
+
+/// How many runs a folder of results has.
+#[cfg(target_os = "linux")]
+fn n_kept(folder: &Path) -> usize {
+    let kept = succeed(folder, &["results", "show", "out", "--runs", "--format", "csv"]);
+    String::from_utf8(kept.stdout).unwrap().lines().count() - 1
+}
+
+/// What the command says when it is interrupted: it stops after what is in progress, and keeps that.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sweep_interrupted_by_a_key_finishes_what_runs_and_begins_no_more() {
+    let folder = TempDir::new().unwrap();
+    let (n_begun, said) = signalled(folder.path(), "-INT");
     assert!(said.iter().any(|line| line.starts_with("stopping after what is in progress")), "{said:?}");
-    let kept = succeed(folder.path(), &["results", "show", "out", "--runs", "--format", "csv"]);
-    let n_kept = String::from_utf8(kept.stdout).unwrap().lines().count() - 1;
-    assert_eq!(n_kept, n_begun, "{said:?}");
-    assert!(n_kept < 8, "{said:?}");
+    assert_eq!(n_kept(folder.path()), n_begun, "{said:?}");
+    assert!(n_begun < 8, "{said:?}");
+}
+
+/// Batch systems and `timeout` send one request, and nobody is there to send a second.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sweep_that_is_terminated_ends_at_once_and_goes_on_later() {
+    for signal in ["-TERM", "-HUP"] {
+        let folder = TempDir::new().unwrap();
+        let (n_begun, said) = signalled(folder.path(), signal);
+        assert!(
+            said.iter().any(|line| line.starts_with("stopped at once: what is finished is kept")),
+            "{said:?}"
+        );
+        assert!(!said.iter().any(|line| line.contains("\"finished\"")), "{said:?}");
+        assert!(n_begun < 8, "{said:?}");
+        let only = ["sweep", "slow.yaml", "--out", "out", "--only", "seed=0"];
+        succeed(folder.path(), &only);
+        assert_eq!(n_kept(folder.path()), 1);
+    }
 }
 
 #[test]
