@@ -155,6 +155,7 @@ impl Default for Interrupt {
 }
 
 /// Ends the program, as one that was interrupted.
+#[expect(clippy::exit, reason = "what is in progress is given up on purpose")]
 fn end() {
     process::exit(ExitStatus::Interrupted as i32);
 }

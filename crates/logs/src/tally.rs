@@ -138,6 +138,16 @@ impl Reason {
     }
 }
 
+// Doubts in words, after "N rows:", which are longer than a line of their list.
+const BROKEN_LINES: &str = "several lines in one row, as a text such as SubmitLine or JobName holds their ends; they are taken as one";
+const ZERO_TIMES: &str = "times at the zero of time (0, 1970-01-01, the year 1), as programs write one that was never set; taken as unknown";
+const OUT_OF_ORDER: &str = "times out of order by a second or less; starts and ends are taken to be no earlier than what they follow";
+const END_UNKNOWN: &str =
+    "have ended, as their state says, and the log does not say when: how long they ran is not known";
+const WAITING_ARRAY: &str = "several tasks of an array in one row, as none of them had started; the row is one job of the normalized log";
+const PART_OF_SEVERAL: &str = "a part of an accelerator where several are asked for; the part counts only where one is, so they are taken as \
+    whole ones";
+
 /// What is doubtful about a log, found by reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -190,7 +200,7 @@ pub enum Doubt {
     SeveralLines,
     /// A row that takes several lines, as a text in it that is not quoted holds ends of lines.
     BrokenLines,
-    /// A time at the zero of time, beside others of years later; it is taken as unknown.
+    /// A time at the zero of time, as programs write one that was never set; it is taken as unknown.
     ZeroTimes,
     /// Times that are out of order by a second or less; the later in order is taken to be as late as the earlier.
     OutOfOrder,
@@ -260,25 +270,12 @@ impl Doubt {
             Self::SeveralLines => {
                 "several lines in one row, as a quoted text holds their ends: is a quote a stray one?"
             }
-            Self::BrokenLines => {
-                "several lines in one row, as a text such as SubmitLine or JobName holds their ends; they are taken as one"
-            }
-            Self::ZeroTimes => {
-                "times at 1970-01-01 or another zero of time, where others are years later; they are taken as unknown"
-            }
-            Self::OutOfOrder => {
-                "times out of order by a second or less; starts and ends are taken to be no earlier than what they follow"
-            }
-            Self::EndUnknown => {
-                "have ended, as their state says, and the log does not say when: how long they ran is not known"
-            }
-            Self::WaitingArray => {
-                "several tasks of an array in one row, as none of them had started; the row is one job of the normalized log"
-            }
-            Self::PartOfSeveral => {
-                "a part of an accelerator where several are asked for; the part counts only where one is, so they are taken as \
-                 whole ones"
-            }
+            Self::BrokenLines => BROKEN_LINES,
+            Self::ZeroTimes => ZERO_TIMES,
+            Self::OutOfOrder => OUT_OF_ORDER,
+            Self::EndUnknown => END_UNKNOWN,
+            Self::WaitingArray => WAITING_ARRAY,
+            Self::PartOfSeveral => PART_OF_SEVERAL,
             Self::SeveralClusters => {
                 "clusters beside the first: jobs are called CLUSTER:ID, and their load is that of all clusters together"
             }

@@ -39,14 +39,6 @@ fn log_of(form: Form, jobs: &[Invented]) -> String {
         let each = jobs.iter().enumerate().map(|(at, job)| line(at, job));
         format!("{head}\n{}\n", each.collect::<Vec<_>>().join("\n"))
     };
-    let json = |line: &dyn Fn(usize, &Invented) -> String| {
-        jobs.iter().enumerate().map(|(at, job)| line(at, job)).collect::<Vec<_>>().join(",")
-    };
-    let stamp = |kind: &str, time: Option<i64>| {
-        let text = plain(time);
-        let status = if time.is_some() { "True" } else { "False" };
-        format!(r#"{{"type": "{kind}", "status": "{status}", "lastTransitionTime": "{text}"}}"#)
-    };
     match form {
         Form::Helios | Form::Acme => {
             lines("job_id,gpu_num,submit_time,start_time,end_time,duration,state", &|at, (a, b, c, d)| {
@@ -82,6 +74,24 @@ fn log_of(form: Form, jobs: &[Invented]) -> String {
                 format!("{at},1,{a},{b},{c}")
             },
         ),
+        Form::Philly | Form::Kueue => document_of(form, jobs),
+        _ => lines("id,submitted_s,started_s,ended_s,ran_s,gpus", &|at, (a, b, c, d)| {
+            format!("{at},{},{},{},{},1", plain(*a), plain(*b), plain(*c), small(*d))
+        }),
+    }
+}
+
+/// The same as a JSON document.
+fn document_of(form: Form, jobs: &[Invented]) -> String {
+    let json = |line: &dyn Fn(usize, &Invented) -> String| {
+        jobs.iter().enumerate().map(|(at, job)| line(at, job)).collect::<Vec<_>>().join(",")
+    };
+    let stamp = |kind: &str, time: Option<i64>| {
+        let text = plain(time);
+        let status = if time.is_some() { "True" } else { "False" };
+        format!(r#"{{"type": "{kind}", "status": "{status}", "lastTransitionTime": "{text}"}}"#)
+    };
+    match form {
         Form::Philly => format!(
             "[{}]",
             json(&|at, (a, b, c, d)| format!(
@@ -95,7 +105,7 @@ fn log_of(form: Form, jobs: &[Invented]) -> String {
                 plain(*d)
             ))
         ),
-        Form::Kueue => format!(
+        _ => format!(
             r#"{{"items": [{}]}}"#,
             json(&|at, (a, b, c, d)| format!(
                 r#"{{"kind": "Workload", "metadata": {{"name": "{at}", "creationTimestamp": "{}"}},
@@ -107,9 +117,6 @@ fn log_of(form: Form, jobs: &[Invented]) -> String {
                 stamp("Evicted", *d)
             ))
         ),
-        _ => lines("id,submitted_s,started_s,ended_s,ran_s,gpus", &|at, (a, b, c, d)| {
-            format!("{at},{},{},{},{},1", plain(*a), plain(*b), plain(*c), small(*d))
-        }),
     }
 }
 
