@@ -52,6 +52,23 @@ impl Seen {
     }
 }
 
+/// Does a signal end a process that has not ended yet: has it neither a function for it, nor ignores it, nor keeps it waiting?
+pub(crate) fn dies_of(pid: i32, signal: Signal) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    is_deadly(&status, signal.as_raw())
+}
+
+/// Does none of the sets of signals in a process's status have this one?
+fn is_deadly(status: &str, signal: i32) -> bool {
+    let has_signal = |line: &str| {
+        let set = ["SigBlk:", "SigIgn:", "SigCgt:"].iter().find_map(|name| line.strip_prefix(name))?;
+        let set = u64::from_str_radix(set.trim(), 16).ok()?;
+        Some(set >> (signal - 1) & 1 == 1)
+    };
+    let sets: Vec<bool> = status.lines().filter_map(has_signal).collect();
+    sets.len() == 3 && !sets.contains(&true)
+}
+
 /// All processes that live.
 pub(crate) fn living() -> Vec<Seen> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -118,6 +135,38 @@ mod tests {
         assert_eq!(seen, Seen { identity, parent: 1, group: 15, session: 14, is_dead: false });
         assert!(Seen::parse(17, "17 (x) Z 1 15 14 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 1").unwrap().is_dead);
         assert_eq!(Seen::parse(17, "17 (x"), None);
+    }
+
+    #[test]
+    fn a_signal_ends_what_has_made_no_arrangement_for_it() {
+        let status = |blocked: &str, ignored: &str, caught: &str| {
+            format!(
+                "Name:\tx\nSigPnd:\t0000000000004000\nSigBlk:\t{blocked}\nSigIgn:\t{ignored}\nSigCgt:\t{caught}\n"
+            )
+        };
+        let (none, term, others) = ("0000000000000000", "0000000000004000", "0000000180000002");
+        let (deadly, number) = (status(none, others, others), Signal::TERM.as_raw());
+        assert!(is_deadly(&deadly, number));
+        for kept in [status(term, none, none), status(none, term, none), status(none, none, term)] {
+            assert!(!is_deadly(&kept, number), "{kept}");
+        }
+        assert!(!is_deadly("Name:\tx\n", number), "what is not known");
+    }
+
+    #[test]
+    fn the_signals_of_a_process_are_read() {
+        use std::process::{Command, Stdio};
+        for (script, dies) in [("echo; exec sleep 60", true), ("trap : TERM; echo; sleep 60; :", false)] {
+            let mut shell = Command::new("/bin/sh");
+            let mut child = shell.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+            // (it has made its arrangement when it says something)
+            let mut word = [0];
+            std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut word).unwrap();
+            assert_eq!(dies_of(i32::try_from(child.id()).unwrap(), Signal::TERM), dies, "{script}");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(!dies_of(i32::MAX, Signal::TERM));
     }
 
     #[test]

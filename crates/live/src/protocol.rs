@@ -95,6 +95,9 @@ pub enum Stop {
 pub struct LeaseOrder {
     /// The run.
     pub run: Run,
+    /// The job's [submission](crate::core::JobRecord::submission).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submission: Option<u64>,
     /// Its ranks on this server, and the worker of each by its place on the server: `[ranks here]`.
     pub ranks: Vec<(u32, u32)>,
     /// Ranks on all servers.
@@ -227,6 +230,10 @@ pub struct RankReport {
     pub phase: Phase,
     /// What it has done.
     pub progress: Progress,
+    /// How long it ran, once it has ended: from its program's start until no process of it was left. None where nobody
+    /// measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<Seconds>,
 }
 
 /// How far a rank is.

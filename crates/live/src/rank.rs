@@ -29,6 +29,9 @@ use crate::protocol::{End, JobNumber, Program, Progress, Run, Stop};
 pub struct RankStart {
     /// The run.
     pub run: Run,
+    /// The job's submission, where the scheduler tells them apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submission: Option<u64>,
     /// Which rank.
     pub rank: u32,
     /// Its worker, by its place on the server.
@@ -113,6 +116,9 @@ pub(crate) struct Ended {
     pub(crate) end: End,
     /// When, by the node's clock.
     pub(crate) at: Seconds,
+    /// How long its processes were there, as its shim measured; none where that did not come to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ran: Option<Seconds>,
 }
 
 /// `control.json`, which programs read.
@@ -271,6 +277,11 @@ impl RankFolder {
         files::read::<Ended>(&self.end()).ok().map(|ended| ended.end)
     }
 
+    /// How long the rank ran, if that has been written.
+    pub(crate) fn read_ran(&self) -> Option<Seconds> {
+        files::read::<Ended>(&self.end()).ok()?.ran
+    }
+
     /// Takes the room on disk that the rank's end needs.
     pub(crate) fn take_end_room(&self) -> io::Result<()> {
         files::take_room(&self.end_room(), END_ROOM)
@@ -279,9 +290,13 @@ impl RankFolder {
     /// Writes how the rank ended, so that it survives the server; into the room that was taken for it where it can be written
     /// no other way.
     pub(crate) fn write_end(&self, end: End, at: Seconds) -> io::Result<()> {
-        let ended = Ended { end, at };
-        files::write_durably(&self.end(), &ended)
-            .or_else(|error| files::write_into(&self.end_room(), &self.end(), &ended).map_err(|_| error))
+        self.write_ended(&Ended { end, at, ran: None })
+    }
+
+    /// Does so with how long the rank ran.
+    pub(crate) fn write_ended(&self, ended: &Ended) -> io::Result<()> {
+        files::write_durably(&self.end(), ended)
+            .or_else(|error| files::write_into(&self.end_room(), &self.end(), ended).map_err(|_| error))
     }
 
     /// What the program says that it has done. None if it says nothing, or nothing that can be read.

@@ -137,6 +137,9 @@ impl Store {
             .optional()?;
         stored.epoch = epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(0u64) + 1;
         put_meta(&transaction, "epoch", &stored.epoch.to_string())?;
+        // (of 48 bits, which every reader of JSON takes for a whole number)
+        let drawn: i64 = transaction.query_row("SELECT random() & 0xffffffffffff", [], |row| row.get(0))?;
+        stored.drawn = drawn.unsigned_abs();
         stored.jobs =
             read::<JobRecord>(&transaction, "jobs", "number", "WHERE is_over = 0", &mut stored.set_aside)?;
         let last = format!("WHERE is_over = 1 AND number > (SELECT max(number) FROM jobs) - {OVER_MAX}");

@@ -59,6 +59,7 @@ fn shell(script: &str) -> Program {
 fn lease(job: u64, program: Program) -> LeaseOrder {
     LeaseOrder {
         run: run_of(job),
+        submission: None,
         ranks: vec![(0, 0)],
         world_size: 1,
         first_server: "test".to_owned(),
@@ -304,6 +305,62 @@ fn what_outlives_its_program_is_ended_before_the_end_is_told() {
     let pid = place.written("child");
     assert_eq!(end_of(&mut agent, 1).0, End::Exit(7));
     assert!(!lives(pid));
+}
+
+#[test]
+fn a_program_that_ended_before_it_was_asked_has_ended_by_itself() {
+    let mut place = Place::new();
+    let mut agent = place.open();
+    // What it leaves is ended with it, and is there when the request to stop comes.
+    let (child, script) =
+        (place.path("child"), "trap '' TERM; sh -c 'echo $$ >CHILD; exec sleep 600' & exit 0");
+    let script = script.replace("CHILD", &child);
+    let mut job = LeaseOrder { grace: Seconds::new(1.0), ..lease(1, shell(&script)) };
+    place.order(&mut agent, &[&job]);
+    place.written("child");
+    wait_for("its program's end", || (!lives(place.pid(1, "program"))).then_some(()));
+    job.stop = Some(Stop::Now);
+    place.order(&mut agent, &[&job]);
+    assert_eq!(end_of(&mut agent, 1).0, End::Exit(0));
+}
+
+#[test]
+fn how_long_a_rank_ran_is_told_with_its_end() {
+    let mut place = Place::new();
+    let mut agent = place.open();
+    let missing = LeaseOrder { ranks: vec![(0, 1)], ..lease(2, program(&["/no/such/program"])) };
+    place.order(&mut agent, &[&lease(1, shell("sleep 0.5")), &missing]);
+    let ran = end_of(&mut agent, 1).1.ran.unwrap();
+    assert!(ran.get() >= 0.5, "{ran}");
+    assert_eq!(end_of(&mut agent, 2).1.ran, Some(Seconds::ZERO));
+    // A later agent tells it, too.
+    drop(agent);
+    assert_eq!(end_of(&mut place.open(), 1).1.ran, Some(ran));
+}
+
+#[test]
+fn a_submission_has_a_folder_for_checkpoints_of_its_own() {
+    let mut place = Place::new();
+    let mut agent = place.open();
+    let save = shell("ls -A $APPORTION_CHECKPOINTS; touch $APPORTION_CHECKPOINTS/weights");
+    let with = |submission, incarnation| {
+        let run = Run { job: JobNumber(1), incarnation };
+        LeaseOrder { run, submission: Some(submission), ..lease(1, save.clone()) }
+    };
+    for (submission, incarnation) in [(0xa, 1), (0xb, 2), (0xa, 3)] {
+        let job = with(submission, incarnation);
+        place.order(&mut agent, &[&job]);
+        let printed = wait_for("its end", || {
+            agent.look();
+            let report = agent.report();
+            let rank = report.ranks.iter().find(|rank| rank.run == job.run)?;
+            let output = place.state().join(format!("ranks/1.{incarnation}.0/output.log"));
+            (rank.phase == Phase::Ended(End::Exit(0))).then(|| fs::read_to_string(output).unwrap())
+        });
+        let expected = if incarnation == 3 { "weights\n" } else { "" };
+        assert_eq!(printed, expected, "start {incarnation}");
+    }
+    assert!(place.folder.path().join("checkpoints/1-00000000000a/weights").exists());
 }
 
 #[test]

@@ -60,6 +60,7 @@ impl Job {
         };
         let start = RankStart {
             run: Run { job: JobNumber(3), incarnation: 1 },
+            submission: None,
             rank,
             worker: 9,
             local_rank: rank,

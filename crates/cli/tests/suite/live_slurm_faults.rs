@@ -125,7 +125,10 @@ fn a_gang_is_over_when_its_last_rank_is() {
     let script = "while [ ! -e \"$APPORTION_CHECKPOINTS/go\" ]; do sleep 0.1; done";
     world.submit(&["--scale-factor", "4", "--steps", "10"], &["sh", "-c", script]);
     world.until(|job| job["state"] == "running");
-    fs::write(world.folder.path().join("state/shared/checkpoints/0/go"), "").unwrap();
+    let mut folders = fs::read_dir(world.folder.path().join("state/shared/checkpoints")).unwrap();
+    let folder = folders.find_map(|entry| entry.ok().filter(|entry| entry.path().is_dir())).unwrap();
+    assert!(folder.file_name().to_string_lossy().starts_with("0-"), "{folder:?}");
+    fs::write(folder.path().join("go"), "").unwrap();
     let job = world.until(|job| !job["ended_s"].is_null());
     assert_eq!(job["state"], "completed", "{job}");
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use apportion::Seconds;
+
 use crate::agent::processes::Home;
 use crate::agent::{Adopted, RankStart};
 use crate::clock;
@@ -19,6 +21,8 @@ pub(crate) enum News {
     Progress(Progress),
     /// It has been asked to stop.
     Stopping,
+    /// How long it ran: it has ended.
+    Ran(Seconds),
     /// No process of it is left.
     Ended(End),
 }
@@ -111,7 +115,7 @@ impl Held {
         let steer = files::read(&folder.steer()).unwrap_or(at_start);
         let mut held = Self::new(folder, by);
         let mut report =
-            RankReport { run, rank, worker, phase: Phase::Running, progress: Progress::default() };
+            RankReport { run, rank, worker, phase: Phase::Running, progress: Progress::default(), ran: None };
         if steer.stop.is_some_and(|stop| stop != Stop::Propose) {
             report.phase = Phase::Stopping;
             held.is_stopping = true;
@@ -120,6 +124,7 @@ impl Held {
             match news {
                 News::Progress(progress) => report.progress = progress,
                 News::Stopping => report.phase = Phase::Stopping,
+                News::Ran(ran) => report.ran = Some(ran),
                 News::Ended(end) => report.phase = Phase::Ended(end),
             }
         }
@@ -180,6 +185,7 @@ impl Held {
         }
         if let Some(end) = end {
             self.is_over = true;
+            news.extend(self.folder.read_ran().map(News::Ran));
             news.push(News::Ended(end));
         }
         news

@@ -63,6 +63,7 @@ struct Rank {
     worker: u32,
     phase: Phase,
     progress: Progress,
+    ran: Option<Seconds>,
     until: Seconds,
     grace: Seconds,
     stop: Option<Stop>,
@@ -111,8 +112,8 @@ impl Agent {
     pub fn new(server: Server, boot: u64, adopted: Vec<Adopted>) -> Self {
         let mut ranks = BTreeMap::new();
         for Adopted { report, until, grace } in adopted {
-            let RankReport { run, rank, worker, phase, progress } = report;
-            ranks.insert((run, rank), Rank { worker, phase, progress, until, grace, stop: None });
+            let RankReport { run, rank, worker, phase, progress, ran } = report;
+            ranks.insert((run, rank), Rank { worker, phase, progress, ran, until, grace, stop: None });
         }
         Self { server, home: None, boot, n_reports: 0, sent: VecDeque::new(), taken: (0, 0), ranks }
     }
@@ -147,6 +148,7 @@ impl Agent {
             worker: rank.worker,
             phase: rank.phase.clone(),
             progress: rank.progress,
+            ran: rank.ran,
         };
         Report {
             server: self.server.name.clone(),
@@ -241,11 +243,13 @@ impl Agent {
         let phase = ended.map_or(Phase::Running, Phase::Ended);
         let starts = phase == Phase::Running;
         let grace = lease.grace;
-        let here = Rank { worker, phase, progress: Progress::default(), until, grace, stop: lease.stop };
+        let (progress, ran) = (Progress::default(), None);
+        let here = Rank { worker, phase, progress, ran, until, grace, stop: lease.stop };
         self.ranks.insert((run, rank), here);
         starts.then(|| {
             Act::Start(Box::new(RankStart {
                 run,
+                submission: lease.submission,
                 rank,
                 worker,
                 local_rank,
@@ -299,6 +303,13 @@ impl Agent {
     pub fn note_stopping(&mut self, run: Run, rank: u32) {
         if let Some(here) = self.ranks.get_mut(&(run, rank)) {
             here.note_stopping();
+        }
+    }
+
+    /// Notes how long a rank has run that is over now.
+    pub fn note_ran(&mut self, run: Run, rank: u32, ran: Seconds) {
+        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
+            here.ran = Some(ran);
         }
     }
 

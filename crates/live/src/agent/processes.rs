@@ -32,7 +32,8 @@ const TAKEN_TRIED: Seconds = Seconds::new(1.0);
 pub struct Home {
     /// The agent's own folder, for it alone.
     pub state: PathBuf,
-    /// The folder in which each job has a folder for its checkpoints, named by its number. All servers should have the same.
+    /// The folder in which each job has a folder for its checkpoints, named by its number and by what tells its submission
+    /// from others of that number. All servers should have the same.
     pub checkpoints: PathBuf,
     /// The program that calls [`shim::run`](crate::shim::run), and the arguments before the rank's folder.
     pub shim: Vec<OsString>,
@@ -184,6 +185,7 @@ impl Processes {
                         continue;
                     }
                     News::Stopping => self.agent.note_stopping(run, rank),
+                    News::Ran(ran) => self.agent.note_ran(run, rank, ran),
                     News::Ended(end) => self.agent.note_end(run, rank, end),
                 }
                 has_changed = true;
@@ -285,14 +287,27 @@ pub(crate) fn forget(home: &Home, name: &str, folder: &RankFolder) -> io::Result
     let gone = home.ranks().join(format!(".gone-{name}"));
     let logs = home.logs();
     if folder.path().exists() {
-        let _ = fs::rename(folder.output(), logs.join(format!("{name}.log")));
+        let _ = keep_log(&folder.output(), &logs, &format!("{name}.log"));
         if fs::metadata(folder.slurm_output()).is_ok_and(|data| data.len() > 0) {
-            let _ = fs::rename(folder.slurm_output(), logs.join(format!("{name}.slurm.log")));
+            let _ = keep_log(&folder.slurm_output(), &logs, &format!("{name}.slurm.log"));
         }
         fs::rename(folder.path(), &gone)?;
     }
     let _ = fs::remove_dir_all(&gone);
     drop_old_logs(&logs, LOGS_KEPT)
+}
+
+/// Moves an output among those that are kept. One of the same name is of a job of another state, and is kept under a name
+/// with a number at its end.
+fn keep_log(output: &Path, logs: &Path, name: &str) -> io::Result<()> {
+    let kept = logs.join(name);
+    if kept.exists() && output.exists() {
+        let mut others = (1u64..).map(|number| logs.join(format!("{name}.{number}")));
+        if let Some(other) = others.find(|other| !other.exists()) {
+            fs::rename(&kept, other)?;
+        }
+    }
+    fs::rename(output, kept)
 }
 
 /// Removes the oldest outputs.
@@ -325,6 +340,21 @@ mod tests {
         drop_old_logs(folder.path(), 2).unwrap();
         let left = |number: i32| folder.path().join(format!("{number}.log")).exists();
         assert_eq!((0..5).map(left).collect::<Vec<_>>(), [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn an_output_of_the_same_name_is_kept_beside_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path(), folder.path());
+        fs::create_dir_all(home.logs()).unwrap();
+        for words in ["ann's", "bob's", "eve's"] {
+            let rank = RankFolder::at(home.ranks().join("1.1.0"));
+            fs::create_dir_all(rank.path()).unwrap();
+            fs::write(rank.output(), words).unwrap();
+            forget(&home, "1.1.0", &rank).unwrap();
+        }
+        let read = |name: &str| fs::read_to_string(home.logs().join(name)).unwrap();
+        assert_eq!(["1.1.0.log", "1.1.0.log.1", "1.1.0.log.2"].map(read), ["eve's", "ann's", "bob's"]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ fn run(job: u64, incarnation: u32) -> Run {
 fn lease(run: Run, worker: u32) -> LeaseOrder {
     LeaseOrder {
         run,
+        submission: None,
         ranks: vec![(0, worker)],
         world_size: 1,
         first_server: NAME.to_owned(),
@@ -223,6 +224,7 @@ fn ranks_of_an_earlier_agent_are_reported_and_steered() {
         worker: 1,
         phase: Phase::Running,
         progress: Progress { speaks: true, steps: 3.0, ..Progress::default() },
+        ran: None,
     };
     let server = agent().server().clone();
     let adopted = Adopted { report: report.clone(), until: at(20.0), grace: at(1.0) };

@@ -23,13 +23,14 @@ enum Verdict {
 /// Judges a run whose ranks have all ended, or that is over without a word of the others' ends.
 fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     let ends: Vec<_> = run.ranks.iter().map(|rank| (rank, rank.known.end())).collect();
-    let is_asked = run.ending.as_ref().is_some_and(|ending| ending.reason != Reason::RankEnded);
+    let is_cancelled = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::Cancelled);
     let went_well = |end: Option<&End>| matches!(end, Some(End::Exit(0) | End::Stopped(Some(0))));
     let is_done = run.progress.done || (run.progress.speaks && run.progress.steps >= total_steps);
     if ends.first().is_some_and(|(_, end)| went_well(*end)) && is_done {
         return Verdict::Completed("its program says that it is done".into());
     }
-    if !is_asked && ends.iter().all(|(_, end)| matches!(end, Some(End::Exit(0)))) {
+    // (whatever was wished meanwhile: none of them had been asked to stop when it ended)
+    if !is_cancelled && ends.iter().all(|(_, end)| matches!(end, Some(End::Exit(0)))) {
         return Verdict::Completed("its program ended with exit code 0".into());
     }
     for (number, (rank, end)) in ends.iter().enumerate() {
@@ -88,8 +89,10 @@ impl Core {
         if !is_confirmed && (!is_over || self.now < self.listens_until) {
             return;
         }
+        let jobs = run.lease.0;
+        self.correct_count(number, is_confirmed);
         // (what it ran is in the event log before its end is)
-        self.flush_slice(run.lease.0);
+        self.flush_slice(jobs);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let total_steps = job.record.job.total_steps.get();
         let Some(run) = job.run.take() else { return };
@@ -132,7 +135,8 @@ impl Core {
             }
             Verdict::Stopped(what) => what,
             Verdict::Lost(what) => {
-                let text = if run.running.is_some() {
+                let has_run = run.running.is_some() || run.ran().is_some_and(|ran| ran.get() > 0.0);
+                let text = if has_run {
                     format!(
                         "of {} nothing counts since the last checkpoint that was reported: {what}",
                         run.run

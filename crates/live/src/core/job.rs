@@ -58,6 +58,8 @@ pub(super) struct Rank {
     /// None where the cluster that the scheduler was started with does not have it there any more.
     pub(super) worker: Option<WorkerId>,
     pub(super) known: Known,
+    /// How long it ran, as its server says since its end.
+    pub(super) ran: Option<Seconds>,
 }
 
 /// Why a run is asked to stop.
@@ -123,6 +125,7 @@ impl LiveRun {
             server: server.clone(),
             worker: Some(*worker),
             known: known.clone(),
+            ran: None,
         };
         Self {
             run,
@@ -149,6 +152,24 @@ impl LiveRun {
             self.running.map(|running| CountedRecord { running, until: self.counted, logged: self.logged });
         let before = self.counted_before.map(|counted| CountedRecord { logged: self.logged, ..counted });
         now.or(before)
+    }
+
+    /// How long it has been counted, over all starts of the scheduler.
+    pub(super) fn time_counted(&self) -> Seconds {
+        match (self.running, self.counted_before) {
+            (Some(running), _) => self.counted - running,
+            (None, Some(CountedRecord { running, until, .. })) => until - running,
+            (None, None) => Seconds::ZERO,
+        }
+    }
+
+    /// How long it ran until the last of its ranks had ended, where all have said it.
+    pub(super) fn ran(&self) -> Option<Seconds> {
+        let mut longest = Seconds::ZERO;
+        for rank in &self.ranks {
+            longest = longest.max(rank.ran?);
+        }
+        Some(longest)
     }
 
     /// The steps that a checkpoint has come to hold since they were last logged, and those that were made, with the time that

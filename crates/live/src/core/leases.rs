@@ -60,6 +60,68 @@ impl Core {
         slice.end = now;
     }
 
+    /// Sets right what has been counted of a run that is over: it ran as long as its servers measured; where they have not said
+    /// so, nor how it ended, up to the end of its lease at most. What the event log has of it already stays.
+    pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) {
+        self.count(number);
+        let Some(job) = self.jobs.get(&number) else { return };
+        let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return };
+        let (counted, lease) = (run.time_counted(), run.lease);
+        let unwritten = self.slices.get(&lease.0).map_or(Seconds::ZERO, |slice| slice.time);
+        let most = (self.now - job.record.job.arrival).max(Seconds::ZERO);
+        let more = match (run.ran(), run.running) {
+            (Some(ran), _) => ran.max(Seconds::ZERO).min(most) - counted,
+            (None, Some(_)) if !is_confirmed => {
+                let beyond = (run.counted - run.until).max(Seconds::ZERO);
+                Seconds::ZERO - beyond.min(counted).min(unwritten)
+            }
+            (None, _) => return,
+        };
+        let is_counted_by_another = lease.0.first() != job.id && self.is_running(lease.0.first(), lease.0);
+        let name = self.type_name(lease.1);
+        if let Some(job) = self.jobs.get_mut(&number) {
+            let received = job.record.received.entry(name).or_insert(Seconds::ZERO);
+            *received = (*received + more).max(Seconds::ZERO);
+        }
+        if !is_counted_by_another {
+            self.correct_accounts(number, lease, more);
+        }
+    }
+
+    /// Sets right the accounts, and what of them is not in the event log yet.
+    fn correct_accounts(
+        &mut self,
+        number: JobNumber,
+        lease: (Combination<JobId>, WorkerTypeId),
+        more: Seconds,
+    ) {
+        let now = self.now;
+        let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
+        let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+        match run.at_risk.last_mut().filter(|last| (last.0, last.1) == lease) {
+            Some(last) => last.2 = (last.2 + more).max(Seconds::ZERO),
+            None if more.get() > 0.0 => run.at_risk.push((lease.0, lease.1, more)),
+            None => {}
+        }
+        self.accounts.add(lease.0, lease.1, more);
+        if more.get() > 0.0 {
+            let new = SliceLog {
+                worker_type: lease.1,
+                n_workers,
+                start: now - more,
+                end: now,
+                time: Seconds::ZERO,
+            };
+            self.slices.entry(lease.0).or_insert(new).time += more;
+        } else if let Some(slice) = self.slices.get_mut(&lease.0) {
+            slice.time += more;
+            slice.end = (slice.end + more).max(slice.start);
+            if slice.time.get() <= 0.0 {
+                self.slices.remove(&lease.0);
+            }
+        }
+    }
+
     /// What the event log calls a job: by its number, which stays the same over all starts.
     pub(super) fn log_id(&self, id: JobId) -> JobId {
         self.numbers.get(&id).map_or(id, |number| number.in_log())

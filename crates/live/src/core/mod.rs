@@ -118,6 +118,8 @@ pub struct Core {
     jobs: BTreeMap<JobNumber, LiveJob>,
     numbers: BTreeMap<JobId, JobNumber>,
     next_job: u64,
+    /// What tells the submissions of this start from those of others.
+    drawn: u64,
     /// Jobs that fit no worker type of the cluster.
     unfit: BTreeMap<JobNumber, Unfit>,
     /// Jobs that are over, the newest last.
@@ -181,6 +183,7 @@ impl Core {
             jobs: BTreeMap::new(),
             numbers: BTreeMap::new(),
             next_job: stored.next_job,
+            drawn: stored.drawn,
             unfit: BTreeMap::new(),
             over: VecDeque::from(std::mem::take(&mut stored.over)),
             servers: BTreeMap::new(),

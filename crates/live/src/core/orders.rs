@@ -28,7 +28,6 @@ impl Core {
                 continue;
             }
             let told = self.all_to_tell(&name);
-            let epoch = self.epoch;
             let Some(server) = self.servers.get_mut(&name) else { continue };
             if server.told.as_ref() == Some(&told) {
                 continue;
@@ -40,7 +39,7 @@ impl Core {
                 LeaseOrder { lease: lease_left, ..lease.clone() }
             };
             let orders = Orders {
-                epoch,
+                epoch: server.epoch,
                 number: server.n_orders,
                 answers: server.last,
                 leases: told.leases.iter().map(lease).collect(),
@@ -73,6 +72,7 @@ impl Core {
             }
             let order = LeaseOrder {
                 run: run.run,
+                submission: job.record.submission,
                 ranks,
                 world_size: u32::try_from(run.ranks.len()).unwrap_or(u32::MAX),
                 first_server: run.ranks.first().map_or_else(String::new, |first| first.server.clone()),

@@ -14,6 +14,10 @@ use crate::protocol::{JobNumber, Program};
 pub struct JobRecord {
     /// Its number.
     pub number: JobNumber,
+    /// A number that is drawn: it tells the job from one that has the same number in another state, or in this one after an
+    /// older copy was put back. None of jobs that an earlier version took in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submission: Option<u64>,
     /// The name that its user gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -185,6 +189,8 @@ pub struct Stored {
     pub over: Vec<JobRecord>,
     /// The number of the next job.
     pub next_job: u64,
+    /// A number that was drawn for this start: no other start of any scheduler has it.
+    pub drawn: u64,
     /// Servers, by name.
     pub servers: Vec<ServerRecord>,
     /// The state of the policy and the mechanism, as JSON.

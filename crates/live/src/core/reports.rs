@@ -51,7 +51,12 @@ impl Core {
         self.is_vacant |= report.n_workers > server.n_workers;
         server.n_workers = report.n_workers;
         server.is_frozen = report.is_frozen;
-        if report.taken != (self.epoch, server.n_orders) {
+        server.epoch = server.epoch.max(self.epoch);
+        if report.taken.0 > server.epoch {
+            // It has had orders of another state, or of this one before an older copy was put back.
+            server.epoch = report.taken.0 + 1;
+        }
+        if report.taken != (server.epoch, server.n_orders) {
             // What was said last has not arrived, or has been forgotten: it is said again.
             server.told = None;
         }
@@ -205,6 +210,7 @@ impl Core {
         };
         if rank.known.end().is_none() {
             rank.known = Known::Reported(report.phase.clone());
+            rank.ran = report.ran.filter(|_| report.phase.is_end());
         }
         self.touched.insert(report.run.job);
         if !report.phase.is_end() {

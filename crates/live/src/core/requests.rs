@@ -195,6 +195,7 @@ impl Core {
         self.event(now, &Event::Arrival { now, id: number.in_log(), measured: true, job: &job });
         let record = JobRecord {
             number,
+            submission: Some(self.drawn),
             name,
             user,
             key,

@@ -23,6 +23,8 @@ pub(super) struct Server {
     /// When its last report was received; none before the first since the scheduler's start.
     pub(super) heard: Option<Seconds>,
     pub(super) last: ReportId,
+    /// The epoch of its orders: the scheduler's own, or a later one, where it has had orders of a later one.
+    pub(super) epoch: u64,
     /// Number of the last orders.
     pub(super) n_orders: u64,
     /// What it was last told; none if that has to be said again.
@@ -49,6 +51,7 @@ impl Server {
             since,
             heard: None,
             last: ReportId::default(),
+            epoch: 0,
             n_orders: 0,
             told: None,
             forget: Vec::new(),

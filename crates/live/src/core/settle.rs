@@ -95,8 +95,9 @@ impl Core {
             counted: None,
         };
         let over_at = until + self.settings.grace + self.settings.slack;
+        let foreign = self.foreign_incarnation(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
-        job.record.incarnation += 1;
+        job.record.incarnation = job.record.incarnation.max(foreign) + 1;
         let run = Run { job: number, incarnation: job.record.incarnation };
         let mut live = LiveRun::new(run, &record, lease, (Known::Ordered, now));
         (live.until, live.over_at) = (until, over_at);
@@ -108,6 +109,16 @@ impl Core {
         job.run = Some(live);
         self.counters.starts += 1;
         self.record_job(number);
+    }
+
+    /// The last start of this number that a server still has of another job: of an earlier state, or of one that an older
+    /// copy of this state knows nothing of. 0 where there is none. The job's own starts are counted from there, so that no
+    /// server takes the one for the other.
+    fn foreign_incarnation(&self, number: JobNumber) -> u32 {
+        let strays = self.servers.values().flat_map(|server| server.strays.iter().map(|(run, _)| *run));
+        let over = self.servers.values().flat_map(|server| server.forget.iter().copied());
+        let of_number = strays.chain(over).filter(|run| run.job == number);
+        of_number.map(|run| run.incarnation).max().unwrap_or(0)
     }
 
     /// Is nothing on a worker, but the job that shares it, and does its server offer it?

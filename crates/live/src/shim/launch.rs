@@ -199,8 +199,13 @@ fn visible_worker(start: &Start, given: Option<&str>) -> Option<String> {
     }
 }
 
+/// The job's folder for checkpoints. That of a submission is its own: another job of its number has another.
 fn checkpoints_of(start: &Start) -> std::path::PathBuf {
-    start.checkpoints.join(start.rank.run.job.to_string())
+    let job = start.rank.run.job;
+    start.checkpoints.join(match start.rank.submission {
+        Some(submission) => format!("{job}-{submission:012x}"),
+        None => job.to_string(),
+    })
 }
 
 /// The variables by which a program knows what it is. They have precedence over those of its own.
@@ -262,6 +267,7 @@ mod tests {
             Program { command: vec!["x".to_owned()], directory: None, environment: BTreeMap::new() };
         let rank = RankStart {
             run,
+            submission: Some(0xab),
             rank: 3,
             worker: 1,
             local_rank: 1,
@@ -281,7 +287,7 @@ mod tests {
         let folder = RankFolder::at("/s/ranks/7.2.3".into());
         let variables = contract(&folder, &start(10.5));
         let expected = [
-            ("APPORTION_CHECKPOINTS", "/c/7"),
+            ("APPORTION_CHECKPOINTS", "/c/7-0000000000ab"),
             ("APPORTION_GRACE", "0"),
             ("APPORTION_INCARNATION", "2"),
             ("APPORTION_JOB", "7"),
@@ -297,6 +303,10 @@ mod tests {
         let but_port = variables.iter().filter(|(name, _)| **name != "MASTER_PORT");
         assert!(but_port.map(|(name, value)| (*name, value.as_str())).eq(expected), "{variables:?}");
         assert!(!contract(&folder, &start(0.0)).contains_key("APPORTION_TOTAL_STEPS"));
+        // One that an earlier version took in keeps its folder.
+        let mut earlier = start(1.0);
+        earlier.rank.submission = None;
+        assert_eq!(contract(&folder, &earlier)["APPORTION_CHECKPOINTS"], "/c/7");
     }
 
     #[test]

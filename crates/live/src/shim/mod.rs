@@ -39,7 +39,7 @@ use crate::clock;
 use crate::files;
 use crate::process::Owned;
 use crate::protocol::End;
-use crate::rank::RankFolder;
+use crate::rank::{Ended, RankFolder};
 
 /// What stands before the folders of [`run_all`] on a command line.
 pub const EACH: &str = "--each";
@@ -167,17 +167,21 @@ fn own(folder: &RankFolder) -> Result<(), ShimError> {
         return Ok(());
     }
     let told = signals::Told::listen().map_err(failed("listening to signals"))?;
+    let began = clock::node_now();
     let end = match launch::launch(folder, &told) {
         Ok(launched) => watch::Watch::new(folder, launched).until_over(&told),
         Err(why) => End::NotStarted(why),
     };
-    write_end(folder, &end)
+    write_end(folder, end, began)
 }
 
-fn write_end(folder: &RankFolder, end: &End) -> Result<(), ShimError> {
+fn write_end(folder: &RankFolder, end: End, began: Seconds) -> Result<(), ShimError> {
     let over = clock::node_now();
+    let never_ran = matches!(end, End::NotStarted(_) | End::NotExecutable(_));
+    let ran = if never_ran { Seconds::ZERO } else { over - began };
+    let ended = Ended { end, at: over, ran: Some(ran) };
     loop {
-        match folder.write_end(end.clone(), over) {
+        match folder.write_ended(&ended) {
             Err(error) if clock::node_now() > over + END_TRIED => {
                 return Err(failed(folder.end().display().to_string())(error));
             }

@@ -7,7 +7,7 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, wait};
 
 use crate::clock;
 use crate::files::{self, Version};
-use crate::process::{Identity, Seen, living, signal_group};
+use crate::process::{Identity, Seen, dies_of, living, signal_group};
 use crate::protocol::{End, Stop};
 use crate::rank::{Asked, Control, RankFolder, StartedBy, Steer};
 use crate::shim::launch::Launched;
@@ -27,6 +27,10 @@ pub(super) struct Watch<'a> {
     asking_noted: bool,
     /// How the program itself ended.
     status: Option<WaitStatus>,
+    /// Was it sent SIGTERM while that was to end it, as it had no other arrangement?
+    dies_when_asked: bool,
+    /// Did it end when it had been asked to stop, for all that is known?
+    ended_asked: bool,
 }
 
 impl<'a> Watch<'a> {
@@ -41,6 +45,8 @@ impl<'a> Watch<'a> {
             steered: Version::default(),
             asking_noted: false,
             status: None,
+            dies_when_asked: false,
+            ended_asked: false,
         }
     }
 
@@ -74,6 +80,8 @@ impl<'a> Watch<'a> {
                 Ok(Some((pid, status))) => {
                     if pid.as_raw_nonzero().get() == self.program.pid {
                         self.status = Some(status);
+                        // (one that SIGTERM would have ended has an exit code only if it was ending by itself)
+                        self.ended_asked = self.stopping.asked().is_some() && !self.dies_when_asked;
                         self.stopping.note_program_ended(clock::node_now());
                     }
                 }
@@ -112,9 +120,10 @@ impl<'a> Watch<'a> {
     }
 
     /// Sends a signal to the program's group; once the program itself is gone, to all that it left.
-    fn signal(&self, signal: Signal) {
+    fn signal(&mut self, signal: Signal) {
         let group = self.program.pid;
         if self.status.is_none() {
+            self.dies_when_asked |= signal == Signal::TERM && dies_of(group, signal);
             signal_group(group, signal);
             return;
         }
@@ -140,7 +149,7 @@ impl<'a> Watch<'a> {
             // Slurm sends all processes of a job SIGTERM, one after the other: the shim's may be on its way.
             thread::sleep(super::LOOK);
         }
-        let was_asked = self.stopping.asked().is_some() || told.is_told();
+        let was_asked = self.ended_asked || told.is_told();
         let is = |number: i32, signal: Signal| number == signal.as_raw();
         let code = self.status.and_then(WaitStatus::exit_status);
         let signal = self.status.and_then(WaitStatus::terminating_signal);

@@ -207,6 +207,7 @@ impl NodeAgent {
                         continue;
                     }
                     Event::News(rank, News::Stopping) => self.agent.note_stopping(run, rank),
+                    Event::News(rank, News::Ran(ran)) => self.agent.note_ran(run, rank, ran),
                     Event::News(rank, News::Ended(end)) => self.agent.note_end(run, rank, end),
                     Event::Waits(why) => {
                         found.words.push(format!("{run} waits on {}: {why}", self.node.name));

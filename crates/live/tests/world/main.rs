@@ -12,6 +12,7 @@ mod explained;
 mod failures;
 mod frozen;
 mod fidelity;
+mod late;
 mod node;
 mod placing;
 mod random;

@@ -49,6 +49,8 @@ pub(crate) struct Process {
     proposed: Option<u64>,
     done: bool,
     pub(crate) end: Option<End>,
+    /// True time until which it has run.
+    until_true: f64,
 }
 
 /// A node: its clock is its own.
@@ -69,6 +71,8 @@ pub(crate) struct Node {
     pub(crate) fates: BTreeMap<JobNumber, End>,
     /// Does it say that it can start nothing now?
     pub(crate) is_frozen: bool,
+    /// Does it say how long ranks ran that have ended?
+    pub(crate) measures: bool,
     /// How many workers it offers, where that is not all: none by a node on which something could not be started.
     pub(crate) n_offered: Option<u32>,
 }
@@ -92,6 +96,7 @@ impl Node {
             is_off: false,
             fates: BTreeMap::new(),
             is_frozen: false,
+            measures: false,
             n_offered: None,
         }
     }
@@ -114,6 +119,7 @@ impl Node {
                     (None, None) => Phase::Running,
                 },
                 progress: process.progress(now),
+                ran: process.ran().filter(|_| self.measures),
             },
             until: process.until,
             grace: process.grace,
@@ -156,6 +162,7 @@ impl Node {
                         proposed: None,
                         done: false,
                         end: None,
+                        until_true: now,
                         start: *start,
                     };
                     let key = (process.start.run, process.start.rank);
@@ -187,6 +194,7 @@ impl Node {
         for ((run, rank), process) in &mut self.processes {
             let Some(manners) = manners.get(&run.job).filter(|_| process.end.is_none()) else { continue };
             let speed = if self.server.worker_type == "k80" { manners.slow_speed } else { manners.speed };
+            process.until_true = now;
             process.go_on((now, since), clock, Manners { speed, ..*manners }, random);
             if let Some(end) = self.fates.get(&run.job) {
                 process.end = Some(end.clone());
@@ -199,6 +207,9 @@ impl Node {
         if let Some(agent) = self.agent.as_mut().filter(|_| !self.is_stopped) {
             for ((run, rank), process) in &self.processes {
                 agent.note_progress(*run, *rank, process.progress(now));
+                if let Some(ran) = process.ran().filter(|_| self.measures) {
+                    agent.note_ran(*run, *rank, ran);
+                }
                 if let Some(end) = &process.end {
                     agent.note_end(*run, *rank, end.clone());
                 } else if process.asked.is_some() {
@@ -226,6 +237,11 @@ impl Process {
 
     pub(crate) fn since(&self) -> f64 {
         self.since
+    }
+
+    /// How long it ran, once it has ended.
+    fn ran(&self) -> Option<Seconds> {
+        self.end.as_ref().map(|_| Seconds::new(self.until_true - self.since))
     }
 
     fn progress(&self, now: f64) -> Progress {

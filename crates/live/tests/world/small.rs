@@ -126,11 +126,17 @@ impl Small {
             scheduler: self.scheduler.clone(),
             n_rounds: self.events.iter().filter(|event| event["event"] == "round_started").count() as u64,
             is_clock_sure: self.is_clock_sure,
+            drawn: self.now.to_bits(),
             set_aside: Vec::new(),
         };
         let (core, step) = Core::open(self.settings, scheduler, stored, Seconds::new(self.now)).unwrap();
         self.core = Some(core);
         self.put(step);
+    }
+
+    /// The next start is on a copy of before the first decision.
+    pub(crate) fn put_back(&mut self) {
+        (self.scheduler, self.epoch) = (None, 0);
     }
 
     fn put(&mut self, step: Step) -> Option<Result<Answer, Refusal>> {

@@ -163,6 +163,7 @@ impl World {
             n_rounds: self.disk.events.iter().filter(|event| event["event"] == "round_started").count()
                 as u64,
             is_clock_sure: true,
+            drawn: 0,
             set_aside: Vec::new(),
         };
         let mut settings = Settings::of_round(Seconds::new(ROUND));

@@ -58,11 +58,16 @@ fn a_program_that_says_that_it_is_done_is_done_however_others_ended() {
 }
 
 #[test]
-fn exit_code_0_is_an_end_only_where_the_run_was_not_asked_to_stop() {
+fn a_program_that_ended_by_itself_is_done_whatever_the_scheduler_wished_meanwhile() {
     let well = [Some(End::Exit(0)), Some(End::Exit(0))];
     assert_eq!(kind(&verdict(&well, None)), ("completed", None));
     assert_eq!(kind(&verdict(&well, Some(Reason::RankEnded))), ("completed", None));
-    assert_eq!(kind(&verdict(&well, Some(Reason::Preempted))), ("stopped", None));
+    assert_eq!(kind(&verdict(&well, Some(Reason::Preempted))), ("completed", None));
+    assert_eq!(kind(&verdict(&well, Some(Reason::NotStarted))), ("completed", None));
+    assert_eq!(kind(&verdict(&well, Some(Reason::Cancelled))), ("stopped", None));
+    // One that was asked to stop has stopped, and so has its gang.
+    let asked = [Some(End::Exit(0)), Some(End::Stopped(Some(0)))];
+    assert_eq!(kind(&verdict(&asked, Some(Reason::Preempted))), ("stopped", None));
 }
 
 #[test]

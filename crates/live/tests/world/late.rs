@@ -1,0 +1,119 @@
+//! Ends that are heard of late, and servers that still have what the scheduler's records know nothing of.
+
+use std::collections::BTreeMap;
+
+use apportion_live::core::How;
+use apportion_live::protocol::JobNumber;
+
+use super::node::Manners;
+use super::small::{GOOD, ROUND, Small, job};
+
+/// A program that says nothing, and ends by itself.
+const SILENT: Manners = Manners { speaks: false, ..GOOD };
+
+/// One worker, whose agent says how long ranks ran, in rounds of 60 s that are decided 10 s ahead; the first begins at 5 s.
+fn one_worker() -> Small {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
+    small.nodes[0].measures = true;
+    small.start("v100=1");
+    small.until(5.0);
+    small
+}
+
+fn received(small: &Small, number: JobNumber) -> f64 {
+    small.jobs[&number].received.values().map(|time| time.get()).sum()
+}
+
+/// What the event log has of a job's time.
+fn in_log(small: &Small) -> f64 {
+    let slices = small.events.iter().filter(|event| event["event"] == "slice");
+    slices.map(|slice| slice["time"].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn a_program_that_ended_by_itself_is_not_run_again_though_that_is_heard_after_a_wish_to_stop_it() {
+    let mut small = one_worker();
+    let number = small.try_submit(job(30), SILENT).unwrap();
+    small.until(10.0);
+    small.nodes[0].agent = None;
+    // The round from 65 s on is decided without the server, of which nothing is heard.
+    small.until(60.0);
+    assert!(small.why(number).because[0].starts_with("It is asked to stop"), "{:?}", small.why(number));
+    small.nodes[0].start_agent(small.now);
+    small.until(70.0);
+    let record = &small.jobs[&number];
+    assert_eq!(
+        (record.outcome.as_ref().map(|outcome| outcome.how), record.incarnation),
+        (Some(How::Completed), 1)
+    );
+    // It ran for 30 s: what was presumed beyond them counts no more.
+    assert!((received(&small, number) - 30.0).abs() < 1.0, "{}", received(&small, number));
+    assert!((in_log(&small) - 30.0).abs() < 1.0, "{}", in_log(&small));
+}
+
+#[test]
+fn a_run_of_which_only_the_end_is_heard_counts() {
+    let mut small = one_worker();
+    let number = small.try_submit(job(30), SILENT).unwrap();
+    small.nodes[0].agent = None;
+    small.until(45.0);
+    assert!(received(&small, number).abs() < 1e-9);
+    small.nodes[0].start_agent(small.now);
+    small.until(50.0);
+    assert_eq!(small.jobs[&number].outcome.as_ref().map(|outcome| outcome.how), Some(How::Completed));
+    assert!((received(&small, number) - 30.0).abs() < 1.0, "{}", received(&small, number));
+    assert!((in_log(&small) - 30.0).abs() < 1.0, "{}", in_log(&small));
+}
+
+#[test]
+fn a_run_whose_end_is_never_heard_of_counts_to_the_end_of_its_lease() {
+    let mut small = one_worker();
+    let number = small.try_submit(job(10_000), SILENT).unwrap();
+    small.until(20.0);
+    small.nodes[0].switch_off(false);
+    small.until(3.0 * ROUND);
+    assert!(small.jobs[&number].run.is_none());
+    let (received, lease) = (received(&small, number), ROUND);
+    assert!(received <= lease && received > lease - 2.0, "{received}");
+    assert!((in_log(&small) - received).abs() < 1e-6);
+}
+
+#[test]
+fn a_job_is_not_taken_for_another_of_its_number_that_a_server_still_has() {
+    let mut small = one_worker();
+    let number = small.submit(job(1_000));
+    small.until(20.0);
+    let anns = small.jobs.remove(&number).unwrap();
+    assert!(anns.run.is_some());
+    // A state of before the job is put back.
+    small.put_back();
+    small.nodes[0].start_agent(small.now);
+    small.start("v100=1");
+    small.until(21.0);
+    assert_eq!(small.submit(job(50)), number);
+    small.until(60.0);
+    let bobs = &small.jobs[&number];
+    assert_eq!(bobs.incarnation, anns.incarnation + 1, "the server has the first still, or had it");
+    assert_ne!(bobs.submission, anns.submission);
+    let starts: BTreeMap<_, _> =
+        small.nodes[0].processes.iter().map(|(key, process)| (*key, process.start.submission)).collect();
+    assert!(starts.values().all(|submission| *submission == bobs.submission), "{starts:?}");
+    small.until(100.0);
+    assert_eq!(small.jobs[&number].outcome.as_ref().map(|outcome| outcome.how), Some(How::Completed));
+}
+
+#[test]
+fn a_server_that_has_had_orders_of_later_starts_takes_those_of_an_older_copy() {
+    let mut small = one_worker();
+    for _ in 0..3 {
+        small.start("v100=1");
+        let number = small.submit(job(2));
+        small.until(small.now + 70.0);
+        assert!(small.jobs[&number].outcome.is_some());
+    }
+    small.put_back();
+    small.start("v100=1");
+    let number = small.submit(job(2));
+    small.until(small.now + 10.0);
+    assert_eq!(small.jobs[&number].outcome.as_ref().map(|outcome| outcome.how), Some(How::Completed));
+}
