@@ -120,6 +120,7 @@ impl Core {
     /// Draws the conclusions of a run's end for its job and its servers.
     fn conclude(&mut self, number: JobNumber, run: &LiveRun, verdict: Verdict) {
         if matches!(verdict, Verdict::Completed(_) | Verdict::Stopped(_)) {
+            self.failed_on.remove(&number);
             for server in run.ranks.iter().map(|rank| &rank.server) {
                 if let Some(server) = self.servers.get_mut(server) {
                     server.failed.clear();
@@ -171,16 +172,46 @@ impl Core {
         self.record_job(number);
     }
 
-    /// A server on which different jobs failed one after the other is given none any more.
+    /// A server on which different jobs failed one after the other is given none any more. A job that has failed on another
+    /// server, too, is at fault itself, and counts for none.
     fn note_failure_on(&mut self, name: &str, number: JobNumber) {
+        let servers = self.failed_on.entry(number).or_default();
+        servers.insert(name.to_owned());
+        if servers.len() > 1 {
+            return self.acquit_servers(number);
+        }
         let most = self.settings.server_failures_max;
         let Some(server) = self.servers.get_mut(name) else { return };
         if !server.failed.contains(&number) {
             server.failed.push_back(number);
         }
         if server.failed.len() >= most && server.record.drained.is_none() {
+            let failed = server.failed.clone();
             let reason = format!("{most} different jobs failed on it in a row");
             self.set_drained(name, Some(reason));
+            if let Some(server) = self.servers.get_mut(name) {
+                (server.failed, server.is_suspected) = (failed, true);
+            }
+        }
+    }
+
+    /// The failures of a job that is at fault itself count for no server any more; one that was drained for them, and would
+    /// not have been without, is given jobs again.
+    fn acquit_servers(&mut self, number: JobNumber) {
+        let most = self.settings.server_failures_max;
+        let mut acquitted = Vec::new();
+        for (name, server) in &mut self.servers {
+            let n_failed = server.failed.len();
+            server.failed.retain(|failed| *failed != number);
+            if server.is_suspected && server.failed.len() < n_failed.min(most) {
+                acquitted.push(name.clone());
+            }
+        }
+        for name in acquitted {
+            let text =
+                format!("job {number} failed on another server, too: that is not counted against {name}");
+            self.note(text, Some(number), Some(name.clone()));
+            self.set_drained(&name, None);
         }
     }
 
@@ -188,6 +219,7 @@ impl Core {
     pub(super) fn end_job(&mut self, number: JobNumber, how: How, reason: String) {
         let Some(job) = self.jobs.remove(&number) else { return };
         self.accounts.close(job.id);
+        self.failed_on.remove(&number);
         self.scheduler.finish(job.id);
         if self.timeline.is_none() {
             // Without rounds none forgets it later, and nothing else mentions it: it has had no workers.

@@ -139,6 +139,8 @@ pub struct Core {
     accounts: Accounts,
     slices: BTreeMap<Combination<JobId>, leases::SliceLog>,
     counters: Counters,
+    /// The servers on which each job has failed since it last ended well.
+    failed_on: BTreeMap<JobNumber, BTreeSet<String>>,
     /// Rounds in the event log, of all starts.
     n_rounds: u64,
     /// Has a job come or gone, a server come, or a back-off ended, since workers were last given to jobs that wait?
@@ -196,6 +198,7 @@ impl Core {
             accounts: Accounts::default(),
             slices: BTreeMap::new(),
             counters: Counters::default(),
+            failed_on: BTreeMap::new(),
             n_rounds: stored.n_rounds,
             is_vacant: false,
             now,

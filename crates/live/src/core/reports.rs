@@ -46,7 +46,7 @@ impl Core {
         }
         let was_reachable = server.is_reachable(now, silence);
         server.last = report.id;
-        server.heard = Some(now);
+        (server.heard, server.last_heard) = (Some(now), Some(now));
         // Workers that it offers again are idle until the next round, unless jobs that wait have them now.
         self.is_vacant |= report.n_workers > server.n_workers;
         server.n_workers = report.n_workers;

@@ -294,6 +294,7 @@ impl Core {
         let server = self.servers.get_mut(name)?;
         server.record.drained.clone_from(&reason);
         server.failed.clear();
+        server.is_suspected = false;
         let record = server.record.clone();
         self.step.records.push(super::Record::Server(record));
         match reason {

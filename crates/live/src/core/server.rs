@@ -22,6 +22,8 @@ pub(super) struct Server {
     pub(super) since: Seconds,
     /// When its last report was received; none before the first since the scheduler's start.
     pub(super) heard: Option<Seconds>,
+    /// The same, though it counts as silent since.
+    pub(super) last_heard: Option<Seconds>,
     pub(super) last: ReportId,
     /// The epoch of its orders: the scheduler's own, or a later one, where it has had orders of a later one.
     pub(super) epoch: u64,
@@ -31,8 +33,10 @@ pub(super) struct Server {
     pub(super) told: Option<Told>,
     /// Runs that it reported as ended and that are over: it may forget them.
     pub(super) forget: Vec<Run>,
-    /// The last different jobs that failed on it in a row.
+    /// The last different jobs that failed on it in a row, and on no other server.
     pub(super) failed: VecDeque<JobNumber>,
+    /// Is it drained for these?
+    pub(super) is_suspected: bool,
     /// Workers that are up, as the mechanism was told: `[workers]`.
     pub(super) up: Vec<bool>,
     /// How many of its workers it has, as it says.
@@ -50,12 +54,14 @@ impl Server {
             record,
             since,
             heard: None,
+            last_heard: None,
             last: ReportId::default(),
             epoch: 0,
             n_orders: 0,
             told: None,
             forget: Vec::new(),
             failed: VecDeque::new(),
+            is_suspected: false,
             up: vec![false; n_workers],
             n_workers: 0,
             is_frozen: false,
@@ -66,6 +72,11 @@ impl Server {
     /// Has it been heard of lately?
     pub(super) fn is_reachable(&self, now: Seconds, silence: Seconds) -> bool {
         self.heard.is_some_and(|heard| now <= heard + silence)
+    }
+
+    /// For how long nothing has been heard of it.
+    pub(super) fn unheard(&self, now: Seconds) -> Seconds {
+        now - self.last_heard.unwrap_or(self.since)
     }
 
     /// Is it the server of an agent with another folder than this one, that was heard of lately or is still waited for?

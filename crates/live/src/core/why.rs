@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Core;
 use super::answers::{JobView, view_of_over};
-use super::job::{Known, LiveJob, Reason};
+use super::job::{Known, LiveJob, LiveRun, Reason};
 use super::requests::Refusal;
 use crate::protocol::JobNumber;
 
@@ -213,18 +213,11 @@ impl Core {
     fn because(&self, job: &LiveJob, types: &[TypeView]) -> Vec<String> {
         let mut because = Vec::new();
         match &job.run {
-            Some(run) => because.push(match run.ending.as_ref().map(|ending| &ending.reason) {
-                None if run.running.is_some() => "It runs.".to_owned(),
-                None => "It has been ordered; not all of its ranks have been reported yet.".to_owned(),
-                Some(Reason::Preempted) => "It is asked to stop: its workers are another's in the next round, or it has others there.".into(),
-                Some(Reason::RankEnded) => match run.ranks.iter().find(|rank| rank.known == Known::Lost) {
-                    Some(rank) => {
-                        format!("It is asked to stop: {} does not know a rank of it any more.", rank.server)
-                    }
-                    None => "It is asked to stop: one of its ranks has ended.".to_owned(),
-                },
-                Some(Reason::NotStarted) => "It is asked to stop: not all of its ranks were started in time.".into(),
-                Some(Reason::Cancelled) => "It is asked to stop: its user cancelled it.".to_owned(),
+            Some(run) => because.push(match self.unheard(run) {
+                Some((server, time)) => {
+                    self.what_was_known(run, &format!("nothing has been heard of {server} for {time:.0} s"))
+                }
+                None => Self::what_it_does(run),
             }),
             None => match job.rests(self.now) {
                 Some(wait) => because.push(format!(
@@ -238,6 +231,52 @@ impl Core {
         because.extend(self.when_decided());
         because.extend(job.record.last_end.iter().map(|end| format!("Its last start: {end}.")));
         because
+    }
+
+    /// The server on which a run has ranks, and of which nothing has been heard for the longest, if that is longer than
+    /// servers may be silent; and for how long, in s.
+    fn unheard(&self, run: &LiveRun) -> Option<(String, f64)> {
+        let left = run.ranks.iter().filter(|rank| rank.known.end().is_none());
+        let servers = left.filter_map(|rank| self.servers.get(&rank.server));
+        let silent = servers.filter(|server| !server.is_reachable(self.now, self.settings.silence));
+        let longest = silent
+            .max_by(|one, other| one.unheard(self.now).get().total_cmp(&other.unheard(self.now).get()))?;
+        Some((longest.record.name.clone(), longest.unheard(self.now).get()))
+    }
+
+    /// What a run does of which all servers are heard.
+    fn what_it_does(run: &LiveRun) -> String {
+        match run.ending.as_ref().map(|ending| &ending.reason) {
+            None if run.running.is_some() => "It runs.".to_owned(),
+            None => "It has been ordered; not all of its ranks have been reported yet.".to_owned(),
+            Some(Reason::Preempted) => {
+                "It is asked to stop: its workers are another's in the next round, or it has others there."
+                    .into()
+            }
+            Some(Reason::RankEnded) => match run.ranks.iter().find(|rank| rank.known == Known::Lost) {
+                Some(rank) => {
+                    format!("It is asked to stop: {} does not know a rank of it any more.", rank.server)
+                }
+                None => "It is asked to stop: one of its ranks has ended.".to_owned(),
+            },
+            Some(Reason::NotStarted) => {
+                "It is asked to stop: not all of its ranks were started in time.".into()
+            }
+            Some(Reason::Cancelled) => "It is asked to stop: its user cancelled it.".to_owned(),
+        }
+    }
+
+    /// What a run was last known to do, a server of it being silent: it stops by itself when its lease is over.
+    fn what_was_known(&self, run: &LiveRun, silence: &str) -> String {
+        let over = (run.over_at - self.now).max(Seconds::ZERO).get();
+        let waited_for =
+            format!("it is surely over, and can be started elsewhere, in {over:.0} s at the latest.");
+        match run.ending.as_ref().map(|ending| &ending.reason) {
+            None if run.running.is_some() => format!("It is last known to run: {silence}."),
+            None => format!("It has been ordered, and {silence}."),
+            Some(Reason::Cancelled) => format!("Its user cancelled it, and {silence}: {waited_for}"),
+            Some(_) => format!("It cannot be asked to stop, since {silence}: {waited_for}"),
+        }
     }
 
     /// The lack of workers, if fewer may be given jobs than it needs of every type that it can run on.

@@ -137,3 +137,24 @@ fn constraints_that_cannot_be_kept_are_said_of_jobs_by_their_numbers() {
     let said = "no allocation keeps `throughput >= 9[steps/s]` for job 1 (with no other constraint";
     assert!(small.warnings(said) > 0, "{:?}", small.notes);
 }
+
+#[test]
+fn jobs_that_fail_wherever_they_are_drain_no_server() {
+    let mut small = Small::new("isolated", &[("v100", 1), ("v100", 1)]);
+    small.settings.back_off = Seconds::new(1.0);
+    small.settings.failures_max = 8;
+    small.start("v100=2");
+    small.until(5.0);
+    let jobs = [1, 1, 1].map(|steps| {
+        let number = small.submit(job(steps));
+        small.doom(number, &End::Exit(1));
+        number
+    });
+    small.until(2_000.0);
+    assert!(jobs.iter().all(|number| small.jobs[number].outcome.is_some()));
+    let Answer::Servers(servers) = small.ask(Request::Servers).unwrap() else { panic!("no servers") };
+    assert!(servers.iter().all(|server| server.drained.is_none()), "{servers:?}");
+    // One that was drained for them before they had failed elsewhere, too, was given jobs again.
+    let resumed = small.notes.iter().filter(|note| note.text.ends_with("is given jobs again")).count();
+    assert_eq!(resumed, small.warnings("different jobs failed on it in a row"));
+}

@@ -38,7 +38,10 @@ fn a_program_that_ended_by_itself_is_not_run_again_though_that_is_heard_after_a_
     small.nodes[0].agent = None;
     // The round from 65 s on is decided without the server, of which nothing is heard.
     small.until(60.0);
-    assert!(small.why(number).because[0].starts_with("It is asked to stop"), "{:?}", small.why(number));
+    let said = small.why(number).because[0].clone();
+    let words = "It cannot be asked to stop, since nothing has been heard of a for 50 s: it is surely over, and can be started \
+                 elsewhere, in 45 s at the latest.";
+    assert_eq!(said, words);
     small.nodes[0].start_agent(small.now);
     small.until(70.0);
     let record = &small.jobs[&number];
@@ -116,4 +119,25 @@ fn a_server_that_has_had_orders_of_later_starts_takes_those_of_an_older_copy() {
     let number = small.submit(job(2));
     small.until(small.now + 10.0);
     assert_eq!(small.jobs[&number].outcome.as_ref().map(|outcome| outcome.how), Some(How::Completed));
+}
+
+#[test]
+fn a_job_on_a_silent_server_is_said_to_be_last_known_to_run() {
+    let mut small = one_worker();
+    let number = small.submit(job(1_000));
+    small.until(10.0);
+    small.nodes[0].agent = None;
+    small.until(20.0);
+    assert_eq!(small.why(number).because[0], "It runs.", "{} s are no silence", small.settings.silence);
+    small.until(40.0);
+    let said = small.why(number).because[0].clone();
+    assert_eq!(said, "It is last known to run: nothing has been heard of a for 30 s.");
+    small.ask(apportion_live::core::Request::Cancel(number)).unwrap();
+    let said = small.why(number).because[0].clone();
+    assert!(
+        said.starts_with(
+            "Its user cancelled it, and nothing has been heard of a for 30 s: it is surely over"
+        ),
+        "{said}"
+    );
 }
