@@ -1,8 +1,8 @@
 //! The scheduler at work: its core and its store on a thread of their own, and a handle for all that talk to it.
 //!
 //! The thread takes one input after the other: the step that follows is put on disk, and only then is anything said. Where
-//! the disk refuses, nothing is said and nothing new is taken until it takes the step: leases run out on their nodes
-//! meanwhile, and [`Client::health`] says so.
+//! the disk refuses, nothing is ordered and nothing new is taken until it takes the step: leases run out on their nodes
+//! meanwhile, and [`Client::health`] says so. Questions are answered.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -418,8 +418,11 @@ impl Work {
             }
             match receiver.recv_timeout(DISK_PAUSE) {
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return false,
-                // Reports come again, and whoever asks is not answered before the disk is well.
-                Ok(Message::Ask(request, sender)) => waiting.push((request, sender)),
+                // Reports come again. Whoever asks a question is answered; what would change something waits for the disk.
+                Ok(Message::Ask(request, sender)) => match self.core.look_up(self.clock.now(), &request) {
+                    Some(answer) => drop(sender.send(answer)),
+                    None => waiting.push((request, sender)),
+                },
                 Ok(Message::Listen(server, sender)) => drop(self.listeners.insert(server, sender)),
                 Ok(Message::Problem(sender)) => drop(sender.send(None)),
                 Ok(Message::Events(after, most, sender)) => self.tell_events(after, most, &sender),

@@ -274,6 +274,11 @@ fn what_is_wrong_with_a_request_is_said() {
         (String::new(), "the body is not as expected"),
         ("{".to_owned(), "line 1 column 1"),
         ("[1]".to_owned(), "the body is not as expected"),
+        ("[]".to_owned(), "expected an object, in braces"),
+        (
+            with(&["program", "directory"], json!("tmp")),
+            "the program's folder is `tmp`, expected a path from the root",
+        ),
         (with(&["nmae"], json!("x")), "unknown field `nmae`, expected one of"),
         (with(&["job", "steps"], json!(1)), "unknown field `steps`"),
         (with(&["program", "shell"], json!(true)), "unknown field `shell`"),
@@ -455,6 +460,11 @@ fn a_disk_that_refuses_is_said_with_503_and_nothing_is_acknowledged_before_it_is
         assert!(
             served.ask("GET", "/metrics", &[], "").1.as_str().unwrap().contains("apportion_disk_refuses 1")
         );
+        // Questions are answered; nothing is taken.
+        for path in ["/v1/jobs", "/v1/jobs/0", "/v1/servers", "/v1/next"] {
+            assert_eq!(served.ask("GET", path, &[], "").0, 200, "{path}");
+        }
+        assert_eq!(served.ask("DELETE", "/v1/jobs/0", &[], "").0, 503);
         let (job, at) = submitted.join().unwrap();
         assert_eq!(job, 0);
         assert!(at >= until, "it was acknowledged {} s before it was on disk", until - at);

@@ -464,10 +464,11 @@ impl Shown<'_> {
             ));
         }
         if known.n_reckoned > 0 {
-            lines.push(format!(
-                "{} active jobs report no steps: what they have run is reckoned from the time that they had workers.",
-                known.n_reckoned
-            ));
+            let (jobs, they) = match known.n_reckoned {
+                1 => ("job reports", "it has run is reckoned from the time that it"),
+                _ => ("jobs report", "they have run is reckoned from the time that they"),
+            };
+            lines.push(format!("{} active {jobs} no steps: what {they} had workers.", known.n_reckoned));
         }
         if let Some(known) = too_short {
             lines.push(format!(

@@ -99,7 +99,7 @@ fn a_job_starts_when_the_one_before_it_has_done_its_steps() {
         "has not started",
         "fifo decides",
         "Active jobs take the steps that they were submitted with.",
-        "1 active jobs report no steps",
+        "1 active job reports no steps",
         "No job arrives any more.",
     ] {
         assert!(said.contains(words), "{words}: {said}");

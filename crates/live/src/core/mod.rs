@@ -383,6 +383,14 @@ impl Core {
         std::mem::take(&mut self.step)
     }
 
+    /// Answers a question while what follows from the last input is not on disk yet; none if the request is no question.
+    pub fn look_up(&mut self, now: Seconds, request: &Request) -> Option<Result<Answer, Refusal>> {
+        request.is_question().then(|| {
+            self.now = self.now.max(now);
+            self.answer(request.clone())
+        })
+    }
+
     /// When it wants to be woken, if nothing comes before.
     pub fn wake_at(&self) -> Seconds {
         let beat = (self.looked + self.look_beat()).max(self.now);

@@ -58,6 +58,13 @@ pub enum Request {
     Situation,
 }
 
+impl Request {
+    /// Is it answered without anything being changed?
+    pub fn is_question(&self) -> bool {
+        matches!(self, Self::Jobs | Self::Why(_) | Self::Next | Self::Servers | Self::Situation)
+    }
+}
+
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]

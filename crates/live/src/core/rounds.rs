@@ -73,7 +73,11 @@ impl Core {
         let away = now - self.due;
         self.listens_until = now + silence;
         self.note(
-            format!("the scheduler was away for {:.1} s: servers have {silence} to report", away.get()),
+            format!(
+                "the scheduler could not work for {:.1} s, being stopped, or held up by its disk or a decision: servers have {silence} \
+                 to report",
+                away.get()
+            ),
             None,
             None,
         );

@@ -13,7 +13,7 @@ use crate::protocol::Program;
 /// ```json
 /// {"name": "cifar", "key": "a-word-of-its-own",
 ///  "job": {"job_type": "ResNet-50 (batch size 64)", "scale_factor": 2, "total_steps": 100000},
-///  "program": {"command": ["python", "train.py"], "directory": "code", "environment": {"SEED": "7"}}}
+///  "program": {"command": ["python", "train.py"], "directory": "/data/cifar", "environment": {"SEED": "7"}}}
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

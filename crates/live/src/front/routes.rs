@@ -129,7 +129,9 @@ async fn guarded(mut request: Request, next: Next, tokens: Option<&Tokens>) -> R
 
 /// Asks the scheduler, on a thread that may wait.
 async fn ask(client: Client, request: Asked) -> Result<Answer, Fault> {
-    well(&client)?;
+    if !request.is_question() {
+        well(&client)?;
+    }
     let asked = tokio::task::spawn_blocking(move || client.ask_within(request, PATIENCE)).await;
     match asked {
         Ok(Ok(Ok(answer))) => Ok(answer),
@@ -145,7 +147,7 @@ async fn ask(client: Client, request: Asked) -> Result<Answer, Fault> {
     }
 }
 
-/// Nothing is taken while the disk refuses: a request gets 503 instead of a wait.
+/// Nothing is taken while the disk refuses: a request that would change something gets 503 instead of a wait.
 pub(super) fn well(client: &Client) -> Result<(), Fault> {
     match client.health().disk {
         None => Ok(()),
@@ -178,6 +180,14 @@ async fn jobs(State(client): State<Client>) -> Result<Response, Fault> {
 
 async fn submit(State(client): State<Client>, body: Body) -> Result<Response, Fault> {
     let form: Form = document(&read(body).await?)?;
+    if let Some(directory) =
+        form.program.directory.as_ref().filter(|path| !std::path::Path::new(path).is_absolute())
+    {
+        let text = format!(
+            "the program's folder is `{directory}`, expected a path from the root, as it is on the servers"
+        );
+        return Err(bad(text));
+    }
     let answer = ask(client, Asked::Submit(Box::new(form.into()))).await?;
     Ok(json(StatusCode::CREATED, &answer))
 }
@@ -333,5 +343,9 @@ pub(super) async fn read(body: Body) -> Result<Bytes, Fault> {
 }
 
 pub(super) fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    // (a list would be taken for the values of an object, in order)
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return Err(bad("the body is not as expected: expected an object, in braces".to_owned()));
+    }
     serde_json::from_slice(body).map_err(|error| bad(format!("the body is not as expected: {error}")))
 }
