@@ -163,7 +163,7 @@ impl Conditions<'_> {
     }
 
     /// Whole steps that fit, at most those that remain. A job too slow for one step a round runs a fraction,
-    /// unless short slices fail.
+    /// unless short slices fail. What is left of the round is lost, though its lease be extended, under all semantics.
     fn steps(&self, active: &Active, throughput: f64, available: f64) -> f64 {
         let fit = throughput * available;
         let whole = fit.floor();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use apportion_live::core::How;
 use apportion_live::protocol::JobNumber;
 
-use super::node::Manners;
+use super::node::{Ends, Manners};
 use super::small::{GOOD, ROUND, Small, job};
 
 /// A program that says nothing, and ends by itself.
@@ -14,7 +14,7 @@ const SILENT: Manners = Manners { speaks: false, ..GOOD };
 /// One worker, whose agent says how long ranks ran, in rounds of 60 s that are decided 10 s ahead; the first begins at 5 s.
 fn one_worker() -> Small {
     let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
-    small.nodes[0].measures = true;
+    small.nodes[0].ends = Ends::WithTime;
     small.start("v100=1");
     small.until(5.0);
     small

@@ -53,6 +53,15 @@ pub(crate) struct Process {
     until_true: f64,
 }
 
+/// What a node says of ranks that have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// How they ended.
+    Bare,
+    /// How they ended, and how long they ran.
+    WithTime,
+}
+
 /// A node: its clock is its own.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -71,8 +80,8 @@ pub(crate) struct Node {
     pub(crate) fates: BTreeMap<JobNumber, End>,
     /// Does it say that it can start nothing now?
     pub(crate) is_frozen: bool,
-    /// Does it say how long ranks ran that have ended?
-    pub(crate) measures: bool,
+    /// What it says of ranks that have ended.
+    pub(crate) ends: Ends,
     /// How many workers it offers, where that is not all: none by a node on which something could not be started.
     pub(crate) n_offered: Option<u32>,
 }
@@ -96,7 +105,7 @@ impl Node {
             is_off: false,
             fates: BTreeMap::new(),
             is_frozen: false,
-            measures: false,
+            ends: Ends::Bare,
             n_offered: None,
         }
     }
@@ -119,7 +128,7 @@ impl Node {
                     (None, None) => Phase::Running,
                 },
                 progress: process.progress(now),
-                ran: process.ran().filter(|_| self.measures),
+                ran: process.ran().filter(|_| self.ends == Ends::WithTime),
             },
             until: process.until,
             grace: process.grace,
@@ -207,7 +216,7 @@ impl Node {
         if let Some(agent) = self.agent.as_mut().filter(|_| !self.is_stopped) {
             for ((run, rank), process) in &self.processes {
                 agent.note_progress(*run, *rank, process.progress(now));
-                if let Some(ran) = process.ran().filter(|_| self.measures) {
+                if let Some(ran) = process.ran().filter(|_| self.ends == Ends::WithTime) {
                     agent.note_ran(*run, *rank, ran);
                 }
                 if let Some(end) = &process.end {
