@@ -19,7 +19,7 @@ use crate::cluster::Cluster;
 use crate::index::{EntityId, Id, IndexVec, JobId, JobIndex, Matrix, RowId, WorkerTypeId};
 use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps};
-use crate::workload::{Combination, Job};
+use crate::workload::{Combination, Job, SizesError};
 pub use beside::Sharer;
 pub(crate) use beside::colocated_as_given;
 
@@ -136,6 +136,14 @@ pub enum ProblemError {
         /// Its scale factor.
         scale_factor: u32,
     },
+    /// Sizes that are none.
+    #[error("job {job}: {source}")]
+    Sizes {
+        /// Position of the job.
+        job: usize,
+        /// What is wrong with them.
+        source: SizesError,
+    },
     /// A number out of its range.
     #[error("job {job}: {field} is {value}, expected {expected}")]
     Value {
@@ -162,9 +170,10 @@ impl ProblemError {
     /// The position of the job at fault, if it is one job's fault.
     pub fn job(&self) -> Option<usize> {
         match self {
-            Self::UnknownJobType { job, .. } | Self::RunsNowhere { job, .. } | Self::Value { job, .. } => {
-                Some(*job)
-            }
+            Self::UnknownJobType { job, .. }
+            | Self::RunsNowhere { job, .. }
+            | Self::Sizes { job, .. }
+            | Self::Value { job, .. } => Some(*job),
             Self::DuplicateId { second, .. } => Some(*second),
             Self::UnknownWorkerType { .. } => None,
         }

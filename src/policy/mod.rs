@@ -19,5 +19,5 @@ pub use program::{
     ClassDecision, GaveUp, ProgramOptions, ProgramPolicy, Purpose, Reason, Refine, Session, SessionError,
     SolvedProgram, Strategy, Unfit,
 };
-pub use round::{Location, Placed, Ran, RoundDecision, RoundPolicy, RoundView};
+pub use round::{Location, Placed, Ran, Resizable, RoundDecision, RoundPolicy, RoundView};
 pub use view::ThroughputView;

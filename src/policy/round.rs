@@ -43,6 +43,18 @@ pub struct Ran {
     pub throughput: [f64; 2],
 }
 
+/// A job that may be given other numbers of workers, by [`RoundDecision::Resize`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resizable {
+    /// The job.
+    pub job: JobId,
+    /// The numbers, ascending, that which it has among them.
+    pub sizes: Vec<u32>,
+    /// Steps/s alone on the fewest servers with each, as far as they are known: [size × type]. What was measured of the job at
+    /// the size that it has is in all of them.
+    pub throughput: Vec<Vec<f64>>,
+}
+
 /// Where a worker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
@@ -67,6 +79,8 @@ pub struct RoundView<'a> {
     pub locations: &'a IndexVec<WorkerId, Location>,
     /// Active jobs and throughputs.
     pub problem: &'a Problem,
+    /// Of the jobs, those that may be given other numbers of workers, by id.
+    pub resizable: &'a [Resizable],
     /// Leases of the previous round.
     pub previous: &'a [Placed],
     /// What they ran, in the order in which they ended.
@@ -84,7 +98,8 @@ pub struct RoundView<'a> {
 pub enum RoundDecision {
     /// Run these jobs on these workers until the round ends.
     Place(Placed),
-    /// Change the workers of an elastic job.
+    /// Change the number of workers of a job, to another of its [sizes](Resizable): it is not placed in this round yet, and
+    /// keeps the number until it is changed again.
     Resize {
         /// The job.
         job: JobId,

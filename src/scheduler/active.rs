@@ -3,6 +3,8 @@
 //! One table serves [`Scheduler`](super::Scheduler) and the simulator. A few columns are the simulator's alone (the
 //! measurement window, failed attempts, noise); they are part of its checkpoints.
 
+mod sizes;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -232,6 +234,7 @@ impl Table {
         if !fits(cluster, &alone, *scale_factor) {
             return Err(ProblemError::RunsNowhere { job: position, scale_factor: *scale_factor });
         }
+        self.check_sizes(position, job, cluster)?;
         Ok(LookedUp { row, alone, spread })
     }
 
@@ -330,22 +333,6 @@ impl Table {
             },
             Id::from_index,
         )
-    }
-
-    /// Changes the scale factor of an elastic job, if the matrix has it at that.
-    pub(crate) fn resize(&mut self, position: usize, scale_factor: u32) -> bool {
-        let job_type = &self.jobs[position].progress.job.job_type;
-        let Some(row) = self.throughputs.find(job_type, scale_factor) else { return false };
-        let (alone, spread) = self.speeds(row);
-        if let Some(estimator) = &mut self.estimator {
-            estimator.arrive(self.jobs[position].progress.id, row);
-        }
-        let active = &mut self.jobs[position];
-        (active.alone, active.spread, active.row) = (alone, spread, Some(row));
-        active.progress.job.scale_factor = scale_factor;
-        // What was measured was so on another number of workers.
-        active.progress.believed.clear();
-        true
     }
 
     /// Steps/s of the members of a pair on one worker type, if they can share it.

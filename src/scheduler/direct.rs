@@ -11,10 +11,10 @@ use super::seat::panicked;
 use crate::cluster::Cluster;
 use crate::index::{Id, IndexVec, JobId, WorkerId, WorkerTypeId};
 use crate::mechanism::{GrantedLease, Workers};
-use crate::policy::{Location, Placed, Ran, RoundDecision, RoundPolicy, RoundView};
+use crate::policy::{Location, Placed, Ran, Resizable, RoundDecision, RoundPolicy, RoundView};
 use crate::problem::{Problem, ProblemError};
 use crate::units::Seconds;
-use crate::workload::Combination;
+use crate::workload::{Combination, Job};
 
 /// Decisions after which a round is taken not to end: a multiple of its jobs and workers.
 const DECISIONS_PER_JOB_OR_WORKER: usize = 16;
@@ -42,8 +42,6 @@ pub(crate) struct Direct {
     policy: Box<dyn RoundPolicy>,
     workers: Workers,
     locations: IndexVec<WorkerId, Location>,
-    /// May jobs get other numbers of workers?
-    is_elastic: bool,
     previous: Vec<Placed>,
     placed: Vec<Placed>,
     /// What has run since the last decision.
@@ -65,7 +63,7 @@ pub(crate) struct DirectState {
 }
 
 impl Direct {
-    pub(crate) fn new(policy: Box<dyn RoundPolicy>, workers: Workers, is_elastic: bool) -> Self {
+    pub(crate) fn new(policy: Box<dyn RoundPolicy>, workers: Workers) -> Self {
         let locate = |kind: WorkerTypeId| {
             let location = |worker| Location { worker_type: kind, server: workers.server(worker) };
             workers.of_type(kind).map(location).collect::<Vec<_>>()
@@ -75,7 +73,6 @@ impl Direct {
             policy,
             locations: locations.collect(),
             workers,
-            is_elastic,
             previous: Vec::new(),
             placed: Vec::new(),
             ran: Vec::new(),
@@ -119,7 +116,7 @@ impl Direct {
     pub(crate) fn look<T>(
         &self,
         (round, now, round_length): (u64, Seconds, Seconds),
-        problem: &Problem,
+        (problem, resizable): (&Problem, &[Resizable]),
         look: impl FnOnce(&RoundView<'_>) -> T,
     ) -> T {
         look(&RoundView {
@@ -129,6 +126,7 @@ impl Direct {
             cluster: problem.cluster(),
             locations: &self.locations,
             problem,
+            resizable,
             previous: &self.placed,
             ran: &self.ran,
             placed: &[],
@@ -149,6 +147,7 @@ impl Direct {
             cluster: problem.cluster(),
             locations: &self.locations,
             problem,
+            resizable: &[],
             previous: &[],
             ran: &[],
             placed: &[],
@@ -163,7 +162,9 @@ impl Direct {
         self.previous = std::mem::take(&mut self.placed);
         let ran = std::mem::take(&mut self.ran);
         self.free = self.all(|worker| self.workers.is_up(worker));
+        start.table.shrink_to(start.cluster);
         let mut problem = start.problem()?;
+        let resizable = start.table.resizable(start.cluster);
         let decisions_max = DECISIONS_PER_JOB_OR_WORKER * (1 + start.table.jobs.len() + self.workers.len());
         let mut rejected: Option<String> = None;
         for decisions in 0..=decisions_max {
@@ -174,6 +175,7 @@ impl Direct {
                 cluster: start.cluster,
                 locations: &self.locations,
                 problem: &problem,
+                resizable: &resizable,
                 previous: &self.previous,
                 ran: &ran,
                 placed: &self.placed,
@@ -209,12 +211,14 @@ impl Direct {
     /// are up.
     pub(super) fn decide_or_go_on(&mut self, start: &mut Start<'_>) -> Decided {
         let asked = start.now;
+        let sizes = start.table.sizes_now();
         let decided = catch_unwind(AssertUnwindSafe(|| self.decide(start)));
         let error = match decided {
             Ok(Ok(())) => return Decided::Fresh { asked },
             Ok(Err(error)) => error,
             Err(panic) => panicked(self.policy.name(), panic.as_ref()).into(),
         };
+        start.table.take_back_sizes(sizes);
         let left = |placed: &Placed| {
             let mut here = placed.combination.members().filter(|job| start.table.find(*job).is_some());
             let first = here.next()?;
@@ -274,18 +278,20 @@ impl Direct {
     }
 
     fn resize(&self, table: &mut Table, job: JobId, workers: u32) -> Result<(), String> {
-        if !self.is_elastic {
-            return Err(format!("job {job} keeps its number of workers: here jobs really run"));
-        }
         if self.placed.iter().any(|placed| placed.combination.contains(job)) {
             return Err(format!("job {job} is placed already"));
         }
         let position = table.find(job).ok_or_else(|| format!("job {job} is not active"))?;
         if table.resize(position, workers) {
-            Ok(())
-        } else {
-            Err(format!("job {job} has no throughputs on {workers} workers"))
+            return Ok(());
         }
+        let Job { sizes, scale_factor, .. } = &table.jobs[position].progress.job;
+        Err(if sizes.len() < 2 {
+            format!("job {job} does not say that it can have other than {scale_factor} workers")
+        } else {
+            let sizes: Vec<_> = sizes.iter().map(u32::to_string).collect();
+            format!("job {job} cannot have {workers} workers, only one of {}", sizes.join(", "))
+        })
     }
 
     /// Ends a decided round: which placements keep their workers?

@@ -5,6 +5,7 @@ use thiserror::Error;
 use super::options::OptionError;
 use crate::index::{EntityId, JobId, WorkerId, WorkerTypeId};
 use crate::problem::ProblemError;
+use crate::workload::SizesError;
 
 /// Why a scheduler is not made.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -50,6 +51,9 @@ pub enum SubmitError {
         /// The cluster, as it is written on command lines.
         cluster: String,
     },
+    /// Sizes that are none.
+    #[error(transparent)]
+    Sizes(SizesError),
     /// A number out of its range.
     #[error("{field} is {value}, expected {expected}")]
     Value {

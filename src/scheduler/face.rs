@@ -110,7 +110,7 @@ impl Scheduler {
         options.check()?;
         let cluster = options.usable(cluster, &throughputs);
         let workers = Workers::new(&cluster, options.mechanism.last_server);
-        let direct = Direct::new(policy, workers, false);
+        let direct = Direct::new(policy, workers);
         let scheduler = Self::with_driver((cluster, throughputs), Driver::Direct(Box::new(direct)), options)?;
         let problem = scheduler.problem()?;
         scheduler.driver.check(&problem, options.round_length).map_err(|reason| SetupError::CannotPlace {
@@ -212,6 +212,7 @@ impl Scheduler {
             ProblemError::RunsNowhere { scale_factor, .. } => {
                 SubmitError::FitsNowhere { scale_factor, cluster: self.cluster.to_string() }
             }
+            ProblemError::Sizes { source, .. } => SubmitError::Sizes(source),
             ProblemError::Value { field, value, expected, .. } => {
                 // (the instant of arrival is checked as the time since)
                 let field = if field == "elapsed" { "arrival" } else { field };

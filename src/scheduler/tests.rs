@@ -2,6 +2,7 @@
 
 mod direct;
 mod inside;
+mod resized;
 mod restored;
 mod shadow;
 

@@ -236,11 +236,14 @@ impl Simulation {
     /// The measured speed of a job that ran alone. Does that change what policies are shown?
     pub(super) fn measure(&mut self, slice: &Running) -> bool {
         let part = &slice.parts[0];
+        let position = self.table.find_again(slice.jobs.first(), slice.positions[0]);
+        // (the next round's decision, made ahead, may have resized it: what it is shown with is another number of workers)
+        let is_so_large =
+            |position: &usize| self.table.jobs[*position].progress.job.scale_factor == slice.n_workers;
         slice.is_measured
             && part.steps > 0.0
-            && self
-                .table
-                .find_again(slice.jobs.first(), slice.positions[0])
+            && position
+                .filter(is_so_large)
                 .is_some_and(|position| self.table.measure(position, slice.worker_type, part.throughput))
     }
 }

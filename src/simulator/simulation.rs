@@ -145,7 +145,7 @@ impl Simulation {
     ) -> Result<Self, SimulationError> {
         let cluster = options.scheduler().usable(cluster, &throughputs);
         let workers = Workers::new(&cluster, options.semantics.mechanism.last_server);
-        let driver = Driver::Direct(Box::new(Direct::new(policy, workers, true)));
+        let driver = Driver::Direct(Box::new(Direct::new(policy, workers)));
         if options.ideal {
             let expected = "false for a policy that decides inside rounds";
             return Err(SimulationError::Option { field: "ideal", value: "true".to_owned(), expected });
@@ -332,7 +332,8 @@ impl Simulation {
         let problem = self.problem()?;
         let Driver::Direct(direct) = &self.driver else { return Ok(None) };
         let round = (self.clock.round, self.now(), self.setting.options.round_length);
-        Ok(Some(direct.look(round, &problem, look)))
+        let resizable = self.table.resizable(&self.cluster);
+        Ok(Some(direct.look(round, (&problem, &resizable), look)))
     }
 
     /// Are all measured jobs done?

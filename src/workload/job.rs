@@ -1,6 +1,7 @@
 //! One job as its owner submits it.
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::units::{Seconds, Steps, StepsPerSecond};
 
@@ -24,6 +25,10 @@ pub struct Job {
     pub job_type: String,
     /// Workers it needs at once (a gang), ≥ 1.
     pub scale_factor: u32,
+    /// Numbers of workers that it may be given, ascending, its scale factor among them; empty if that is the only one. A
+    /// policy that decides inside rounds may change the scale factor to any of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<u32>,
     /// Steps to its end; generated jobs may ask for a fraction.
     pub total_steps: Steps,
     /// When it arrives, from the start of the workload.
@@ -47,6 +52,7 @@ impl Job {
             name: None,
             job_type: job_type.into(),
             scale_factor: 1,
+            sizes: Vec::new(),
             total_steps: Steps::ZERO,
             arrival: Seconds::ZERO,
             weight: 1.0,
@@ -68,6 +74,14 @@ impl Job {
     #[must_use]
     pub fn scale_factor(mut self, scale_factor: u32) -> Self {
         self.scale_factor = scale_factor;
+        self
+    }
+
+    /// Numbers of workers that it may be given, where it can be stopped and go on with another number from its checkpoint;
+    /// default none but its scale factor. A step is the same work on each.
+    #[must_use]
+    pub fn sizes(mut self, sizes: impl Into<Vec<u32>>) -> Self {
+        self.sizes = sizes.into();
         self
     }
 
@@ -119,4 +133,59 @@ impl Job {
         self.throughput.get_or_insert_default().push((worker_type.into(), throughput));
         self
     }
+    /// Are the sizes, if it has any, numbers of workers that it may be given?
+    ///
+    /// # Errors
+    /// If they are not ascending, lack the scale factor, or stand beside speeds of its own.
+    pub fn check_sizes(&self) -> Result<(), SizesError> {
+        if self.sizes.is_empty() {
+            return Ok(());
+        }
+        if self.sizes[0] == 0 {
+            return Err(SizesError::Zero);
+        }
+        if let Some(pair) = self.sizes.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(SizesError::Order { before: pair[0], after: pair[1] });
+        }
+        if self.sizes.binary_search(&self.scale_factor).is_err() {
+            return Err(SizesError::Lacking { scale_factor: self.scale_factor });
+        }
+        if self.throughput.is_some() && self.sizes.len() > 1 {
+            return Err(SizesError::OwnSpeeds);
+        }
+        Ok(())
+    }
+
+    /// The sizes, as they are written: one number after another.
+    pub fn sizes_text(&self) -> String {
+        self.sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Why the sizes of a job are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SizesError {
+    /// No worker at all.
+    #[error("a size is 0, expected numbers of workers from 1")]
+    Zero,
+    /// Two that are not ascending.
+    #[error("size {after} comes after {before}, expected sizes in ascending order, each once")]
+    Order {
+        /// One of them.
+        before: u32,
+        /// The one after it.
+        after: u32,
+    },
+    /// The number of workers that the job has at first is not among them.
+    #[error(
+        "the scale factor {scale_factor} is not among the sizes: add it, or take one of them as the scale factor"
+    )]
+    Lacking {
+        /// That number.
+        scale_factor: u32,
+    },
+    /// The job says itself how fast it is, which is so for one size.
+    #[error("the speeds that the job states are those at one size: leave out them or the sizes")]
+    OwnSpeeds,
 }

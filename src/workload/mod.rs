@@ -8,7 +8,7 @@ pub mod random;
 
 pub use combination::Combination;
 pub use generator::{Gavel, GeneratorError, JobTable, MixShare, Native, WorkloadOptions};
-pub use job::Job;
+pub use job::{Job, SizesError};
 
 use std::fmt;
 

@@ -126,7 +126,10 @@ impl RoundPolicy for Whim {
                 return Ok(RoundDecision::Resize { job, workers: 2 });
             }
             (Some(Instead::Resize), _) if self.n_decided == 2 => {
-                assert!(view.rejected.is_some_and(|reason| reason.contains("keeps its number")));
+                assert!(
+                    view.rejected
+                        .is_some_and(|reason| reason.contains("does not say that it can have other"))
+                );
             }
             (Some(Instead::First), _) => return Ok(Self::first(view, self.n_decided - 1, 0)),
             _ => {}

@@ -103,6 +103,7 @@ fn job(reader: &mut Reader<'_>, columns: &Columns, fields: &[Field<'_>], id: Str
         job_type: fields[0].place,
         scale_factor: scale_factor.place,
         arrival: fields[columns.arrival].place,
+        sizes: scale_factor.place,
         slo_factor: slo.filter(|_| factor >= 0.0).map(|slo| (factor, slo.place)),
     })
 }

@@ -5,7 +5,7 @@
 //!
 //! | form      | a line is                                                                                    |
 //! |-----------|----------------------------------------------------------------------------------------------|
-//! | native    | comma-separated, under a header: `id,job_type,scale_factor,total_steps,arrival,weight,slo,entity` |
+//! | native    | comma-separated, under a header: `id,job_type,scale_factor,total_steps,arrival,weight,slo,entity,sizes` |
 //! | Gavel, 10 | tab-separated: job type, command, working directory, steps argument, needs-data flag, total steps, scale factor, weight, SLO, arrival |
 //! | Gavel, 7  | tab-separated: job type, command, steps argument, needs-data flag, total steps, arrival, scale factor |
 //!
@@ -92,7 +92,10 @@ impl Trace {
     /// Leaves out jobs that the matrix has no throughputs for; says how many.
     pub fn retain_known(&mut self, throughputs: &Throughputs) -> usize {
         let n_before = self.jobs.len();
-        self.jobs.retain(|TracedJob { job, .. }| throughputs.find(&job.job_type, job.scale_factor).is_some());
+        self.jobs.retain(|TracedJob { job, .. }| {
+            let is_known = |size: &u32| throughputs.find(&job.job_type, *size).is_some();
+            is_known(&job.scale_factor) && job.sizes.iter().all(is_known)
+        });
         n_before - self.jobs.len()
     }
 
@@ -168,6 +171,7 @@ struct Read {
     job_type: Place,
     scale_factor: Place,
     arrival: Place,
+    sizes: Place,
     /// Gavel's SLO: a multiple of the duration.
     slo_factor: Option<(f64, Place)>,
 }
@@ -264,6 +268,10 @@ impl Reader<'_> {
             );
             return;
         };
+        if let Some(size) = job.sizes.iter().find(|size| throughputs.find(&job.job_type, **size).is_none()) {
+            self.complain_type(throughputs, &job.job_type, *size, (read.job_type, read.sizes));
+            return;
+        }
         if let Some((factor, place)) = *slo_factor {
             match speed(throughputs, row) {
                 Some(speed) => {

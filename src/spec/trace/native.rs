@@ -11,8 +11,11 @@ use crate::units::{Seconds, Steps};
 use crate::workload::Job;
 
 /// The columns there are.
-pub(super) const COLUMNS: [&str; 8] =
-    ["id", "job_type", "scale_factor", "total_steps", "arrival", "weight", "slo", "entity"];
+pub(super) const COLUMNS: [&str; 9] =
+    ["id", "job_type", "scale_factor", "total_steps", "arrival", "weight", "slo", "entity", SIZES];
+
+/// The last of them, which is written only where a job has sizes.
+pub(super) const SIZES: &str = "sizes";
 
 /// A job of a trace: a line of comma-separated text, under a line that names its columns, in any order. Text that contains
 /// a comma stands in double quotes; a field that is empty has its default.
@@ -41,6 +44,9 @@ struct Described {
     slo: Option<f64>,
     /// The owner of the job, one of the run's `entities`.
     entity: Option<String>,
+    /// Numbers of workers that the job may be given, ascending and separated by spaces, such as `1 2 4`, its scale factor
+    /// among them: for policies that change them. By default the job keeps its scale factor.
+    sizes: Option<String>,
 }
 
 /// The JSON Schema of a line, as a mapping of columns to values.
@@ -166,6 +172,9 @@ fn job(reader: &mut Reader<'_>, columns: &[String], fields: &[Field<'_>], positi
     if let Some(field) = given("slo") {
         job.slo = reader.number(field, "slo", Range::Positive).map(Seconds::new);
     }
+    if let Some(field) = given(SIZES) {
+        job.sizes = sizes(reader, field, job.scale_factor)?;
+    }
     job.entity = given("entity").and_then(|field| text(reader, field, "entity"));
     let id = match given("id") {
         Some(field) => text(reader, field, "id")?,
@@ -178,8 +187,30 @@ fn job(reader: &mut Reader<'_>, columns: &[String], fields: &[Field<'_>], positi
         job_type: job_type.place,
         scale_factor: place("scale_factor").unwrap_or(start),
         arrival: place("arrival").unwrap_or(start),
+        sizes: place(SIZES).unwrap_or(start),
         slo_factor: None,
     })
+}
+
+/// The sizes of a job of this scale factor.
+fn sizes(reader: &mut Reader<'_>, field: &Field<'_>, scale_factor: u32) -> Option<Vec<u32>> {
+    let numbers: Result<Vec<u32>, _> = field.text.split_whitespace().map(str::parse).collect();
+    let Ok(sizes) = numbers else {
+        let message = format!(
+            "sizes `{}`, expected numbers of workers separated by spaces, such as `1 2 4`",
+            field.brief()
+        );
+        reader.complain(field.place, message, None);
+        return None;
+    };
+    let job = Job::new("").scale_factor(scale_factor).sizes(sizes);
+    match job.check_sizes() {
+        Ok(()) => Some(job.sizes),
+        Err(error) => {
+            reader.complain(field.place, error.to_string(), None);
+            None
+        }
+    }
 }
 
 fn text(reader: &mut Reader<'_>, field: &Field<'_>, what: &str) -> Option<String> {

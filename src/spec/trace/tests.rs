@@ -54,6 +54,33 @@ fn our_csv_is_read_in_full() {
 }
 
 #[test]
+fn sizes_are_read_and_written_where_there_are_some() {
+    let text = "id,job_type,scale_factor,total_steps,arrival,weight,slo,entity,sizes\n\
+                0,LM (batch size 5),2,100,0,1,,,1 2 4\n1,A3C,1,100,0,1,,,\n";
+    let trace = read(text).unwrap();
+    assert_eq!((&*trace.jobs[0].job.sizes, &*trace.jobs[1].job.sizes), (&[1, 2, 4][..], &[][..]));
+    assert_eq!(write_trace(&trace, TraceForm::Native, None).unwrap().text, text);
+    let error = write_trace(&trace, TraceForm::Gavel, None).unwrap_err().to_string();
+    assert!(error.starts_with("job `0` has sizes, and Gavel's forms have none"), "{error}");
+    let mut trace = trace;
+    let other = Throughputs::embedded("osdi20").unwrap();
+    trace.jobs[0].job.sizes.push(16);
+    assert_eq!((trace.retain_known(&other), trace.jobs.len()), (1, 1));
+}
+
+#[test]
+fn sizes_that_are_none_are_refused_at_their_place() {
+    for (sizes, expected) in [
+        ("1;2", "t:2:7: sizes `1;2`, expected numbers of workers separated by spaces, such as `1 2 4`"),
+        ("2 1", "t:2:7: size 1 comes after 2"),
+        ("2 4", "t:2:7: the scale factor 1 is not among the sizes"),
+        ("1 2", "t:2:7: `A3C` has no throughputs at scale factor 2, expected one of 1"),
+    ] {
+        assert_complaint(&format!("job_type,total_steps,sizes\nA3C,9,{sizes}\n"), expected);
+    }
+}
+
+#[test]
 fn columns_of_our_csv_may_be_left_out_and_moved() {
     let trace = read("total_steps,job_type\n\n10,A3C\n20,CycleGAN\n").unwrap();
     assert_eq!(trace.jobs[1].id, "1");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use thiserror::Error;
 
-use super::native::COLUMNS;
+use super::native::{COLUMNS, SIZES};
 use super::{Command, Trace, TraceForm, TracedJob, speed};
 use crate::throughput::Throughputs;
 use crate::workload::Job;
@@ -42,6 +42,14 @@ pub enum WriteTraceError {
         /// The name.
         text: String,
     },
+    /// A job that may have several numbers of workers, in a form that has one.
+    #[error(
+        "job `{id}` has sizes, and Gavel's forms have none: write our CSV, or leave the column `sizes` out"
+    )]
+    Sizes {
+        /// The job.
+        id: String,
+    },
     /// A job too short for a form of whole steps.
     #[error("job `{id}` has {steps} steps, and Gavel's forms hold whole ones only")]
     NoWholeStep {
@@ -67,10 +75,17 @@ pub fn write_trace(
     let mut written = WrittenTrace { text: String::new(), n_cut_steps: 0, n_without_entity: 0 };
     match form {
         TraceForm::Native => {
-            written.text.push_str(&COLUMNS.join(","));
+            let with_sizes = trace.jobs.iter().any(|traced| !traced.job.sizes.is_empty());
+            let columns: Vec<&str> =
+                COLUMNS.into_iter().filter(|column| with_sizes || *column != SIZES).collect();
+            written.text.push_str(&columns.join(","));
             written.text.push('\n');
             for traced in &trace.jobs {
                 native_line(&mut written.text, traced)?;
+                if with_sizes {
+                    let _ = write!(written.text, ",{}", traced.job.sizes_text());
+                }
+                written.text.push('\n');
             }
         }
         TraceForm::Gavel => {
@@ -97,7 +112,7 @@ fn native_line(text: &mut String, traced: &TracedJob) -> Result<(), WriteTraceEr
     let slo = slo.map_or(String::new(), |slo| slo.get().to_string());
     let entity = quoted(entity.as_deref().unwrap_or_default())?;
     let (id, job_type) = (quoted(id)?, quoted(job_type)?);
-    let _ = writeln!(text, "{id},{job_type},{scale_factor},{steps},{arrival},{weight},{slo},{entity}");
+    let _ = write!(text, "{id},{job_type},{scale_factor},{steps},{arrival},{weight},{slo},{entity}");
     Ok(())
 }
 
@@ -107,6 +122,9 @@ fn gavel_line(
     throughputs: Option<&Throughputs>,
 ) -> Result<(), WriteTraceError> {
     let TracedJob { job, id, command } = traced;
+    if !job.sizes.is_empty() {
+        return Err(WriteTraceError::Sizes { id: id.clone() });
+    }
     let nothing = Command {
         command: "-".to_owned(),
         working_directory: None,

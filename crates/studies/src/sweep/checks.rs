@@ -142,8 +142,11 @@ pub(super) fn check_trace(
     (jobs, at): (&[Job], &dyn Fn(usize) -> String),
 ) -> Result<(), RunError> {
     let mut checked: BTreeSet<(&str, u32)> = BTreeSet::new();
-    for (position, job) in jobs.iter().enumerate() {
-        let kind = (job.job_type.as_str(), job.scale_factor);
+    let kinds = jobs.iter().enumerate().flat_map(|(position, job)| {
+        let sizes = job.sizes.iter().filter(|size| **size != job.scale_factor);
+        [&job.scale_factor].into_iter().chain(sizes).map(move |size| (position, (job.job_type.as_str(), *size)))
+    });
+    for (position, kind) in kinds {
         if !checked.insert(kind) {
             continue;
         }
