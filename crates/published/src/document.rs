@@ -23,6 +23,8 @@ pub struct LearnedFields {
     /// The part of the value of an isolated share that every job has at least, from 0 to 1; 0 by default, where jobs can
     /// starve. For `actor: values`.
     floor: Option<f64>,
+    /// The rule that decides in the place of weights. For `actor: elastic`.
+    rule: Option<ElasticRuleName>,
     /// When the policy decides anew; `events` by default.
     asked: Option<AskedName>,
     /// How an action is chosen from probabilities; `most_probable` by default.
@@ -51,22 +53,41 @@ pub enum ActorName {
     /// Inside rounds, on concrete workers: a job after another on a set of four servers, as in DeepShare; without weights,
     /// by chance.
     Cells,
+    /// Inside rounds, how many workers each job gets, of those numbers that it can be resized to, as in DL2: one climb after
+    /// another, by a network that scores each, or by a rule.
+    Elastic,
 }
 
 impl ActorName {
     /// Does it decide inside rounds, rather than by allocations?
     pub fn decides_inside_rounds(self) -> bool {
-        matches!(self, Self::Agents | Self::Cells)
+        matches!(self, Self::Agents | Self::Cells | Self::Elastic)
     }
 
     /// Can it decide without weights? Does it look at any?
     fn weights(self) -> (bool, bool) {
         match self {
             Self::Window | Self::Pairs => (false, true),
-            Self::Values | Self::Agents | Self::Cells => (true, true),
+            Self::Values | Self::Agents | Self::Cells | Self::Elastic => (true, true),
             Self::Uniform | Self::UniformBusy | Self::LeastService => (true, false),
         }
     }
+}
+
+/// A rule that says which job climbs to its next size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ElasticRuleName {
+    /// The job with the least part of a worker type, whatever it gains.
+    Drf,
+    /// The earliest, as long as that makes it faster.
+    Fifo,
+    /// That with the least time left on its fewest workers, as long as that makes it faster.
+    Srtf,
+    /// First workers by arrival, then whatever shortens what is left of a job most for each worker more.
+    Optimus,
+    /// The same, but first workers to the jobs that are done soonest.
+    ShortestOptimus,
 }
 
 /// When a learned policy decides anew.
@@ -103,6 +124,8 @@ pub struct Learned {
     pub weights: Option<String>,
     /// The part of the value of an isolated share that every job has at least, if any.
     pub floor: Option<f64>,
+    /// The rule in the place of weights, if any.
+    pub rule: Option<ElasticRuleName>,
     /// When it decides anew.
     pub asked: AskedName,
     /// How an action is chosen.
@@ -143,6 +166,7 @@ impl Learned {
             let help = Some("leave `asked` out".to_owned());
             return Err(source.error_at_key("asked", "this actor is asked in every round", help));
         }
+        check_rule(document, actor, &fields)?;
         let (optional, looked_at) = actor.weights();
         match &fields.weights {
             None if !optional => {
@@ -159,9 +183,29 @@ impl Learned {
                 colocation,
                 weights: fields.weights.as_deref().map(|weights| from_folder(&source.folder(), weights)),
                 floor,
+                rule: fields.rule,
                 asked: fields.asked.unwrap_or_default(),
                 choice: fields.choice.unwrap_or_default(),
             }),
+        }
+    }
+}
+
+/// Refuses a rule where none decides; where one may, exactly one of it and weights does.
+fn check_rule(document: &PolicyDocument, actor: ActorName, fields: &LearnedFields) -> Result<(), SpecError> {
+    let source = &document.source;
+    match (actor, fields.rule, &fields.weights) {
+        (ActorName::Elastic, None, None) => {
+            let help = Some("as in `rule: optimus`, or `weights: elastic`".to_owned());
+            Err(source.error_at("actor", "this actor needs `rule` or `weights`", help))
+        }
+        (ActorName::Elastic, Some(_), Some(_)) => {
+            Err(source.error_at_key("rule", "the rule would ignore `weights`: leave out one of them", None))
+        }
+        (ActorName::Elastic, ..) | (_, None, _) => Ok(()),
+        (_, Some(_), _) => {
+            let help = Some("`actor: elastic` decides by one".to_owned());
+            Err(source.error_at_key("rule", "this actor has no rule", help))
         }
     }
 }

@@ -17,6 +17,7 @@ use apportion_learn::actor::Choice;
 use apportion_learn::trained::{Trained, TrainedError};
 
 use crate::document::{ActorName, AskedName, ChoiceName, Learned};
+use crate::elastic::{ElasticDecider, ElasticRounds, read_elastic};
 use crate::gangs::{
     Asked, ByValues, Decider, GangPolicy, ObservationKind, Rule as GangRule, Sequential, read_scorer,
     read_window,
@@ -25,12 +26,14 @@ use crate::rounds::{ActionSchemeName, LearnedRounds, read_decider, uniform};
 use crate::weights::load_weights;
 
 /// The learned policies that ship with the program.
-pub const EMBEDDED: [Embedded; 13] = [
+pub const EMBEDDED: [Embedded; 15] = [
     ("completion_rate", include_str!("../../../policies/completion_rate.yaml")),
     ("completion_rate_packed", include_str!("../../../policies/completion_rate_packed.yaml")),
     ("deepshare", include_str!("../../../policies/deepshare.yaml")),
     ("dl2", include_str!("../../../policies/dl2.yaml")),
     ("dual_agent", include_str!("../../../policies/dual_agent.yaml")),
+    ("elastic", include_str!("../../../policies/elastic.yaml")),
+    ("elastic_optimus", include_str!("../../../policies/elastic_optimus.yaml")),
     ("learned_pairs", include_str!("../../../policies/learned_pairs.yaml")),
     ("learned_values", include_str!("../../../policies/learned_values.yaml")),
     ("learned_values_packed", include_str!("../../../policies/learned_values_packed.yaml")),
@@ -79,6 +82,9 @@ impl Plugin for LearnedPolicies {
         options: &PolicyOptions,
     ) -> Result<Ready, CatalogError> {
         let learned = Learned::read(document)?;
+        if learned.actor == ActorName::Elastic {
+            return Ok(Ready::InRounds(Box::new(elastic_policy(document, &learned, options)?)));
+        }
         Ok(match scheme_of(learned.actor) {
             Some(scheme) => Ready::InRounds(round_policy(document, &learned, scheme, options)?),
             None => Ready::Allocating(Box::new(gang_policy(document, &learned, options)?)),
@@ -130,6 +136,22 @@ fn round_policy(
     Ok(Box::new(LearnedRounds::new(&document.name, scheme, actor, choice, options.seed)))
 }
 
+/// A policy that resizes jobs, by its rule or its weights.
+fn elastic_policy(
+    document: &PolicyDocument,
+    learned: &Learned,
+    options: &PolicyOptions,
+) -> Result<ElasticRounds, CatalogError> {
+    let decider = if let Some(rule) = learned.rule {
+        ElasticDecider::Rule(rule.into())
+    } else {
+        let found = read_elastic(&trained(document, learned)?);
+        let actor = found.map_err(|error| at_fault(document, learned, &error))?;
+        ElasticDecider::Network(actor, choice(learned))
+    };
+    Ok(ElasticRounds::new(&document.name, decider, options.seed))
+}
+
 /// A learned policy with its weights, or a control.
 fn gang_policy(
     document: &PolicyDocument,
@@ -166,7 +188,7 @@ fn gang_policy(
         ActorName::Uniform => Decider::Rule(GangRule::Uniform),
         ActorName::UniformBusy => Decider::Rule(GangRule::UniformBusy),
         ActorName::LeastService => Decider::Rule(GangRule::LeastService),
-        ActorName::Agents | ActorName::Cells => {
+        ActorName::Agents | ActorName::Cells | ActorName::Elastic => {
             return Err(CatalogError::InRounds { policy: policy() });
         }
     };
@@ -228,6 +250,10 @@ mod tests {
             ("actor: uniform\nfloor: 0.5\n", 6, "this actor has no floor"),
             ("actor: values\nfloor: 1.5\n", 6, "`floor` is not from 0 to 1"),
             ("actor: uniform\nrefine: none\n", 6, "unknown key `refine`"),
+            ("actor: elastic\n", 5, "this actor needs `rule` or `weights`"),
+            ("actor: elastic\nweights: elastic\nrule: fifo\n", 7, "the rule would ignore `weights`"),
+            ("actor: uniform\nrule: fifo\n", 6, "this actor has no rule"),
+            ("actor: elastic\nrule: fifi\n", 6, "unknown name `fifi`"),
             ("actor: unifrom\n", 5, "unknown name `unifrom`"),
         ] {
             let source = Source::new("mine.yaml", format!("{head}{body}"));

@@ -1,6 +1,6 @@
 //! The one step of which every allocation here consists.
 
-use crate::elastic::ladders::{Ladders, RUNGS};
+use crate::elastic::ladders::Ladders;
 use crate::world::ACCELERATOR;
 use crate::world::Decision;
 use crate::world::World;
@@ -27,10 +27,9 @@ impl Climb {
             return None;
         }
         let held = world.tasks(job, Role::Worker);
-        let workers = RUNGS.into_iter().find(|rung| *rung > held)?;
-        let measured = ladders.steps_per_s(world.job(job).job_type, worker_type, workers) > 0.0;
+        let workers = ladders.above(world.job(job).job_type, worker_type, held)?;
         let fits = workers - held <= world.free(server)[ACCELERATOR];
-        (measured && fits).then_some(Self { job, worker_type, workers })
+        fits.then_some(Self { job, worker_type, workers })
     }
 
     /// The job's next rung on its own type; if it holds nothing, on its fastest type among the types that have a

@@ -28,7 +28,7 @@ fn open(world: &Value) -> Result<System, SystemError> {
     let options: ElasticWorld = options(world)?;
     check_seen("window", options.window)?;
     let first = options.environment()?;
-    let data = format!("{:?}", first.slots().ladders());
+    let data = first.slots().ladders().described();
     let network = (options.observation_kind != ObservationKind::Window).then_some(SCORER);
     Ok(system_of((SYSTEM.name, &data), first, demonstrate_rule).with_network(network))
 }

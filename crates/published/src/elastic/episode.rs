@@ -44,7 +44,8 @@ pub enum ObservationKind {
     KeptPairs,
 }
 
-/// The jobs that a policy sees: jobs that have arrived and can climb, by (arrival, id).
+/// The jobs that a policy sees: jobs that have arrived and can climb, by (arrival, id). Where a job cannot have one worker, *one
+/// worker* is the fewest that it can.
 ///
 /// With [`ObservationKind::Window`] an observation is [number × column], row-major, zeros for columns without a job, and then the
 /// free part of each worker type:
@@ -175,7 +176,7 @@ impl Window {
             for worker_type in self.types() {
                 let holds = world.parts(job).iter().any(|part| part.server.index() == worker_type.index());
                 write(f64::from(u8::from(holds)));
-                write(ladders.steps_per_s(job_type, worker_type, 1) / fastest);
+                write(ladders.with_fewest(job_type, worker_type) / fastest);
                 let gained = Climb::find(world, ladders, job, worker_type).map_or(0.0, |climb| {
                     let gained = climb.steps_per_s(world, ladders) - ladders.of_job(world, job);
                     gained / fastest / f64::from(climb.workers - workers)
@@ -238,7 +239,7 @@ fn of_pair(world: &World, ladders: &Ladders, climb: Climb, row: &mut [f32]) {
         ((world.now_s() - world.job(job).arrival_s) / 3600.0).ln_1p() / 4.0,
         (left_s / 3600.0).ln_1p() / 4.0,
         (left_s * fastest / after / 3600.0).ln_1p() / 4.0,
-        ladders.steps_per_s(job_type, worker_type, 1) / fastest,
+        ladders.with_fewest(job_type, worker_type) / fastest,
         (after - before) / fastest / more,
         f64::from(1 + held).log2() / 3.0,
         f64::from(1 + workers).log2() / 3.0,
@@ -326,11 +327,7 @@ impl ElasticEpisode {
         if let Some(climb) = self.window.decode(&self.world, &self.ladders, action) {
             own = self.own_progress(climb);
             owner = Some(climb.job).filter(|_| self.reward == ElasticReward::OwnProgress);
-            let decision = climb.decision(&self.world, &mut self.part);
-            let applied = self.world.apply(decision);
-            debug_assert!(applied.is_ok(), "what was found fits");
-            self.window.look(&self.world, &self.ladders);
-            if !self.window.jobs.is_empty() {
+            if self.climb(climb) {
                 return StepOutcome { reward: own, valid: true, owner, slot_ended: false, done: false };
             }
         }
@@ -343,6 +340,27 @@ impl ElasticEpisode {
         };
         self.begin_slot();
         StepOutcome { reward, valid: true, owner, slot_ended: true, done: self.world.is_done() }
+    }
+
+    /// Plays an action inside the slot, which does not end by it. False if it was *nothing*, or no job in view can climb any
+    /// more.
+    pub fn play(&mut self, action: usize) -> bool {
+        let climb = self.window.decode(&self.world, &self.ladders, action);
+        climb.is_some_and(|climb| self.climb(climb))
+    }
+
+    /// Can a job in view climb?
+    pub fn is_open(&self) -> bool {
+        !self.window.jobs.is_empty()
+    }
+
+    /// Makes a climb; says whether a job in view can climb then.
+    fn climb(&mut self, climb: Climb) -> bool {
+        let decision = climb.decision(&self.world, &mut self.part);
+        let applied = self.world.apply(decision);
+        debug_assert!(applied.is_ok(), "what was found fits");
+        self.window.look(&self.world, &self.ladders);
+        self.is_open()
     }
 
     /// What a climb is worth by itself: nothing, where slots are worth something.

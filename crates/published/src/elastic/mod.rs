@@ -20,6 +20,7 @@ mod rules;
 mod shares;
 mod workload;
 mod environment;
+mod policy;
 #[cfg(feature = "train")]
 pub mod exploration;
 
@@ -27,9 +28,12 @@ pub use climb::Climb;
 pub use environment::{ElasticEnvironment, ElasticSlots, ElasticWorld, SYSTEM};
 pub use episode::{ElasticEpisode, ElasticReward, HELD, N_OF_PAIR, ObservationKind, SEEN_MAX, Window};
 pub use ladders::{Ladders, RUNGS};
+pub use policy::{ElasticDecider, ElasticRounds, read_elastic};
 pub use rules::{ElasticPolicy, ElasticRule, all, parse_named};
 pub use workload::{WorkloadError, WorkloadOptions, generate};
 
+#[cfg(test)]
+mod policy_tests;
 #[cfg(test)]
 mod tests;
 
@@ -52,9 +56,14 @@ pub const WORKERS_PER_TYPE: u16 = 16;
 /// A world without jobs: `workers_per_type` of every type of the matrix, each type as one server. A job stands still for
 /// `scaling_cost_s` in a slot in which it holds others than in the slot before.
 pub fn world(ladders: &Ladders, workers_per_type: u16, scaling_cost_s: f64) -> World {
+    world_of(ladders, &vec![workers_per_type; ladders.n_worker_types()], scaling_cost_s)
+}
+
+/// The same with so many workers of each type: [type].
+fn world_of(ladders: &Ladders, n_workers: &[u16], scaling_cost_s: f64) -> World {
     let mut servers = Servers::new();
-    for worker_type in 0..ladders.n_worker_types() {
-        servers.push([0, workers_per_type], WorkerTypeId::from_index(worker_type), 0);
+    for (worker_type, n_workers) in n_workers.iter().enumerate() {
+        servers.push([0, *n_workers], WorkerTypeId::from_index(worker_type), 0);
     }
     let rules = Rules {
         round_s: SLOT_S,

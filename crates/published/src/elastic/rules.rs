@@ -104,7 +104,7 @@ impl ElasticPolicy {
             ElasticRule::Srtf => first_by(&|climb| remaining_alone_s(world, ladders, climb.job), &faster),
             ElasticRule::Optimus => first_by(&|climb| -gain_s(world, ladders, climb), &faster),
             ElasticRule::ShortestOptimus => {
-                let first = |climb: &Climb| climb.workers == 1;
+                let first = |climb: &Climb| world.tasks(climb.job, Role::Worker) == 0;
                 let soonest = |climb: &Climb| work_left(world, climb.job) / climb.steps_per_s(world, ladders);
                 first_by(&soonest, &first)
                     .or_else(|| first_by(&|climb| -gain_s(world, ladders, climb), &faster))
@@ -113,6 +113,14 @@ impl ElasticPolicy {
             ElasticRule::Random => return self.random(world),
         };
         found.map(|(_, climb)| climb)
+    }
+
+    /// Makes all climbs of a slot.
+    pub fn climb_all(&mut self, world: &mut World) {
+        while let Some(climb) = self.climb(world) {
+            let applied = world.apply(climb.decision(world, &mut self.part));
+            debug_assert!(applied.is_ok(), "what was found fits");
+        }
     }
 
     fn random(&mut self, world: &World) -> Option<Climb> {
@@ -129,7 +137,7 @@ fn work_left(world: &World, job: JobId) -> f64 {
     world.job(job).work_estimated - world.progress(job)
 }
 
-/// Seconds that a job needs with one worker of its fastest type.
+/// Seconds that a job needs with the fewest workers of its fastest type.
 pub(super) fn remaining_alone_s(world: &World, ladders: &Ladders, job: JobId) -> f64 {
     work_left(world, job) / ladders.fastest_alone(world.job(job).job_type)
 }

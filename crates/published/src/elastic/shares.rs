@@ -1,7 +1,7 @@
 //! Shares of slots in this world: a job's sizes are the rungs of its ladders.
 
 use crate::elastic::climb::Climb;
-use crate::elastic::ladders::{Ladders, RUNGS};
+use crate::elastic::ladders::Ladders;
 use crate::world::ACCELERATOR;
 use crate::world::Role;
 use crate::world::World;
@@ -63,10 +63,9 @@ impl Shares {
 fn sizes(world: &World, ladders: &Ladders, job: JobId) -> Vec<Size<Rung>> {
     let mut sizes = Vec::new();
     for kind in (0..ladders.n_worker_types()).map(WorkerTypeId::from_index) {
-        for workers in RUNGS {
-            let per_s = ladders.steps_per_s(world.job(job).job_type, kind, workers);
+        for (workers, per_s) in ladders.rungs(world.job(job).job_type, kind) {
             let there_are = world.servers().capacity(ServerId::from_index(kind.index()))[ACCELERATOR];
-            if per_s <= 0.0 || workers > there_are {
+            if workers > there_are {
                 break;
             }
             let mut needs = vec![0.0; ladders.n_worker_types()];
