@@ -106,6 +106,7 @@ impl Demo {
             job: JobForm {
                 job_type: job_type.clone(),
                 scale_factor: *scale_factor,
+                sizes: Vec::new(),
                 total_steps: (fastest * seconds).ceil().max(1.0),
                 weight: 1.0,
                 slo: None,

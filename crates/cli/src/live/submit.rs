@@ -30,6 +30,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[command(after_help = "\
 Examples:
   apportion submit --name cifar --job-type TYPE --scale-factor 2 --steps 100000 -- python train.py --epochs 90
+  apportion submit --job-type TYPE --sizes 1,2,4 --steps 100000 -- python train.py
   apportion submit --job-type mine --throughput v100=3.2,k80=1 --steps 5000 --env SEED=7 -- ./train
 
 `apportion throughputs show osdi20` lists types that a scheduler knows. The program gets the job's steps, its folder for
@@ -41,9 +42,13 @@ pub struct SubmitArguments {
     /// Its type, by which the scheduler's throughputs know its speeds
     #[arg(long, value_name = "TYPE")]
     job_type: String,
-    /// Workers it needs at once
-    #[arg(long, value_name = "K", default_value_t = 1)]
-    scale_factor: u32,
+    /// Workers it needs at once [default: 1, or the least of --sizes]
+    #[arg(long, value_name = "K")]
+    scale_factor: Option<u32>,
+    /// Workers that it may be given, such as 1,2,4, if it can go on from its checkpoint with another number; a step is the
+    /// same work on each
+    #[arg(long, value_name = "K,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    sizes: Vec<u32>,
     /// Steps to its end
     #[arg(long, value_name = "S")]
     steps: u64,
@@ -147,7 +152,8 @@ fn form(arguments: &SubmitArguments) -> Result<Form, Failure> {
         key: Some(arguments.key.clone().unwrap_or_else(drawn)),
         job: JobForm {
             job_type: arguments.job_type.clone(),
-            scale_factor: arguments.scale_factor,
+            scale_factor: arguments.scale_factor.or(arguments.sizes.first().copied()).unwrap_or(1),
+            sizes: arguments.sizes.clone(),
             total_steps: arguments.steps as f64,
             weight: arguments.weight,
             slo: arguments.slo.map(Seconds::get),

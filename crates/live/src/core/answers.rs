@@ -46,8 +46,10 @@ pub struct JobView {
     pub owner: Option<String>,
     /// Its type.
     pub job_type: String,
-    /// How many workers it needs.
+    /// How many workers it needs, or has now.
     pub scale_factor: u32,
+    /// How many it may be given; empty if no other number.
+    pub sizes: Vec<u32>,
     /// How far it is.
     pub state: State,
     /// Steps that it has done, as it says; at least those of its last checkpoint.
@@ -154,7 +156,15 @@ impl Core {
             run.iter().flat_map(|run| &run.ranks).map(|rank| rank.server.clone()).collect();
         servers.dedup();
         let worker_type = worker_type.map(|worker_type| self.type_name(worker_type));
-        JobView { steps, worker_type, servers, ..view_of(&job.record, state) }
+        let scale_factor = self.size(job);
+        JobView { scale_factor, steps, worker_type, servers, ..view_of(&job.record, state) }
+    }
+
+    /// How many workers a job has, or is to have at its next start.
+    pub(super) fn size(&self, job: &LiveJob) -> u32 {
+        let of_run = job.run.as_ref().and_then(|run| u32::try_from(run.ranks.len()).ok());
+        let decided = || self.scheduler.job(job.id).map(|known| known.scale_factor);
+        of_run.or_else(decided).unwrap_or(job.record.job.scale_factor)
     }
 
     pub(super) fn type_name(&self, worker_type: WorkerTypeId) -> String {
@@ -221,6 +231,7 @@ pub(super) fn view_of(record: &JobRecord, state: State) -> JobView {
         owner: record.job.entity.clone(),
         job_type: record.job.job_type.clone(),
         scale_factor: record.job.scale_factor,
+        sizes: record.job.sizes.clone(),
         state,
         steps: record.checkpointed,
         checkpointed: record.checkpointed,

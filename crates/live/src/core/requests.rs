@@ -175,7 +175,8 @@ impl Core {
         if let Some(known) = key.as_ref().and_then(|key| self.with_key(key)) {
             let is_same = known.program == program
                 && (&known.job.job_type, known.job.scale_factor, known.job.total_steps)
-                    == (&job.job_type, job.scale_factor, job.total_steps);
+                    == (&job.job_type, job.scale_factor, job.total_steps)
+                && known.job.sizes == job.sizes;
             return if is_same {
                 Ok(known.number)
             } else {

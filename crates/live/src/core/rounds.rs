@@ -259,6 +259,8 @@ impl Core {
             lease.jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
         for number in &numbers {
             let Some(job) = self.jobs.get_mut(number).filter(|job| !job.record.cancelled) else { continue };
+            let runs = job.run.as_ref().filter(|run| run.ending.is_none());
+            let resized = runs.map(|run| run.ranks.len()).filter(|before| *before != lease.workers.len());
             job.placement = Some(Placement {
                 workers: lease.workers.clone(),
                 worker_type: lease.worker_type,
@@ -268,6 +270,10 @@ impl Core {
             });
             for worker in &lease.workers {
                 self.placed[worker.index()].push(*number);
+            }
+            if let Some(before) = resized {
+                let after = lease.workers.len();
+                self.note(format!("it is resized from {before} to {after} workers"), Some(*number), None);
             }
             self.touched.insert(*number);
         }
@@ -404,7 +410,9 @@ impl Core {
                 let speeds = [speed, StepsPerSecond::new(0.0)];
                 let _ = self.scheduler.observe(run.lease.0, run.lease.1, speeds);
             }
-            if !is_spread {
+            // (one that is to have another number of workers is shown as it will be)
+            let known = self.scheduler.job(job.id).and_then(|known| usize::try_from(known.scale_factor).ok());
+            if !is_spread && known == Some(workers.len()) {
                 let _ = self.scheduler.measure(job.id, run.lease.1, speed);
             }
         }

@@ -27,7 +27,11 @@ impl Core {
             format!("No worker type of this cluster fits it: {error}.")
         }];
         let types = self.scheduler.worker_types_of(&record.job);
-        let needs = match record.job.scale_factor {
+        let largest = match error {
+            SubmitError::FitsNowhere { scale_factor, .. } => *scale_factor,
+            _ => record.job.scale_factor,
+        };
+        let needs = match largest {
             1 => "1 worker".to_owned(),
             n => format!("{n} workers"),
         };

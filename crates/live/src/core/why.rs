@@ -217,7 +217,7 @@ impl Core {
                 Some((server, time)) => {
                     self.what_was_known(run, &format!("nothing has been heard of {server} for {time:.0} s"))
                 }
-                None => Self::what_it_does(run),
+                None => Self::what_it_does(job, run),
             }),
             None => match job.rests(self.now) {
                 Some(wait) => because.push(format!(
@@ -228,6 +228,7 @@ impl Core {
                 None => because.extend(self.why_without(job, types)),
             },
         }
+        because.extend(self.which_sizes(job));
         because.extend(self.when_decided());
         because.extend(job.record.last_end.iter().map(|end| format!("Its last start: {end}.")));
         because
@@ -245,14 +246,14 @@ impl Core {
     }
 
     /// What a run does of which all servers are heard.
-    fn what_it_does(run: &LiveRun) -> String {
+    fn what_it_does(job: &LiveJob, run: &LiveRun) -> String {
         match run.ending.as_ref().map(|ending| &ending.reason) {
             None if run.running.is_some() => "It runs.".to_owned(),
             None => "It has been ordered; not all of its ranks have been reported yet.".to_owned(),
-            Some(Reason::Preempted) => {
+            Some(Reason::Preempted) => Self::why_resized(job).unwrap_or_else(|| {
                 "It is asked to stop: its workers are another's in the next round, or it has others there."
                     .into()
-            }
+            }),
             Some(Reason::RankEnded) => match run.ranks.iter().find(|rank| rank.known == Known::Lost) {
                 Some(rank) => {
                     format!("It is asked to stop: {} does not know a rank of it any more.", rank.server)
@@ -281,7 +282,8 @@ impl Core {
 
     /// The lack of workers, if fewer may be given jobs than it needs of every type that it can run on.
     fn why_nowhere(&self, job: &LiveJob, types: &[TypeView]) -> Option<String> {
-        let (needs, up) = (job.record.job.scale_factor, self.workers_up());
+        let (stated, up) = (&job.record.job, self.workers_up());
+        let needs = stated.sizes.iter().copied().fold(stated.scale_factor, u32::min);
         let n_up = |view: &TypeView| up.get(&view.worker_type).copied().unwrap_or(0);
         if types.iter().any(|view| n_up(view) >= needs) {
             return None;
@@ -294,6 +296,33 @@ impl Core {
              `apportion servers` says of each server whether it is drained or not here.",
             left.join(", ")
         ))
+    }
+
+    /// That a run is stopped because its job is to have another number of workers, if it is.
+    fn why_resized(job: &LiveJob) -> Option<String> {
+        let (run, placement) = (job.run.as_ref()?, job.placement.as_ref()?);
+        let (before, after) = (run.ranks.len(), placement.workers.len());
+        let text = || {
+            format!(
+                "It is asked to stop: the policy has resized it from {before} to {after} workers, with which it goes on from its checkpoint."
+            )
+        };
+        (before != after).then(text)
+    }
+
+    /// How many workers a job that can be resized has, and may have.
+    fn which_sizes(&self, job: &LiveJob) -> Option<String> {
+        let sizes = &job.record.job.sizes;
+        let (first, now) = (job.record.job.scale_factor, self.size(job));
+        let was = if first == now {
+            format!("{now}, as it was submitted")
+        } else {
+            format!("{now}, resized from the {first} that it was submitted with")
+        };
+        let all: Vec<_> = sizes.iter().map(u32::to_string).collect();
+        let text =
+            || format!("Its number of workers is {was}; the policy may choose among {}.", all.join(", "));
+        (sizes.len() > 1).then(text)
     }
 
     /// Why a job has no run.

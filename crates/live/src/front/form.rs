@@ -42,6 +42,9 @@ pub struct JobForm {
     /// Workers it needs at once.
     #[serde(default = "one")]
     pub scale_factor: u32,
+    /// Numbers of workers that it may be given, ascending, its scale factor among them; empty if that is the only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<u32>,
     /// Steps to its end.
     pub total_steps: f64,
     /// The user's importance of it; larger is more.
@@ -75,7 +78,7 @@ impl From<Form> for Submission {
 
 impl From<JobForm> for Job {
     fn from(form: JobForm) -> Self {
-        let mut job = Self::new(form.job_type).scale_factor(form.scale_factor);
+        let mut job = Self::new(form.job_type).scale_factor(form.scale_factor).sizes(form.sizes);
         job.total_steps = Steps::new(form.total_steps);
         job.weight = form.weight;
         job.slo = form.slo.map(Seconds::new);

@@ -16,6 +16,7 @@ mod late;
 mod node;
 mod placing;
 mod random;
+mod resized;
 mod restarts;
 mod silent;
 mod small;
