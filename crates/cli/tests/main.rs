@@ -72,6 +72,9 @@ mod live_agent;
 #[path = "suite/live_placing.rs"]
 mod live_placing;
 #[cfg(feature = "live")]
+#[path = "suite/live_resized.rs"]
+mod live_resized;
+#[cfg(feature = "live")]
 #[path = "suite/live_slurm.rs"]
 mod live_slurm;
 #[cfg(feature = "live")]
