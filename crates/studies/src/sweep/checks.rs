@@ -144,7 +144,10 @@ pub(super) fn check_trace(
     let mut checked: BTreeSet<(&str, u32)> = BTreeSet::new();
     let kinds = jobs.iter().enumerate().flat_map(|(position, job)| {
         let sizes = job.sizes.iter().filter(|size| **size != job.scale_factor);
-        [&job.scale_factor].into_iter().chain(sizes).map(move |size| (position, (job.job_type.as_str(), *size)))
+        [&job.scale_factor]
+            .into_iter()
+            .chain(sizes)
+            .map(move |size| (position, (job.job_type.as_str(), *size)))
     });
     for (position, kind) in kinds {
         if !checked.insert(kind) {
