@@ -160,7 +160,7 @@ fn a_simulation_knows_the_weights_and_rules_of_owners() {
 fn what_is_wrong_with_owners_is_said() {
     let folder = tempfile::TempDir::new().unwrap();
     for (entities, expected) in [
-        ("[{id: entity0}, {id: entity1}]", "a job of the trace belongs to `entity2`"),
+        ("[{id: entity0}, {id: entity1}]", " belongs to `entity2`, expected one of"),
         ("[{id: entity0, weight: -1}]", "entity `entity0` has weight -1"),
         ("- {id: entity0}\n- {id: entity1, weight: -1}", "--> entities.yaml:2:25"),
         ("- {id: a}\n- {id: a}", "--> entities.yaml:2:8"),
