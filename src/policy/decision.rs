@@ -371,6 +371,12 @@ pub enum PolicyError {
         /// Why, in words.
         reason: String,
     },
+    /// An answer of a policy that solves no program came when the time for it was over.
+    #[error("policy `{policy}` answered too late: the time of a decision, or of the run, was over")]
+    BrokenOff {
+        /// The policy.
+        policy: String,
+    },
     /// What the policy would be shown cannot be stated.
     #[error("policy `{policy}` has nothing to decide on: {source}")]
     Problem {

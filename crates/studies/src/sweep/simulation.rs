@@ -237,8 +237,13 @@ fn try_execute(
 /// Is it that a decision was broken off, because it took too long or the run is to stop?
 pub fn is_broken_off(error: &SimulationError) -> bool {
     let SimulationError::Decision { error, .. } = error else { return false };
-    let DecisionError::Policy(PolicyError::Solve(error)) = &**error else { return false };
-    matches!(error, SolveError::NotOptimal { termination: Termination::Interrupted, .. })
+    match &**error {
+        DecisionError::Policy(PolicyError::Solve(error)) => {
+            matches!(error, SolveError::NotOptimal { termination: Termination::Interrupted, .. })
+        }
+        DecisionError::Policy(PolicyError::BrokenOff { .. }) => true,
+        _ => false,
+    }
 }
 
 /// The outcome without metrics of a run one decision of which took too long.
