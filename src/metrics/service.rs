@@ -19,7 +19,9 @@ pub struct Service {
     pub service: Seconds,
     /// How often it lost its workers, or the job that it shared them with, while it had work left.
     pub preemptions: u64,
-    /// Busy time of its workers by worker type, in h; while it shared them with another job, half of it.
+    /// Busy time of its workers by worker type, in h; while it shared them with another job, half of it. Under the published
+    /// semantics a slice is at times credited with longer than it lasted: that counts in the run's utilization and cost, as
+    /// published, and not here, nor in the job's cost.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "worker-hours")))]
     pub worker_hours: BTreeMap<String, f64>,
     /// The price of this time, $; null without prices.

@@ -246,7 +246,7 @@ pub const METRICS: &[Metric] = &[
         name: "cost",
         unit: Unit::Dollars,
         label: "Cost",
-        meaning: "price of busy worker time; empty without prices",
+        meaning: "price of busy worker time; empty without prices; under the published semantics of time credited, which is at times longer than slices lasted and than jobs' own costs count",
         better: Better::Lower,
         prominence: Prominence::Compared,
         of_completed: false,

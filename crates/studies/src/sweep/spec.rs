@@ -101,7 +101,7 @@ pub struct StopSpec {
     #[schemars(with = "Option<TimeText>")]
     pub wall: Option<Seconds>,
     /// A run one decision of which takes longer than this is given up, and recorded as one that took too long; no limit by
-    /// default. Rules, which solve no programs, have none.
+    /// default. Rules, which solve no programs, have none, but for a function of Python, which is given up once it has answered.
     #[serde(deserialize_with = "wall_time")]
     #[schemars(with = "Option<TimeText>")]
     pub decision: Option<Seconds>,
