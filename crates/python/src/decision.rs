@@ -4,25 +4,48 @@ use apportion::index::Id;
 use apportion::policy::{Decision as EngineDecision, ObjectiveReport, SolveReport};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::problem::number;
+use crate::arguments::{number, reduced};
+use crate::errors;
 
-/// Shares of time with their evidence. See `apportion.Decision`.
+/// Shares of time, with their evidence.
 #[pyclass(frozen, module = "apportion")]
 #[derive(Debug)]
 pub(crate) struct Decision {
-    answer: EngineDecision,
-    policy: String,
-    measured: Option<f64>,
-    n_types: usize,
+    answer: Answer,
+    solve: Option<Py<PyDict>>,
 }
 
-/// The objective's value with its proof. See `apportion.Certificate`.
-#[pyclass(frozen, module = "apportion", get_all)]
-#[derive(Clone, Debug)]
-pub(crate) struct Certificate {
-    sense: &'static str,
+/// All that is said of a decision, but for how it was solved.
+#[derive(Clone, Debug, FromPyObject, IntoPyObject)]
+#[pyo3(from_item_all)]
+struct Answer {
+    policy: String,
+    n_types: usize,
+    /// [n × K]
+    shares: Vec<f64>,
+    /// [m × 2]
+    pairs: Vec<i64>,
+    /// [m × K]
+    pair_shares: Vec<f64>,
+    throughput: Vec<f64>,
+    levels: Option<Vec<f64>>,
+    dropped: Vec<usize>,
+    violation: f64,
+    certificate: Option<Proof>,
+}
+
+/// The objective's value with its proof, recomputed from the shares that are given, whichever solver found them.
+#[pyclass(frozen, module = "apportion")]
+#[derive(Debug)]
+pub(crate) struct Certificate(Proof);
+
+/// What a certificate holds.
+#[derive(Clone, Debug, FromPyObject, IntoPyObject)]
+#[pyo3(from_item_all)]
+struct Proof {
+    sense: String,
     value: f64,
     bound: f64,
     gap: f64,
@@ -32,10 +55,10 @@ pub(crate) struct Certificate {
     value_at_measured_throughputs: Option<f64>,
 }
 
-impl Certificate {
+impl Proof {
     fn of(report: &ObjectiveReport, measured: Option<f64>) -> Self {
         Self {
-            sense: report.sense.name(),
+            sense: report.sense.name().to_owned(),
             value: report.value,
             bound: report.bound,
             gap: report.gap_relative,
@@ -49,100 +72,217 @@ impl Certificate {
 
 #[pymethods]
 impl Certificate {
+    #[staticmethod]
+    fn _rebuilt(state: Proof) -> Self {
+        Self(state)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        reduced(py, "certificate", (self.0.clone(),))
+    }
+
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
+    }
+
+    /// `maximize` or `minimize`.
+    #[getter]
+    fn sense(&self) -> &str {
+        &self.0.sense
+    }
+
+    /// The objective of the shares.
+    #[getter]
+    fn value(&self) -> f64 {
+        self.0.value
+    }
+
+    /// What no allocation can beat, from dual values.
+    #[getter]
+    fn bound(&self) -> f64 {
+        self.0.bound
+    }
+
+    /// The relative distance of value and bound.
+    #[getter]
+    fn gap(&self) -> f64 {
+        self.0.gap
+    }
+
+    /// The largest violation of a constraint by the shares.
+    #[getter]
+    fn violation(&self) -> f64 {
+        self.0.violation
+    }
+
+    /// Is the gap within the tolerance of certificates?
+    #[getter]
+    fn optimal(&self) -> bool {
+        self.0.optimal
+    }
+
+    /// Is the optimum lexicographic? Then all this is of its first level, and nothing is certified of those above it.
+    #[getter]
+    fn first_level_only(&self) -> bool {
+        self.0.first_level_only
+    }
+
+    /// The objective at measured throughputs, where the policy sees others.
+    #[getter]
+    fn value_at_measured_throughputs(&self) -> Option<f64> {
+        self.0.value_at_measured_throughputs
+    }
+
     fn __repr__(&self) -> String {
-        let Self { sense, value, bound, gap, .. } = self;
-        let proven = if self.optimal { "proven optimal" } else { "NOT proven optimal" };
+        let Proof { sense, value, bound, gap, .. } = &self.0;
+        let proven = if self.0.optimal { "proven optimal" } else { "NOT proven optimal" };
         format!("<Certificate: {sense} {value}, bound {bound}, gap {gap:.1e}, {proven}>")
     }
 }
 
 impl Decision {
     /// `measured` is the objective at measured throughputs, where the policy sees others.
-    pub(crate) fn of(answer: EngineDecision, policy: &str, n_types: usize, measured: Option<f64>) -> Self {
-        Self { answer, policy: policy.to_owned(), measured, n_types }
-    }
-
-    /// Positions of the rows of pairs in the allocation.
-    fn pair_rows(&self) -> impl Iterator<Item = (apportion::index::CombinationId, [usize; 2])> {
-        self.answer.allocation.combinations().enumerate().filter_map(|(id, combination)| {
-            Some((id, [combination.first().index(), combination.second()?.index()]))
-        })
+    ///
+    /// # Errors
+    /// If Python cannot hold it.
+    pub(crate) fn of(
+        py: Python<'_>,
+        answer: &EngineDecision,
+        policy: &str,
+        (n_types, measured): (usize, Option<f64>),
+    ) -> PyResult<Self> {
+        let allocation = &answer.allocation;
+        let throughput = allocation.effective_throughput().as_slice().to_vec();
+        let mut shares = vec![0.0; throughput.len() * n_types];
+        let (mut pairs, mut pair_shares) = (Vec::new(), Vec::new());
+        for (id, combination) in allocation.combinations().enumerate() {
+            let given = allocation.shares().row(id);
+            if let Some(second) = combination.second() {
+                pairs.extend([combination.first(), second].map(|job| number(job.index())));
+                pair_shares.extend_from_slice(given);
+            } else {
+                let row = &mut shares[combination.first().index() * n_types..][..n_types];
+                for (sum, share) in row.iter_mut().zip(given) {
+                    *sum += share;
+                }
+            }
+        }
+        let answer_of = Answer {
+            policy: policy.to_owned(),
+            n_types,
+            shares,
+            pairs,
+            pair_shares,
+            throughput,
+            levels: answer.levels.clone(),
+            dropped: answer.dropped.iter().map(|job| job.index()).collect(),
+            violation: allocation.violation_max(),
+            certificate: answer.objective.as_ref().map(|report| Proof::of(report, measured)),
+        };
+        let solve = answer.solve.as_ref().map(|report| solve(py, report)).transpose()?;
+        Ok(Self { answer: answer_of, solve: solve.map(Bound::unbind) })
     }
 }
 
 #[pymethods]
 impl Decision {
+    #[staticmethod]
+    fn _rebuilt(state: Answer, solve: Option<Py<PyDict>>) -> PyResult<Self> {
+        let Answer { n_types, shares, pairs, pair_shares, throughput, .. } = &state;
+        let fits = |values: &[f64], rows: usize| Some(values.len()) == rows.checked_mul(*n_types);
+        if !fits(shares, throughput.len()) || !fits(pair_shares, pairs.len() / 2) || pairs.len() % 2 != 0 {
+            return Err(errors::input("this is not the state of a decision"));
+        }
+        Ok(Self { answer: state, solve })
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let solve = self.solve.as_ref().map(|solve| solve.clone_ref(py));
+        reduced(py, "decision", (self.answer.clone(), solve))
+    }
+
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
+    }
+
+    /// The policy's name.
     #[getter]
     fn policy(&self) -> &str {
-        &self.policy
+        &self.answer.policy
     }
 
+    /// Share of time of each job alone on each worker type: [n × K].
     #[getter]
     fn shares<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let allocation = &self.answer.allocation;
-        let (n, k) = (allocation.effective_throughput().len(), self.n_types);
-        let mut shares = vec![0.0; n * k];
-        for (id, combination) in allocation.combinations().enumerate().filter(|(_, of)| !of.is_pair()) {
-            let row = &mut shares[combination.first().index() * k..][..k];
-            for (sum, share) in row.iter_mut().zip(allocation.shares().row(id)) {
-                *sum += share;
-            }
-        }
-        shares.into_pyarray(py).reshape([n, k])
+        let shape = [self.answer.throughput.len(), self.answer.n_types];
+        self.answer.shares.clone().into_pyarray(py).reshape(shape)
     }
 
+    /// Positions of the jobs that share workers: [m × 2].
     #[getter]
     fn pairs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<i64>>> {
-        let pairs: Vec<i64> = self.pair_rows().flat_map(|(_, jobs)| jobs.map(number)).collect();
-        let m = pairs.len() / 2;
-        pairs.into_pyarray(py).reshape([m, 2])
+        let m = self.answer.pairs.len() / 2;
+        self.answer.pairs.clone().into_pyarray(py).reshape([m, 2])
     }
 
+    /// Share of time of each pair on each worker type: [m × K].
     #[getter]
     fn pair_shares<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let of_rows = self.answer.allocation.shares();
-        let shares: Vec<f64> = self.pair_rows().flat_map(|(id, _)| of_rows.row(id).iter().copied()).collect();
-        let m = shares.len() / self.n_types;
-        shares.into_pyarray(py).reshape([m, self.n_types])
+        let shape = [self.answer.pairs.len() / 2, self.answer.n_types];
+        self.answer.pair_shares.clone().into_pyarray(py).reshape(shape)
     }
 
+    /// Effective throughput of each job in steps/s, under measured throughputs: `[n]`.
     #[getter]
     fn throughput<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.answer.allocation.effective_throughput().as_slice().to_vec().into_pyarray(py)
+        self.answer.throughput.clone().into_pyarray(py)
     }
 
+    /// The normalized level of each job, where the policy has levels: `[n]`.
     #[getter]
     fn levels<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         Some(self.answer.levels.clone()?.into_pyarray(py))
     }
 
+    /// Positions of the jobs whose deadline, or other soft constraint, was given up.
     #[getter]
     fn dropped(&self) -> Vec<usize> {
-        self.answer.dropped.iter().map(|job| job.index()).collect()
+        self.answer.dropped.clone()
     }
 
+    /// The largest violation of the allocation polytope that was found and accepted.
     #[getter]
     fn violation(&self) -> f64 {
-        self.answer.allocation.violation_max()
+        self.answer.violation
     }
 
+    /// The proof of the objective; None for rules, which have none.
     #[getter]
     fn certificate(&self) -> Option<Certificate> {
-        self.answer.objective.as_ref().map(|report| Certificate::of(report, self.measured))
+        self.answer.certificate.clone().map(Certificate)
     }
 
+    /// How it was solved: strategy and reason, backend, wall seconds, size, …; None for rules.
     #[getter]
     fn solve<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.answer.solve.as_ref().map(|report| solve(py, report)).transpose()
+        self.solve.as_ref().map(|solve| solve.bind(py).copy()).transpose()
     }
 
     fn __repr__(&self) -> String {
-        let n = self.answer.allocation.effective_throughput().len();
-        let proof = match &self.answer.objective {
+        let n = self.answer.throughput.len();
+        let proof = match &self.answer.certificate {
             None => "a rule, without an objective".to_owned(),
-            Some(report) => Certificate::of(report, None).__repr__(),
+            Some(proof) => Certificate(proof.clone()).__repr__(),
         };
-        format!("<Decision of `{}` for {n} jobs: {proof}>", self.policy)
+        format!("<Decision of `{}` for {n} jobs: {proof}>", self.answer.policy)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use apportion::CatalogError;
 use apportion::allocation::AllocationError;
+use apportion::index::{Id, WorkerTypeId};
 use apportion::policy::{PolicyError, SessionError};
 use apportion::problem::ProblemError;
 use apportion::scheduler::DecisionError;
 use apportion::simulator::SimulationError;
-use apportion::spec::SpecError;
+use apportion::spec::{Diagnostic, SpecError};
 use apportion_studies::sweep::{RunError, StoreError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -14,6 +15,32 @@ use pyo3::types::PyDict;
 
 /// The name of a document that arguments of a Python function were made into: places in it say nothing to its user.
 pub(crate) const ARGUMENTS: &str = "<arguments>";
+
+/// What jobs and worker types are called in messages, by their positions in the problem.
+#[derive(Clone, Copy)]
+pub(crate) struct Called<'a> {
+    /// A job, such as `job 'bert'`.
+    pub(crate) job: &'a dyn Fn(usize) -> String,
+    /// Worker types' names.
+    pub(crate) worker_types: &'a [String],
+}
+
+impl Called<'_> {
+    fn job(&self, position: usize) -> String {
+        (self.job)(position)
+    }
+
+    fn worker_type(&self, position: usize) -> String {
+        self.worker_types.get(position).map_or_else(|| position.to_string(), |name| format!("'{name}'"))
+    }
+}
+
+/// A number as messages have it: very large and very small ones without their digits.
+pub(crate) fn short(number: f64) -> String {
+    let size = number.abs();
+    let is_long = size.is_finite() && size > 0.0 && !(1e-4..1e9).contains(&size);
+    if is_long { format!("{number:e}") } else { number.to_string() }
+}
 
 /// An exception of a class of `apportion._errors`, with what it knows beside its message.
 fn exception(class: &str, message: &str, known: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {
@@ -48,8 +75,30 @@ pub(crate) fn results(message: impl AsRef<str>) -> PyErr {
     exception("ResultsError", message.as_ref(), |_| Ok(()))
 }
 
+/// A complaint about a table that was given in place of a file, in words of its rows; none about a file.
+fn of_table(diagnostic: &Diagnostic) -> Option<String> {
+    let table = ["trace", "throughputs"].into_iter().find(|what| is_given(&diagnostic.source, what))?;
+    // (its text has a row a line, after a line of the columns' names)
+    let row = diagnostic.line.checked_sub(2).filter(|_| table == "trace");
+    let place = row.map_or_else(|| table.to_owned(), |row| format!("{table}, row {row}"));
+    Some(format!("{place}: {}", diagnostic.message))
+}
+
+/// Is the source the text of such a table, which Python's part calls `<WHAT DIGEST>`?
+fn is_given(source: &str, what: &str) -> bool {
+    source
+        .strip_prefix('<')
+        .and_then(|rest| rest.strip_prefix(what))
+        .is_some_and(|rest| rest.starts_with(' '))
+}
+
 /// Complaints about a document, with the place of the first.
 pub(crate) fn spec(error: &SpecError) -> PyErr {
+    let of_tables: Vec<String> = error.diagnostics.iter().filter_map(of_table).collect();
+    if !of_tables.is_empty() && of_tables.len() == error.diagnostics.len() {
+        let help = error.diagnostics[0].help.as_deref();
+        return input_with_help(&of_tables.join("\n"), help);
+    }
     let message = match error.diagnostics.as_slice() {
         [only] if only.source.is_empty() => only.message.clone(),
         _ => error.to_string(),
@@ -95,14 +144,52 @@ pub(crate) fn catalog(error: &CatalogError) -> PyErr {
 }
 
 /// Why arrays are no problem.
-pub(crate) fn problem(error: &ProblemError) -> PyErr {
-    exception("InputError", &error.to_string(), |fields| fields.set_item("job", error.job()))
+pub(crate) fn problem(error: &ProblemError, called: Called<'_>) -> PyErr {
+    let message = match error {
+        ProblemError::UnknownJobType { job, job_type, scale_factor } => {
+            let job = called.job(*job);
+            format!("{job}: no throughputs for `{job_type}` at scale factor {scale_factor}")
+        }
+        ProblemError::RunsNowhere { job, scale_factor } => {
+            let job = called.job(*job);
+            format!("{job} can run on no worker type of the cluster at scale factor {scale_factor}")
+        }
+        ProblemError::Value { job, field, value, expected } => {
+            format!("{}: {field} is {}, expected {expected}", called.job(*job), short(*value))
+        }
+        ProblemError::DuplicateId { first, second } => {
+            format!("{} and {} have the same id", called.job(*first), called.job(*second))
+        }
+        other => other.to_string(),
+    };
+    exception("InputError", &message, |fields| fields.set_item("job", error.job()))
 }
 
-/// Why shares are no allocation: the row, and by how much which limit is exceeded.
-pub(crate) fn allocation(policy: &str, error: &AllocationError) -> PyErr {
-    let message = format!("policy `{policy}`: {error}");
-    exception("AllocationError", &message, |fields| match *error {
+/// Why shares are no allocation: the row, and by how much which limit is exceeded. `row` says whose shares are in a row.
+pub(crate) fn allocation(
+    policy: &str,
+    error: &AllocationError,
+    called: Called<'_>,
+    row: &dyn Fn(usize) -> String,
+) -> PyErr {
+    let said = match *error {
+        AllocationError::Share { combination, worker_type, share } => {
+            let (of, kind) = (row(combination), called.worker_type(worker_type));
+            format!("{of} has share {} on worker type {kind}, expected 0 to 1", short(share))
+        }
+        AllocationError::Time { job, time } => {
+            format!("{} is given {} of its time, expected at most 1", called.job(job), short(time))
+        }
+        AllocationError::Capacity { worker_type, workers, capacity } => {
+            let kind = called.worker_type(worker_type);
+            format!("{} workers of type {kind} are given away, of {capacity}", short(workers))
+        }
+        AllocationError::CannotRun { combination, worker_type } => {
+            format!("{} cannot run on worker type {}", row(combination), called.worker_type(worker_type))
+        }
+        ref other => other.to_string(),
+    };
+    exception("AllocationError", &format!("policy `{policy}`: {said}"), |fields| match *error {
         AllocationError::Share { combination, worker_type, share } => {
             fields.set_item("row", combination)?;
             fields.set_item("worker_type", worker_type)?;
@@ -124,14 +211,33 @@ pub(crate) fn allocation(policy: &str, error: &AllocationError) -> PyErr {
     })
 }
 
-/// Why a policy gave no decision.
-pub(crate) fn policy(error: &PolicyError) -> PyErr {
+/// Why a policy gave no decision on a problem.
+pub(crate) fn policy(error: &PolicyError, called: Called<'_>) -> PyErr {
+    match error {
+        PolicyError::Missing { policy, field, job, expected } => {
+            let message =
+                format!("policy `{policy}` needs `{field}` of {}, expected {expected}", called.job(*job));
+            exception("InputError", &message, |fields| fields.set_item("job", job))
+        }
+        PolicyError::Allocation { policy, source } => {
+            allocation(policy, source, called, &|row| format!("combination {row}"))
+        }
+        PolicyError::Problem { source, .. } => problem(source, called),
+        PolicyError::Conflict { .. } => {
+            let kind = |id: WorkerTypeId| format!("worker type {}", called.worker_type(id.index()));
+            of_policy(&error.clone().in_words(called.job, kind))
+        }
+        other => of_policy(other),
+    }
+}
+
+/// Why a policy gave no decision, in the engine's words.
+fn of_policy(error: &PolicyError) -> PyErr {
     let class = match error {
         PolicyError::Missing { .. } | PolicyError::Data { .. } | PolicyError::Strategy { .. } => "InputError",
         PolicyError::Infeasible { .. } | PolicyError::Conflict { .. } => "InfeasibleError",
         PolicyError::Unbounded { .. } => "UnboundedError",
         PolicyError::Solve(_) => "SolverError",
-        PolicyError::Allocation { policy, source } => return allocation(policy, source),
         _ => "PolicyError",
     };
     exception(class, &error.to_string(), |fields| match error {
@@ -140,31 +246,43 @@ pub(crate) fn policy(error: &PolicyError) -> PyErr {
     })
 }
 
-/// Why a session refuses something.
-pub(crate) fn session(error: &SessionError) -> PyErr {
+/// Why a session refuses something of one job.
+pub(crate) fn session(error: &SessionError, called: Called<'_>) -> PyErr {
     match error {
-        SessionError::Problem(error) => problem(error),
+        SessionError::Problem(error) => problem(error, called),
         other => input(other.to_string()),
     }
+}
+
+/// What jobs are called in a simulation: by their numbers in order of arrival.
+fn by_number(job: usize) -> String {
+    format!("job {job}")
+}
+
+/// Jobs of a simulation, by their numbers.
+const BY_NUMBER: Called<'static> = Called { job: &by_number, worker_types: &[] };
+
+/// Notes on an exception that a decision raised at which instant of the simulation it did.
+pub(crate) fn noted(raised: PyErr, error: &RunError) -> PyErr {
+    if let RunError::Simulation(SimulationError::Decision { place, .. }) = error {
+        Python::attach(|py| {
+            let noted = raised.value(py).call_method1("add_note", (place.to_string(),));
+            // Notes came with Python 3.11; without them the error is the same, but for its place.
+            drop(noted);
+        });
+    }
+    raised
 }
 
 /// Why a simulation cannot go on. A policy's error keeps its class, and says at which instant.
 fn simulation(error: &SimulationError) -> PyErr {
     match error {
-        SimulationError::Problem(error) => problem(error),
-        SimulationError::Policy(error) => policy(error),
-        SimulationError::Decision { place, error } => {
-            let of_policy = match &**error {
-                DecisionError::Policy(error) => policy(error),
-                other => exception("PolicyError", &other.to_string(), |_| Ok(())),
-            };
-            Python::attach(|py| {
-                let noted = of_policy.value(py).call_method1("add_note", (place.to_string(),));
-                // Notes came with Python 3.11; without them the error is the same, but for its place.
-                drop(noted);
-                of_policy
-            })
-        }
+        SimulationError::Problem(error) => problem(error, BY_NUMBER),
+        SimulationError::Policy(error) => policy(error, BY_NUMBER),
+        SimulationError::Decision { error, .. } => match &**error {
+            DecisionError::Policy(error) => policy(error, BY_NUMBER),
+            other => exception("PolicyError", &other.to_string(), |_| Ok(())),
+        },
         SimulationError::Option { .. } => input(error.to_string()),
         other => exception("SimulationError", &other.to_string(), |_| Ok(())),
     }
@@ -182,8 +300,8 @@ pub(crate) fn run(error: &RunError) -> PyErr {
             input_with_help(&said.join("\n"), help)
         }
         RunError::Document(error) => spec(error),
-        RunError::Policy(error) => policy(error),
-        RunError::Simulation(error) => simulation(error),
+        RunError::Policy(error) => of_policy(error),
+        RunError::Simulation(of_simulation) => noted(simulation(of_simulation), error),
         other => input(other.to_string()),
     }
 }

@@ -9,17 +9,17 @@ use apportion::catalog::{Catalog, CatalogError, Plugin, PolicyOptions, Ready};
 use apportion::index::{Id, JobIndex};
 use apportion::policy::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use apportion::problem::Problem as EngineProblem;
+use apportion::solver::Interrupt;
 use apportion::spec::policy::Plugged;
 use apportion::spec::{PolicyDocument, Source, SpecError};
 use apportion::workload::Combination;
 use apportion_published::plugin;
 use apportion_studies::sweep::Inputs;
-use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::Value;
 
-use crate::errors;
+use crate::errors::{self, Called};
 use crate::problem::Problem;
 
 /// The kind of a document of such a policy.
@@ -133,7 +133,7 @@ impl Plugin for Functions {
         &self,
         _: &Catalog,
         document: &PolicyDocument,
-        _: &PolicyOptions,
+        options: &PolicyOptions,
     ) -> Result<Ready, CatalogError> {
         let wrong = |reason: String| CatalogError::Plugin { policy: document.name.clone(), reason };
         let Some(of) = self.by_name.get(&document.name) else {
@@ -148,8 +148,10 @@ impl Plugin for Functions {
         Ok(Ready::Allocating(Box::new(FunctionPolicy {
             name: document.name.clone(),
             function,
+            stated: None,
             rules: of.rules.of_rounds(of.pairs),
             raised: self.raised.clone(),
+            interrupt: options.interrupt.clone(),
         })))
     }
 }
@@ -167,8 +169,12 @@ fn fresh(function: &Py<PyAny>) -> PyResult<Py<PyAny>> {
 pub(crate) struct FunctionPolicy {
     name: String,
     function: Py<PyAny>,
+    /// The problem as it was stated, where there is only one.
+    stated: Option<Py<Problem>>,
     rules: RoundRules,
     raised: Raised,
+    /// What makes an answer come too late.
+    interrupt: Interrupt,
 }
 
 impl fmt::Debug for FunctionPolicy {
@@ -180,17 +186,51 @@ impl fmt::Debug for FunctionPolicy {
 /// Shares by combination, as an engine checks them.
 type Rows = Vec<(Combination<JobIndex>, Vec<f64>)>;
 
+/// What `apportion._answers.read` gives: the jobs of each row, none if row i is of job i alone, and the shares, [rows × K].
+type Answer<'py> = (Option<Vec<Vec<usize>>>, PyReadonlyArray2<'py, f64>);
+
 impl FunctionPolicy {
-    /// Of one function alone.
-    pub(crate) fn new(name: &str, function: Py<PyAny>, raised: &Raised) -> Self {
-        Self { name: name.to_owned(), function, rules: RoundRules::default(), raised: raised.clone() }
+    /// Of one function alone, about one problem.
+    pub(crate) fn new(name: &str, function: Py<PyAny>, stated: Py<Problem>, raised: &Raised) -> Self {
+        Self {
+            name: name.to_owned(),
+            function,
+            stated: Some(stated),
+            rules: RoundRules::default(),
+            raised: raised.clone(),
+            interrupt: Interrupt::default(),
+        }
     }
 
-    fn ask(&self, problem: &EngineProblem) -> PyResult<Rows> {
+    /// The shares that the function gives, checked: none if it came too late.
+    fn ask(&self, problem: &EngineProblem) -> PyResult<Option<Allocation>> {
+        let interrupt = self.interrupt.of_decision();
         Python::attach(|py| {
-            let seen = Bound::new(py, Problem::of(problem.clone()))?;
-            let answer = self.function.bind(py).call1((seen,))?;
-            rows(&answer, problem.n_jobs(), problem.n_types())
+            let seen = match &self.stated {
+                Some(stated) => stated.clone_ref(py).into_bound(py),
+                None => Bound::new(py, Problem::of(problem.clone()))?,
+            };
+            let answer = self.function.bind(py).call1((&seen,))?;
+            if interrupt.is_raised() {
+                return Ok(None);
+            }
+            let read = py.import("apportion._answers")?.getattr("read")?.call1((&seen, answer))?;
+            let rows = rows(read.extract()?);
+            let members: Vec<_> = rows.iter().map(|(combination, _)| *combination).collect();
+            let checked = Allocation::check(problem, rows);
+            checked.map(Some).map_err(|error| {
+                let seen = seen.get();
+                let job = |position| seen.called(position);
+                let worker_types = seen.worker_types();
+                let called = Called { job: &job, worker_types: &worker_types };
+                errors::allocation(&self.name, &error, called, &|row| match members.get(row) {
+                    None => format!("row {row}"),
+                    Some(of) => match of.second() {
+                        None => job(of.first().index()),
+                        Some(second) => format!("{} with {}", job(of.first().index()), job(second.index())),
+                    },
+                })
+            })
         })
     }
 }
@@ -202,74 +242,31 @@ impl Policy for FunctionPolicy {
 
     fn allocate(&mut self, problem: &EngineProblem) -> Result<Decision, PolicyError> {
         let policy = || self.name.clone();
-        let answer = if problem.n_jobs() == 0 { Ok(Rows::new()) } else { self.ask(problem) };
-        let rows = answer.map_err(|error| {
-            let reason = format!("it raised {error}");
-            self.raised.put(error);
-            PolicyError::Undecided { policy: policy(), reason }
-        })?;
-        let checked = Allocation::check(problem, rows);
-        let decision = checked.map(|allocation| Decision { rules: self.rules, ..Decision::of(allocation) });
-        decision.map_err(|source| PolicyError::Allocation { policy: policy(), source })
-    }
-}
-
-/// The shares that a function gave: an array [n × K] of jobs alone, or a mapping of positions, or pairs of them, to `[K]`.
-fn rows(answer: &Bound<'_, PyAny>, n: usize, k: usize) -> PyResult<Rows> {
-    if let Ok(mapping) = answer.cast::<PyDict>() {
-        return mapping.iter().map(|(key, shares)| Ok((combination(&key, n)?, row(&shares, k)?))).collect();
-    }
-    if answer.is_none() {
-        return Err(errors::input("a policy returned None, expected shares (jobs × worker types)"));
-    }
-    let numpy = answer.py().import("numpy")?;
-    let given = numpy.getattr("asarray")?.call1((answer,))?;
-    let masked = numpy.getattr("ma")?.call_method1("isMaskedArray", (answer,))?.is_truthy()?;
-    if masked || given.getattr("dtype")?.getattr("kind")?.extract::<char>()? == 'c' {
-        return Err(errors::input("a policy returned masked or complex shares, expected plain numbers"));
-    }
-    let keywords = [("dtype", "float64")].into_py_dict(answer.py())?;
-    let array = numpy.getattr("asarray")?.call((given,), Some(&keywords))?;
-    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
-    if shape != [n, k] {
-        let message = format!(
-            "a policy returned an array of shape {shape:?}, expected [{n}, {k}]: jobs × worker types"
-        );
-        return Err(errors::input(message));
-    }
-    let array: PyReadonlyArray2<'_, f64> = array.extract()?;
-    debug_assert_eq!(array.shape(), [n, k]);
-    let rows = array.as_array();
-    Ok(rows
-        .outer_iter()
-        .enumerate()
-        .map(|(job, row)| (Combination::single(JobIndex::from_index(job)), row.to_vec()))
-        .collect())
-}
-
-fn combination(key: &Bound<'_, PyAny>, n: usize) -> PyResult<Combination<JobIndex>> {
-    let single = key.extract::<usize>().ok().map(|job| (job, None));
-    let pair = || key.extract::<(usize, usize)>().ok().map(|(one, other)| (one, Some(other)));
-    let known = |job: usize| job < n;
-    match single.or_else(pair) {
-        Some((job, None)) if known(job) => Ok(Combination::single(JobIndex::from_index(job))),
-        Some((one, Some(other))) if known(one) && known(other) && one != other => {
-            Ok(Combination::pair(JobIndex::from_index(one), JobIndex::from_index(other)))
+        let answer = if problem.n_jobs() == 0 {
+            Allocation::check(problem, Rows::new())
+                .map(Some)
+                .map_err(|source| PolicyError::Allocation { policy: policy(), source })?
+        } else {
+            self.ask(problem).map_err(|error| {
+                let reason = format!("it raised {error}");
+                self.raised.put(error);
+                PolicyError::Undecided { policy: policy(), reason }
+            })?
+        };
+        match answer {
+            Some(allocation) => Ok(Decision { rules: self.rules, ..Decision::of(allocation) }),
+            None => Err(PolicyError::BrokenOff { policy: policy() }),
         }
-        _ => Err(errors::input(format!(
-            "a policy gave shares to {}, expected a position below {n}, or two of them",
-            key.repr()?
-        ))),
     }
 }
 
-fn row(shares: &Bound<'_, PyAny>, k: usize) -> PyResult<Vec<f64>> {
-    let row = shares.extract::<Vec<f64>>().ok().filter(|row| row.len() == k);
-    let said = shares.repr().map(|said| said.to_string());
-    row.ok_or_else(|| {
-        let said = said.unwrap_or_default();
-        let message =
-            format!("a policy gave {said} to one combination, expected a share on each of {k} worker types");
-        errors::input(message)
-    })
+/// An answer's rows by combination. Positions are those of jobs there are.
+fn rows((members, shares): Answer<'_>) -> Rows {
+    let single = |job| Combination::single(JobIndex::from_index(job));
+    let of_row = |row: usize| match members.as_ref().map(|members| members[row].as_slice()) {
+        Some(&[one, other]) => Combination::pair(JobIndex::from_index(one), JobIndex::from_index(other)),
+        Some(&[one]) => single(one),
+        _ => single(row),
+    };
+    shares.as_array().outer_iter().enumerate().map(|(row, shares)| (of_row(row), shares.to_vec())).collect()
 }

@@ -9,6 +9,7 @@
 mod errors;
 mod attended;
 mod options;
+mod arguments;
 mod problem;
 mod decision;
 mod explanation;

@@ -66,7 +66,10 @@ impl Asked {
             None => None,
             Some(seconds) => match Duration::try_from_secs_f64(seconds) {
                 Ok(limit) if !limit.is_zero() => Some(limit),
-                _ => return Err(errors::input(format!("time_limit is {seconds}, expected seconds above 0"))),
+                _ => {
+                    let seconds = errors::short(seconds);
+                    return Err(errors::input(format!("time_limit is {seconds}, expected seconds above 0")));
+                }
             },
         };
         let (backend, seed) = (self.backend.clone(), self.seed);

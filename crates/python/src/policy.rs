@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 
 use crate::attended::attended;
 use crate::decision::Decision;
-use crate::errors;
+use crate::errors::{self, Called};
 use crate::explanation;
 use crate::function::{FunctionPolicy, Raised};
 use crate::options::{Asked, Text};
@@ -94,11 +94,11 @@ impl Policy {
         })
     }
 
-    /// A policy that is a Python function.
+    /// A policy that is a Python function, about one problem, which it is shown as it was stated.
     #[staticmethod]
-    fn of_function(name: &str, function: Py<PyAny>) -> Self {
+    fn of_function(name: &str, function: Py<PyAny>, stated: Py<Problem>) -> Self {
         let raised = Raised::default();
-        let policy: Box<dyn engine::Policy> = Box::new(FunctionPolicy::new(name, function, &raised));
+        let policy: Box<dyn engine::Policy> = Box::new(FunctionPolicy::new(name, function, stated, &raised));
         let fresh = policy.state();
         let asked = Mutex::new(Asking { policy, program: None });
         let interrupt = Arc::default();
@@ -112,7 +112,7 @@ impl Policy {
 
     /// Decides on a problem; from the beginning again, if `fresh`, else with what it knows from decisions before.
     fn allocate(&self, py: Python<'_>, problem: &Problem, fresh: bool) -> PyResult<Decision> {
-        let problem = &problem.problem;
+        let (stated, problem) = (problem, &*problem.stated);
         let decide = |asking: &mut Asking| -> Result<_, PolicyError> {
             if fresh {
                 asking.policy.restore(&self.fresh)?;
@@ -126,20 +126,33 @@ impl Policy {
             };
             Ok((decision, measured))
         };
-        let (decision, measured) = self.ask(py, problem, decide)?;
-        Ok(Decision::of(decision, &self.name, problem.n_types(), measured))
+        let (decision, measured) = self.ask(py, stated, decide)?;
+        Decision::of(py, &decision, &self.name, (problem.n_types(), measured))
     }
 
     /// Explains the decision on a problem: the decision, and a tree of what binds.
     fn explain<'py>(&self, py: Python<'py>, problem: &Problem) -> PyResult<(Decision, Bound<'py, PyDict>)> {
-        let problem = &problem.problem;
+        let (stated, problem) = (problem, &*problem.stated);
         let explain = |asking: &mut Asking| -> Result<Explanation, PolicyError> {
             asking.policy.restore(&self.fresh)?;
             asking.policy.explain(problem)
         };
-        let explanation = self.ask(py, problem, explain)?;
+        let explanation = self.ask(py, stated, explain)?;
         let tree = explanation::tree(py, &explanation)?;
-        Ok((Decision::of(explanation.decision, &self.name, problem.n_types(), None), tree))
+        Ok((Decision::of(py, &explanation.decision, &self.name, (problem.n_types(), None))?, tree))
+    }
+
+    /// What it knows from decisions before, as JSON.
+    fn state(&self) -> String {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).policy.state().to_string()
+    }
+
+    /// Takes up what another of the same document knew.
+    fn restore(&self, state: &str) -> PyResult<()> {
+        let wrong = |error: String| errors::input(format!("the saved state: {error}"));
+        let state = serde_json::from_str(state).map_err(|error| wrong(error.to_string()))?;
+        let mut asking = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asking.policy.restore(&state).map_err(|error| wrong(error.to_string()))
     }
 
     fn __repr__(&self) -> String {
@@ -152,10 +165,11 @@ impl Policy {
     fn ask<T: Send>(
         &self,
         py: Python<'_>,
-        problem: &EngineProblem,
+        stated: &Problem,
         question: impl FnOnce(&mut Asking) -> Result<T, PolicyError> + Send,
     ) -> PyResult<T> {
         let ask = || question(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+        let problem: &EngineProblem = &stated.stated;
         let is_small = problem.n_jobs().saturating_mul(problem.n_types()) <= SMALL;
         // A function runs in the thread that called, as its user expects.
         let answer = if is_small || self.is_function {
@@ -164,7 +178,10 @@ impl Policy {
             self.interrupt.store(false, Ordering::SeqCst);
             attended(py, &self.interrupt, ask)?
         };
-        answer.map_err(|error| self.raised.take().unwrap_or_else(|| errors::policy(&error)))
+        answer.map_err(|error| {
+            let called = Called { job: &|job| stated.called(job), worker_types: &stated.worker_types() };
+            self.raised.take().unwrap_or_else(|| errors::policy(&error, called))
+        })
     }
 }
 

@@ -4,85 +4,145 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apportion::cluster::{Cluster, PRICES};
-use apportion::index::{Id, JobId, JobIndex, WorkerTypeId};
+use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::problem::{
     ActiveJob, Colocation, Entity, InnerRule, Problem as EngineProblem, ProblemBuilder,
 };
 use apportion::spec::snapshot::{Label, NUMBER_MAX, NUMBER_MIN};
-use apportion::spec::{Snapshot, Source, load_throughputs};
-use apportion::units::{DollarsPerWorkerHour, Seconds, Steps};
+use apportion::spec::throughputs::{EMBEDDED as THROUGHPUTS, file_stem, throughputs_of};
+use apportion::spec::{Snapshot, Source, SpecError, load_throughputs};
+use apportion::units::{DollarsPerWorkerHour, Seconds};
 use apportion::workload::Combination;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors;
+use crate::arguments::{Columns, JobName, Owner, Pair, called, entities, number, pairs_of, reduced};
+use crate::errors::{self, Called};
 use crate::options::Text;
 
-/// The name of a job, as its owner gives it.
-#[derive(Clone, Debug, FromPyObject, IntoPyObject)]
-pub(crate) enum JobName {
-    /// A whole number.
-    Number(i64),
-    /// Text.
-    Text(String),
-}
-
-impl From<&Label> for JobName {
-    fn from(label: &Label) -> Self {
-        match label {
-            Label::Number(number) => Self::Number(*number),
-            Label::Text(text) => Self::Text(text.clone()),
-        }
-    }
-}
-
-/// One decision's input: a cluster, the active jobs, and their throughputs. See `apportion.problem`.
+/// One decision's input: a cluster, the active jobs, and their throughputs. `apportion.problem` makes one.
 #[pyclass(frozen, module = "apportion")]
 #[derive(Debug)]
 pub(crate) struct Problem {
-    pub(crate) problem: Arc<EngineProblem>,
-    /// What the jobs are called, where they are not called by the engine's numbers.
+    pub(crate) stated: Arc<EngineProblem>,
+    /// What the jobs are called, where they have names.
     names: Option<Vec<JobName>>,
+    origin: Origin,
 }
 
-/// What is known of jobs beside their throughputs, each `[n]`.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct Columns<'py> {
-    scale_factor: Option<PyReadonlyArray1<'py, i64>>,
-    weight: Option<PyReadonlyArray1<'py, f64>>,
-    steps_remaining: Option<PyReadonlyArray1<'py, f64>>,
-    elapsed: Option<PyReadonlyArray1<'py, f64>>,
-    isolated_elapsed: Option<PyReadonlyArray1<'py, f64>>,
-    /// NaN = none.
-    slo_remaining: Option<PyReadonlyArray1<'py, f64>>,
-    owner: Option<Vec<Option<String>>>,
-    names: Option<Vec<JobName>>,
+/// What a problem was made of, so that it can be made again.
+#[derive(Debug)]
+enum Origin {
+    /// Arrays, with the job types that they were looked up by, if they were.
+    Arrays { job_types: Option<Vec<Option<String>>> },
+    /// Documents: a snapshot's name and text, and the throughputs': their name or path, and their text where it is a file's.
+    Snapshot { source: Source, throughputs: String, matrix: Option<Source> },
 }
-
-/// An owner of jobs: its name, weight, inner rule, and the owner it belongs to.
-type Owner = (String, f64, String, Option<String>);
-
-/// Of two jobs that share workers: their positions, and steps/s of the first and the second on each worker type, [K × 2].
-type Pair<'py> = (usize, usize, PyReadonlyArray2<'py, f64>);
 
 /// Pairs of jobs: their positions, [m × 2], and the steps/s of both on each worker type, [m × K × 2].
 type Pairs<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>);
 
-/// A position as numpy has it.
-pub(crate) fn number(position: usize) -> i64 {
-    i64::try_from(position).unwrap_or(i64::MAX)
-}
+/// One of them as it is given to Python.
+type GivenPair<'py> = (usize, usize, Bound<'py, PyArray2<f64>>);
 
 impl Problem {
     /// Wraps a problem of the engine. Its jobs are named by their numbers in the workload.
     pub(crate) fn of(problem: EngineProblem) -> Self {
-        Self { problem: Arc::new(problem), names: None }
+        let names = problem.jobs().iter().map(|job| JobName::from(&Label::from(job.id))).collect();
+        let origin = Origin::Arrays { job_types: None };
+        Self { stated: Arc::new(problem), names: Some(names), origin }
+    }
+
+    /// What messages call the job at a position.
+    pub(crate) fn called(&self, position: usize) -> String {
+        called(self.names.as_deref(), position)
+    }
+
+    /// The problem of a snapshot, with jobs that are looked up in a matrix.
+    fn of_snapshot(source: Source, throughputs: String, matrix: Option<Source>) -> Result<Self, SpecError> {
+        let snapshot = Snapshot::read(&source)?;
+        let rows = match &matrix {
+            Some(matrix) => throughputs_of(matrix, &file_stem(&throughputs))?,
+            None => load_throughputs(&throughputs)?,
+        };
+        let problem = EngineProblem::from_snapshot(&snapshot, &rows)?;
+        let names = snapshot.document().jobs.iter().map(|job| JobName::from(&job.id)).collect();
+        let origin = Origin::Snapshot { source, throughputs, matrix };
+        Ok(Self { stated: Arc::new(problem), names: Some(names), origin })
+    }
+
+    /// Pairs as a problem of arrays takes them: positions, and [K × 2].
+    fn pairs_given<'py>(&self, py: Python<'py>) -> PyResult<Vec<GivenPair<'py>>> {
+        let flat = |(one, other): (usize, usize), speeds: Vec<f64>| {
+            let k = self.stated.n_types();
+            Ok((one, other, speeds.into_pyarray(py).reshape([k, 2])?))
+        };
+        match self.stated.colocation() {
+            Colocation::None => Ok(Vec::new()),
+            Colocation::Pairs(pairs) => {
+                let of = |(pair, speeds): (&Combination<JobIndex>, &Vec<[f64; 2]>)| {
+                    let second = pair.second().unwrap_or(pair.first());
+                    flat((pair.first().index(), second.index()), speeds.concat())
+                };
+                pairs.iter().map(of).collect()
+            }
+            Colocation::Rows { .. } => self.running_pairs().into_iter().map(|(p, s)| flat(p, s)).collect(),
+        }
+    }
+
+    /// Pairs that run together somewhere: their positions, and steps/s of both on each worker type, [K × 2].
+    fn running_pairs(&self) -> Vec<((usize, usize), Vec<f64>)> {
+        let (n, k) = (self.stated.n_jobs(), self.stated.n_types());
+        let mut pairs = Vec::new();
+        let mut of_pair = vec![0.0; 2 * k];
+        for first in 0..n {
+            for second in first + 1..n {
+                let pair = Combination::pair(JobIndex::from_index(first), JobIndex::from_index(second));
+                let mut runs = false;
+                for kind in 0..k {
+                    let together = self.stated.colocated(pair, WorkerTypeId::from_index(kind));
+                    runs |= together.is_some();
+                    of_pair[2 * kind..2 * kind + 2].copy_from_slice(&together.unwrap_or_default());
+                }
+                if runs {
+                    pairs.push(((first, second), of_pair.clone()));
+                }
+            }
+        }
+        pairs
+    }
+
+    /// The owners of jobs, as a problem of arrays takes them.
+    fn owners(&self) -> Vec<Owner> {
+        let entities = self.stated.entities();
+        let of = |entity: &Entity| {
+            let inner = match entity.inner {
+                InnerRule::Fairness => "fairness",
+                InnerRule::Fifo => "fifo",
+            };
+            let parent = entity.parent.map(|id| entities[id].name.clone());
+            (entity.name.clone(), entity.weight, inner.to_owned(), parent)
+        };
+        entities.iter().map(of).collect()
+    }
+
+    /// What is known of jobs beside their throughputs, as a problem of arrays takes it.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let columns = PyDict::new(py);
+        columns.set_item("scale_factor", self.scale_factor(py))?;
+        columns.set_item("weight", self.weight(py))?;
+        columns.set_item("steps_remaining", self.steps_remaining(py))?;
+        columns.set_item("elapsed", self.elapsed(py))?;
+        columns.set_item("isolated_elapsed", self.isolated_elapsed(py))?;
+        columns.set_item("slo_remaining", self.slo_remaining(py))?;
+        columns.set_item("owner", self.owner())?;
+        columns.set_item("names", self.names.clone())?;
+        Ok(columns)
     }
 
     fn column(&self, value: impl Fn(&ActiveJob) -> f64) -> Vec<f64> {
-        self.problem.jobs().iter().map(value).collect()
+        self.stated.jobs().iter().map(value).collect()
     }
 }
 
@@ -107,7 +167,10 @@ impl Problem {
             let Some(price) = price else { continue };
             if !PRICES.contains(&price) {
                 let (least, most) = (PRICES.start(), PRICES.end());
-                return Err(errors::input(format!("a price is {price}, expected {least} to {most} $/h")));
+                return Err(errors::input(format!(
+                    "a price is {}, expected {least} to {most} $/h",
+                    errors::short(price)
+                )));
             }
             cluster.set_price(id, DollarsPerWorkerHour::new(price));
         }
@@ -133,16 +196,18 @@ impl Problem {
         builder.reserve(n);
         for (position, row) in rows.outer_iter().enumerate() {
             let mut job = columns.job(position)?;
+            let called = || called(columns.names.as_deref(), position);
             if let Some(owner) = columns.owner.as_ref().and_then(|owners| owners[position].as_ref()) {
                 let known = entities.get(owner);
-                let unknown = || errors::input(format!("job {position}: there is no owner `{owner}`"));
+                let unknown = || errors::input(format!("{}: there is no owner `{owner}`", called()));
                 job.entity = Some(*known.ok_or_else(unknown)?);
             }
             let is_believed =
                 |speed: f64| !speed.is_finite() || speed <= 0.0 || (NUMBER_MIN..=NUMBER_MAX).contains(&speed);
             if let Some(speed) = row.iter().find(|speed| !is_believed(**speed)) {
+                let (called, speed) = (called(), errors::short(*speed));
                 let message = format!(
-                    "job {position}: throughput is {speed:e} steps/s, expected 0, or a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"
+                    "{called}: throughput is {speed} steps/s, expected 0, or a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"
                 );
                 return Err(errors::input_of_job(&message, position));
             }
@@ -157,8 +222,12 @@ impl Problem {
         for (name, column) in extra {
             builder.extra(name, column);
         }
-        let problem = builder.build().map_err(|error| errors::problem(&error))?;
-        Ok(Self { problem: Arc::new(problem), names: columns.names })
+        let problem = builder.build().map_err(|error| {
+            let job = |position| called(columns.names.as_deref(), position);
+            errors::problem(&error, Called { job: &job, worker_types: &worker_types })
+        })?;
+        let origin = Origin::Arrays { job_types: None };
+        Ok(Self { stated: Arc::new(problem), names: columns.names, origin })
     }
 
     /// The problem that a snapshot states: a path, or a document's text.
@@ -170,250 +239,180 @@ impl Problem {
         } else {
             Source::load(&snapshot.0).map_err(said)?
         };
-        let snapshot = Snapshot::read(&source).map_err(said)?;
-        let matrix = load_throughputs(&throughputs.0).map_err(said)?;
-        let problem = EngineProblem::from_snapshot(&snapshot, &matrix).map_err(said)?;
-        let names = snapshot.document().jobs.iter().map(|job| JobName::from(&job.id)).collect();
-        Ok(Self { problem: Arc::new(problem), names: Some(names) })
+        let found = Source::find("throughputs", &throughputs.0, &THROUGHPUTS).map_err(said)?;
+        // (what is part of the build need not be kept)
+        let matrix = (!found.name.starts_with('<')).then_some(found);
+        Self::of_snapshot(source, throughputs.0, matrix).map_err(said)
     }
 
+    /// The problem of documents that one was made of: the name and text of each.
+    #[staticmethod]
+    fn _of_documents(
+        snapshot: (String, String),
+        throughputs: String,
+        matrix: Option<(String, String)>,
+    ) -> PyResult<Self> {
+        let source = |(name, text): (String, String)| Source::new(name, text);
+        let made = Self::of_snapshot(source(snapshot), throughputs, matrix.map(source));
+        made.map_err(|error| errors::spec(&error))
+    }
+
+    /// The same problem with the job types that its jobs were looked up by.
+    fn _with_job_types(&self, job_types: Vec<Option<String>>) -> Self {
+        let origin = Origin::Arrays { job_types: Some(job_types) };
+        Self { stated: Arc::clone(&self.stated), names: self.names.clone(), origin }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if let Origin::Snapshot { source, throughputs, matrix } = &self.origin {
+            let pair = |source: &Source| (source.name.clone(), source.text.to_string());
+            let state = (pair(source), throughputs.clone(), matrix.as_ref().map(pair));
+            return reduced(py, "read_problem", state);
+        }
+        let arguments = PyDict::new(py);
+        arguments.set_item("worker_types", self.worker_types())?;
+        arguments.set_item("workers", self.workers(py))?;
+        arguments.set_item("throughputs", self.throughputs(py)?)?;
+        arguments.set_item("columns", self.columns(py)?)?;
+        let prices = self.stated.cluster().types().iter().map(|kind| Some(kind.price?.get()));
+        arguments.set_item("prices", prices.collect::<Vec<Option<f64>>>())?;
+        arguments.set_item("owners", self.owners())?;
+        arguments.set_item("pairs", self.pairs_given(py)?)?;
+        arguments.set_item("extra", self.stated.extra().clone())?;
+        let job_types = self.job_type();
+        let are_known = job_types.iter().any(Option::is_some);
+        reduced(py, "problem", (arguments, are_known.then_some(job_types)))
+    }
+
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
+    }
+
+    /// Active jobs, n.
     #[getter]
     fn n_jobs(&self) -> usize {
-        self.problem.n_jobs()
+        self.stated.n_jobs()
     }
 
+    /// Names of the worker types: `[K]`.
     #[getter]
-    fn worker_types(&self) -> Vec<String> {
-        self.problem.cluster().types().iter().map(|kind| kind.name.clone()).collect()
+    pub(crate) fn worker_types(&self) -> Vec<String> {
+        self.stated.cluster().types().iter().map(|kind| kind.name.clone()).collect()
     }
 
+    /// Workers of each type: `[K]`.
     #[getter]
     fn workers<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         let workers: Vec<i64> =
-            self.problem.cluster().types().iter().map(|kind| i64::from(kind.n_workers)).collect();
+            self.stated.cluster().types().iter().map(|kind| i64::from(kind.n_workers)).collect();
         workers.into_pyarray(py)
     }
 
+    /// $/h of a worker of each type, `[K]`; None if one has no price.
     #[getter]
     fn prices<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
-        let prices = self.problem.cluster().types().iter().map(|kind| Some(kind.price?.get()));
+        let prices = self.stated.cluster().types().iter().map(|kind| Some(kind.price?.get()));
         Some(prices.collect::<Option<Vec<f64>>>()?.into_pyarray(py))
     }
 
+    /// What the jobs are called: `[n]`. In a simulation, their numbers in order of arrival.
     #[getter]
     fn names(&self) -> Vec<JobName> {
-        match &self.names {
-            Some(names) => names.clone(),
-            None => self.problem.jobs().iter().map(|job| JobName::from(&Label::from(job.id))).collect(),
-        }
+        let by_position = || (0..self.stated.n_jobs()).map(|position| JobName::Number(number(position)));
+        self.names.clone().unwrap_or_else(|| by_position().collect())
     }
 
+    /// Steps/s of each job alone: [n × K]; 0 = cannot run there.
     #[getter]
     fn throughputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let values = self.problem.throughput().as_slice().to_vec().into_pyarray(py);
-        values.reshape([self.problem.n_jobs(), self.problem.n_types()])
+        let values = self.stated.throughput().as_slice().to_vec().into_pyarray(py);
+        values.reshape([self.stated.n_jobs(), self.stated.n_types()])
     }
 
-    /// The job types of the throughput matrix, where jobs are looked up in one.
+    /// The job type of each job, where jobs are looked up in a throughput matrix, as in simulations: `[n]`.
     #[getter]
     fn job_type(&self) -> Vec<Option<String>> {
-        let row = |job: &ActiveJob| match self.problem.colocation() {
+        if let Origin::Arrays { job_types: Some(known) } = &self.origin {
+            return known.clone();
+        }
+        let row = |job: &ActiveJob| match self.stated.colocation() {
             Colocation::Rows { throughputs, .. } => Some(throughputs.rows()[job.row?].job_type.clone()),
             _ => None,
         };
-        self.problem.jobs().iter().map(row).collect()
+        self.stated.jobs().iter().map(row).collect()
     }
 
+    /// Workers that each job needs at once: `[n]`.
     #[getter]
     fn scale_factor<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
-        let scale: Vec<i64> = self.problem.jobs().iter().map(|job| i64::from(job.scale_factor)).collect();
+        let scale: Vec<i64> = self.stated.jobs().iter().map(|job| i64::from(job.scale_factor)).collect();
         scale.into_pyarray(py)
     }
 
+    /// Importance of each job: `[n]`.
     #[getter]
     fn weight<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.column(|job| job.weight).into_pyarray(py)
     }
 
+    /// Steps left of each job: `[n]`.
     #[getter]
     fn steps_remaining<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.column(|job| job.steps_remaining.get()).into_pyarray(py)
     }
 
+    /// Seconds since each job's arrival: `[n]`.
     #[getter]
     fn elapsed<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.column(|job| job.elapsed.get()).into_pyarray(py)
     }
 
+    /// Seconds of isolated time that each job has accumulated, for finish-time fairness: `[n]`.
     #[getter]
     fn isolated_elapsed<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.column(|job| job.isolated_elapsed.get()).into_pyarray(py)
     }
 
+    /// Seconds to each job's deadline, NaN where it has none: `[n]`.
     #[getter]
     fn slo_remaining<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.column(|job| job.slo_remaining.map_or(f64::NAN, Seconds::get)).into_pyarray(py)
     }
 
+    /// The owner of each job, if it has one: `[n]`.
     #[getter]
     fn owner(&self) -> Vec<Option<String>> {
-        let entities = self.problem.entities();
-        self.problem.jobs().iter().map(|job| job.entity.map(|id| entities[id].name.clone())).collect()
+        let entities = self.stated.entities();
+        self.stated.jobs().iter().map(|job| job.entity.map(|id| entities[id].name.clone())).collect()
     }
 
+    /// Further columns by name, each `[n]`.
     #[getter]
     fn extra<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let extra = PyDict::new(py);
-        for (name, column) in self.problem.extra() {
+        for (name, column) in self.stated.extra() {
             extra.set_item(name, column.clone().into_pyarray(py))?;
         }
         Ok(extra)
     }
 
-    /// Pairs of jobs that may share workers: their positions, [m × 2], and the steps/s of both on each worker type, [m × K × 2],
-    /// 0 where they cannot run together. There are n (n − 1) / 2 of them at most.
+    /// Pairs of jobs that may share workers: positions, [m × 2], and steps/s of both on each worker type, [m × K × 2].
     fn pairs<'py>(&self, py: Python<'py>) -> PyResult<Pairs<'py>> {
-        let (n, k) = (self.problem.n_jobs(), self.problem.n_types());
+        let k = self.stated.n_types();
         let (mut positions, mut speeds) = (Vec::new(), Vec::new());
-        let mut of_pair = vec![0.0; 2 * k];
-        for first in 0..n {
-            for second in first + 1..n {
-                let pair = Combination::pair(JobIndex::from_index(first), JobIndex::from_index(second));
-                let mut runs = false;
-                for kind in 0..k {
-                    let together = self.problem.colocated(pair, WorkerTypeId::from_index(kind));
-                    runs |= together.is_some();
-                    of_pair[2 * kind..2 * kind + 2].copy_from_slice(&together.unwrap_or_default());
-                }
-                if runs {
-                    positions.extend([first, second].map(number));
-                    speeds.extend_from_slice(&of_pair);
-                }
-            }
+        for ((first, second), of_pair) in self.running_pairs() {
+            positions.extend([first, second].map(number));
+            speeds.extend(of_pair);
         }
         let m = positions.len() / 2;
         Ok((positions.into_pyarray(py).reshape([m, 2])?, speeds.into_pyarray(py).reshape([m, k, 2])?))
     }
 
     fn __repr__(&self) -> String {
-        format!("<Problem of {} jobs on {}>", self.problem.n_jobs(), self.problem.cluster())
+        format!("<Problem of {} jobs on {}>", self.stated.n_jobs(), self.stated.cluster())
     }
-}
-
-impl Columns<'_> {
-    /// How many values each column has that is given.
-    fn lengths(&self) -> Vec<(&'static str, usize)> {
-        let of = |name, column: &Option<PyReadonlyArray1<'_, f64>>| {
-            column.as_ref().map(|column| (name, column.as_array().len()))
-        };
-        let given = [
-            self.scale_factor.as_ref().map(|column| ("scale_factor", column.as_array().len())),
-            of("weight", &self.weight),
-            of("steps_remaining", &self.steps_remaining),
-            of("elapsed", &self.elapsed),
-            of("isolated_elapsed", &self.isolated_elapsed),
-            of("slo_remaining", &self.slo_remaining),
-            self.owner.as_ref().map(|column| ("owner", column.len())),
-            self.names.as_ref().map(|column| ("names", column.len())),
-        ];
-        given.into_iter().flatten().collect()
-    }
-
-    /// The job at a position, its owner apart.
-    fn job(&self, position: usize) -> PyResult<ActiveJob> {
-        let at = |column: &Option<PyReadonlyArray1<'_, f64>>| {
-            column.as_ref().map(|column| column.as_array()[position])
-        };
-        let mut job = ActiveJob::new(JobId::from_index(position));
-        if let Some(scale) = &self.scale_factor {
-            let scale = scale.as_array()[position];
-            let wrong = || {
-                let message = format!(
-                    "job {position}: scale_factor is {scale}, expected a whole number of workers, at least 1"
-                );
-                errors::input(message)
-            };
-            job.scale_factor = u32::try_from(scale).map_err(|_| wrong())?;
-        }
-        job.weight = at(&self.weight).unwrap_or(job.weight);
-        if !(NUMBER_MIN..=NUMBER_MAX).contains(&job.weight) {
-            let weight = job.weight;
-            let message = format!(
-                "job {position}: weight is {weight}, expected a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"
-            );
-            return Err(errors::input_of_job(&message, position));
-        }
-        job.steps_remaining = at(&self.steps_remaining).map_or(job.steps_remaining, Steps::new);
-        job.elapsed = at(&self.elapsed).map_or(job.elapsed, Seconds::new);
-        job.isolated_elapsed = at(&self.isolated_elapsed).map_or(job.isolated_elapsed, Seconds::new);
-        job.slo_remaining = at(&self.slo_remaining).filter(|slo| !slo.is_nan()).map(Seconds::new);
-        Ok(job)
-    }
-}
-
-fn entities(
-    builder: &mut ProblemBuilder,
-    owners: Vec<Owner>,
-) -> PyResult<BTreeMap<String, apportion::index::EntityId>> {
-    let mut known = BTreeMap::new();
-    for (name, weight, inner, parent) in owners {
-        if !(weight.is_finite() && weight > 0.0) {
-            return Err(errors::input(format!(
-                "owner `{name}`: weight is {weight}, expected a finite number above 0"
-            )));
-        }
-        let inner = match inner.as_str() {
-            "fairness" => InnerRule::Fairness,
-            "fifo" => InnerRule::Fifo,
-            other => {
-                let message =
-                    format!("owner `{name}`: unknown inner rule `{other}`, expected `fairness` or `fifo`");
-                return Err(errors::input(message));
-            }
-        };
-        let parent = match parent {
-            None => None,
-            Some(parent) => Some(*known.get(&parent).ok_or_else(|| {
-                errors::input(format!("owner `{name}`: its parent `{parent}` is not listed before it"))
-            })?),
-        };
-        let id = builder.entity(Entity { name: name.clone(), weight, inner, parent });
-        if known.insert(name.clone(), id).is_some() {
-            return Err(errors::input(format!("owner `{name}` is listed twice")));
-        }
-    }
-    Ok(known)
-}
-
-fn pairs_of(
-    pairs: Vec<Pair<'_>>,
-    (n_jobs, n_types): (usize, usize),
-) -> PyResult<BTreeMap<Combination<JobIndex>, Vec<[f64; 2]>>> {
-    let mut given = BTreeMap::new();
-    for (first, second, speeds) in pairs {
-        if first >= n_jobs || second >= n_jobs || first == second {
-            return Err(errors::input(format!(
-                "pair ({first}, {second}): expected the positions of two of {n_jobs} jobs"
-            )));
-        }
-        let speeds = speeds.as_array();
-        if speeds.dim() != (n_types, 2) {
-            let shape = speeds.shape();
-            let message = format!(
-                "pair ({first}, {second}) has shape {shape:?}, expected [{n_types}, 2]: worker types × jobs"
-            );
-            return Err(errors::input(message));
-        }
-        let wrong = speeds.iter().find(|speed| !(speed.is_finite() && **speed >= 0.0));
-        if let Some(wrong) = wrong {
-            let message = format!(
-                "pair ({first}, {second}): throughput is {wrong}, expected a finite number of steps/s, at least 0"
-            );
-            return Err(errors::input(message));
-        }
-        let (one, other) = if first < second { (0, 1) } else { (1, 0) };
-        let rows = speeds.outer_iter().map(|row| [row[one], row[other]]).collect();
-        given.insert(Combination::pair(JobIndex::from_index(first), JobIndex::from_index(second)), rows);
-    }
-    Ok(given)
 }

@@ -4,19 +4,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion::index::{Id, JobId};
-use apportion::policy::Session as EngineSession;
+use apportion::policy::{Session as EngineSession, SessionError};
 use apportion::problem::ActiveJob;
 use apportion::solver::Interrupt;
 use apportion::units::{Seconds, Steps};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
+use crate::arguments::number;
 use crate::attended::attended;
 use crate::decision::Decision;
-use crate::errors;
+use crate::errors::{self, Called};
 use crate::options::{Asked, Text};
 use crate::policy::{SMALL, catalog_with};
-use crate::problem::{Problem, number};
+use crate::problem::Problem;
 
 /// A policy and a problem that jobs come to and go from. See `apportion.Session`.
 #[pyclass(frozen, module = "apportion")]
@@ -24,6 +25,7 @@ use crate::problem::{Problem, number};
 pub(crate) struct Session {
     inner: Mutex<EngineSession>,
     policy: String,
+    worker_types: Vec<String>,
     n_types: usize,
     /// Breaks off a decision that takes long.
     interrupt: Arc<AtomicBool>,
@@ -56,6 +58,11 @@ impl Known {
     }
 }
 
+/// Why a session refuses something of the job that is called so.
+fn of_job(error: &SessionError, called: &str) -> PyErr {
+    errors::session(error, Called { job: &|_| called.to_owned(), worker_types: &[] })
+}
+
 impl Session {
     fn with<T>(&self, change: impl FnOnce(&mut EngineSession) -> T) -> T {
         change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
@@ -77,13 +84,20 @@ impl Session {
                 "policy `{name}` is no program: a session has nothing to go on from"
             )));
         };
-        let n_types = problem.problem.n_types();
-        let session = EngineSession::new(program, (*problem.problem).clone());
-        let inner = Mutex::new(session.map_err(|error| errors::session(&error))?);
-        Ok(Self { inner, policy: name, n_types, interrupt })
+        let n_types = problem.stated.n_types();
+        let session = EngineSession::new(program, (*problem.stated).clone());
+        let inner = Mutex::new(session.map_err(|error| of_job(&error, ""))?);
+        Ok(Self { inner, policy: name, worker_types: problem.worker_types(), n_types, interrupt })
     }
 
-    fn add(&self, id: u32, throughput: PyReadonlyArray1<'_, f64>, known: Known) -> PyResult<()> {
+    /// `called` is what messages call the job.
+    fn add(
+        &self,
+        id: u32,
+        throughput: PyReadonlyArray1<'_, f64>,
+        known: Known,
+        called: &str,
+    ) -> PyResult<()> {
         if throughput.len() != self.n_types {
             let message = format!(
                 "{} throughputs, expected one for each of {} worker types",
@@ -94,27 +108,34 @@ impl Session {
         }
         let row = throughput.as_array().to_vec();
         let job = known.job(JobId::from_index(id as usize));
-        self.with(|session| session.insert(job, &row)).map_err(|error| errors::session(&error))
+        self.with(|session| session.insert(job, &row)).map_err(|error| of_job(&error, called))
     }
 
-    fn update(&self, id: u32, known: Known) -> PyResult<()> {
+    fn update(&self, id: u32, known: Known, called: &str) -> PyResult<()> {
         let job = known.job(JobId::from_index(id as usize));
-        self.with(|session| session.update(job)).map_err(|error| errors::session(&error))
+        self.with(|session| session.update(job)).map_err(|error| of_job(&error, called))
     }
 
     fn remove(&self, id: u32) -> PyResult<()> {
         let gone = self.with(|session| session.remove(JobId::from_index(id as usize)));
-        gone.map(drop).map_err(|error| errors::session(&error))
+        gone.map(drop).map_err(|error| of_job(&error, ""))
     }
 
-    /// The decision, and the engine's number of the job in each row.
-    fn decide<'py>(&self, py: Python<'py>) -> PyResult<(Decision, Bound<'py, PyArray1<i64>>)> {
+    /// The decision, and the engine's number of the job in each row. `called` gives what messages call the job of a number.
+    fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        called: &Bound<'py, PyAny>,
+    ) -> PyResult<(Decision, Bound<'py, PyArray1<i64>>)> {
         let decide = || {
             self.with(|session| {
-                session.decide()?;
+                let decided = session.decide().map(drop);
                 let ids: Vec<i64> =
                     session.problem().jobs().iter().map(|job| number(job.id.index())).collect();
-                Ok((session.written_out()?, ids))
+                match decided.and_then(|()| session.written_out()) {
+                    Ok(decision) => Ok((decision, ids)),
+                    Err(error) => Err((error, ids)),
+                }
             })
         };
         let is_small = self.with(|session| session.problem().n_jobs() * self.n_types <= SMALL);
@@ -124,8 +145,13 @@ impl Session {
             self.interrupt.store(false, Ordering::SeqCst);
             attended(py, &self.interrupt, decide)?
         };
-        let (decision, ids) = decided.map_err(|error| errors::policy(&error))?;
+        let (decision, ids) = decided.map_err(|(error, ids)| {
+            let name = |id: Option<&i64>| called.call1((id?,)).ok()?.extract().ok();
+            let job = |position: usize| name(ids.get(position)).unwrap_or_else(|| format!("job {position}"));
+            errors::policy(&error, Called { job: &job, worker_types: &self.worker_types })
+        })?;
         let decision = decision.ok_or_else(|| errors::input("nothing was decided"))?;
-        Ok((Decision::of(decision, &self.policy, self.n_types, None), ids.into_pyarray(py)))
+        let decision = Decision::of(py, &decision, &self.policy, (self.n_types, None))?;
+        Ok((decision, ids.into_pyarray(py)))
     }
 }

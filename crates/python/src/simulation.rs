@@ -21,10 +21,10 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arguments::JobName;
 use crate::attended::attended;
 use crate::errors;
 use crate::function::{Given, Raised};
-use crate::problem::JobName;
 
 /// What a table is made of.
 #[derive(Debug)]
@@ -309,7 +309,10 @@ pub(crate) fn simulate<'py>(
     })?;
     match done {
         Ok(simulated) => simulated.into_dict(py),
-        Err(error) => Err(raised.take().unwrap_or_else(|| errors::run(&error))),
+        Err(error) => match raised.take() {
+            Some(raised) => Err(errors::noted(raised, &error)),
+            None => Err(errors::run(&error)),
+        },
     }
 }
 

@@ -157,8 +157,8 @@ def test_a_function_is_a_policy() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "said", "known"),
     [
-        (lambda p: np.ones((2, 2)), ap.AllocationError, "job 0 is given 2 of its time", {"row": 0, "excess": 1.0}),
-        (lambda p: [[1.0, 0], [1.0, 0]], ap.AllocationError, "workers of type 0", {"worker_type": 0, "excess": 1.0}),
+        (lambda p: np.ones((2, 2)), ap.AllocationError, "the job at position 0 is given 2 of its time", {"row": 0, "excess": 1.0}),
+        (lambda p: [[1.0, 0], [1.0, 0]], ap.AllocationError, "2 workers of type 'v100'", {"worker_type": 0, "excess": 1.0}),
         (lambda p: [[-0.5, 0], [0, 0]], ap.AllocationError, "share -0.5", {"row": 0, "worker_type": 0, "excess": 0.5}),
         (lambda p: {(0, 1): [1, 0]}, ap.AllocationError, "cannot run", {"row": 0, "worker_type": 0}),
         (lambda p: [[float("nan"), 0], [0, 0]], ap.AllocationError, "NaN", {"row": 0}),
@@ -166,7 +166,7 @@ def test_a_function_is_a_policy() -> None:
         (lambda p: np.ones(3), ValueError, r"shape \[3\], expected \[2, 2\]", {}),
         (lambda p: {5: [0, 0]}, ValueError, "gave shares to 5", {}),
         (lambda p: {0: [0, 0, 0]}, ValueError, r"gave \[0, 0, 0\] to one combination", {}),
-        (lambda p: "shares", ValueError, "could not convert", {}),
+        (lambda p: "shares", ap.InputError, "expected numbers, not 'shares'", {}),
         (lambda p: 1 / 0, ZeroDivisionError, "division", {}),
     ],
 )
@@ -203,7 +203,7 @@ def test_errors_know_their_place(tmp_path: Path) -> None:
         ({"throughputs": [[1.0]]}, r"shape \(1, 1\)"),
         ({"throughputs": [[np.nan, 1.0]]}, "throughput is NaN"),
         ({"throughputs": [[0.0, 0.0]]}, "can run on no worker type"),
-        ({"scale_factor": [1.5, 1]}, "not whole numbers"),
+        ({"scale_factor": [1.5, 1]}, "position 0: scale_factor is 1.5, expected a whole number"),
         ({"scale_factor": [0, 1]}, "scale_factor is 0"),
         ({"scale_factor": [1, 2, 3]}, r"shape \(3,\), expected \(2,\)"),
         ({"workers": {"v100": -1, "k80": 1}}, "-1 workers"),

@@ -36,7 +36,7 @@ def half(p: ap.Problem) -> np.ndarray:
         ({"workers": {"v100": None, "k80": 1}}, "expected a number"),
         ({"workers": {"v100": np.nan, "k80": 1}}, "whole number"),
         ({"workers": {"v100": "1", "k80": 1}}, "whole number"),
-        ({"scale_factor": 1e30}, "not whole numbers"),
+        ({"scale_factor": 1e30}, "position 0: scale_factor is 1e.30, expected a whole number"),
         ({"steps_remaining": "x"}, "steps_remaining: expected numbers"),
         ({"names": ["a", "a"]}, "two jobs are called 'a'"),
         ({"names": ["a", "b"], "weight": {"a": 1}}, "nothing for job 'b'"),

@@ -119,6 +119,15 @@ def test_what_a_function_raises_comes_out(tmp_path: Path) -> None:
         assert any("simulated hours" in note for note in raised.value.__notes__)
 
 
+def test_a_function_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    # (a nanosecond is too short for any)
+    run = ap.simulate(water, **SMALL, stop={"decision": 1e-9})
+    assert run.status == "timeout" and run.reason is not None and "`water` answered too late" in run.reason
+    assert ap.simulate(water, **SMALL, stop={"decision": "1h"}).status == "done"
+    study = ap.sweep(policies=[water], seeds=[0], out=tmp_path / "slow", stop={"decision": 1e-9}, **SMALL)
+    assert study.runs["status"].tolist() == ["timeout"]
+
+
 def test_a_simulation_that_gets_nowhere_says_so() -> None:
     run = ap.simulate("max_min_fairness_perf", {"v100": 1}, static=2, preemption_cost=360)
     assert run.status == "livelock" and run.reason

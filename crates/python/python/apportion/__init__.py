@@ -25,8 +25,8 @@ from ._errors import (
 from ._explanation import Explanation, JobExplanation, WorkerTypeExplanation
 from ._export import Exported, export_policy, export_weights
 from ._fit import fit
-from ._native import Certificate, Decision, Problem, __version__, document, policies
-from ._policy import Policy
+from ._native import Certificate, Decision, Problem, __version__, policies
+from ._policy import Policy, document
 from ._problem import problem, read_problem
 from ._runs import Run, Study, metrics, simulate, sweep
 from ._session import Session, SessionDecision

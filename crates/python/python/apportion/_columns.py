@@ -1,14 +1,20 @@
-"""Tables as columns of numpy arrays."""
+"""Columns of values: what is taken for one, and tables of numpy arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Table"]
+from ._errors import InputError
+
+__all__ = ["Floats", "Table", "by_labels", "is_column", "is_set", "is_table", "numbers", "path_of", "short", "text_of", "whole_of"]
+
+Floats = NDArray[np.float64]
 
 
 class Table(Mapping[str, NDArray[Any]]):
@@ -64,3 +70,97 @@ def _array(values: list[Any]) -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def short(value: Any) -> str:
+    """A value in a message: no more than forty characters of it."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def is_set(value: Any) -> bool:
+    """Is it a set, whose values have no order?"""
+    return isinstance(value, (set, frozenset))
+
+
+def is_column(value: Any) -> bool:
+    """Is it a column with names for its values, as a `pandas.Series` is?"""
+    return hasattr(value, "index") and not callable(value.index) and hasattr(value, "to_numpy") and not hasattr(value, "columns")
+
+
+def is_table(value: Any) -> bool:
+    """Is it a table of columns, as a `pandas.DataFrame` or a `polars.DataFrame` is?"""
+    return hasattr(value, "columns") and hasattr(value, "__getitem__")
+
+
+def by_labels(what: str, labels: Sequence[Any], names: Sequence[Hashable] | None, n: int, *, row: str = "job") -> list[int]:
+    """Where the value of each of `n` rows is, whose `labels` are the rows' names, or their positions from 0.
+
+    Labels that are neither are an `InputError` that says which is missing or unknown.
+    """
+    plain = [_plain(label) for label in labels]
+    known: Sequence[Hashable] = range(n) if names is None else [_plain(name) for name in names]
+    for of in (known, range(n)):
+        if len(plain) == n and set(plain) == set(of):
+            places = {label: place for place, label in enumerate(plain)}
+            return [places[label] for label in of]
+    help = "an array is taken by position: .to_numpy() gives one"
+    if twice := [label for label, times in Counter(plain).items() if times > 1]:
+        raise InputError(f"{what}: its index has {short(twice[0])} more than once", help=help)
+    if unknown := [label for label in plain if label not in set(known)]:
+        raise InputError(f"{what}: its index has {short(unknown[0])}, which is no {row}", help=help)
+    missing = next((name for name in known if name not in set(plain)), None)
+    raise InputError(f"{what}: its index has nothing for {row} {short(missing)}", help=help)
+
+
+def _plain(label: Any) -> Hashable:
+    """A label as jobs and worker types are called: a whole number, or text."""
+    value = label.item() if isinstance(label, np.generic) else label
+    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def numbers(what: str, value: Any, kind: Any = np.float64, *, is_whole_message: bool = False) -> NDArray[Any]:
+    """An array of numbers: not masked, complex, times or text. `kind` is the type that it is to have; None: any that numbers have.
+
+    `what` begins the message, or is all of it.
+    """
+    said = what if is_whole_message else f"{what}: expected numbers, not {short(value)}"
+    parts = value if isinstance(value, (list, tuple)) else ()
+    if any(isinstance(part, np.ma.MaskedArray) for part in (value, *parts)):
+        raise InputError(f"{what}: masked values, expected plain numbers", help="filled() puts numbers in their place")
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "cmMUSV" or (array.dtype.kind == "O" and any(isinstance(one, (str, bytes)) for one in array.flat)):
+            raise ValueError("no numbers")
+        return array if kind is None and array.dtype.kind != "O" else np.ascontiguousarray(array, dtype=kind or np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(said) from error
+
+
+def whole_of(what: str, value: Any, least: int, most: int) -> int:
+    """A whole number of a range."""
+    is_whole = isinstance(value, (int, np.integer)) or (isinstance(value, (float, np.floating)) and float(value).is_integer())
+    if isinstance(value, (bool, np.bool_)) or not is_whole or not least <= int(value) <= most:
+        raise InputError(f"{what} is {short(value)}, expected a whole number from {least} to {most}")
+    return int(value)
+
+
+def text_of(what: str, value: Any) -> str:
+    """Text that can be written to a file."""
+    if not isinstance(value, str):
+        raise InputError(f"{what} is {short(value)}, expected text")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{what} is {value!a}, which is no text: half a character") from None
+    return value
+
+
+def path_of(what: str, value: Any) -> str:
+    """A path, a name, or a text."""
+    try:
+        return os.fsdecode(os.fsencode(value))
+    except TypeError:
+        raise InputError(f"{what} is {short(value)}, expected text or a path") from None
+    except UnicodeEncodeError:
+        raise InputError(f"{what} is {value!a}, which is no text: half a character") from None

@@ -73,9 +73,13 @@ class Explanation:
     cbf: str | None = field(repr=False)
 
     def __getitem__(self, job: Hashable) -> JobExplanation:
-        for of in self.jobs:
-            if of.name == job:
-                return of
+        # (what names a job may be no number and no text, and is then called by its text)
+        for name in (job, str(job)):
+            for of in self.jobs:
+                if of.name == name:
+                    return of
+            if isinstance(job, (int, str)):
+                break
         raise KeyError(f"there is no job {job!r}; explanation.jobs has them by position")
 
     def __iter__(self) -> Iterator[JobExplanation]:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._errors import InputError
-from ._runs import _text, simulate
+from ._given import document_text
+from ._runs import simulate
 
 __all__ = ["Exported", "export_policy", "export_weights"]
 
@@ -111,9 +112,9 @@ def export_weights(module: Any, path: str | os.PathLike[str], system: str, **wor
     `.safetensors` the options of the world are kept, and the network is played with them. Gives what the file was checked by.
     """
     modules = _modules(module)
-    spaces = _native.Environment(system, _text(world)).spaces()
+    spaces = _native.Environment(system, document_text(world)).spaces()
     _check_sizes(f"world {system}", [_sizes(one) for one in modules], [(len(low), n_actions) for low, _, n_actions in spaces])
-    spec = {"system": system, "world": json.loads(_text(world))}
+    spec = {"system": system, "world": json.loads(document_text(world))}
     return _write(modules, path, "window", spec, module)[1]
 
 

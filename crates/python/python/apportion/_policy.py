@@ -11,12 +11,13 @@ from typing import Any, Union
 import numpy as np
 
 from . import _native
+from ._columns import path_of, short, text_of
 from ._errors import InputError
 from ._explanation import Explanation
 from ._native import Decision, Problem
 from ._problem import _number
 
-__all__ = ["AnyPolicy", "Policy", "PolicyFunction"]
+__all__ = ["AnyPolicy", "Policy", "PolicyFunction", "document", "not_a_policy"]
 
 #: A policy that is a function: what it gets is the problem, what it gives are shares, [jobs × worker types], or a mapping of
 #: positions of jobs, or pairs of positions, to the shares of that job or pair, `[worker types]`.
@@ -26,7 +27,7 @@ PolicyFunction = Callable[[Problem], Any]
 class Policy:
     """A policy by its name, the path of its file, or the text of its document, and what it is asked beyond that.
 
-    A text is told from a name by having more than one line. `backend`, `strategy` and `time_limit` (in s) are for policies
+    A text is told from a name by having more than one line. `backend` (`default` chooses one), `strategy` and `time_limit` (in s) are for policies
     that are programs, `refine` chooses among several optima (`utilization`, `water_filling`, `interior`, `none`), `semantics` is
     `corrected` or `gavel`, and `seed` is that of rules that draw.
 
@@ -45,13 +46,16 @@ class Policy:
         seed: int = 0,
         time_limit: float | None = None,
     ) -> None:
-        self._text = os.fspath(name)
+        self._text = path_of("a policy", name)
         self._is_text = "\n" in self._text
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-            raise InputError(f"seed is {seed!r}, expected a whole number, at least 0")
+            raise InputError(f"seed is {short(seed)}, expected a whole number from 0 to 2**64 - 1")
+        backend = None if backend == "default" else backend
         for what, value in {"backend": backend, "refine": refine, "strategy": strategy, "semantics": semantics}.items():
             if not isinstance(value, str) and (value is not None or what == "semantics"):
-                raise InputError(f"{what} is {value!r}, expected a name")
+                raise InputError(f"{what} is {short(value)}, expected a name")
+            if value is not None:
+                text_of(what, value)
         self._asked: dict[str, Any] = {
             "backend": backend,
             "refine": refine,
@@ -76,8 +80,18 @@ class Policy:
         decision, tree = self._native.explain(problem)
         return Explanation._of(problem, decision, tree)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._text, self._asked, self._native.state())
+
     def __repr__(self) -> str:
         return f"Policy({self.name!r})"
+
+
+def _again(text: str, asked: dict[str, Any], state: str) -> Policy:
+    """The policy of a name, a path or a text, with what another knew from its decisions."""
+    policy = Policy(text, **asked)
+    policy._native.restore(state)
+    return policy
 
 
 AnyPolicy = Union[str, "os.PathLike[str]", Policy, PolicyFunction]
@@ -90,8 +104,10 @@ def _named(name: str, backend: str | None) -> Policy:
 
 def _native_policy(policy: AnyPolicy, stated: Problem, backend: str | None = None) -> _native.Policy:
     """A policy as the engine asks it, about a problem: a function is shown the problem as it was stated, with its names."""
+    if backend is not None:
+        text_of("backend", backend)
     if isinstance(policy, (str, os.PathLike)):
-        name = os.fspath(policy)
+        name = path_of("policy", policy)
         # A file may change between two calls.
         built = Policy(name, backend=backend) if os.path.exists(name) else _named(name, backend)
         return built._native
@@ -101,8 +117,18 @@ def _native_policy(policy: AnyPolicy, stated: Problem, backend: str | None = Non
         return policy._native
     if callable(policy):
         function = _fresh(policy)
-        return _native.Policy.of_function(_name_of(policy), lambda _: function(stated))
-    raise TypeError(f"a policy is a name, a path, a Policy or a function, not {type(policy).__name__}")
+        return _native.Policy.of_function(_name_of(policy), function, stated)
+    raise not_a_policy(policy)
+
+
+def not_a_policy(policy: Any) -> InputError:
+    """Why this is no policy."""
+    return InputError(f"policy is {short(policy)}, expected a name, a path, a Policy or a function")
+
+
+def document(name_or_path: str | os.PathLike[str]) -> str:
+    """The text of a policy's document, of a name or a path. If there is none, it is an `InputError`."""
+    return _native.document(path_of("name_or_path", name_or_path))
 
 
 def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._columns import Floats, by_labels, is_column, is_set, is_table, numbers, path_of, short, text_of
 from ._errors import InputError
 from ._native import Problem
 
 __all__ = ["problem", "read_problem"]
 
-Floats = NDArray[np.float64]
+#: The most workers of a type, and the most that a job needs at once.
+WORKERS_MAX = 2**32 - 1
+#: What is said of jobs in numbers.
+_NUMBERS = ("weight", "steps_remaining", "elapsed", "isolated_elapsed", "slo_remaining")
 
 
 def problem(
@@ -39,7 +43,8 @@ def problem(
 
     `throughputs` are the steps/s of each job alone, [jobs × worker types], in the order of `workers`; 0 where it cannot run.
     Or a mapping of jobs to mappings of worker types to steps/s, as Gavel has it: the jobs are then called by its keys, and all
-    that is said of jobs may be a mapping of them, too. Or a DataFrame with a column for each worker type, in any order.
+    that is said of jobs may be a mapping of them, too. Or a DataFrame with a column for each worker type, in any order; the jobs
+    are called by its index. A Series is taken by its index, which is the jobs' names or their positions, and arrays by position.
 
     What is said of jobs is `[jobs]`, or one value for all: `scale_factor` (workers at once), `weight`, `steps_remaining`,
     `elapsed` (s since arrival), `isolated_elapsed` (s), `slo_remaining` (s to the deadline, NaN = none), `owner` (a name or
@@ -47,80 +52,19 @@ def problem(
     listed have weight 1. `prices` are $/h of a worker. `pairs` says how fast two jobs are on shared workers: their positions, or
     names, to [worker types × 2] steps/s. `extra` are columns that policy files may name.
     """
-    if not isinstance(workers, Mapping):
-        raise InputError(f"workers are {workers!r}, expected a mapping", help='such as {"v100": 36, "p100": 36, "k80": 36}')
-    kinds = list(workers)
-    if wrong := [kind for kind in kinds if not isinstance(kind, str)]:
-        raise InputError(f"worker type {wrong[0]!r} is not text")
+    kinds = _kinds(workers)
     rows, known_as = _rows(throughputs, kinds)
-    n = rows.shape[0]
-    names = known_as if names is None else [_name(name) for name in names]
-    if names is not None and len(names) != n:
-        raise InputError(f"{len(names)} names for {n} jobs")
-    if names is not None and (twice := [name for name, times in Counter(names).items() if times > 1]):
-        raise InputError(f"two jobs are called {twice[0]!r}")
-
-    def column(what: str, value: Any, kind: Any) -> NDArray[Any] | None:
-        if value is None:
-            return None
-        if isinstance(value, Mapping):
-            if names is None:
-                raise InputError(f"{what} is a mapping, but the jobs have no names", help="give names=…, or an array")
-            value = _of_each(what, value, names)
-        elif names is not None and hasattr(value, "to_dict") and set(names) == set(getattr(value, "index", ())):
-            value = _of_each(what, value.to_dict(), names)  # a pandas.Series by names
-        array = _array(what, value, None)
-        if kind is np.int64 and array.dtype.kind == "f" and not ((array == np.round(array)) & (np.abs(array) < 2**53)).all():
-            raise InputError(f"{what} has values that are not whole numbers")
-        array = _array(what, np.broadcast_to(array, (n,)) if array.ndim == 0 else array, kind)
-        if array.shape != (n,):
-            raise InputError(f"{what} has shape {array.shape}, expected ({n},): a value for each job")
-        return array
-
-    def owner_column() -> list[str | None] | None:
-        if owner is None:
-            return None
-        if isinstance(owner, str) or not isinstance(owner, Iterable):
-            values = [owner] * n
-        else:
-            values = _of_each("owner", owner, names if names is not None else range(n)) if isinstance(owner, Mapping) else list(owner)
-        if len(values) != n:
-            raise InputError(f"{len(values)} owners for {n} jobs")
-        return [None if value is None or value != value else str(value) for value in values]
-
-    of_jobs = owner_column()
+    jobs = _Jobs(rows.shape[0], known_as if names is None else _names(names, rows.shape[0]))
+    of_jobs = jobs.owners(owner)
     listed = [_owner(name, of) for name, of in _mapping("owners", owners).items()]
     known = {name for name, *_ in listed}
     listed += [(name, 1.0, "fairness", None) for name in dict.fromkeys(of_jobs or []) if name is not None and name not in known]
-    if unknown := [kind for kind in _mapping("prices", prices) if kind not in kinds]:
-        raise InputError(f"prices: unknown worker type {unknown[0]!r}, expected one of {', '.join(kinds)}")
-    position = {name: place for place, name in enumerate(range(n) if names is None else names)}
-    given: dict[tuple[int, int], NDArray[Any]] = {}
-    for pair, speeds in _mapping("pairs", pairs).items():
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise InputError(f"pairs: {pair!r} is no pair of jobs")
-        if unknown := [job for job in pair if job not in position]:
-            raise InputError(f"pair {pair!r}: there is no job {unknown[0]!r}")
-        array = _array(f"pair {pair!r}", speeds, np.float64)
-        if array.shape != (len(kinds), 2):
-            raise InputError(f"pair {pair!r} has shape {array.shape}, expected ({len(kinds)}, 2): worker types × jobs")
-        one, other = position[pair[0]], position[pair[1]]
-        if (other, one) in given:
-            raise InputError(f"pair {pair!r} is given in both orders")
-        given[one, other] = array
-    columns = {
-        "scale_factor": column("scale_factor", scale_factor, np.int64),
-        "weight": column("weight", weight, np.float64),
-        "steps_remaining": column("steps_remaining", steps_remaining, np.float64),
-        "elapsed": column("elapsed", elapsed, np.float64),
-        "isolated_elapsed": column("isolated_elapsed", isolated_elapsed, np.float64),
-        "slo_remaining": column("slo_remaining", slo_remaining, np.float64),
-        "owner": of_jobs,
-        "names": names,
-    }
+    columns: dict[str, Any] = {"scale_factor": jobs.scale_factor(scale_factor), "owner": of_jobs, "names": jobs.names}
+    given = (weight, steps_remaining, elapsed, isolated_elapsed, slo_remaining)
+    columns |= {name: jobs.column(name, value) for name, value in zip(_NUMBERS, given)}
     more: dict[str, list[float]] = {}
     for name, values in _mapping("extra", extra).items():
-        of_extra = column(name, values, np.float64)
+        of_extra = jobs.column(text_of("a name in extra", name), values)
         if of_extra is None:
             raise InputError(f"extra: {name} is None, expected a value for each job")
         more[name] = of_extra.tolist()
@@ -129,11 +73,130 @@ def problem(
         [_whole(kind, workers[kind]) for kind in kinds],
         rows,
         columns,
-        prices=[None if prices is None or kind not in prices else _number(f"the price of {kind!r}", prices[kind]) for kind in kinds],
+        prices=_prices(prices, kinds),
         owners=listed,
-        pairs=[(*places, speeds) for places, speeds in given.items()],
+        pairs=jobs.pairs(pairs, kinds),
         extra=more,
     )
+
+
+class _Jobs:
+    """The jobs that something is said of: how many they are, and their names, if they have any."""
+
+    def __init__(self, n: int, names: list[int | str] | None) -> None:
+        self.n = n
+        self.names = names
+
+    def called(self, position: int) -> str:
+        """What messages call a job."""
+        return f"the job at position {position}" if self.names is None else f"job {self.names[position]!r}"
+
+    def values(self, what: str, value: Any) -> Any:
+        """What is said of jobs, in their order: a mapping by their names, a Series by its index, all else as it is."""
+        if is_set(value):
+            raise InputError(f"{what} is a set, which has no order, expected a value for each job")
+        if isinstance(value, Mapping):
+            if self.names is None:
+                raise InputError(f"{what} is a mapping, but the jobs have no names", help="give names=…, or an array")
+            return _of_each(what, value, self.names)
+        if is_table(value):
+            raise InputError(f"{what} is a table, expected one column", help="such as table['name']")
+        if is_column(value):
+            listed = value.to_numpy()
+            return [listed[place] for place in by_labels(what, list(value.index), self.names, self.n)]
+        return value
+
+    def column(self, what: str, value: Any) -> Floats | None:
+        """Numbers of jobs: `[n]`, from one for all or one for each; None if nothing is said."""
+        if value is None:
+            return None
+        array = numbers(what, self.values(what, value))
+        array = np.ascontiguousarray(np.broadcast_to(array, (self.n,))) if np.ndim(value) == 0 and array.size == 1 else array
+        if array.shape != (self.n,):
+            raise InputError(f"{what} has shape {array.shape}, expected ({self.n},): a value for each job")
+        return array
+
+    def scale_factor(self, value: Any) -> NDArray[np.int64] | None:
+        """Workers that jobs need at once: `[n]`."""
+        array = self.column("scale_factor", value)
+        if array is None:
+            return None
+        if (wrong := ~((array == np.floor(array)) & (array >= 1) & (array <= WORKERS_MAX))).any():
+            job = int(wrong.argmax())
+            message = f"{self.called(job)}: scale_factor is {array[job]:.15g}, expected a whole number from 1 to {WORKERS_MAX}"
+            raise InputError(message, job=job)
+        return array.astype(np.int64)
+
+    def owners(self, value: Any) -> list[str | None] | None:
+        """The owner of each job, if it has one: `[n]`."""
+        if value is None:
+            return None
+        value = self.values("owner", value)
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            listed = [value] * self.n
+        else:
+            listed = list(value)
+        if len(listed) != self.n:
+            raise InputError(f"{len(listed)} owners for {self.n} jobs")
+        return [None if _is_none(one) else text_of("an owner", str(one)) for one in listed]
+
+    def pairs(self, value: Any, kinds: list[str]) -> list[tuple[int, int, Floats]]:
+        """Speeds of two jobs on shared workers: their positions, and [worker types × 2] steps/s."""
+        position = {name: place for place, name in enumerate(range(self.n) if self.names is None else self.names)}
+        given: dict[tuple[int, int], Floats] = {}
+        for pair, speeds in _mapping("pairs", value).items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise InputError(f"pairs: {short(pair)} is no pair of jobs")
+            names = [job if job in position else _name(job) for job in pair]
+            if unknown := [job for job, name in zip(pair, names) if name not in position]:
+                raise InputError(f"pair {short(pair)}: there is no job {short(unknown[0])}")
+            array = numbers(f"pair {short(pair)}", speeds)
+            if array.shape != (len(kinds), 2):
+                raise InputError(f"pair {short(pair)} has shape {array.shape}, expected ({len(kinds)}, 2): worker types × jobs")
+            one, other = position[names[0]], position[names[1]]
+            if (other, one) in given:
+                raise InputError(f"pair {short(pair)} is given in both orders")
+            given[one, other] = array
+        return [(*places, speeds) for places, speeds in given.items()]
+
+
+def _kinds(workers: Any) -> list[str]:
+    """The names of worker types."""
+    if not isinstance(workers, Mapping):
+        raise InputError(f"workers are {short(workers)}, expected a mapping", help='such as {"v100": 36, "p100": 36, "k80": 36}')
+    if wrong := [kind for kind in workers if not isinstance(kind, str)]:
+        raise InputError(f"worker type {short(wrong[0])} is not text")
+    return [text_of("a worker type", kind) for kind in workers]
+
+
+def _names(names: Any, n: int) -> list[int | str]:
+    """What jobs are called, no two alike."""
+    if isinstance(names, (str, bytes, Mapping)) or is_set(names) or is_table(names) or not isinstance(names, Iterable):
+        raise InputError(f"names are {short(names)}, expected a list of {n} names")
+    listed = [_name(name) for name in names]
+    if len(listed) != n:
+        raise InputError(f"{len(listed)} names for {n} jobs")
+    return _apart(listed)
+
+
+def _apart(names: list[int | str]) -> list[int | str]:
+    """Refuses two jobs of one name."""
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise InputError(f"two jobs are called {short(twice[0])}")
+    return names
+
+
+def _is_none(value: Any) -> bool:
+    """Is it None, NaN, or pandas' NA?"""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def _prices(prices: Any, kinds: list[str]) -> list[float | None]:
+    """$/h of a worker of each type, where it is said."""
+    known = _mapping("prices", prices)
+    if unknown := [kind for kind in known if kind not in kinds]:
+        raise InputError(f"prices: unknown worker type {short(unknown[0])}, expected one of {', '.join(kinds)}")
+    return [_number(f"the price of {kind!r}", known[kind]) if kind in known else None for kind in kinds]
 
 
 def _rows(throughputs: Any, kinds: list[str]) -> tuple[Floats, list[int | str] | None]:
@@ -142,23 +205,27 @@ def _rows(throughputs: Any, kinds: list[str]) -> tuple[Floats, list[int | str] |
 
     def check(place: str, known: Iterable[Any]) -> None:
         if unknown := [kind for kind in known if kind not in kinds]:
-            raise InputError(f"{place}: unknown worker type {unknown[0]!r}, expected one of {', '.join(kinds)}")
+            raise InputError(f"{place}: unknown worker type {short(unknown[0])}, expected one of {', '.join(kinds)}")
 
+    if is_set(throughputs) or is_column(throughputs):
+        raise InputError(f"throughputs are {short(throughputs)}, expected steps/s of each job on each worker type")
     if isinstance(throughputs, Mapping):
-        names = [_name(name) for name in throughputs]
+        names = _apart([_name(name) for name in throughputs])
         for job, row in throughputs.items():
             if not isinstance(row, Mapping):
-                raise InputError(f"job {job!r}: throughputs are {row!r}, expected a mapping of worker types to steps/s")
+                raise InputError(f"job {job!r}: throughputs are {short(row)}, expected a mapping of worker types to steps/s")
             check(f"job {job!r}", row)
         throughputs = [[row.get(kind, 0.0) for kind in kinds] for row in throughputs.values()]
-    elif (columns := getattr(throughputs, "columns", None)) is not None:
-        check("throughputs", columns)
-        if missing := [kind for kind in kinds if kind not in columns]:
+    elif is_table(throughputs):
+        check("throughputs", throughputs.columns)
+        if missing := [kind for kind in kinds if kind not in throughputs.columns]:
             raise InputError(f"throughputs have no column {missing[0]!r}")
+        if (twice := Counter(list(throughputs.columns)).most_common(1)) and twice[0][1] > 1:
+            raise InputError(f"throughputs have two columns {twice[0][0]!r}")
         if (index := getattr(throughputs, "index", None)) is not None:
-            names = [_name(name) for name in index]
-        throughputs = np.column_stack([_array("throughputs", throughputs[kind], np.float64) for kind in kinds])
-    rows = _array("throughputs", throughputs, np.float64)
+            names = _apart([_name(name) for name in index])
+        throughputs = np.column_stack([numbers("throughputs", throughputs[kind]) for kind in kinds])
+    rows = numbers("throughputs", throughputs)
     if rows.size == 0 and rows.ndim == 1:
         rows = rows.reshape(0, len(kinds))
     if rows.ndim != 2 or rows.shape[1] != len(kinds):
@@ -166,63 +233,55 @@ def _rows(throughputs: Any, kinds: list[str]) -> tuple[Floats, list[int | str] |
     return rows, names
 
 
-def _array(what: str, value: Any, kind: Any) -> NDArray[Any]:
-    """An array of numbers."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind == "c":
-            raise ValueError("complex numbers")
-        return np.ascontiguousarray(array, dtype=kind) if kind is not None else array
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{what}: expected numbers, not {_short(value)}") from error
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"
-
-
 def _number(what: str, value: Any) -> float:
     """One number."""
+    if isinstance(value, (str, bytes)):
+        raise InputError(f"{what} is {short(value)}, expected a number")
     try:
         return float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} is {_short(value)}, expected a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what} is {short(value)}, expected a number") from None
 
 
 def _mapping(what: str, value: Any) -> Mapping[Any, Any]:
     """A mapping, empty for None."""
     if value is None or isinstance(value, Mapping):
         return value or {}
-    raise InputError(f"{what}: expected a mapping, not {_short(value)}")
+    raise InputError(f"{what}: expected a mapping, not {short(value)}")
 
 
-def _of_each(what: str, value: Mapping[Any, Any], names: Iterable[Any]) -> list[Any]:
+def _of_each(what: str, value: Mapping[Any, Any], names: Sequence[Any]) -> list[Any]:
     """A mapping's values, in the order of names."""
-    if missing := [name for name in names if name not in value]:
+    known = value if all(name in value for name in names) else {_name(name): of for name, of in value.items()}
+    if missing := [name for name in names if name not in known]:
         raise InputError(f"{what} has nothing for job {missing[0]!r}")
-    return [value[name] for name in names]
+    return [known[name] for name in names]
 
 
 def _name(name: Any) -> int | str:
     """What a job is called: a whole number or text."""
     plain = name.item() if isinstance(name, np.generic) else name
-    return plain if isinstance(plain, int) and -(2**63) <= plain < 2**63 else str(plain)
+    return plain if isinstance(plain, int) and -(2**63) <= plain < 2**63 else text_of("a job's name", str(plain))
 
 
-def _owner(name: str, of: Any) -> tuple[str, float, str, str | None]:
+def _owner(name: Any, of: Any) -> tuple[str, float, str, str | None]:
     """An owner of jobs: its name, weight, inner rule and parent."""
-    known = _mapping(f"owner {name!r}", of)
+    known = _mapping(f"owner {short(name)}", of)
     if unknown := [field for field in known if field not in ("weight", "inner", "parent")]:
-        raise InputError(f"owner {name!r}: unknown field {unknown[0]!r}, expected one of weight, inner, parent")
-    return name, _number(f"owner {name!r}: weight", known.get("weight", 1.0)), str(known.get("inner", "fairness")), known.get("parent")
+        raise InputError(f"owner {short(name)}: unknown field {short(unknown[0])}, expected one of weight, inner, parent")
+    weight = _number(f"owner {short(name)}: weight", known.get("weight", 1.0))
+    parent = known.get("parent")
+    inner = text_of(f"owner {short(name)}: inner", known.get("inner", "fairness"))
+    return text_of("the name of an owner", name), weight, inner, None if parent is None else text_of(f"owner {name!r}: parent", parent)
 
 
 def _whole(kind: str, count: Any) -> int:
     """A number of workers."""
-    number = np.nan if isinstance(count, str) else _number(f"the number of workers of {kind!r}", count)
-    if number != np.floor(number) or not 0 <= number < 2**32:
-        raise InputError(f"{count} workers of {kind!r}, expected a whole number, at least 0")
+    if isinstance(count, (str, bytes)):
+        raise InputError(f"the number of workers of {kind!r} is {short(count)}, which is text, expected a whole number")
+    number = _number(f"the number of workers of {kind!r}", count)
+    if number != np.floor(number) or not 0 <= number <= WORKERS_MAX:
+        raise InputError(f"{short(count)} workers of {kind!r}, expected a whole number from 0 to {WORKERS_MAX}")
     return int(number)
 
 
@@ -231,5 +290,5 @@ def read_problem(snapshot: str | os.PathLike[str], *, throughputs: str | os.Path
 
     Jobs without throughputs of their own are looked up in `throughputs` by job type: a shipped name, or a path.
     """
-    text = os.fspath(snapshot)
-    return Problem.read(text, "\n" in text, os.fspath(throughputs))
+    text = path_of("snapshot", snapshot)
+    return Problem.read(text, "\n" in text, path_of("throughputs", throughputs))

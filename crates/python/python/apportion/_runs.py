@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import _native
-from ._columns import Table
+from ._columns import Table, is_set, path_of, short, text_of, whole_of
 from ._errors import InputError
+from ._given import Given, check_numbers, document_text
 from ._native import Results
-from ._policy import AnyPolicy, Policy, _fresh, _name_of
-from ._versions import version_of
+from ._policy import AnyPolicy, Policy
 
 __all__ = ["Run", "Study", "metrics", "simulate", "sweep"]
 
@@ -81,7 +77,8 @@ class Run:
     @property
     def slices(self) -> Table:
         """A row per slice that ran: `start`, `end`, `job`, `partner`, `worker_type`, `workers`, `busy` and `overhead` (s), `steps`,
-        `partner_steps`, `succeeded`."""
+        `partner_steps`, `succeeded`. Under `semantics="gavel"`, `busy` is the time that the published simulator credits, at times longer
+        than the slice."""
         return self._table("slices")
 
     @property
@@ -119,7 +116,8 @@ def simulate(
     table of `apportion.traces`), or `rate` (jobs/h), or `static` (jobs at time 0); `jobs`, `seed`, `throughputs`, `semantics`,
     `measure`, `generator`, `round_length`, `preemption_cost`, `prices`, … `keep` names the tables that are kept, beside the
     jobs, of `rounds`, `leases`, `slices`, `decisions`, `allocations`. `stop` is when it is
-    given up, as in a sweep: {"wall": "10min", "decision": "5s"}.
+    given up, as in a sweep: {"wall": "10min", "decision": "5s"}. A function that takes longer is given up once it has answered; rules
+    that ship with apportion have no such limit.
 
     A policy may be a function of a `Problem`: it is called with Python's lock held, while the rest runs without it.
 
@@ -128,143 +126,22 @@ def simulate(
     ('done', 20)
     """
     kept = {name: False for name in TABLES}
+    if not (keep is None or isinstance(keep, Iterable)):
+        raise InputError(f"keep is {short(keep)}, expected names of tables")
     for name in [keep] if isinstance(keep, str) else keep or ():
         if name not in kept:
-            raise InputError(f"keep: unknown table {name!r}, expected one of {', '.join(TABLES)}")
+            raise InputError(f"keep: unknown table {short(name)}, expected one of {', '.join(TABLES)}")
         kept[name] = True
     if cluster is None:
         raise InputError("no cluster is given", help='such as "v100=36,p100=36,k80=36"')
-    given = _Given(is_kept=False)
-    run = {"policy": given.policy(policy), "cluster": cluster, **given.fields(fields)}
+    given = Given(is_kept=False)
+    run = {"policy": given.policy(policy), **given.fields({"cluster": cluster, **fields})}
     # One point of a sweep: what is varied has one value.
-    varied = {"seed": [run.pop("seed", 0)]}
+    varied = {"seed": [whole_of("seed", run.pop("seed", 0), 0, 2**64 - 1)]}
     document: dict[str, Any] = {"format": "apportion/sweep-v1", "name": "run", "run": run, "axes": varied}
-    if stop:
-        document["stop"] = dict(stop)
-    return Run(_native.simulate(_text(document), given.native(), kept), given.is_told_apart)
-
-
-def _text(document: Mapping[str, Any]) -> str:
-    """A document as text with a value a line, so that what is wrong can be said of an argument."""
-    return json.dumps(document, default=_plain, indent=1)
-
-
-def _plain(value: Any) -> Any:
-    """numpy's scalars and arrays, paths and ranges as JSON has them."""
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, (range, tuple, set)):
-        return list(value)
-    raise InputError(f"{value!r} is no value of a run's field")
-
-
-class _Given:
-    """What runs are given in place of files: functions, texts of policies, and tables of jobs."""
-
-    def __init__(self, *, is_kept: bool) -> None:
-        #: Are results kept, and so must functions be told apart from others of their name?
-        self._is_kept = is_kept
-        #: Is each function's text known?
-        self.is_told_apart = True
-        self._functions: dict[str, dict[str, Any]] = {}
-        self._policies: dict[str, str] = {}
-        self._texts: dict[str, str] = {}
-
-    def native(self) -> dict[str, Any]:
-        """The same for the engine."""
-        return {"functions": self._functions, "policies": list(self._policies.values()), "texts": self._texts}
-
-    def fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Fields of runs as a document has them."""
-        return {name: self.field(name, value) for name, value in fields.items()}
-
-    def field(self, name: str, value: Any) -> Any:
-        """One value of a field: tables of jobs, and throughputs, are given by their text."""
-        from .traces import Trace
-
-        if isinstance(value, Trace):
-            return self._given("trace", value.to_csv())
-        if name == "trace" and hasattr(value, "columns"):
-            raise InputError("trace is a table of another kind", help="apportion.traces.table(job_type=…, total_steps=…, arrival=…) makes one")
-        if name != "throughputs" or isinstance(value, (str, os.PathLike)):
-            return value
-        if hasattr(value, "to_dict") and hasattr(value, "index"):
-            value = value.to_dict("index")  # a pandas.DataFrame of a row for each job type
-        if not isinstance(value, Mapping) or not all(isinstance(row, Mapping) for row in value.values()):
-            message = f"throughputs are {type(value).__name__}, expected a name, a path, or steps/s by job type and worker type"
-            raise InputError(message, help='such as {"bert": {"v100": 4.0, "k80": 0.5}, ("bert", 2): {"v100": 7.6}}')
-        return self._given("throughputs", _matrix(value))
-
-    def _given(self, what: str, text: str) -> str:
-        name = f"<{what} {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
-        self._texts[name] = text
-        return name
-
-    def policy(self, policy: AnyPolicy) -> str:
-        """A policy as a document names it."""
-        if isinstance(policy, (str, os.PathLike)):
-            text = os.fspath(policy)
-            return self.policy(Policy(text)) if "\n" in text else text
-        if isinstance(policy, Policy):
-            plain = Policy.__init__.__kwdefaults__ or {}
-            if own := [name for name, value in policy._asked.items() if value != plain.get(name)]:
-                raise InputError(f"a run has {own[0]} as a field of its own", help=f"leave it out of Policy, and give {own[0]}=… to the run")
-            if not policy._is_text:
-                return policy._text
-            self._check_name(policy.name, self._policies.get(policy.name) in (None, policy._text))
-            self._policies[policy.name] = policy._text
-            return policy.name
-        if not callable(policy):
-            raise TypeError(f"a policy is a name, a path, a Policy or a function, not {type(policy).__name__}")
-        name = _name_of(policy)
-        if inspect.isclass(policy):
-            _fresh(policy)
-        known = self._functions.get(name)
-        self._check_name(name, known is None or known["policy"] is policy)
-        version = version_of(policy)
-        if version is None and self._is_kept:
-            raise InputError(
-                f"results of {name!r} could not be told from those of another function: its text, or what it closes over, cannot be read",
-                help="set its attribute policy_version to a text that changes when it does",
-            )
-        self.is_told_apart &= version is not None
-        plain = {"shuffled": False, "skip_zero_priority": False}
-        asked = getattr(policy, "policy_rules", {})
-        if not isinstance(asked, Mapping) or not set(asked) <= set(plain):
-            raise InputError(f"{name}: policy_rules are {asked!r}, expected a mapping of {', '.join(plain)}")
-        rules = {rule: bool(asked.get(rule, False)) for rule in plain}
-        pairs = bool(getattr(policy, "policy_pairs", False))
-        if version is not None and (pairs or rules != plain):
-            version += f"\n{rules} pairs={pairs}"
-        asks = policy if self._is_kept else _fresh(policy)
-        self._functions[name] = {"policy": policy, "callable": asks, "pairs": pairs, "rules": rules, "version": version or ""}
-        return name
-
-    def _check_name(self, name: str, is_one: bool) -> None:
-        """Refuses a name of two policies."""
-        if not is_one or (name in self._functions and name in self._policies):
-            raise InputError(f"two policies are called {name!r}", help="set the attribute policy_name of a function")
-        if name in _shipped():
-            raise InputError(f"{name!r} is the name of a policy that ships with apportion", help="set the attribute policy_name of a function")
-
-
-def _matrix(rows: Mapping[Any, Mapping[str, float]]) -> str:
-    """Throughputs as a document: by job type, or job type and scale factor, and by worker type."""
-    kinds = list(dict.fromkeys(kind for row in rows.values() for kind in row))
-
-    def listed(key: Any, row: Mapping[str, float]) -> dict[str, Any]:
-        job_type, scale_factor = key if isinstance(key, tuple) else (key, 1)
-        return {"job_type": str(job_type), "scale_factor": scale_factor, "consolidated": [row.get(kind, 0.0) for kind in kinds]}
-
-    document = {"format": "apportion/throughputs-v1", "name": "given", "unit": "steps/s", "worker_types": kinds}
-    return _text({**document, "rows": [listed(key, row) for key, row in rows.items()]})
-
-
-@lru_cache(maxsize=1)
-def _shipped() -> frozenset[str]:
-    return frozenset(name for name, _ in _native.policies())
+    if stop is not None:
+        document["stop"] = _stop(stop)
+    return Run(_native.simulate(document_text(document), given.native(), kept), given.is_told_apart)
 
 
 class Study:
@@ -272,11 +149,14 @@ class Study:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         #: Where they are.
-        self.folder = Path(folder)
+        self.folder = Path(path_of("folder", folder))
         self._results = Results(self.folder)
         #: A row per run: its value on each axis, `status`, `reason`, `capacity` (jobs/h), each of `apportion.metrics()` (NaN = none),
         #: wall `seconds`, `digest`.
         self.runs = Table(self._results.runs())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Study, (self.folder,)
 
     @property
     def name(self) -> str:
@@ -347,10 +227,14 @@ class Study:
         unit, label = known[metric]
         scale, shown = {"s": (1 / 3600, "h"), "1": (1.0, ""), "$": (1.0, "$")}.get(unit, (1.0, ""))
         table = self.means(metric)
+        try:
+            of_x = table[x].astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"x is {x!r}, whose values are not numbers", help=f"by={x!r} draws a line for each of them") from None
         for number, series in enumerate(dict.fromkeys(table[by].tolist())):
             here = np.array([value == series for value in table[by].tolist()])
-            order = np.argsort(table[x][here].astype(np.float64))
-            places = table[x][here].astype(np.float64)[order]
+            order = np.argsort(of_x[here])
+            places = of_x[here][order]
             mean, std = table["mean"][here][order] * scale, table["std"][here][order] * scale
             color = f"C{number % 10}"
             ax.errorbar(places, mean, yerr=np.nan_to_num(std), marker="o", capsize=2, color=color, label=str(series))
@@ -365,7 +249,7 @@ class Study:
     def report(self, path: str | os.PathLike[str], *, baseline: str | None = None) -> Path:
         """Writes the page about the results, one HTML file that needs no network; gives its path."""
         text = self._results.page(baseline)
-        target = Path(path)
+        target = Path(path_of("path", path))
         target.write_text(text, encoding="utf-8")
         return target
 
@@ -401,56 +285,89 @@ def sweep(
     A policy may be a function; its results are kept under its attribute `policy_version`, or else under its text and what it reads:
     defaults, what it closes over, and functions, numbers and text of its module. It must not depend on anything else that changes.
     """
-    given = _Given(is_kept=True)
-    if not os.fspath(out):
-        raise InputError("out is empty, expected a folder")
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or not 1 <= threads <= 2**16):
-        raise InputError(f"threads is {threads!r}, expected a whole number from 1 to {2**16}")
+    given = Given(is_kept=True)
+    making = _making(out, quick=quick, only=only, threads=threads, keep_jobs=keep_jobs, retry=retry)
     if progress is not None and not callable(progress):
-        raise InputError(f"progress is {progress!r}, expected a function")
-    making = {
-        "out": Path(out),
-        "quick": quick,
-        "only": [only] if isinstance(only, str) else [str(value) for value in only],
-        "threads": None if threads is None else int(threads),
-        "keep_jobs": keep_jobs,
-        "retry": retry,
-    }
+        raise InputError(f"progress is {short(progress)}, expected a function")
     if study is not None:
         if policies != () or rates is not None or seeds is not None or axes or fields or stop or name:
             raise InputError("a study has axes and fields of its own", help="leave out the study, or what it says")
-        text = os.fspath(study)
+        text = path_of("study", study)
         _native.sweep(text, "\n" in text, given.native(), making, progress)
         return Study(out)
+    document: dict[str, Any] = {
+        "format": "apportion/sweep-v1",
+        "name": re.sub("[^A-Za-z0-9._-]+", "_", Path(making["out"]).resolve().name)[:100] or "sweep",
+        "run": given.fields(fields),
+        "axes": _varied(given, policies, {"rate": rates, "seed": seeds}, axes),
+    }
+    if name is not None:
+        document["name"] = text_of("name", name)
+    if stop is not None:
+        document["stop"] = _stop(stop)
+    _native.sweep(document_text(document), True, given.native(), making, progress)
+    return Study(out)
+
+
+def _making(out: Any, *, only: Any, threads: Any, **flags: Any) -> dict[str, Any]:
+    """How a sweep is made, as the engine takes it."""
+    folder = path_of("out", out)
+    if not folder:
+        raise InputError("out is empty, expected a folder")
+    if wrong := [name for name, value in flags.items() if not isinstance(value, (bool, np.bool_))]:
+        raise InputError(f"{wrong[0]} is {short(flags[wrong[0]])}, expected True or False")
+    if not isinstance(only, Iterable):
+        raise InputError(f"only is {short(only)}, expected a list of axis=value")
+    listed = [text_of("only", str(value)) for value in ([only] if isinstance(only, str) else only)]
+    n_threads = None if threads is None else whole_of("threads", threads, 1, 2**16)
+    return {"out": Path(folder), "only": listed, "threads": n_threads, **{name: bool(value) for name, value in flags.items()}}
+
+
+def _varied(given: Given, policies: Any, numbers: Mapping[str, Any], axes: Any) -> dict[str, Any]:
+    """The axes of a sweep: of policies, of rates and seeds, and those that are named. Each is given once."""
     varied: dict[str, Any] = {}
     if isinstance(policies, (str, os.PathLike, Policy)) or callable(policies):
         policies = [policies]
-    if policies:
-        varied["policy"] = [given.policy(policy) for policy in policies]
-    if rates is not None:
-        varied["rate"] = rates if isinstance(rates, (str, Mapping)) else np.atleast_1d(_listed("rates", rates)).tolist()
-    if seeds is not None:
-        varied["seed"] = _listed("seeds", seeds)
+    if not isinstance(policies, Iterable) or isinstance(policies, Mapping) or is_set(policies):
+        raise InputError(f"policies are {short(policies)}, expected a list of policies")
+    if listed := [given.policy(policy) for policy in policies]:
+        varied["policy"] = listed
+    for axis, values in numbers.items():
+        if values is None:
+            continue
+        is_text = axis == "rate" and isinstance(values, (str, Mapping))
+        varied[axis] = values if is_text else [_plain(value) for value in _listed(f"{axis}s", values)]
+        check_numbers(f"{axis}s", varied[axis])
+    if not (axes is None or isinstance(axes, Mapping)):
+        raise InputError(f"axes are {short(axes)}, expected a mapping of fields to values")
     for axis, values in (axes or {}).items():
+        if axis in varied:
+            argument = {"policy": "policies", "rate": "rates", "seed": "seeds"}[axis]
+            raise InputError(f"axes: {axis!r} is given twice, by {argument} and in axes", help="leave one of them out")
         if not isinstance(values, (str, Mapping)):
             values = [given.field(axis, value) for value in _listed(f"axes: {axis}", values)]
-        varied[axis] = values
-    document: dict[str, Any] = {
-        "format": "apportion/sweep-v1",
-        "name": name or re.sub("[^A-Za-z0-9._-]+", "_", Path(out).resolve().name)[:100] or "sweep",
-        "run": given.fields(fields),
-        "axes": varied,
-    }
-    if stop:
-        document["stop"] = dict(stop)
-    _native.sweep(_text(document), True, given.native(), making, progress)
-    return Study(out)
+        varied[text_of("a name in axes", axis)] = values
+    return varied
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _stop(stop: Any) -> dict[str, Any]:
+    """When runs are given up."""
+    if not isinstance(stop, Mapping):
+        raise InputError(f"stop is {short(stop)}, expected a mapping", help='such as {"wall": "10min", "decision": "5s"}')
+    check_numbers("stop", stop)
+    return dict(stop)
 
 
 def _listed(what: str, values: Any) -> list[Any]:
     """The values of an axis."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{what}: {values!r} is one value, expected several", help=f"[{values!r}], or range({values!r})")
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InputError(f"{what}: {short(values)} is one value, expected several", help=f"[{values!r}], or range({values!r})")
+    if is_set(values) or isinstance(values, Mapping):
+        raise InputError(f"{what}: {short(values)} has no order, expected a list")
     return list(values)
 
 

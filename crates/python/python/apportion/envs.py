@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from . import _native
 from ._errors import InputError
 from ._export import Exported, export_policy, export_weights
-from ._runs import _text
+from ._given import document_text
 
 try:
     import gymnasium
@@ -70,7 +70,7 @@ _SEEDS = 1 << 63
 
 def _one_agent(system: str, world: dict[str, Any]) -> tuple[_native.Environment, tuple[_Seen, _Seen, int]]:
     """A world of one agent, with what it sees and may do."""
-    native = _native.Environment(system, _text(world))
+    native = _native.Environment(system, document_text(world))
     spaces = native.spaces()
     if len(spaces) != 1:
         message = f"`{system}` has {len(spaces)} agents with these options, expected one"
@@ -163,7 +163,7 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
         if render_mode is not None:
             raise InputError(f"render_mode is {render_mode!r}, but a world draws nothing", help="leave it out")
         _, (low, high, n_actions) = _one_agent(system, world)
-        self._native = _native.VectorEnvironment(system, _text(world), num_envs)
+        self._native = _native.VectorEnvironment(system, document_text(world), num_envs)
         self.num_envs = num_envs
         self.render_mode = None
         self.single_observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
@@ -276,7 +276,7 @@ def turns(system: str, **world: Any) -> Turns:
         from ._turns import Turns
     except ImportError as error:
         raise ImportError('agents in turn need PettingZoo: pip install "apportion[pettingzoo]"') from error
-    return Turns(system, _native.Environment(system, _text(world)))
+    return Turns(system, _native.Environment(system, document_text(world)))
 
 
 def dual_agent(**world: Any) -> Turns:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from . import _native
-from ._columns import Table
+from ._columns import Table, by_labels, is_column, is_set, is_table, path_of, short, text_of, whole_of
 from ._errors import InputError
+from ._problem import WORKERS_MAX, _is_none, _number
 
 __all__ = ["Trace", "read", "table"]
 
@@ -33,6 +34,26 @@ class Trace(Table):
         met, jobs `cut` to the largest scale factor, and the first `complaints`. Empty for traces."""
         return dict(self._report)
 
+    def check(self) -> None:
+        """Refuses jobs that are none, with an `InputError` that says which row and column: rows count from 0."""
+        for name in ("job_type", "total_steps", "arrival"):
+            if name not in self:
+                raise InputError(f"a trace needs the column {name!r}")
+        for name, column in self.items():
+            of = _CHECKS.get(name)
+            for row, value in enumerate(column if of else ()):
+                assert of is not None
+                of(f"row {row}: {name}", value)
+        arrivals, names = self["arrival"].tolist(), self["id"].tolist() if "id" in self else []
+        for row in range(1, len(arrivals)):
+            if arrivals[row] < arrivals[row - 1]:
+                message = f"row {row}: arrival is {short(arrivals[row])}, before that of the row above it, {short(arrivals[row - 1])}"
+                raise InputError(message, help="table(…, sort=True) sorts the rows by arrival")
+        seen: dict[str, int] = {}
+        for row, name in enumerate(names):
+            if (first := seen.setdefault(str(name), row)) != row:
+                raise InputError(f"row {row}: id is {short(name)}, as in row {first}")
+
     def to_csv(self) -> str:
         """The trace as apportion's CSV."""
         file = io.StringIO()
@@ -49,9 +70,44 @@ class Trace(Table):
             file.write(self.to_csv())
 
 
-def _listed(values: Any) -> list[Any] | None:
-    """A column's values; None for one value of all jobs."""
-    return None if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+def _is_text(what: str, value: Any) -> None:
+    if _is_none(value) or "\n" in (text := text_of(what, str(value))) or "\r" in text:
+        raise InputError(f"{what} is {short(value)}, expected text of one line")
+
+
+def _is_text_or_none(what: str, value: Any) -> None:
+    if not _is_none(value):
+        _is_text(what, value)
+
+
+def _is_number(least: float, *, above: bool = False, may_lack: bool = False) -> Callable[[str, Any], None]:
+    """Refuses what is no finite number from `least` on, or above it."""
+
+    def check(what: str, value: Any) -> None:
+        if may_lack and _is_none(value):
+            return
+        number = np.nan if isinstance(value, (bool, np.bool_, np.datetime64, np.timedelta64)) or _is_none(value) else _number(what, value)
+        if not least <= number < np.inf or (above and number == least):
+            raise InputError(f"{what} is {short(value)}, expected a finite number {'above' if above else 'of at least'} {least:g}")
+
+    return check
+
+
+def _is_scale_factor(what: str, value: Any) -> None:
+    whole_of(what, value, 1, WORKERS_MAX)
+
+
+#: What the values of each column are, checked one by one.
+_CHECKS: dict[str, Callable[[str, Any], None]] = {
+    "id": _is_text,
+    "job_type": _is_text,
+    "scale_factor": _is_scale_factor,
+    "total_steps": _is_number(0, above=True),
+    "arrival": _is_number(0),
+    "weight": _is_number(0, above=True),
+    "slo": _is_number(0, may_lack=True),
+    "entity": _is_text_or_none,
+}
 
 
 def _cell(value: Any) -> str:
@@ -74,30 +130,49 @@ def read(
     window: str | None = None,
     job_table: str | os.PathLike[str] | None = None,
 ) -> Trace:
-    """Reads a trace: apportion's CSV, Gavel's form, or with `form` a cluster's log: `sacct`, `philly`, `helios`, `pai`, `acme`, `spot-gpu`,
-    `openb`, `kueue`, or the normalized `log`.
+    """Reads a trace: apportion's CSV or Gavel's form, which are told apart, or with `form` a cluster's log: `sacct`, `philly`, `helios`,
+    `pai`, `acme`, `spot-gpu`, `openb`, `kueue`, `dlrm`, or the normalized `log`. Of `gpu-2026` and `supercloud` it says why they are not
+    read.
 
-    With `throughputs`, a shipped name or a path, job types are checked against the matrix; a log's jobs are taken for jobs of it by
-    `rules`, a path, and drawn by `seed`. Times of a log that name no zone are of `zone`; only jobs that arrive in `window`, such as
-    `7d..21d`, are taken. `job_table` is PAI's table of jobs.
+    With `throughputs`, a shipped name or a path, job types are checked against the matrix. Jobs of a trace that are not in order of
+    arrival are refused, unless `sort` sorts them. The other arguments are for logs alone, and refused without `form`: a log's jobs are
+    taken for jobs of the matrix by `rules`, a path, and drawn by `seed`; rows that are not understood are refused, unless
+    `skip_unreadable` leaves them out. Times that name no zone are of `zone`; only jobs that arrive in `window`, such as `7d..21d`, are
+    taken, in order of arrival. `job_table` is PAI's table of jobs.
     """
-    reading = {
-        "form": form,
-        "throughputs": None if throughputs is None else os.fspath(throughputs),
-        "sort": sort,
-        "seed": seed,
+    of_logs = {
+        "seed": seed != 0,
         "skip_unreadable": skip_unreadable,
-        "rules": None if rules is None else os.fsdecode(rules),
-        "zone": zone,
-        "window": window,
-        "job_table": None if job_table is None else os.fsdecode(job_table),
+        "rules": rules is not None,
+        "zone": zone is not None,
+        "window": window is not None,
+        "job_table": job_table is not None,
     }
-    answer = _native.read_trace(os.fsdecode(path), reading)
+    if form is None and (given := [name for name, is_given in of_logs.items() if is_given]):
+        raise InputError(f"{given[0]} is for a cluster's log, and a trace has none", help="form=… says which kind of log it is")
+    if form is not None and sort:
+        raise InputError("sort is for a trace: the jobs of a log are in order of arrival as it is", help="leave it out")
+    reading = {
+        "form": None if form is None else text_of("form", form),
+        "throughputs": None if throughputs is None else path_of("throughputs", throughputs),
+        "sort": bool(sort),
+        "seed": whole_of("seed", seed, 0, 2**64 - 1),
+        "skip_unreadable": bool(skip_unreadable),
+        "rules": None if rules is None else path_of("rules", rules),
+        "zone": None if zone is None else text_of("zone", zone),
+        "window": None if window is None else text_of("window", window),
+        "job_table": None if job_table is None else path_of("job_table", job_table),
+    }
+    answer = _native.read_trace(path_of("path", path), reading)
     return Trace(answer["jobs"], answer["report"])
 
 
-def table(**columns: Any) -> Trace:
-    """A trace from columns: `job_type`, `total_steps` and `arrival`, and if you like the others of `Trace`; `owner` is `entity`.
+def table(*, sort: bool = False, **columns: Any) -> Trace:
+    """A trace from columns: `job_type`, `total_steps` and `arrival` (s), and if you like the others of `Trace`; `owner` is `entity`.
+
+    A column is a list or an array, or one value for all jobs; a mapping of jobs' ids, which are 0, 1, … where none are given; or a Series,
+    whose index is 0, 1, …, or the same in all columns. Jobs that are not in order of arrival are refused, unless `sort` sorts them; what
+    else is wrong is an `InputError`, too, with its row, from 0, and column.
 
     >>> trace = table(job_type=["ResNet-50 (batch size 64)"] * 2, total_steps=[1000, 2000], arrival=[0, 60])
     >>> trace.n_rows
@@ -110,15 +185,68 @@ def table(**columns: Any) -> Trace:
     for name in ("job_type", "total_steps", "arrival"):
         if name not in columns:
             raise InputError(f"a trace needs the column {name!r}")
-    listed = {name: _listed(values) for name, values in columns.items()}
-    n = max((len(values) for values in listed.values() if values is not None), default=1)
-    plain: dict[str, Any] = {"id": list(range(n)), "scale_factor": [1] * n, "weight": [1.0] * n}
+    plain = _of_one_length(columns)
+    for name, values in plain.items():
+        plain[name] = [value.item() if isinstance(value, np.generic) and value.dtype.kind not in "mM" else value for value in values]
+        if name == "scale_factor":
+            plain[name] = [int(value) if isinstance(value, float) and value.is_integer() else value for value in plain[name]]
+        elif name == "entity":
+            plain[name] = [None if _is_none(value) else str(value) for value in plain[name]]
+    if sort:
+        for row, value in enumerate(plain["arrival"]):
+            _CHECKS["arrival"](f"row {row}: arrival", value)
+        order = sorted(range(len(plain["arrival"])), key=plain["arrival"].__getitem__)
+        plain = {name: [values[row] for row in order] for name, values in plain.items()}
+    trace = Trace({name: plain[name] for name in COLUMNS if name in plain})
+    trace.check()
+    return trace
+
+
+def _of_one_length(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The columns as lists, those that are the same for all jobs with them."""
+    listed = {name: _listed(name, values) for name, values in columns.items() if not isinstance(values, Mapping)}
+    lengths = [len(values) for values in listed.values() if values is not None]
+    lengths += [len(values) for values in columns.values() if isinstance(values, Mapping)]
+    n = max(lengths, default=1)
+    _check_indices(columns, n)
+    plain: dict[str, list[Any]] = {"id": list(range(n)), "scale_factor": [1] * n, "weight": [1.0] * n}
     for name, values in listed.items():
         of_all = [columns[name]] * n if values is None else values
         if len(of_all) != n:
             raise InputError(f"{name} has {len(of_all)} values for {n} jobs")
-        plain[name] = [value.item() if isinstance(value, np.generic) else value for value in of_all]
-        for row, value in enumerate(plain[name]):
-            if _cell(value) == "" and name in ("job_type", "total_steps", "arrival"):
-                raise InputError(f"job {row}: {name} is {value}")
-    return Trace({name: plain[name] for name in COLUMNS if name in plain})
+        plain[name] = of_all
+    for name, values in columns.items():
+        if isinstance(values, Mapping):
+            places = by_labels(name, list(values), plain["id"], n)
+            ordered = list(values.values())
+            plain[name] = [ordered[place] for place in places]
+    return plain
+
+
+def _listed(name: str, values: Any) -> list[Any] | None:
+    """A column's values; None for one value of all jobs."""
+    if is_set(values):
+        raise InputError(f"{name} is a set, which has no order, expected a list")
+    if is_table(values):
+        raise InputError(f"{name} is a table, expected one column", help="such as table['name']")
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name}: masked values, expected plain ones")
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        return None if values.ndim == 0 else _refused(name, values)
+    return None if isinstance(values, (str, bytes)) or not isinstance(values, Iterable) else list(values)
+
+
+def _refused(name: str, values: Any) -> list[Any]:
+    raise InputError(f"{name} has shape {values.shape}, expected one value for each job")
+
+
+def _check_indices(columns: Mapping[str, Any], n: int) -> None:
+    """Refuses Series whose values are of other rows than those of the columns beside them."""
+    indices = {name: list(values.index) for name, values in columns.items() if is_column(values)}
+    lists = (list, tuple, range, np.ndarray)
+    are_alone = not any(isinstance(values, (*lists, Mapping, Iterator)) for values in columns.values())
+    first = next(iter(indices.values()), None)
+    for name, index in indices.items():
+        if index != (first if are_alone else list(range(n))):
+            expected = "that of the other columns" if are_alone else f"0 to {n - 1}, as of the lists beside it"
+            raise InputError(f"{name}: its index is {short(index)}, expected {expected}", help=f"{name}.to_numpy() is taken by position")

@@ -1,0 +1,146 @@
+"""Columns by the names of their rows: Series, mappings and tables, and what is no column at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import apportion as ap
+
+T = [[4.0, 1.0], [4.0, 2.0], [3.0, 3.0]]
+WORKERS = {"v100": 1, "k80": 1}
+NAMES = ["a", "b", "c"]
+TYPES: dict[str, Any] = {"job_type": ["ResNet-18 (batch size 16)"] * 2, "total_steps": [10, 20], "arrival": [0, 1]}
+
+
+def test_a_series_is_taken_by_its_index() -> None:
+    pandas = pytest.importorskip("pandas")
+
+    def series(values: list[Any], index: Any) -> Any:
+        return pandas.Series(values, index=index)
+
+    turned = ["c", "b", "a"]
+    p = ap.problem(T, WORKERS, names=NAMES, weight=series([1, 2, 3], turned), owner=series(["x", "y", "z"], turned), extra={"e": series([1, 2, 3], turned)})
+    assert p.weight.tolist() == [3, 2, 1] and p.owner == ["z", "y", "x"] and p.extra["e"].tolist() == [3, 2, 1]
+    by_position = ap.problem(T, WORKERS, names=NAMES, owner=series(["x", "y", "z"], [0, 1, 2]))
+    assert by_position.owner == ["x", "y", "z"]
+    assert ap.problem(T, WORKERS, weight=series([1, 2, 3], [2, 1, 0])).weight.tolist() == [3, 2, 1]
+    for index in ([(1, 2), (1, 3), (2, 3)], pandas.date_range("2020", periods=3), [1.0, 2.0, 3.0]):
+        index = pandas.MultiIndex.from_tuples(index) if isinstance(index, list) and isinstance(index[0], tuple) else pandas.Index(index)
+        frame = pandas.DataFrame(T, columns=list(WORKERS), index=index)
+        assert ap.problem(frame, WORKERS, weight=series([1, 2, 3], index[::-1])).weight.tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        (["c", "b", "x"], "has 'x', which is no job"),
+        (["c", "b", "a", "x"], "has 'x', which is no job"),
+        (["c", "b"], "nothing for job 'a'"),
+        (["c", "b", "b"], "'b' more than once"),
+        ([1, 2, 3], "has 1, which is no job"),
+    ],
+)
+@pytest.mark.parametrize("field", ["weight", "owner"])
+def test_an_index_that_is_not_the_jobs_is_refused(field: str, index: list[Any], said: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ap.InputError, match=said) as raised:
+        ap.problem(T, WORKERS, names=NAMES, **{field: pandas.Series(list(range(1, len(index) + 1)), index=index)})
+    assert field in str(raised.value) and "to_numpy" in str(raised.value.help)
+
+
+def test_what_has_no_order_is_refused(tmp_path: Any) -> None:
+    for fields in ({"names": {"a", "b", "c"}}, {"names": {"a": 1, "b": 2, "c": 3}}, {"owner": {"x", "y", "z"}}, {"weight": {1, 2, 3}}, {"names": "abc"}):
+        with pytest.raises(ap.InputError, match=next(iter(fields))):
+            ap.problem(T, WORKERS, **fields)  # type: ignore[arg-type]
+    assert ap.problem(T, WORKERS, names=dict.fromkeys(NAMES).keys()).names == NAMES  # type: ignore[arg-type]
+    run: dict[str, Any] = {"cluster": WORKERS, "rate": 0.2, "jobs": 3}
+    wrong: list[dict[str, Any]] = [{"seeds": {0, 1}}, {"seeds": {0: 1}}, {"axes": {"round_length": {360, 720}}}, {"policies": {"fifo", "srtf"}}]
+    for fields in wrong:
+        with pytest.raises(ap.InputError, match="no order|list of policies"):
+            ap.sweep(**{"policies": ["fifo"], "seeds": [0], "out": tmp_path / "s", **run, **fields})
+    with pytest.raises(ap.InputError, match="a set, which has no order"):
+        ap.simulate("fifo", measure={0, 3}, cluster=WORKERS, rate=0.2)
+    with pytest.raises(ap.InputError, match="total_steps is a set"):
+        ap.traces.table(**TYPES | {"total_steps": {300, 2}})
+
+
+def test_a_traces_columns_are_of_the_same_rows() -> None:
+    assert ap.traces.table(**TYPES | {"total_steps": {1: 200, 0: 100}})["total_steps"].tolist() == [100, 200]
+    named = ap.traces.table(**TYPES | {"id": ["x", "y"], "total_steps": {"y": 200, "x": 100}})
+    assert named["total_steps"].tolist() == [100, 200]
+    with pytest.raises(ap.InputError, match="total_steps: its index has 7"):
+        ap.traces.table(**TYPES | {"total_steps": {0: 100, 7: 200}})
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TYPES | {"arrival": [60, 0]}).sort_values("arrival")
+    assert ap.traces.table(**{name: frame[name] for name in frame})["total_steps"].tolist() == [20, 10]
+    with pytest.raises(ap.InputError, match=r"arrival: its index is \[1, 0\]"):
+        ap.traces.table(**TYPES | {"arrival": frame["arrival"]})
+    with pytest.raises(ap.InputError, match="is a table, expected one column"):
+        ap.traces.table(**TYPES | {"arrival": frame})
+
+
+MASKED = np.ma.masked_array(np.full((2, 2), 0.25), mask=[[True, False], [False, False]])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        MASKED,
+        list(MASKED),
+        np.full((2, 2), 0.25 + 3j),
+        np.full((2, 2), 1, dtype="m8[s]"),
+        np.full((2, 2), "2020-01-01", dtype="M8[D]"),
+        [["0.25", "0"]] * 2,
+        np.array([["0.25", 0.0]] * 2, dtype=object),
+    ],
+)
+def test_what_is_no_number_is_refused_by_all_alike(wrong: Any) -> None:
+    p = ap.problem(T[:2], WORKERS)
+    for ask in (lambda: ap.problem(wrong, WORKERS), lambda: ap.fit(p, wrong), lambda: ap.allocate(p, policy=lambda _: wrong)):
+        with pytest.raises(ap.InputError, match="masked values|expected numbers"):
+            ask()
+
+
+def test_answers_are_read_by_the_names_of_worker_types() -> None:
+    p = ap.problem(T[:2], WORKERS, names=["a", "b"])
+    expected = [[0.5, 0.1], [0.2, 0.3]]
+    answers: list[Any] = [
+        expected,
+        {0: {"k80": 0.1, "v100": 0.5}, 1: {"k80": 0.3, "v100": 0.2}},
+        {"b": {"k80": 0.3, "v100": 0.2}, "a": [0.5, 0.1]},
+    ]
+    wrong: list[tuple[Any, str]] = [
+        ({0: {"x": 1.0}}, "worker type 'x'"),
+        ({True: [0.5, 0.1]}, "gave shares to True"),
+        ({0: {0.5, 0.1}}, "to one combination"),
+        ({0: [0.5 + 1j, 0]}, "to one combination"),
+    ]
+    try:
+        import pandas
+
+        frame = pandas.DataFrame(expected, columns=["v100", "k80"], index=["a", "b"])
+        answers += [frame, frame[["k80", "v100"]], frame.loc[["b", "a"]], pandas.DataFrame(expected), {0: frame.loc["a"][::-1], 1: frame.loc["b"]}]
+        wrong += [(frame.rename(columns={"k80": "x"}), "'x', which is no worker type"), (frame.rename(index={"a": "x"}), "'x', which is no job")]
+    except ImportError:
+        pass
+    for answer in answers:
+        assert ap.allocate(p, policy=lambda _, answer=answer: answer).shares.tolist() == expected
+        assert ap.fit(p, answer).tolist() == expected
+    for answer, said in wrong:
+        for ask in (lambda: ap.fit(p, answer), lambda: ap.allocate(p, policy=lambda _: answer)):
+            with pytest.raises(ap.InputError, match=said):
+                ask()
+    with pytest.raises(ap.InputError, match="of jobs alone"):
+        ap.fit(p, {(0, 1): [0.1, 0.1]})
+
+
+@pytest.mark.parametrize("tolerance", [np.nan, -1, "x", None, True])
+def test_a_tolerance_is_a_number_of_at_least_0(tolerance: Any) -> None:
+    p = ap.problem(T, WORKERS)
+    with pytest.raises(ap.InputError, match="tolerance is"):
+        ap.fit(p, np.full((3, 2), 9.0), tolerance=tolerance)
+    with pytest.raises(ap.InputError, match="problem is 5"):
+        ap.fit(5, [[0.0]])  # type: ignore[arg-type]
