@@ -79,7 +79,14 @@ def test_what_happens_is_a_function_of_seed_and_actions(name: str) -> None:
 
 def test_masks_are_what_may_be_done() -> None:
     env = gymnasium.make("apportion/Gangs-v0", jobs=6).unwrapped
+    with pytest.raises(ap.InputError, match="to be reset first"):
+        env.step(0)
     _, info = env.reset(seed=0)
+    for wrong in (0.5, "1", None, np.nan, np.array([0, 1])):
+        with pytest.raises(ap.InputError, match="expected a whole number"):
+            env.step(wrong)
+    with pytest.raises(ap.InputError, match="there is no action"):
+        env.step(2**70)
     assert info["action_mask"].dtype == np.int8 and env.action_masks().dtype == np.bool_
     assert (info["action_mask"] == env.action_masks()).all()
     masked = int(info["action_mask"].argmin())
@@ -215,6 +222,12 @@ def test_an_action_of_a_copy_that_is_masked_changes_none() -> None:
         gymnasium.make_vec("apportion/Gangs-v0", num_envs=3, autoreset_mode=gymnasium.vector.AutoresetMode.NEXT_STEP)
     with pytest.raises(ap.InputError, match="expected at least 1"):
         envs.VectorWorld(0, "gangs")
+    for n in (-1, 1.5, "2"):
+        with pytest.raises(ap.InputError, match="num_envs is"):
+            envs.VectorWorld(n, "gangs")  # type: ignore[arg-type]
+    for truncated in (actions + 0.5, [None] * 3, None):
+        with pytest.raises(ap.InputError, match="expected whole numbers"):
+            one.step(truncated)
 
 
 def test_gymnasium_vectorizes_it_too() -> None:
@@ -240,6 +253,9 @@ def test_two_agents_are_one_team() -> None:
     pytest.importorskip("pettingzoo")
     env = envs.dual_agent(jobs=3, scale=0.01)
     assert env.possible_agents == ["order_0", "placement_0"]
+    for ask in (env.last, lambda: env.step(0), lambda: env.observe("order_0")):
+        with pytest.raises(ap.InputError, match="to be reset first"):
+            ask()
 
     def play(seed: int) -> list[Any]:
         env.reset(seed=seed)
@@ -260,9 +276,11 @@ def test_two_agents_are_one_team() -> None:
     assert play(1) == play(1) != play(2)
     env.reset(seed=0)
     masked = int(env.observe(env.agent_selection)["action_mask"].argmin())
-    for action in (masked, None, -3):
-        with pytest.raises(ap.InputError):
+    for action, said in ((masked, "masked"), (None, "the episode of order_0 goes on"), (-3, "no action -3"), (0.5, "action is 0.5")):
+        with pytest.raises(ap.InputError, match=said):
             env.step(action)
+    with pytest.raises(ap.InputError, match="there is no agent 'nobody'"):
+        env.observe("nobody")
 
 
 def test_gymnasium_is_asked_for_where_it_is_missing() -> None:

@@ -20,7 +20,7 @@ class VecWorlds(VecEnv):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, worlds: VectorWorld) -> None:
         self._worlds = worlds
-        self._actions: NDArray[np.int64] = np.zeros(worlds.num_envs, dtype=np.int64)
+        self._actions: NDArray[Any] = np.zeros(worlds.num_envs, dtype=np.int64)
         super().__init__(worlds.num_envs, worlds.single_observation_space, worlds.single_action_space)
 
     def reset(self) -> NDArray[np.float32]:
@@ -32,7 +32,7 @@ class VecWorlds(VecEnv):  # type: ignore[misc, unused-ignore]
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Takes the actions of the next step."""
-        self._actions = np.asarray(actions, dtype=np.int64)
+        self._actions = np.asarray(actions)
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Carries them out."""

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from . import _native
+from ._columns import short
+from ._errors import InputError
 from .envs import _SEEDS, _action, _seed
 
 __all__ = ["Turns"]
@@ -81,22 +83,38 @@ class Turns(AECEnv):  # type: ignore[misc, unused-ignore]
         self._seen[self.agent_selection], self._mask = self._native.observe()
 
     def observe(self, agent: str) -> dict[str, NDArray[Any]]:
-        """What an agent sees, and which of its actions it may take."""
+        """What an agent sees, and which of its actions it may take. Before `reset` that is an `InputError`."""
+        self._check_begun()
+        if agent not in self.possible_agents:
+            raise InputError(f"there is no agent {short(agent)}, expected one of {', '.join(self.possible_agents)}")
         is_next = agent == self.agent_selection and not (self.terminations[agent] or self.truncations[agent])
         mask = self._mask.astype(np.int8) if is_next else np.zeros(int(self.action_spaces[agent].n), dtype=np.int8)
         return {"observation": self._seen[agent].copy(), "action_mask": mask}
+
+    def last(self, observe: bool = True) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """What the agent whose turn it is sees, its reward, whether its episode is over or cut off, and what else is known."""
+        self._check_begun()
+        of_agent: tuple[Any, float, bool, bool, dict[str, Any]] = super().last(observe)
+        return of_agent
+
+    def _check_begun(self) -> None:
+        if not self._seen:
+            raise InputError("the world is to be reset first")
 
     def state(self) -> NDArray[np.float32]:
         """All that the agents know together, for a critic."""
         return self._native.state()
 
     def step(self, action: int | np.integer[Any] | None) -> None:
-        """Carries the action of the agent out whose turn it is."""
+        """Carries the action of the agent out whose turn it is: None where its episode is over. Before `reset` that is an `InputError`."""
+        self._check_begun()
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        reward, rounds, counts, terminated, truncated = self._native.step(_action(-1 if action is None else action))
+        if action is None:
+            raise InputError(f"action is None, but the episode of {agent} goes on")
+        reward, rounds, counts, terminated, truncated = self._native.step(_action(action))
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict.fromkeys(self.agents, reward)
         self.terminations = dict.fromkeys(self.agents, terminated)

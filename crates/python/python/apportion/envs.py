@@ -16,6 +16,7 @@ A step that the action mask forbids raises `InputError`, and nothing has changed
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from ._columns import short, whole_of
 from ._errors import InputError
 from ._export import Exported, export_policy, export_weights
 from ._given import document_text
@@ -79,9 +81,7 @@ def _one_agent(system: str, world: dict[str, Any]) -> tuple[_native.Environment,
 
 
 def _seed(seed: int) -> int:
-    if not 0 <= seed < 1 << 64:
-        raise InputError(f"seed {seed} is out of range, expected a whole number from 0 to 2^64 - 1")
-    return int(seed)
+    return whole_of("seed", seed, 0, (1 << 64) - 1)
 
 
 class World(gymnasium.Env[_Seen, np.int64]):
@@ -101,16 +101,20 @@ class World(gymnasium.Env[_Seen, np.int64]):
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self.action_space = gymnasium.spaces.Discrete(n_actions)
         self._mask: _Flags = np.zeros(n_actions, dtype=np.bool_)
+        self._is_begun = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[_Seen, dict[str, Any]]:
         """Begins the episode of a seed, the same as in `apportion train`; without a seed, one that `np_random` draws."""
         super().reset(seed=seed)
         self._native.reset(int(self.np_random.integers(_SEEDS)) if seed is None else _seed(seed))
+        self._is_begun = True
         seen, self._mask = self._native.observe()
         return seen, {"action_mask": self._mask.astype(np.int8)}
 
     def step(self, action: np.int64 | int) -> tuple[_Seen, float, bool, bool, dict[str, Any]]:
-        """Carries an action out."""
+        """Carries an action out. Before `reset`, and where the mask forbids it, that is an `InputError`."""
+        if not self._is_begun:
+            raise InputError("the world is to be reset first")
         reward, rounds, counts, terminated, truncated = self._native.step(_action(action))
         seen, mask = self._native.observe()
         if terminated or truncated:
@@ -124,8 +128,12 @@ class World(gymnasium.Env[_Seen, np.int64]):
 
 
 def _action(action: Any) -> int:
-    if (number := int(action)) < 0:
-        raise InputError(f"there is no action {number}")
+    try:
+        number = operator.index(action)
+    except TypeError:
+        raise InputError(f"action is {short(action)}, expected a whole number") from None
+    if not 0 <= number < 1 << 63:
+        raise InputError(f"there is no action {short(number)}")
     return number
 
 
@@ -162,6 +170,7 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
             raise InputError(f"autoreset_mode is {autoreset_mode!r}, expected SAME_STEP", help='others: vectorization_mode="sync"')
         if render_mode is not None:
             raise InputError(f"render_mode is {render_mode!r}, but a world draws nothing", help="leave it out")
+        num_envs = whole_of("num_envs", num_envs, 1, 2**31) if num_envs != 0 else 0
         _, (low, high, n_actions) = _one_agent(system, world)
         self._native = _native.VectorEnvironment(system, document_text(world), num_envs)
         self.num_envs = num_envs
@@ -208,7 +217,10 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
 
     def step(self, actions: NDArray[np.int64]) -> tuple[_Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Carries one action of each copy out."""
-        actions = np.ascontiguousarray(actions, dtype=np.int64)
+        given = np.asarray(actions)
+        if given.dtype.kind not in "iu":
+            raise InputError(f"actions are {short(actions)}, expected whole numbers")
+        actions = np.ascontiguousarray(given, dtype=np.int64)
         self._check(actions)
         (seen, self._masks), rewards, terminated, truncated, last, rounds, counts = self._native.step(actions)
         infos: dict[str, Any] = {"action_mask": self._masks.astype(np.int8), "rounds": rounds, "counts": counts}
