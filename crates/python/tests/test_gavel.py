@@ -242,6 +242,21 @@ def test_what_is_wrong_with_an_answer_is_said(answer: Any, error: type[Exception
         ap.allocate([[1.0, 1.0]] * 2, {"v100": 1, "k80": 1}, adapted)
 
 
+def test_what_its_own_code_raises_is_said_to_be_its_own() -> None:
+    def broken(throughputs: Any) -> Any:
+        return float(np.ones(2))  # type: ignore[arg-type]
+
+    adapted = ap.gavel.adapt(asking(broken))
+    asked: list[Callable[[], Any]] = [lambda: ap.allocate([[1.0]], {"v100": 1}, adapted), lambda: ap.simulate(adapted, **SMALL)]
+    for ask in asked:
+        with pytest.raises(ap.PolicyError, match="its own code raised TypeError") as raised:
+            ask()
+        assert isinstance(raised.value.__cause__, TypeError) and "test_gavel.py, line" in str(raised.value)
+    for tolerance in (-1, math.nan, "x"):
+        with pytest.raises(ap.InputError, match="tolerance is"):
+            ap.gavel.adapt(asking(broken), tolerance=tolerance)  # type: ignore[arg-type]
+
+
 def test_shares_slightly_outside_are_brought_in() -> None:
     answer = {0: {"v100": 0.75, "k80": -1e-9}, 1: {"v100": 0.25001, "k80": 0.75}}
     p = ap.problem([[1.0, 1.0]] * 2, {"v100": 1, "k80": 1})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import traceback
 from collections.abc import Mapping
 from functools import total_ordering
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._errors import InputError
-from ._fit import into_polytope
+from ._errors import InputError, PolicyError
+from ._fit import checked_tolerance, into_polytope
 from ._native import Problem
 from ._policy import _name_of
 from ._versions import version_of
@@ -101,7 +102,9 @@ def adapt(policy: Any, *, tolerance: float = 1e-4, **given: Any) -> Adapted:
 
     Shares where a job cannot run are left out, as Gavel's scheduler passes them over. Shares that exceed a job's time or a type's workers
     by no more than `tolerance` are scaled down. Beyond it they are an error; `tolerance=math.inf` scales down whatever comes, for rules
-    like Gavel's `fifo`, which gives workers away more than once.
+    like Gavel's `fifo` and `proportional`, which give workers away more than once.
+
+    What the policy's own code raises is a `PolicyError` that says so, with the exception as its cause.
     """
     return Adapted(policy, tolerance, given)
 
@@ -116,7 +119,7 @@ class Adapted:
         if get_allocation is None:
             raise InputError(f"{type(policy).__name__} has no get_allocation")
         self._policy = policy
-        self._tolerance = tolerance
+        self._tolerance = checked_tolerance(tolerance)
         self._given = dict(given)
         self._wanted = _wanted(get_allocation, self._given)
         #: Numbers of jobs that are not called by numbers, in the order in which they came.
@@ -151,7 +154,11 @@ class Adapted:
             names = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
         numbers = [int(name) for name in names]
         arguments = self._arguments(problem, numbers)
-        answer = self._policy.get_allocation(**{name: arguments[known] for name, known in self._wanted.items()}, **self._given)
+        wanted = {name: arguments[known] for name, known in self._wanted.items()}
+        try:
+            answer = self._policy.get_allocation(**wanted, **self._given)
+        except Exception as error:
+            raise _of_its_own(self.policy_name, error) from error
         if isinstance(answer, tuple):
             answer = answer[0]  # what is beside the allocation, such as discounts
         if not isinstance(answer, Mapping):
@@ -226,6 +233,13 @@ class Adapted:
 
     def __repr__(self) -> str:
         return f"<{self.policy_name} of Gavel's>"
+
+
+def _of_its_own(policy: str, error: Exception) -> PolicyError:
+    """What an adapted policy's own code raised, which is no fault of what it was asked with."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    message = f"policy `{policy}`: its own code raised {type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+    return PolicyError(message, help="docs/python.md says which of Gavel's policies do not run with the numpy of today")
 
 
 def _wanted(get_allocation: Any, given: Mapping[str, Any]) -> dict[str, str]:
