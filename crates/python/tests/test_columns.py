@@ -144,3 +144,21 @@ def test_a_tolerance_is_a_number_of_at_least_0(tolerance: Any) -> None:
         ap.fit(p, np.full((3, 2), 9.0), tolerance=tolerance)
     with pytest.raises(ap.InputError, match="problem is 5"):
         ap.fit(5, [[0.0]])  # type: ignore[arg-type]
+
+
+class Unspoken(np.ndarray):
+    """An array that cannot be put into words, which takes longer than most decisions."""
+
+    def __repr__(self) -> str:
+        raise AssertionError("it was put into words")
+
+
+def test_columns_are_put_into_words_for_messages_only() -> None:
+    def unspoken(values: object) -> np.ndarray:
+        return np.asarray(values).view(Unspoken)
+
+    made = ap.problem(unspoken([[4.0, 1.0], [2.0, 2.0]]), {"fast": 1, "slow": 1}, weight=unspoken([1.0, 2.0]), scale_factor=unspoken([1, 1]))
+    assert made.n_jobs == 2
+    answer = unspoken([[0.5, 0.5], [0.5, 0.5]])
+    assert ap.fit(made, answer).shape == (2, 2)
+    assert ap.allocate(made, policy=lambda problem: {job: unspoken([0.5, 0.5]) for job in range(2)}).shares.shape == (2, 2)

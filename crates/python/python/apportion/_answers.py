@@ -106,10 +106,13 @@ def _row(shares: Any, kinds: list[str]) -> Floats:
         places = by_labels("a policy gave shares that", list(shares.index), kinds, len(kinds), row="worker type")
         values = shares.to_numpy()
         shares = [values[place] for place in places]
-    said = f"a policy gave {short(shares)} to one combination, expected a share on each of {len(kinds)} worker types"
+
+    def said() -> str:
+        return f"a policy gave {short(shares)} to one combination, expected a share on each of {len(kinds)} worker types"
+
     if is_set(shares):
-        raise InputError(said)
-    row = numbers(said, shares, is_whole_message=True)
+        raise InputError(said())
+    row = numbers("shares", shares, message=said)
     if row.shape != (len(kinds),):
-        raise InputError(said)
+        raise InputError(said())
     return row

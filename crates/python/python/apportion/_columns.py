@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,12 +119,11 @@ def _plain(label: Any) -> Hashable:
     return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def numbers(what: str, value: Any, kind: Any = np.float64, *, is_whole_message: bool = False) -> NDArray[Any]:
+def numbers(what: str, value: Any, kind: Any = np.float64, *, message: Callable[[], str] | None = None) -> NDArray[Any]:
     """An array of numbers: not masked, complex, times or text. `kind` is the type that it is to have; None: any that numbers have.
 
-    `what` begins the message, or is all of it.
+    `message` gives what is said of another value; it is asked for then only, since a value in words takes longer than a decision.
     """
-    said = what if is_whole_message else f"{what}: expected numbers, not {short(value)}"
     parts = value if isinstance(value, (list, tuple)) else ()
     if any(isinstance(part, np.ma.MaskedArray) for part in (value, *parts)):
         raise InputError(f"{what}: masked values, expected plain numbers", help="filled() puts numbers in their place")
@@ -134,7 +133,7 @@ def numbers(what: str, value: Any, kind: Any = np.float64, *, is_whole_message: 
             raise ValueError("no numbers")
         return array if kind is None and array.dtype.kind != "O" else np.ascontiguousarray(array, dtype=kind or np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(said) from error
+        raise InputError(message() if message else f"{what}: expected numbers, not {short(value)}") from error
 
 
 def whole_of(what: str, value: Any, least: int, most: int) -> int:
