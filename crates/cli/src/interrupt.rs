@@ -24,7 +24,7 @@ const REPEATED: Duration = Duration::from_millis(300);
 /// The time that a decision in progress has left after the first request.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The time that a command has after a request to terminate, for which nobody waits to send a second one.
+/// The time after a request to terminate at which the command is ended: batch systems send no second request.
 const LAST: Duration = Duration::from_secs(10);
 
 /// What a request to terminate comes to, by what the command holds.

@@ -156,8 +156,9 @@ impl Input {
         self.text(first).map(|text| Some((first, text)))
     }
 
-    /// The next record of a table whose separator cannot be quoted, with the number of its first line: a line, or several that are a
-    /// row together where none of them is one. Lines without the separator belong to the row before them if its last cell is a text.
+    /// The next record of a table whose separator cannot be quoted, with the number of its first line. A record is one line; where
+    /// a line has too few cells, it is joined with the lines after it that make it whole. Lines without the separator belong to the
+    /// row before them if its last cell is a text.
     pub(crate) fn joined(
         &mut self,
         by: char,

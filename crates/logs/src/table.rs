@@ -32,7 +32,8 @@ pub(crate) struct Columns {
     pub(crate) without_header: &'static [&'static str],
     /// What separates cells.
     pub(crate) separator: char,
-    /// Columns whose text may hold the separator unquoted; where there are some, that of unknown columns may, too.
+    /// Columns whose text may hold the separator unquoted. If the list is not empty, text of columns that the form does not know may
+    /// hold it, too.
     pub(crate) with_separator: &'static [&'static str],
     /// What to do where columns are missing or too many: the end of the sentence that says what is expected.
     pub(crate) advice: &'static str,

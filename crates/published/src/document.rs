@@ -84,7 +84,7 @@ pub enum ElasticRuleName {
     Fifo,
     /// That with the least time left on its fewest workers, as long as that makes it faster.
     Srtf,
-    /// First workers by arrival, then whatever shortens what is left of a job most for each worker more.
+    /// Optimus: a first worker for every job in order of arrival; then each further worker goes to the job whose remaining time it shortens most.
     Optimus,
     /// The same, but first workers to the jobs that are done soonest.
     ShortestOptimus,

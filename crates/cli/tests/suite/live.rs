@@ -131,6 +131,17 @@ fn usual_with<'a>(flag: &str, value: &'a str) -> Vec<&'a str> {
     arguments
 }
 
+/// Does a condition come to hold within the tests' patience?
+pub(crate) fn comes_true(holds: impl Fn() -> bool) -> bool {
+    (0..LOOKS).any(|_| {
+        let is_so = holds();
+        if !is_so {
+            thread::sleep(Duration::from_millis(100));
+        }
+        is_so
+    })
+}
+
 #[test]
 fn jobs_are_submitted_asked_about_and_cancelled() {
     let folder = TempDir::new().unwrap();

@@ -2,28 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::live::{LOOKS, Served, command, said_with_2};
+use crate::live::{Served, comes_true, command, said_with_2};
 
 fn submit(served: &Served, at: &Path, (workers, steps): (&str, &str), sleep: &str) {
     let job = ["submit", "--job-type", "mine", "--throughput", "v100=1", "--scale-factor", workers];
     let program = ["--steps", steps, "--", "sleep", sleep];
     served.ask(at, &[&job[..], &program].concat());
-}
-
-fn comes_true(holds: impl Fn() -> bool) -> bool {
-    (0..LOOKS).any(|_| {
-        let is_so = holds();
-        if !is_so {
-            thread::sleep(Duration::from_millis(100));
-        }
-        is_so
-    })
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! Jobs that can be resized: in simulations of a trace, and under `serve`.
 
 use std::fs;
-use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::live::{LOOKS, Served, command, said_with_2};
+use crate::live::{Served, comes_true, command, said_with_2};
 
 const TYPE: &str = "ResNet-50 (batch size 64)";
 
@@ -19,17 +17,6 @@ ends,ResNet-50 (batch size 64),2,1000,
 
 fn submission<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["submit", "--job-type", TYPE, "--steps", "1000000"], more].concat()
-}
-
-/// What comes to hold within the test's patience.
-fn comes_true(holds: impl Fn() -> bool) -> bool {
-    (0..LOOKS).any(|_| {
-        let is_so = holds();
-        if !is_so {
-            thread::sleep(Duration::from_millis(100));
-        }
-        is_so
-    })
 }
 
 #[test]

@@ -331,7 +331,7 @@ fn a_sweep_interrupted_by_a_key_finishes_what_runs_and_begins_no_more() {
     assert!(n_begun < 8, "{said:?}");
 }
 
-/// Batch systems and `timeout` send one request, and nobody is there to send a second.
+/// A sweep ends at the first request to terminate: batch systems and `timeout` send no second one.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_sweep_that_is_terminated_ends_at_once_and_goes_on_later() {

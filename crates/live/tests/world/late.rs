@@ -11,7 +11,7 @@ use super::small::{GOOD, ROUND, Small, job};
 /// A program that says nothing, and ends by itself.
 const SILENT: Manners = Manners { speaks: false, ..GOOD };
 
-/// One worker, whose agent says how long ranks ran, in rounds of 60 s that are decided 10 s ahead; the first begins at 5 s.
+/// A scheduler of one worker. Its agent reports how long ranks ran. Rounds are of 60 s, decided 10 s ahead; the first begins at 5 s.
 fn one_worker() -> Small {
     let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
     small.nodes[0].ends = Ends::WithTime;

@@ -82,7 +82,7 @@ impl Ladders {
         &self.steps_per_s[job_type.index() * self.n_worker_types + worker_type.index()]
     }
 
-    /// The rung above so many workers, the first that a job type runs with.
+    /// The smallest number of workers above `workers` at which a job type has a speed on a worker type.
     pub fn above(&self, job_type: JobTypeId, worker_type: WorkerTypeId, workers: u16) -> Option<u16> {
         let mut rungs = self.rungs.iter().zip(self.ladder(job_type, worker_type));
         rungs.find(|(rung, speed)| **rung > workers && **speed > 0.0).map(|(rung, _)| *rung)

@@ -59,7 +59,7 @@ pub fn world(ladders: &Ladders, workers_per_type: u16, scaling_cost_s: f64) -> W
     world_of(ladders, &vec![workers_per_type; ladders.n_worker_types()], scaling_cost_s)
 }
 
-/// The same with so many workers of each type: [type].
+/// A world without jobs, as [`world`] is, with a number of workers of its own for each type: [type].
 fn world_of(ladders: &Ladders, n_workers: &[u16], scaling_cost_s: f64) -> World {
     let mut servers = Servers::new();
     for (worker_type, n_workers) in n_workers.iter().enumerate() {

@@ -21,7 +21,7 @@ use apportion::workload::random::{SeedStreams, Stream};
 use apportion_learn::actor::{Actor, ActorError, Choice, Scratch, draw, masked_softmax, most_probable};
 use apportion_learn::trained::{Trained, TrainedError};
 
-/// Who says which job climbs next.
+/// What chooses the next climb of a round: a rule, or a network.
 #[derive(Clone, Debug)]
 pub enum ElasticDecider {
     /// A rule of this world.
