@@ -1,5 +1,7 @@
 //! Whether a kept training is that of a document, and may go on as the document has it now.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use apportion_learn::checkpoint::{Header, Provenance, Raised};
@@ -11,8 +13,8 @@ use apportion_learn::training::run::Budget;
 /// If it is another training, or its budget was lowered; says why.
 pub(super) fn budgets_before(kept: &Header, now: &Provenance) -> Result<Vec<Raised>, String> {
     let (before, own) = (without_budget(&kept.spec), without_budget(&now.spec));
-    if before != own {
-        return Err("it is of a training by another document".to_owned());
+    if let Some(field) = first_difference(&before, &own) {
+        return Err(format!("it is of a training by another document: `{field}` is not the same"));
     }
     if kept.data_digest != now.data_digest {
         return Err("it is of a training on other data".to_owned());
@@ -63,6 +65,24 @@ fn without_budget(spec: &Value) -> Value {
         fields.remove("budget");
     }
     spec
+}
+
+/// The path of the first value that two documents do not share.
+fn first_difference(one: &Value, other: &Value) -> Option<String> {
+    if one == other {
+        return None;
+    }
+    let (Value::Object(fields), Value::Object(others)) = (one, other) else { return Some(String::new()) };
+    let names: BTreeSet<&String> = fields.keys().chain(others.keys()).collect();
+    let within = |name: &String| match (fields.get(name), others.get(name)) {
+        (Some(one), Some(other)) => first_difference(one, other),
+        (None, None) => None,
+        _ => Some(String::new()),
+    };
+    names.into_iter().find_map(|name| {
+        let below = within(name)?;
+        Some(if below.is_empty() { name.clone() } else { format!("{name}.{below}") })
+    })
 }
 
 fn budget_of(spec: &Value) -> Option<Budget> {

@@ -204,7 +204,7 @@ fn a_checkpoint_of_another_document_or_a_damaged_one_is_refused() {
     std::fs::write(&file, TRAINING).expect("written");
     train(&file, &out);
     std::fs::write(&file, TRAINING.replace("seed: 5", "seed: 6")).expect("written");
-    assert_refused(&["train", &file, "--out", &out], "of a training by another document");
+    assert_refused(&["train", &file, "--out", &out], "by another document: `seed` is not the same");
     std::fs::write(&file, TRAINING).expect("written");
     let checkpoint = Path::new(&out).join("checkpoint.safetensors");
     let mut bytes = std::fs::read(&checkpoint).expect("a checkpoint");

@@ -112,12 +112,11 @@ impl ActorCriticOptions {
         within(n <= ENVIRONMENTS_MAX, "n_environments", n, "at most 10000")?;
         within(kept <= DECISIONS_MAX, "replay", kept, "at most 10000000")?;
         within(self.replay >= self.batch, "replay", self.replay, "at least as many as in a batch")?;
-        let line = |schedule: Schedule| format!("{schedule:?}");
         let expected = "a finite number, at least 0";
-        within(self.learning_rate.is_fine(), "learning_rate", line(self.learning_rate), expected)?;
+        within(self.learning_rate.is_fine(), "learning_rate", self.learning_rate, expected)?;
         let of_critic = self.critic_learning_rate.unwrap_or(self.learning_rate);
-        within(of_critic.is_fine(), "critic_learning_rate", line(of_critic), expected)?;
-        within(self.entropy_weight.is_fine(), "entropy_weight", line(self.entropy_weight), expected)?;
+        within(of_critic.is_fine(), "critic_learning_rate", of_critic, expected)?;
+        within(self.entropy_weight.is_fine(), "entropy_weight", self.entropy_weight, expected)?;
         if let Some(discount) = self.discount {
             within((0.0..=1.0).contains(&discount), "discount", discount, "a number from 0 to 1")?;
             within(self.critic, "discount", discount, "none where there is no critic to say what follows")?;

@@ -48,6 +48,9 @@ impl Default for EvolutionOptions {
     }
 }
 
+/// The beginning of the names of the actors' tensors: no critic judges here, so none is disturbed.
+const ACTORS: &str = "actor.";
+
 /// The most episodes of an update that are believed.
 const PLAYED_MAX: usize = 1_000_000;
 
@@ -68,8 +71,8 @@ impl EvolutionOptions {
         )?;
         let deviation = self.deviation;
         within(deviation.is_finite() && deviation > 0.0, "deviation", deviation, "a finite number above 0")?;
-        let line = format!("{:?}", self.learning_rate);
-        within(self.learning_rate.is_fine(), "learning_rate", line, "a finite number, at least 0")
+        let expected = "a finite number, at least 0";
+        within(self.learning_rate.is_fine(), "learning_rate", self.learning_rate, expected)
     }
 }
 
@@ -119,11 +122,11 @@ impl Evolution {
         streams: SeedStreams,
     ) -> Result<Self, TrainingError> {
         options.check()?;
-        let named =
-            |part: &String| model.parameters().iter().any(|(name, _)| name.starts_with(part.as_str()));
+        let moved = |name: &str, part: &str| name.starts_with(ACTORS) && name.starts_with(part);
+        let named = |part: &String| model.parameters().iter().any(|(name, _)| moved(name, part));
         let lost = options.only.iter().find(|part| !named(part));
         let value = lost.cloned().unwrap_or_default();
-        within(lost.is_none(), "only", value, "beginnings of names of the network's tensors")?;
+        within(lost.is_none(), "only", value, "beginnings of names of the actors' tensors")?;
         let (noise, seeds) = (streams.stream("disturbances"), streams.stream("episodes"));
         Ok(Self { options, budget, model, play, noise, seeds, n_updates: 0, n_decisions: 0 })
     }
@@ -146,7 +149,7 @@ impl Evolution {
 
     fn moves(&self, name: &str) -> bool {
         let only = &self.options.only;
-        name.starts_with("actor.")
+        name.starts_with(ACTORS)
             && (only.is_empty() || only.iter().any(|part| name.starts_with(part.as_str())))
     }
 
@@ -291,8 +294,13 @@ mod tests {
         assert!(last > -0.1, "{last}");
         let changed = |name: &str| before.get(name).unwrap() != weights(&evolution).get(name).unwrap();
         assert!(changed("actor.0.0.bias") && !changed("actor.0.0.weight"));
-        let error = plane_of(&["actor.0.bias"]).unwrap_err().to_string();
-        assert_eq!(error, "`only` is actor.0.bias, expected beginnings of names of the network's tensors");
+        for other in ["actor.0.bias", "critic"] {
+            let error = plane_of(&[other]).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("`only` is {other}, expected beginnings of names of the actors' tensors")
+            );
+        }
     }
 
     #[test]

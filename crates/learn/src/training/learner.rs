@@ -124,6 +124,16 @@ impl Schedule {
     }
 }
 
+/// As a document has it.
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(value) => write!(f, "{value}"),
+            Self::Linear { from, to } => write!(f, "from {from} to {to}"),
+        }
+    }
+}
+
 /// A learner in any environment.
 pub type AnyLearner = Box<dyn Learner>;
 

@@ -129,9 +129,8 @@ impl PpoOptions {
         let fine = self.divergence_max.is_none_or(|most| most.is_finite() && most > 0.0);
         let most = self.divergence_max.unwrap_or_default();
         within(fine, "divergence_max", most, "a finite number above 0")?;
-        let line = |schedule: Schedule| format!("{schedule:?}");
-        within(self.learning_rate.is_fine(), "learning_rate", line(self.learning_rate), expected)?;
-        within(self.entropy_weight.is_fine(), "entropy_weight", line(self.entropy_weight), expected)
+        within(self.learning_rate.is_fine(), "learning_rate", self.learning_rate, expected)?;
+        within(self.entropy_weight.is_fine(), "entropy_weight", self.entropy_weight, expected)
     }
 }
 

@@ -1,11 +1,13 @@
 //! A training in one document: what is learned, how, from which seeds, and how long.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use schemars::{Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::beginning::Beginning;
@@ -69,7 +71,7 @@ pub struct TrainingSpec {
     #[serde(default)]
     pub summary: Option<String>,
     /// Options of the system's world; those of the published one by default.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "of_finite_numbers")]
     pub world: Value,
     /// Learn by proximal policy optimization. Exactly one of `ppo`, `actor_critic` and `evolution` is given.
     #[serde(default)]
@@ -193,6 +195,32 @@ impl Measure {
     }
 }
 
+/// Refuses a seed that is given twice, which would count twice in a mean.
+fn check_distinct(field: &'static str, seeds: &[u64]) -> Result<(), TrainingError> {
+    let mut seen = BTreeSet::new();
+    let twice = seeds.iter().find(|seed| !seen.insert(**seed));
+    let value = twice.map(|seed| format!("{seed} twice")).unwrap_or_default();
+    within(twice.is_none(), field, value, "each seed once")
+}
+
+/// A value of the document. JSON has no numbers that are not finite: they would be taken for missing ones.
+fn of_finite_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let value = serde_yaml::Value::deserialize(deserializer)?;
+    match not_finite(&value) {
+        Some(number) => Err(D::Error::custom(format!("`{number}` is no finite number"))),
+        None => serde_json::to_value(value).map_err(D::Error::custom),
+    }
+}
+
+fn not_finite(value: &serde_yaml::Value) -> Option<&serde_yaml::Number> {
+    match value {
+        serde_yaml::Value::Number(number) => (!number.is_finite()).then_some(number),
+        serde_yaml::Value::Sequence(items) => items.iter().find_map(not_finite),
+        serde_yaml::Value::Mapping(entries) => entries.values().find_map(not_finite),
+        _ => None,
+    }
+}
+
 impl TrainingSpec {
     /// # Errors
     /// If the document contradicts itself, or an option is out of its range.
@@ -271,7 +299,9 @@ impl TrainingSpec {
         let elsewhere = "`reward`, outside of `deepshare`";
         within(measured, "validation.measure", self.validation.measure.name(), elsewhere)?;
         within(!self.validation.seeds.is_empty(), "validation.seeds", "empty", "at least one seed")?;
+        check_distinct("validation.seeds", &self.validation.seeds)?;
         let Some(test) = &self.test else { return Ok(()) };
+        check_distinct("test.seeds", &test.seeds)?;
         let shared = test.seeds.iter().find(|seed| self.validation.seeds.contains(seed));
         let value = shared.map(ToString::to_string).unwrap_or_default();
         within(shared.is_none(), "test.seeds", value, "seeds that validation has not seen")?;

@@ -93,6 +93,8 @@ fn contradictions_are_refused() {
     assert!(said("validate_every: 1", "validate_every: 0").contains("`validate_every` is 0"));
     assert!(said("[8]", "[8, 0]").contains("`hidden` is [8, 0]"));
     assert!(said("[1, 2]", "[]").contains("`validation.seeds` is empty"));
+    assert_eq!(said("[1, 2]", "[1, 2, 1]"), "`validation.seeds` is 1 twice, expected each seed once");
+    assert_eq!(said("[3]", "[3, 3]"), "`test.seeds` is 3 twice, expected each seed once");
     let elsewhere = TEXT.replace("[1, 2]", "[1, 2], measure: service").replace("deepshare", "dl2");
     assert_eq!(
         read(&elsewhere).check().unwrap_err().to_string(),
@@ -105,6 +107,17 @@ fn contradictions_are_refused() {
         read(&fewest).check().unwrap_err().to_string(),
         "`exploration` is fewest_first, expected another, outside of `elastic` with `sight: pairs`"
     );
+}
+
+#[test]
+fn numbers_of_a_world_are_finite() {
+    let gangs = "format: apportion/training-v1\nsystem: gangs\nevolution: {}\nnetwork: { hidden: [8] }\nseed: 5\n\
+                 budget: { decisions: 128, validate_every: 1 }\nvalidation: { seeds: [1] }\n";
+    for number in [".nan", ".inf", "-.inf"] {
+        let text = format!("{gangs}world: {{ actor: values, rates: [0.25, {number}] }}\n");
+        let said = serde_yaml::from_str::<TrainingSpec>(&text).unwrap_err().to_string();
+        assert!(said.contains(&format!("`{number}` is no finite number")), "{said}");
+    }
 }
 
 #[test]
