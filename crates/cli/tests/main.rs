@@ -28,6 +28,8 @@ mod completions;
 mod writing;
 #[path = "suite/sweep.rs"]
 mod sweep;
+#[path = "suite/sweep_refused.rs"]
+mod sweep_refused;
 #[path = "suite/gavel.rs"]
 mod gavel;
 #[path = "suite/standstill.rs"]

@@ -1,0 +1,12 @@
+//! Agents, shims and programs as real processes. What is waited for comes when it comes: the limit only ends a test that
+//! would never end.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+#![expect(clippy::float_cmp, reason = "steps are whole, and carried from document to document as they are")]
+
+mod agents;
+mod faults;
+mod place;
+mod stops;
+#[path = "../support/mod.rs"]
+mod support;
