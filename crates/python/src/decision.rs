@@ -15,6 +15,8 @@ use crate::errors;
 pub(crate) struct Decision {
     answer: Answer,
     solve: Option<Py<PyDict>>,
+    /// The policy that decided and the problem, where it would decide the same again.
+    asked: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
 /// All that is said of a decision, but for how it was solved.
@@ -184,7 +186,12 @@ impl Decision {
             certificate: answer.objective.as_ref().map(|report| Proof::of(report, measured)),
         };
         let solve = answer.solve.as_ref().map(|report| solve(py, report)).transpose()?;
-        Ok(Self { answer: answer_of, solve: solve.map(Bound::unbind) })
+        Ok(Self { answer: answer_of, solve: solve.map(Bound::unbind), asked: None })
+    }
+
+    /// The decision with the policy and the problem that it can be explained by.
+    pub(crate) fn explainable(self, policy: Py<PyAny>, problem: Py<PyAny>) -> Self {
+        Self { asked: Some((policy, problem)), ..self }
     }
 }
 
@@ -197,7 +204,7 @@ impl Decision {
         if !fits(shares, throughput.len()) || !fits(pair_shares, pairs.len() / 2) || pairs.len() % 2 != 0 {
             return Err(errors::input("this is not the state of a decision"));
         }
-        Ok(Self { answer: state, solve })
+        Ok(Self { answer: state, solve, asked: None })
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -274,6 +281,20 @@ impl Decision {
     #[getter]
     fn solve<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.solve.as_ref().map(|solve| solve.bind(py).copy()).transpose()
+    }
+
+    /// Why each job gets what it gets: an `Explanation`, or its entry of the job of this name or position.
+    #[pyo3(signature = (job = None))]
+    fn explain<'py>(&self, py: Python<'py>, job: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let Some((policy, problem)) = &self.asked else {
+            return Err(errors::input(
+                "this decision holds nothing to explain it by: it is a session's, a function's, or was pickled; \
+                 `apportion.explain` explains what a policy decides on a problem",
+            ));
+        };
+        let explained = py.import("apportion._explanation")?.getattr("Explanation")?;
+        let explained = explained.call_method1("_asked", (policy, problem))?;
+        job.map_or(Ok(explained.clone()), |job| explained.get_item(job))
     }
 
     fn __repr__(&self) -> String {

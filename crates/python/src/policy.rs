@@ -111,11 +111,17 @@ impl Policy {
     }
 
     /// Decides on a problem; from the beginning again, if `fresh`, else with what it knows from decisions before.
-    fn allocate(&self, py: Python<'_>, problem: &Problem, fresh: bool) -> PyResult<Decision> {
-        let (stated, problem) = (problem, &*problem.stated);
+    fn allocate(
+        slf: &Bound<'_, Self>,
+        py: Python<'_>,
+        problem: &Bound<'_, Problem>,
+        fresh: bool,
+    ) -> PyResult<Decision> {
+        let (this, asked, stated) = (slf.get(), problem, problem.get());
+        let problem = &*stated.stated;
         let decide = |asking: &mut Asking| -> Result<_, PolicyError> {
             if fresh {
-                asking.policy.restore(&self.fresh)?;
+                asking.policy.restore(&this.fresh)?;
             }
             let decision = asking.policy.allocate(problem)?;
             let measured = match &asking.program {
@@ -126,16 +132,23 @@ impl Policy {
             };
             Ok((decision, measured))
         };
-        let (decision, measured) = self.ask(py, stated, decide)?;
-        Decision::of(py, &decision, &self.name, (problem.n_types(), measured))
+        let (decision, measured) = this.ask(py, stated, decide)?;
+        let decision = Decision::of(py, &decision, &this.name, (problem.n_types(), measured))?;
+        // (a function may hold its decisions, and has no program)
+        let explainable = fresh && !this.is_function;
+        let (policy, problem) = (slf.clone().into_any().unbind(), asked.clone().into_any().unbind());
+        Ok(if explainable { decision.explainable(policy, problem) } else { decision })
     }
 
     /// Explains the decision on a problem: the decision, and a tree of what binds.
     fn explain<'py>(&self, py: Python<'py>, problem: &Problem) -> PyResult<(Decision, Bound<'py, PyDict>)> {
         let (stated, problem) = (problem, &*problem.stated);
         let explain = |asking: &mut Asking| -> Result<Explanation, PolicyError> {
+            let known = asking.policy.state();
             asking.policy.restore(&self.fresh)?;
-            asking.policy.explain(problem)
+            let explained = asking.policy.explain(problem);
+            asking.policy.restore(&known)?;
+            explained
         };
         let explanation = self.ask(py, stated, explain)?;
         let tree = explanation::tree(py, &explanation)?;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import pickle
 import shutil
 import subprocess
 from pathlib import Path
@@ -109,6 +110,26 @@ def test_explain_says_what_binds() -> None:
     assert [named[name].name for name in (5, 0, 1)] == [5, 0, 1] == [job.name for job in named] and len(named) == 3
     with pytest.raises(KeyError, match="by position"):
         named[2]
+
+
+def test_a_decision_explains_itself() -> None:
+    d = ap.allocate(T, WORKERS)
+    e = ap.explain(T, WORKERS)
+    assert d.explain() == e or [job.binds for job in d.explain()] == [job.binds for job in e]
+    assert d.explain(1) == e[1] and (d.explain().decision.shares == d.shares).all()
+    with pytest.raises(KeyError):
+        d.explain(len(T))
+    # A rule that remembers what it gave knows it still when it has been asked why.
+    policy = ap.Policy("gandiva")
+    problem = ap.problem(T, WORKERS, pairs={(0, 1): [[3.0, 3.0], [0.9, 1.8]]})
+    policy.allocate(problem)
+    known = policy._native.state()
+    policy.explain(problem)
+    assert policy._native.state() == known
+    own = ap.allocate(T, WORKERS, lambda p: np.full(p.throughputs.shape, 0.1))
+    for other in (pickle.loads(pickle.dumps(d)), own):
+        with pytest.raises(ap.InputError, match="apportion.explain"):
+            other.explain()
 
 
 def test_a_session_gives_what_a_decision_from_scratch_gives() -> None:

@@ -48,8 +48,7 @@ def explain(
 ) -> Explanation:
     """Says why each job gets what it gets; arguments are those of `allocate`."""
     stated = _problem(throughputs, workers, jobs)
-    decision, tree = _native_policy(policy, stated, backend).explain(stated)
-    return Explanation._of(stated, decision, tree)
+    return Explanation._asked(_native_policy(policy, stated, backend), stated)
 
 
 def _problem(throughputs: Any, workers: Mapping[str, int] | None, jobs: dict[str, Any]) -> Problem:

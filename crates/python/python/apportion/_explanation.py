@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._native import Decision, Problem
+from ._native import Decision, Policy, Problem
 
 __all__ = ["Explanation", "JobExplanation", "WorkerTypeExplanation"]
 
@@ -87,6 +87,11 @@ class Explanation:
 
     def __len__(self) -> int:
         return len(self.jobs)
+
+    @classmethod
+    def _asked(cls, policy: Policy, problem: Problem) -> Explanation:
+        decision, tree = policy.explain(problem)
+        return cls._of(problem, decision, tree)
 
     @classmethod
     def _of(cls, problem: Problem, decision: Decision, tree: dict[str, Any]) -> Explanation:

@@ -1,11 +1,13 @@
 """The engine: arrays and text in and out. What users call is in the modules beside it."""
 
 import os
-from collections.abc import Callable
-from typing import Any, final
+from collections.abc import Callable, Hashable
+from typing import Any, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ._explanation import Explanation, JobExplanation
 
 __all__ = [
     "Certificate",
@@ -175,6 +177,11 @@ class Decision:
     @property
     def solve(self) -> dict[str, Any] | None:
         """How it was solved: strategy and reason, backend, wall seconds, size, …; None for rules."""
+    @overload
+    def explain(self) -> Explanation: ...
+    @overload
+    def explain(self, job: Hashable) -> JobExplanation:
+        """Why each job gets what it gets: an `Explanation`, or its entry of the job of this name or position."""
 
 @final
 class Policy:

@@ -77,8 +77,7 @@ class Policy:
 
     def explain(self, problem: Problem) -> Explanation:
         """Says why each job gets what it gets."""
-        decision, tree = self._native.explain(problem)
-        return Explanation._of(problem, decision, tree)
+        return Explanation._asked(self._native, problem)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._text, self._asked, self._native.state())
