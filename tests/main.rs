@@ -20,6 +20,8 @@ mod properties;
 mod cluster_limits;
 #[path = "suite/policy_forms.rs"]
 mod policy_forms;
+#[path = "suite/explanations.rs"]
+mod explanations;
 #[path = "suite/policy_manual.rs"]
 mod policy_manual;
 #[path = "suite/cannot_run.rs"]

@@ -131,15 +131,17 @@ pub struct Fixed {
     pub steps: usize,
     /// The job's level.
     pub level: f64,
-    /// Change of the level that rose at that step if there were one worker more of a type: `[K]`.
-    pub one_more: Vec<f64>,
+    /// Change of the level that rose at that step if there were one worker more of a type: `[K]`; none for a type whose workers
+    /// had a price at an earlier step, since one more of them raises that level first.
+    pub one_more: Vec<Option<f64>>,
     /// Its change per step/s asked of the job; none where levels are of something else than throughput.
     pub throughput_price: Option<f64>,
     /// Its change per unit of time the job had beyond all of it: more than 0 where time bound the job.
     pub time_price: f64,
     /// Its change per unit added to the right side of each of the policy's own constraints, as it is written: of the job's row
-    /// alone, of each worker type's, or of the whole cluster's, [constraints][1, or K].
-    pub constraints: Vec<Vec<f64>>,
+    /// alone, of each worker type's, or of the whole cluster's, [constraints][1, or K]; none for a row with a price at an earlier
+    /// step.
+    pub constraints: Vec<Vec<Option<f64>>>,
 }
 
 /// One job's part.

@@ -175,8 +175,13 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// The same without those for which `left_out` holds.
-    pub(crate) fn constraints_but(&mut self, left_out: impl Fn(&Constraint, At) -> bool) {
+    /// Adds the policy's constraints that are neither dropped nor paid for: those that every allocation must keep.
+    pub(crate) fn hard_constraints(&mut self) {
+        self.constraints_but(|constraint, _| constraint.droppable || constraint.soft.is_some());
+    }
+
+    /// Adds the policy's constraints without those for which `left_out` holds.
+    fn constraints_but(&mut self, left_out: impl Fn(&Constraint, At) -> bool) {
         let objective = self.bound.objective;
         let penalty_sign = match objective.sense() {
             Sense::Maximize => -1.0,

@@ -49,12 +49,11 @@ impl BoundObjective<'_> {
         builder.finish(self.objective.sense())
     }
 
-    /// The program of the policy's constraints alone but those that may be dropped, without an objective: it is feasible if an
-    /// allocation keeps them.
+    /// The program of the policy's hard constraints alone, without an objective: it is feasible if an allocation keeps them.
     pub fn constraints_alone(&self) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = self.polytope(&reach, None);
-        builder.constraints_but(|constraint, _| constraint.droppable);
+        builder.hard_constraints();
         builder.objective(Affine::default());
         builder.finish(Sense::Maximize)
     }

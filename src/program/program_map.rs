@@ -147,6 +147,13 @@ impl Formulation {
         &columns[..self.columns.len()]
     }
 
+    /// The dual value of a row, which is 0 where the solver gives none; and where the row has no columns, as that of a worker
+    /// type without workers: it limits nothing, and a solver may say anything of it.
+    pub fn dual_of(&self, row: usize, row_duals: &[f64]) -> f64 {
+        let is_empty = self.program.row(row).next().is_none();
+        if is_empty { 0.0 } else { row_duals.get(row).copied().unwrap_or(0.0) }
+    }
+
     /// The change of the policy's objective per unit of a row's own right-hand side (class time for a time row,
     /// workers for a capacity row), at a solution of objective `objective` where the row's dual is `dual`.
     pub fn shadow_price(&self, row: usize, dual: f64, objective: f64) -> f64 {

@@ -39,16 +39,24 @@ impl BoundObjective<'_> {
     }
 
     /// Whether each member's jobs miss a promise at `point`: `[members]`. A promise is missed where the side that must not be
-    /// larger exceeds the other by more than `part` of the larger of their magnitudes.
+    /// larger exceeds the other by more than `part` of the larger of their magnitudes, and by more than
+    /// [`PROMISE_SLACK`] of the most that any allocation exceeds it by: beside that, shares that are almost 0 are 0.
     pub fn missed(&self, point: &Point, part: f64) -> Vec<bool> {
         let promises: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
-        let is_missed = |member: usize| {
+        let mut reach = None;
+        let mut is_missed = |member: usize| {
             promises.iter().any(|promise| {
                 let sides = self.sides(promise, member, point);
-                sides.slack() < -part * sides.small.abs().max(sides.large.abs())
+                if sides.slack() >= -part * sides.small.abs().max(sides.large.abs()) {
+                    return false;
+                }
+                let at = At::of(promise.subject, member);
+                let most =
+                    self.range(&promise.excess, at, reach.get_or_insert_with(|| Reach::of(self))).upper;
+                !most.is_finite() || sides.slack() < -PROMISE_SLACK * most
             })
         };
-        (0..self.instance.n_members()).map(is_missed).collect()
+        (0..self.instance.n_members()).map(&mut is_missed).collect()
     }
 
     /// The program that maximizes the weight of the jobs whose promises are kept. `asked`, `[members]`: the range of
@@ -65,7 +73,7 @@ impl BoundObjective<'_> {
             .collect();
         let part = if self.serves_nobody_else() { &kept[..] } else { &[] };
         self.shared_rows(&mut builder, part, 1.0 + PROMISE_SLACK);
-        builder.constraints_but(|constraint, _| constraint.droppable);
+        builder.hard_constraints();
         let mut count = Affine::default();
         for (at, column) in self.places(Subject::Job).zip(kept) {
             let (_, weight) = asked[at.member];

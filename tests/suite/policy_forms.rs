@@ -11,7 +11,7 @@ use apportion::{Problem, Throughputs};
 use proptest::prelude::*;
 
 /// The policy of this body, and the problem of a snapshot of this body.
-fn read(policy: &str, snapshot: &str) -> (Box<dyn Policy>, Problem) {
+pub(super) fn read(policy: &str, snapshot: &str) -> (Box<dyn Policy>, Problem) {
     let text = format!("format: apportion/policy-v1\nname: tried\nsummary: tried\nkind: program\n{policy}");
     let mut catalog = Catalog::embedded();
     catalog.add(Source::new("tried.yaml", text)).unwrap_or_else(|error| panic!("{error}\n{policy}"));
@@ -28,7 +28,7 @@ fn decide(policy: &str, snapshot: &str) -> Result<Decision, PolicyError> {
 
 /// The certified value of the objective.
 #[track_caller]
-fn value(policy: &str, snapshot: &str) -> f64 {
+pub(super) fn value(policy: &str, snapshot: &str) -> f64 {
     let objective = decide(policy, snapshot).unwrap_or_else(|error| panic!("{error}\n{policy}")).objective;
     let objective = objective.unwrap();
     assert!(objective.optimal, "{objective:?}\n{policy}");
@@ -36,7 +36,7 @@ fn value(policy: &str, snapshot: &str) -> f64 {
 }
 
 #[track_caller]
-fn near(found: f64, expected: f64) {
+pub(super) fn near(found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-6 * expected.abs().max(1.0), "{found}, expected {expected}");
 }
 
@@ -321,4 +321,24 @@ fn dual_values_that_prove_nothing_are_no_prices() {
         assert!(prices.iter().all(|price| price.abs() < 1e3), "{more}: {prices:?}");
         assert!(more > 0.0 || !prices.is_empty(), "with {more} more there are prices");
     }
+}
+
+#[test]
+fn what_is_paid_for_beside_a_promise_is_no_gain_of_the_promises() {
+    let kept = "minimize: sum_over_jobs(price(v100) * workers_on(v100))\nfor_each_job:
+  - {constraint: time_on(v100) <= 0.5, droppable: true}\n  - {constraint: time_on(v100) >= 0.25, soft: 0.05}\n";
+    let one = "cluster: {v100: 2}\nprices: {v100: 1}\njobs: [{id: a, throughput: {v100: 4}}]\n";
+    near(value(kept, one), 0.25 * 0.05);
+}
+
+#[test]
+fn a_share_of_rounding_breaks_no_promise() {
+    let text = "minimize: sum_over_jobs(price(v100) * workers_on(v100))\nfor_each_job:
+  - {constraint: throughput_on(v100) <= 0.3 * throughput, droppable: true}
+constraints: [sum_over_jobs(sqrt(throughput / isolated_throughput)) >= 1]\n";
+    let three = "cluster: {v100: 1}\nprices: {v100: 1}\njobs:
+  - {id: a, throughput: {v100: 4}}\n  - {id: b, throughput: {v100: 4}}\n  - {id: c, throughput: {v100: 4}}\n";
+    let decision = decide(text, three).unwrap();
+    near(decision.objective.unwrap().value, 1.0 / 3.0);
+    assert_eq!(decision.dropped.len(), 1, "{:?}", decision.dropped);
 }

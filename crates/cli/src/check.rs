@@ -49,7 +49,7 @@ Examples:
   apportion check --instances 1000 --decades 12,15 --policies max_min_fairness_perf --out found")]
 pub struct CheckArguments {
     /// How many instances
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     instances: u64,
     /// Of the draws
     #[arg(long, value_name = "S", default_value_t = 0)]

@@ -1,6 +1,7 @@
 //! `apportion explain`: why each job gets its share.
 
 use std::fmt::Write as _;
+use std::ops::Deref;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -41,6 +42,21 @@ pub struct ExplainArguments {
     program: Option<ProgramForm>,
 }
 
+/// An explanation.
+struct Explained {
+    explanation: Explanation,
+    /// The size of prices that may be rounding.
+    rounding: f64,
+}
+
+impl Deref for Explained {
+    type Target = Explanation;
+
+    fn deref(&self) -> &Explanation {
+        &self.explanation
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -64,6 +80,7 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
     if let Some(form) = arguments.program {
         return session.output.text(&explain_program::text(&question, &explanation, form)?);
     }
+    let explanation = Explained { rounding: ROUNDING * explanation.scale().min(1.0), explanation };
     match session.output.format() {
         OutputFormat::Json => session.output.json(&as_json(&question, &explanation, &jobs)),
         OutputFormat::Csv => session.output.table(&job_table(&question, &explanation, &jobs)),
@@ -76,7 +93,7 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
 }
 
 /// What more workers would do for the level at which water filling fixed a job.
-fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed) -> String {
+fn fixed_in_words(question: &Question, explanation: &Explained, fixed: &Fixed) -> String {
     let mut text =
         format!("  its level {:.6} was fixed at step {} of {}\n", fixed.level, fixed.step, fixed.steps);
     let level = |price| change(Sense::Maximize, price);
@@ -85,11 +102,12 @@ fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed)
         let _ = writeln!(text, "  its time was all used: a unit more would have changed the level by {more}");
     }
     for (constraint, prices) in explanation.constraints.iter().zip(&fixed.constraints) {
-        for (row, more) in prices.iter().enumerate().filter(|(_, price)| shown(explanation, **price) != 0.0) {
+        let known = prices.iter().enumerate().filter_map(|(row, price)| Some((row, (*price)?)));
+        for (row, more) in known.filter(|(_, price)| shown(explanation, *price) != 0.0) {
             let of_type =
                 (constraint.subject == Some(Subject::WorkerType)).then(|| question.worker_types().nth(row));
             let of_type = of_type.flatten().map(|name| format!(" of {name}")).unwrap_or_default();
-            let (text_of, unit, more) = (&constraint.text, unit(constraint), level(*more));
+            let (text_of, unit, more) = (&constraint.text, unit(constraint), level(more));
             let _ = writeln!(
                 text,
                 "  {unit} more on the right of `{text_of}`{of_type} would have changed the level by {more}"
@@ -98,26 +116,34 @@ fn fixed_in_words(question: &Question, explanation: &Explanation, fixed: &Fixed)
     }
     let kinds = question.problem.cluster().types().ids();
     for ((name, kind), more) in question.worker_types().zip(kinds).zip(&fixed.one_more) {
-        let (more, but) = (shown(explanation, *more), uncounted(question, kind));
-        let _ = if more == 0.0 {
-            writeln!(text, "  one worker more of {name} gains nothing there{but}")
-        } else {
-            let (more, held) = (level(more), held(explanation));
-            writeln!(text, "  one worker more of {name} would have changed the level by {more}{held}{but}")
+        let but = uncounted(question, kind);
+        let _ = match more.map(|more| shown(explanation, more)) {
+            None => writeln!(
+                text,
+                "  one worker more of {name} would raise the level of an earlier step first: for this one, its worth is not known"
+            ),
+            Some(0.0) => writeln!(text, "  one worker more of {name} gains nothing there{but}"),
+            Some(more) => {
+                let (more, held) = (level(more), held(explanation));
+                writeln!(
+                    text,
+                    "  one worker more of {name} would have changed the level by {more}{held}{but}"
+                )
+            }
         };
     }
     text
 }
 
 /// A cell of a price, with its exponent where six decimals would not show three digits of it.
-fn price(explanation: &Explanation, price: Option<f64>) -> Cell {
+fn price(explanation: &Explained, price: Option<f64>) -> Cell {
     let Some(price) = price.map(|price| shown(explanation, price)) else { return Cell::Empty };
     if price == 0.0 || price.abs() >= DECIMALS_MIN { Cell::Number(price, 6) } else { Cell::Scientific(price) }
 }
 
 /// A price as far as it is shown: what may be rounding, beside the objective and the largest price, is none, and 0 has no sign.
-fn shown(explanation: &Explanation, price: f64) -> f64 {
-    if price.abs() <= ROUNDING * explanation.scale().min(1.0) { 0.0 } else { price }
+fn shown(explanation: &Explained, price: f64) -> f64 {
+    if price.abs() <= explanation.rounding { 0.0 } else { price }
 }
 
 /// The effect of one unit more on an optimum, from its price. A maximum is concave in the right sides of the program's rows, a
@@ -133,12 +159,12 @@ fn change(sense: Sense, price: f64) -> String {
 }
 
 /// The sense of the explained decision's objective.
-fn sense(explanation: &Explanation) -> Sense {
+fn sense(explanation: &Explained) -> Sense {
     explanation.objective().map_or(Sense::Maximize, |objective| objective.sense)
 }
 
 /// The data that one worker more would change and that its price holds, in words; nothing if there are none.
-fn held(explanation: &Explanation) -> String {
+fn held(explanation: &Explained) -> String {
     let names: Vec<String> = explanation.held.iter().map(|name| format!("`{name}`")).collect();
     if names.is_empty() { String::new() } else { format!(", with {} held", names.join(" and ")) }
 }
@@ -159,7 +185,7 @@ fn uncounted(question: &Question, kind: WorkerTypeId) -> String {
 
 /// A job's share in a sentence, and what one worker more of each type would bring; nothing of the latter without
 /// prices.
-fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -> String {
+fn job_in_words(question: &Question, explanation: &Explained, job: JobIndex) -> String {
     let part = &explanation.jobs[job.index()];
     let mut text = format!("{}: {}\n", question.label(job), explanation.in_words(job));
     if let Some(fixed) = part.fixed.as_ref().filter(|fixed| fixed.step > 1) {
@@ -191,7 +217,7 @@ fn job_in_words(question: &Question, explanation: &Explanation, job: JobIndex) -
 }
 
 /// What more time, and what more on the right side of each of the policy's constraints on the job, would bring.
-fn own_in_words(explanation: &Explanation, job: JobIndex, part: &JobExplanation) -> String {
+fn own_in_words(explanation: &Explained, job: JobIndex, part: &JobExplanation) -> String {
     let mut text = String::new();
     if let Some(more) = part.time_price.map(|price| shown(explanation, price)) {
         let _ = if more == 0.0 {
@@ -236,7 +262,7 @@ fn state(row: &ConstraintRow) -> &'static str {
 
 /// Rows of the policy's own constraints, with their positions: of these jobs, of all worker types, of the whole cluster.
 fn constraint_rows<'e>(
-    explanation: &'e Explanation,
+    explanation: &'e Explained,
     jobs: &'e [JobIndex],
 ) -> impl Iterator<Item = (&'e ConstraintExplanation, usize, &'e ConstraintRow)> {
     explanation.constraints.iter().flat_map(move |constraint| {
@@ -262,7 +288,7 @@ fn name(subject: &Value) -> String {
     subject.as_str().map_or_else(|| subject.to_string(), str::to_owned)
 }
 
-fn constraint_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Table {
+fn constraint_table(question: &Question, explanation: &Explained, jobs: &[JobIndex]) -> Table {
     let mut table = Table::new([
         "constraint",
         "for",
@@ -288,7 +314,7 @@ fn constraint_table(question: &Question, explanation: &Explanation, jobs: &[JobI
     table
 }
 
-fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Table {
+fn job_table(question: &Question, explanation: &Explained, jobs: &[JobIndex]) -> Table {
     let mut table = Table::new(["job", "time", "throughput", "binding", "throughput_price", "time_price"]);
     for job in jobs {
         let part = &explanation.jobs[job.index()];
@@ -305,7 +331,7 @@ fn job_table(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) 
     table
 }
 
-fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], asked: bool) -> String {
+fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], asked: bool) -> String {
     let mut text = format!("{}: {}\n", question.policy.name(), explanation.reason);
     if let Some(report) = &explanation.decision.solve {
         let _ = writeln!(text, "decided by {}", allocate::strategy(report));
@@ -326,7 +352,10 @@ fn in_words(question: &Question, explanation: &Explanation, jobs: &[JobIndex], a
     let mut types = Table::new(["worker type", "used", "of", "one worker more is worth at most"]);
     for (name, part) in question.worker_types().zip(&explanation.types) {
         let (used, workers) = (Cell::Number(part.workers_used, 2), Cell::Number(part.workers, 0));
-        types.push(vec![name.into(), used, workers, price(explanation, part.one_more)]);
+        // (a gain lowers a minimum)
+        let sign = if sense(explanation) == Sense::Maximize { 1.0 } else { -1.0 };
+        let worth = part.one_more.map(|change| sign * change);
+        types.push(vec![name.into(), used, workers, price(explanation, worth)]);
     }
     let _ = write!(text, "\n{}", types.aligned());
     if explanation.types.iter().any(|kind| kind.one_more.is_some()) && !explanation.held.is_empty() {
@@ -373,7 +402,7 @@ fn limit(limit: &Limit) -> Value {
     }
 }
 
-fn as_json(question: &Question, explanation: &Explanation, jobs: &[JobIndex]) -> Value {
+fn as_json(question: &Question, explanation: &Explained, jobs: &[JobIndex]) -> Value {
     let types = question.worker_types().zip(&explanation.types).map(|(name, part)| {
         json!({"worker_type": name, "workers_used": part.workers_used, "workers": part.workers,
                "binds": part.binds, "one_more": part.one_more})

@@ -169,24 +169,32 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64)
     let n_jobs = bound.instance().multiplicity[member];
     let n_types = bound.instance().n_types();
     let rows = |constraint: &Constraint| match constraint.subject {
-        Some(Subject::Job) | None => vec![0.0],
-        Some(Subject::WorkerType) => vec![0.0; n_types],
+        Some(Subject::Job) | None => vec![Some(0.0)],
+        Some(Subject::WorkerType) => vec![Some(0.0); n_types],
     };
     let own = bound.objective().constraints();
-    let mut constraints: Vec<Vec<f64>> = own.iter().map(rows).collect();
-    for ((of, position), price) in &fixing.own[step] {
-        let price = factor * bound.price_of_side(&own[*of], *position, *price);
-        match own[*of].subject {
-            Some(Subject::Job) if *position == member => constraints[*of][0] = price / n_jobs,
+    let mut constraints: Vec<Vec<Option<f64>>> = own.iter().map(rows).collect();
+    // A row with a price at an earlier step raises that level first: what follows from there is not known.
+    let earlier = fixing.first_own.iter().filter(|(_, first)| **first < step).map(|(row, _)| (*row, None));
+    let here = fixing.own[step].iter().map(|((of, position), price)| {
+        ((*of, *position), Some(factor * bound.price_of_side(&own[*of], *position, *price)))
+    });
+    for ((of, position), price) in here.chain(earlier) {
+        match own[of].subject {
+            Some(Subject::Job) if position == member => {
+                constraints[of][0] = price.map(|price| price / n_jobs);
+            }
             Some(Subject::Job) => {}
-            Some(Subject::WorkerType) | None => constraints[*of][*position] = price,
+            Some(Subject::WorkerType) | None => constraints[of][position] = price,
         }
     }
+    let raises_earlier = |first: &Option<usize>| first.is_some_and(|first| first < step);
+    let one_more = fixing.one_more[step].iter().zip(&fixing.first_one_more);
     Some(Fixed {
         step: step + 1,
         steps: fixing.one_more.len(),
         level,
-        one_more: fixing.one_more[step].iter().map(|price| factor * price).collect(),
+        one_more: one_more.map(|(price, first)| (!raises_earlier(first)).then_some(factor * price)).collect(),
         throughput_price: rise(bound, solved, member)
             .map(|rise| factor * fixing.throughput_price[member] * rise / n_jobs),
         time_price: factor * fixing.time_price[member],

@@ -47,6 +47,27 @@ pub(super) struct Parametric {
     pub(super) formulation: Option<Formulation>,
 }
 
+impl Parametric {
+    /// Solves the program at the level found, whose prices explain the optimum, in the place of the one tried last.
+    pub(super) fn price_at_optimum(
+        &mut self,
+        solver: &mut SolverContext,
+        master: &mut ProgramColumns<'_>,
+        levels: &Levels,
+    ) -> Result<(), SolvingError> {
+        let n = master.reduced().instance.n_members();
+        let required = (0..n).map(|member| levels.required(member, self.value).value);
+        let demands: Vec<Demand> = required.map(|slope| Demand { slope, base: 0.0 }).collect();
+        solver.purpose(Purpose::Tried { level: self.value });
+        let (raised, formulation, answer) = levels::raise(solver, master, &demands, self.formulation.take())?;
+        self.raised.demand_price = raised.demand_price;
+        self.formulation = Some(formulation);
+        (self.tried, self.demands) = (self.value, demands);
+        self.proof = Proof { answer: Some(answer), prices: None };
+        Ok(())
+    }
+}
+
 /// What proves a level that was raised.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proof {

@@ -17,6 +17,9 @@ use crate::policy::program::water_filling::{self, Fixing};
 use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
 use crate::solver::SolveError;
 
+/// The relative distance of the optimum from the level tried last up to which prices there are those of the optimum.
+const TRIED_MAX: f64 = 1e-6;
+
 /// A solved objective.
 #[derive(Clone, Debug)]
 pub(super) struct Solved {
@@ -38,6 +41,18 @@ pub(super) struct Solved {
     pub(super) fixing: Option<Fixing>,
     /// The part of its time that a job of each member keeps after the discount: [members], or empty without one.
     pub(super) discounts: Vec<f64>,
+}
+
+impl Solved {
+    /// Is the program that is to explain it one at a level that was only tried, which is not the optimum's?
+    pub(super) fn is_tried_elsewhere(&self) -> bool {
+        matches!(self.explaining, Explaining::Tried(tried, _) if is_elsewhere(tried, self.bound))
+    }
+}
+
+/// Is a level that was tried so far from the optimum that prices there are not those of the optimum?
+fn is_elsewhere(tried: f64, optimum: f64) -> bool {
+    optimum.is_finite() && (tried - optimum).abs() > TRIED_MAX * optimum.abs()
 }
 
 /// A program whose duals explain a decision: kept, or written again where it is needed.
@@ -206,8 +221,11 @@ impl Task<'_, '_> {
             Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             None => {}
         }
-        let found = best_worst(solver, self.master, None)?;
+        let mut found = best_worst(solver, self.master, None)?;
         let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
+        if solver.is_to_explain() && is_elsewhere(found.tried, found.value) {
+            found.price_at_optimum(solver, self.master, &levels)?;
+        }
         let n = self.master.reduced().instance.n_members();
         let required = |member, level| levels.required(member, level).value;
         let class_time = match self.refine {

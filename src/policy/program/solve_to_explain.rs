@@ -6,8 +6,8 @@ use crate::policy::program::policy::ProgramPolicy;
 use crate::problem::Problem;
 
 impl ProgramPolicy {
-    /// Solves; if no program over members was kept, solves once more by a written one, the prices of which explain the
-    /// first decision.
+    /// Solves; if no program over members was kept, or one at a level that was only tried, solves once more by a written one
+    /// at the optimum, the prices of which explain the first decision.
     pub(super) fn solve_to_explain(&mut self, problem: &Problem) -> Result<Explained, PolicyError> {
         let state = self.state();
         let (reduced, solved, decision) = self.solve(problem)?;
@@ -15,7 +15,7 @@ impl ProgramPolicy {
         let bound = self.options.objective.bind_again(&reduced.instance, &layout);
         let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
         let held = Some(Held::of(&bound, &solved.class_time));
-        if solved.answer.is_some() {
+        if solved.answer.is_some() && !solved.is_tried_elsewhere() {
             return Ok(Explained { reduced, solved, decision, held });
         }
         self.restore(&state)?;

@@ -48,7 +48,7 @@ class JobExplanation:
     level: float | None
     level_step: int | None
     #: Change of that level if there were one worker more of a type.
-    level_one_more: Mapping[str, float] | None
+    level_one_more: Mapping[str, float | None] | None
 
 
 @dataclass(frozen=True)

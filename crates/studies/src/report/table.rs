@@ -120,26 +120,13 @@ impl Table {
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(widest).collect();
         let blocks = blocks(&widths, width.unwrap_or(usize::MAX), n_heads);
+        let columns: Vec<(usize, bool)> =
+            widths.iter().enumerate().map(|(column, width)| (*width, !self.has_text(column))).collect();
         let lines = |block: &Vec<usize>| -> String {
             let lines = std::iter::once(&heads).chain(&cells);
-            lines.map(|line| self.aligned_line(line, block, &widths)).collect()
+            lines.map(|line| aligned_line(line, block, &columns)).collect()
         };
         blocks.iter().map(lines).collect::<Vec<_>>().join("\n")
-    }
-
-    /// Some columns of one line.
-    fn aligned_line(&self, line: &[String], columns: &[usize], widths: &[usize]) -> String {
-        let mut aligned = String::new();
-        for (position, column) in columns.iter().enumerate() {
-            let (cell, is_right) = (&line[*column], !self.has_text(*column));
-            let padding = " ".repeat(widths[*column] - cell.chars().count());
-            let (before, after) = if is_right { (padding.as_str(), "") } else { ("", padding.as_str()) };
-            let gap = if position == 0 { "" } else { "  " };
-            let _ = write!(aligned, "{gap}{before}{cell}{after}");
-        }
-        aligned.truncate(aligned.trim_end().len());
-        aligned.push('\n');
-        aligned
     }
 
     fn has_text(&self, column: usize) -> bool {
@@ -161,6 +148,21 @@ impl Table {
         let object = |row: &Vec<Cell>| self.columns.iter().cloned().zip(row.iter().map(Cell::json)).collect();
         self.rows.iter().map(object).collect()
     }
+}
+
+/// Some columns of one line; of each column its width, and whether its cells stand on the right.
+fn aligned_line(line: &[String], block: &[usize], columns: &[(usize, bool)]) -> String {
+    let mut aligned = String::new();
+    for (position, column) in block.iter().enumerate() {
+        let (cell, (width, is_right)) = (&line[*column], columns[*column]);
+        let padding = " ".repeat(width - cell.chars().count());
+        let (before, after) = if is_right { (padding.as_str(), "") } else { ("", padding.as_str()) };
+        let gap = if position == 0 { "" } else { "  " };
+        let _ = write!(aligned, "{gap}{before}{cell}{after}");
+    }
+    aligned.truncate(aligned.trim_end().len());
+    aligned.push('\n');
+    aligned
 }
 
 /// The columns of each block of a table, by position: the first `n_heads` again in each, then as many others as fit into

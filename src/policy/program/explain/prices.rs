@@ -6,11 +6,14 @@ use crate::policy::decision::ObjectiveReport;
 use crate::policy::program::solve::{Explaining, Solved};
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
-use crate::program::{BoundObjective, Constraint, Formulation, Point, Route, RowRole, Sides};
+use crate::program::{BoundObjective, Constraint, Formulation, Point, RowRole, Sides};
 use crate::solver::certificate::{Certificate, TOLERANCE};
 
 /// Dual values below this share of the largest of any kind are rounding.
 const DUAL_MIN: f64 = 1e-9;
+
+/// A row with more room than this part of its side holds nothing where it is.
+const ROOM_MAX: f64 = 1e-3;
 
 /// The largest product of a row's price and its room, and the largest difference of the optima of program and decision,
 /// relative to what all rows together are worth.
@@ -96,7 +99,7 @@ impl Prices {
         let at = program.objective(&solution.columns);
         let mut prices = Self::none(bound);
         for (row, role) in formulation.rows.iter().enumerate() {
-            let dual = solution.row_duals[row];
+            let dual = formulation.dual_of(row, &solution.row_duals);
             let value = formulation.shadow_price(row, dual, at) * solved.price_factor;
             let price = Price { value, dual, counts: false };
             match role {
@@ -113,6 +116,7 @@ impl Prices {
         }
         prices.count();
         prices.check(bound, solved.bound, held, objective)?;
+        prices.discount_rows_with_room(bound, held);
         Ok(prices)
     }
 
@@ -134,7 +138,8 @@ impl Prices {
         let mut level: Vec<Price> = self.level.iter().map(|price| price.unwrap_or_default()).collect();
         let mut kinds = vec![&mut self.capacity, &mut self.time, &mut level];
         kinds.extend(&mut self.own);
-        let largest = kinds.iter().fold(0.0_f64, |largest, kind| largest.max(most(kind)));
+        // (the largest coefficient of every row and of the objective is 1)
+        let largest = kinds.iter().fold(1.0_f64, |largest, kind| largest.max(most(kind)));
         for kind in kinds {
             let least = (SHOWN_PRICE_MIN * most(kind)).max(DUAL_MIN * largest);
             for price in kind.iter_mut() {
@@ -143,6 +148,27 @@ impl Prices {
         }
         for (price, counted) in self.level.iter_mut().zip(level) {
             *price = price.map(|_| counted);
+        }
+    }
+
+    /// Takes prices of rows that have room in the decision for rounding: what they say of it, complementary slackness
+    /// denies.
+    fn discount_rows_with_room(&mut self, bound: &BoundObjective<'_>, held: &Held) {
+        let instance = bound.instance();
+        for ((price, used), all) in self.capacity.iter_mut().zip(&held.workers).zip(&instance.capacity) {
+            price.counts &= all - used <= ROOM_MAX * all;
+        }
+        for (price, time) in self.time.iter_mut().zip(&held.time) {
+            price.counts &= 1.0 - time <= ROOM_MAX;
+        }
+        for (constraint, prices) in bound.objective().constraints().iter().zip(&mut self.own) {
+            if constraint.is_equality() {
+                continue;
+            }
+            for (place, price) in prices.iter_mut().enumerate().filter(|(_, price)| price.counts) {
+                let sides = bound.sides(constraint, place, &held.point);
+                price.counts = sides.slack() <= ROOM_MAX * sides.small.abs().max(sides.large.abs());
+            }
         }
     }
 
@@ -198,13 +224,13 @@ impl Prices {
 }
 
 /// By how much the level row of a member rises per step/s of one of its jobs; none where its levels are of something else
-/// than throughput, or in no proportion to it. The rows of an objective that is linear in the level are levels; those of
-/// other programs are throughputs.
+/// than throughput, or in no proportion to it. The rows of a program that is written once are levels; those of programs at
+/// levels that are tried, or raised step by step, are throughputs.
 pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<f64> {
     let objective = bound.objective();
     objective.inversion().filter(|inversion| inversion.is_of_throughput())?;
     let is_tried = solved.fixing.is_some() || matches!(solved.explaining, Explaining::Tried(..));
-    if is_tried || objective.route() != Route::Linear || objective.is_by_inverse() {
+    if is_tried || objective.is_by_inverse() {
         return Some(1.0);
     }
     let (_, slope) = bound.levels()?.coefficients(member)?;

@@ -296,7 +296,7 @@ fn a_constraint_that_held_a_later_level_is_the_reason_there() {
     let fixed = job.fixed.as_ref().unwrap();
     assert_eq!((fixed.step, fixed.steps), (2, 2));
     near(fixed.level, 2.7);
-    near(fixed.constraints[0][0], 9.0);
+    near(fixed.constraints[0][0].unwrap(), 9.0);
     assert_eq!(explanation.jobs[0].binding, Binding::Bottleneck);
 }
 

@@ -294,6 +294,11 @@ impl SolverContext {
         self.written = written;
     }
 
+    /// Is a decision being explained?
+    pub(super) fn is_to_explain(&self) -> bool {
+        self.written
+    }
+
     /// Announces that the program after the next will hold the next one's optimum by a row. It starts from the next
     /// one's basis, so that one is solved by a backend that ends at a vertex.
     pub(super) fn hold_next(&mut self) {

@@ -1,5 +1,6 @@
 //! The oracle for every problem: a written program over jobs for each level.
 
+use std::collections::BTreeMap;
 use std::iter::once;
 
 use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
@@ -9,7 +10,7 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduced_cost_fixing::TightRows;
 use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError};
-use crate::policy::program::tolerances::{EASING, EASING_FROM_TOLERANCE};
+use crate::policy::program::tolerances::{EASING, EASING_FROM_TOLERANCE, SHOWN_PRICE_MIN};
 use crate::program::{BoundObjective, Demand, Formulation, RowRole};
 
 /// Largest slack, relative to the demand's scale, of a demand that counts as binding.
@@ -33,6 +34,10 @@ pub(in crate::policy::program) struct Fixing {
     pub(in crate::policy::program) one_more: Vec<Vec<f64>>,
     /// Nonzero duals of the policy's own constraints, by (constraint, member or worker type), per unit of the row: [steps].
     pub(in crate::policy::program) own: Vec<Vec<((usize, usize), f64)>>,
+    /// The first step at which a worker of the type has a price that is more than rounding, if any: [K].
+    pub(in crate::policy::program) first_one_more: Vec<Option<usize>>,
+    /// The same of the policy's own constraints, by (constraint, member or worker type).
+    pub(in crate::policy::program) first_own: BTreeMap<(usize, usize), usize>,
 }
 
 impl Fixing {
@@ -45,7 +50,7 @@ impl Fixing {
         let (mut one_more, mut own) = (vec![0.0; n_types], Vec::new());
         let at = formulation.program.objective(&answer.solution.columns);
         for (row, role) in formulation.rows.iter().enumerate() {
-            let dual = answer.solution.row_duals.get(row).copied().unwrap_or(0.0);
+            let dual = formulation.dual_of(row, &answer.solution.row_duals);
             let price = || formulation.shadow_price(row, dual, at);
             let here = |member: &usize| self.step[*member] == Some(step);
             match role {
@@ -57,6 +62,15 @@ impl Fixing {
                 }
                 _ => {}
             }
+        }
+        let prices = one_more.iter().chain(own.iter().map(|(_, price)| price));
+        let least = SHOWN_PRICE_MIN * prices.fold(0.0_f64, |most, price| most.max(price.abs()));
+        self.first_one_more.resize(n_types, None);
+        for (first, price) in self.first_one_more.iter_mut().zip(&one_more) {
+            *first = first.or((price.abs() > least).then_some(step));
+        }
+        for (row, _) in own.iter().filter(|(_, price)| price.abs() > least) {
+            self.first_own.entry(*row).or_insert(step);
         }
         self.one_more.push(one_more);
         self.own.push(own);
