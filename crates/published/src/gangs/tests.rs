@@ -142,10 +142,15 @@ fn features_of_pairs_are_those_of_the_table_and_do_not_depend_on_the_order() {
     assert_eq!(padded[10 * N_FEATURES..], seen[6 * N_FEATURES..]);
 }
 
-/// A scorer of one layer: the negative of the time left there, and −2 for stopping.
+/// A scorer of one layer: the negative of the logarithm of the time left there, and −2 for stopping.
 fn shortest() -> Scorer {
+    by_time(-4.0)
+}
+
+/// The same with another weight of that logarithm, of which a feature is a quarter.
+fn by_time(weight: f32) -> Scorer {
     let mut weights = vec![0.0; N_FEATURES];
-    (weights[0], weights[N_FEATURES - 1]) = (-4.0, -20.0);
+    (weights[0], weights[N_FEATURES - 1]) = (weight, -20.0);
     let mut tensors = Tensors::default();
     tensors.insert("actor.0.0.weight", vec![1, N_FEATURES], weights).unwrap();
     tensors.insert("actor.0.0.bias", vec![1], vec![0.0]).unwrap();
@@ -245,15 +250,23 @@ fn with_a_floor_every_job_has_a_part_of_an_isolated_share() {
 
 #[test]
 fn beside_a_job_that_is_almost_done_a_long_one_has_its_part_of_the_type_that_it_is_fast_on() {
-    // Two that keep the first type busy, and one ten million times as long, ten thousand times as slow on the second type.
+    // Two that keep the first type busy, and one that is much longer, and much slower on the second type.
     let short: (u32, f64, &[f64]) = (1, 1.0, &[10.0, 0.0]);
-    let problem = problem("v100=2,k80=1", &[short, short, (1, 1e7, &[10.0, 0.001])]);
-    let mut values = ByValues::new("values", None, (false, Some(0.25)), &PolicyOptions::default()).unwrap();
-    let partial = PartialDecision::new("values", &problem, nothing).unwrap();
-    let decision = values.decide("values", &problem, &partial).unwrap();
-    let throughput = decision.allocation.effective_throughput().as_slice()[2];
-    // A third of two workers of the first type, and of one of the second.
-    assert!(throughput >= 0.25 * (10.0 * 2.0 / 3.0) - 1e-6, "{throughput}");
+    for (steps, slow) in [(1e3, 0.1), (1e5, 0.1), (1e5, 0.001), (1e6, 0.1), (1e6, 0.001), (1e7, 0.001)] {
+        let problem = problem("v100=2,k80=1", &[short, short, (1, steps, &[10.0, slow])]);
+        let partial = PartialDecision::new("values", &problem, nothing).unwrap();
+        // A third of two workers of the first type, and of one of the second.
+        let isolated = (10.0 * 2.0 + slow) / 3.0;
+        // The network's value is the rate to the power of −2: it prefers the slower type.
+        let scored: Arc<dyn Actor> = Arc::new(by_time(12.0));
+        for (scorer, part) in [(None, 0.25), (Some(scored), 0.25 / 4.0)] {
+            let options = PolicyOptions::default();
+            let mut values = ByValues::new("values", scorer, (false, Some(0.25)), &options).unwrap();
+            let decision = values.decide("values", &problem, &partial).unwrap();
+            let throughput = decision.allocation.effective_throughput().as_slice()[2];
+            assert!(throughput >= part * isolated * (1.0 - 1e-6), "{steps} {slow} {part}: {throughput}");
+        }
+    }
 }
 
 /// One worker and two jobs of two hours and of one, which each keep this part of their speed beside the other.

@@ -11,7 +11,8 @@
 //!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
 //!
 //! With a floor φ, every job has φ of the value that it would have with 1/n of the types that fit it to itself, so that none
-//! starves. That is φ of the throughput where scores are alike on all types.
+//! starves. That is φ of the throughput where scores are alike on all types, and never less than φ / 4: scores of a job that
+//! are further apart count as e^score apart by a factor of 4.
 //!
 //! Where two jobs may share workers, a job's value beside another is reduced as its throughput is.
 //!
@@ -37,9 +38,12 @@ use apportion::spec::Fidelity;
 use apportion::workload::Combination;
 use apportion_learn::actor::{Actor, ActorError, Scratch};
 
-/// Values this much smaller than the largest of all, or of a job whose are all as small, on a logarithmic scale, count as this
-/// much smaller: a solver could not tell them from 0.
+/// Values of a job this much smaller than its largest, on a logarithmic scale, count as this much smaller, and so does a job's
+/// largest beside the largest of all: a solver could not tell them from 0.
 const SPREAD_MAX: f64 = 12.0;
+
+/// With a floor, the most by which a score raises the value of a job on one type over that on another.
+const SCORED_MAX: f64 = 4.0;
 
 /// With more jobs than this their pairs, no two of them alike, would take more than four gigabytes.
 const N_PAIRED_MAX: usize = 8_000;
@@ -49,16 +53,17 @@ const N_PAIRED_MAX: usize = 8_000;
 pub struct ByValues {
     scorer: Option<Arc<dyn Actor>>,
     pairs: bool,
+    has_floor: bool,
     program: ProgramPolicy,
     scratch: Scratch,
 }
 
-/// The values of a job on each type from their logarithms, relative to the largest of all jobs. A job of which all are below what
-/// a solver can tell from 0 keeps the proportions of its own: its floor is a part of them.
+/// The values of a job on each type from their logarithms, relative to the largest of all jobs. A job keeps the proportions of its
+/// own, though all may be below what a solver can tell from 0: its floor is a part of them.
 fn of_job(logarithms: &[f64], largest: f64) -> impl Iterator<Item = f64> {
     let own = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let raised = (largest - SPREAD_MAX - own).max(0.0);
-    let least = if raised > 0.0 { -2.0 * SPREAD_MAX } else { -SPREAD_MAX };
+    let least = own + raised - largest - SPREAD_MAX;
     logarithms.iter().map(move |logarithm| {
         if logarithm.is_finite() { (logarithm + raised - largest).max(least).exp() } else { 0.0 }
     })
@@ -95,18 +100,21 @@ impl ByValues {
             time_limit: options.time_limit,
             interrupt: options.interrupt.clone(),
         })?;
-        Ok(Self { scorer, pairs, program, scratch: Scratch::default() })
+        Ok(Self { scorer, pairs, has_floor: floor.is_some(), program, scratch: Scratch::default() })
     }
 
     /// ln V: [n × K], row after row; −∞ where the job does not run.
     fn logarithms(&mut self, problem: &Problem, partial: &PartialDecision) -> Result<Vec<f64>, ActorError> {
         let mut row = [0.0; N_FEATURES];
-        let mut logarithms = Vec::with_capacity(problem.n_jobs() * problem.n_types());
+        let (n, k) = (problem.n_jobs(), problem.n_types());
+        let (mut logarithms, mut scores) = (Vec::with_capacity(n * k), Vec::with_capacity(k));
         for (job, active) in problem.jobs().enumerate() {
+            scores.clear();
             for (kind, of_type) in problem.cluster().types().enumerate() {
                 let speed = problem.throughput()[(job, kind)];
                 if speed == 0.0 || of_type.n_workers < active.scale_factor {
                     logarithms.push(f64::NEG_INFINITY);
+                    scores.push(f64::NEG_INFINITY);
                     continue;
                 }
                 let rate = speed / active.steps_remaining.get() * 3600.0;
@@ -115,10 +123,18 @@ impl ByValues {
                     of_pair(problem, partial, (job, kind), &mut row);
                     scorer.logits(0, &row, &mut self.scratch, &mut score)?;
                     if !score[0].is_finite() {
-                        return Err(ActorError::NotANumber { action: logarithms.len(), found: score[0] });
+                        let action = logarithms.len();
+                        return Err(ActorError::NotANumber { action, found: score[0] });
                     }
                 }
-                logarithms.push(rate.ln() + f64::from(score[0]));
+                logarithms.push(rate.ln());
+                scores.push(f64::from(score[0]));
+            }
+            let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let least = if self.has_floor { largest - SCORED_MAX.ln() } else { f64::NEG_INFINITY };
+            let of_job = logarithms.len() - k;
+            for (logarithm, score) in logarithms[of_job..].iter_mut().zip(&scores) {
+                *logarithm += score.max(least);
             }
         }
         Ok(logarithms)
