@@ -64,6 +64,20 @@ impl ActorName {
         matches!(self, Self::Agents | Self::Cells | Self::Elastic)
     }
 
+    /// The systems in which weights for it are trained: those of others may have as many inputs, and mean other things by them.
+    pub(crate) fn systems(self) -> &'static [&'static str] {
+        match self {
+            Self::Window
+            | Self::Pairs
+            | Self::Values
+            | Self::Uniform
+            | Self::UniformBusy
+            | Self::LeastService => &["gangs"],
+            Self::Agents | Self::Cells => &["rounds"],
+            Self::Elastic => &["elastic"],
+        }
+    }
+
     /// Can it decide without weights? Does it look at any?
     fn weights(self) -> (bool, bool) {
         match self {

@@ -11,6 +11,7 @@
 use apportion::catalog::{Catalog, CatalogError, Plugin, PolicyOptions, Ready};
 use apportion::policy::RoundPolicy;
 use apportion::spec::lookup::Embedded;
+use apportion::spec::nearest::name_list;
 use apportion::spec::policy::{Colocation, Plugged};
 use apportion::spec::{PolicyDocument, SpecError};
 use apportion_learn::actor::Choice;
@@ -105,7 +106,16 @@ fn scheme_of(actor: ActorName) -> Option<ActionSchemeName> {
 fn trained(document: &PolicyDocument, learned: &Learned) -> Result<Trained, CatalogError> {
     let weights = learned.weights.clone().unwrap_or_default();
     let bytes = load_weights(&weights)?;
-    Trained::read(&weights, &bytes).map_err(|error| at_fault(document, learned, &error))
+    let found = Trained::read(&weights, &bytes).map_err(|error| at_fault(document, learned, &error))?;
+    let (of, fits) = (found.spec()["system"].as_str(), learned.actor.systems());
+    if let Some(of) = of.filter(|of| !fits.contains(of)) {
+        let reason = format!(
+            "weights `{weights}`: they are of `system: {of}`, and this actor's are of {}",
+            name_list(fits.iter().copied())
+        );
+        return Err(CatalogError::Plugin { policy: document.name.clone(), reason });
+    }
+    Ok(found)
 }
 
 fn at_fault(document: &PolicyDocument, learned: &Learned, error: &TrainedError) -> CatalogError {
@@ -217,6 +227,23 @@ mod tests {
             files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
         names.sort();
         assert_eq!(names, EMBEDDED.map(|(name, _)| name));
+    }
+
+    #[test]
+    fn weights_of_another_system_are_refused() {
+        for (actor, weights, expected) in [
+            ("values", "elastic", "of `system: elastic`, and this actor's are of `gangs`"),
+            ("elastic", "learned_values", "of `system: gangs`, and this actor's are of `elastic`"),
+            ("agents", "dual_agent", "of `system: dual_agent`, and this actor's are of `rounds`"),
+        ] {
+            let text = format!(
+                "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: learned\nactor: {actor}\nweights: {weights}\n"
+            );
+            let mut catalog = catalog();
+            catalog.add(Source::new("mine.yaml", text)).unwrap();
+            let error = catalog.ready("mine", &PolicyOptions::default()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

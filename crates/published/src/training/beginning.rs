@@ -55,6 +55,10 @@ impl Beginning {
                 format!("it is of {}, and this training of {}", named(&found.header.network), named(&own));
             return Err(fault(reason, "give weights of a training of the same `system` and `network`"));
         }
+        if let Some(of) = found.header.spec["system"].as_str().filter(|of| *of != spec.system) {
+            let reason = format!("it is of `system: {of}`, and this training of `system: {}`", spec.system);
+            return Err(fault(reason, "give weights of a training of the same `system` and `network`"));
+        }
         if system.own_network == Some(NAME) {
             let theirs = found.header.spec.get("sets").unwrap_or(&Value::Null);
             check_sets(theirs, spec.sets.clone().unwrap_or_default())?;
