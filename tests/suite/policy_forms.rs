@@ -342,3 +342,25 @@ constraints: [sum_over_jobs(sqrt(throughput / isolated_throughput)) >= 1]\n";
     near(decision.objective.unwrap().value, 1.0 / 3.0);
     assert_eq!(decision.dropped.len(), 1, "{:?}", decision.dropped);
 }
+
+#[test]
+fn constraints_that_leave_a_job_nothing_of_what_the_objective_needs_are_named() {
+    let rho = "(elapsed + steps_remaining / throughput) / (isolated_elapsed + steps_remaining / isolated_throughput)";
+    let parametric = format!("minimize: max_over_jobs({rho})\n");
+    let two = "cluster: {v100: 1, k80: 1}\njobs:
+  - {id: a, steps_remaining: 100, throughput: {v100: 4}}\n  - {id: b, steps_remaining: 100, throughput: {v100: 4, k80: 1}}\n";
+    for objective in [
+        "minimize: max_over_jobs(steps_remaining / throughput)\n",
+        "minimize: sum_over_jobs(steps_remaining / throughput)\n",
+        "maximize: sum_over_jobs(log(throughput / isolated_throughput))\n",
+        "maximize: min_over_jobs(log(throughput / isolated_throughput))\n",
+        parametric.as_str(),
+    ] {
+        for constraint in ["time_on(v100) <= 0", "throughput_on(v100) <= 0.3 * throughput"] {
+            let found = conflicts(&format!("{objective}for_each_job: [{constraint}]\n"), two);
+            let [own, needed] = &found[..] else { panic!("{objective} {constraint}: {found:?}") };
+            assert_eq!((own.constraint.as_str(), own.job), (constraint, Some(0)));
+            assert!(needed.constraint.starts_with("throughput > 0") && needed.job == Some(0), "{needed:?}");
+        }
+    }
+}

@@ -4,45 +4,103 @@ use crate::index::{Id, WorkerTypeId};
 use crate::policy::decision::Conflict;
 use crate::policy::program::reduce::Reduced;
 use crate::program::expression::Subject;
-use crate::program::{BoundObjective, Formulation, Range, RowRole, Sense};
+use crate::program::{BoundObjective, Column, Formulation, Range, RowRole, Sense};
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::{Limits, conflict, registry, solve_certified};
 
 /// Conflicting rows up to which it is found out how far each is from being kept beside the others: a program a row.
 const RELAXED_MAX: usize = 32;
 
-/// Constraints of the policy that no allocation keeps, as few as [`conflict`] finds, in order of jobs; empty if no
-/// contradiction is proven.
+/// Members that are looked at for throughput that the objective needs and the constraints forbid: a program each.
+const NEEDY_MAX: usize = 256;
+
+/// Throughput that is asked of such a member, relative to its largest on one worker all the time.
+const NEEDED_MIN: f64 = 1e-3;
+
+/// What stands in the place of a constraint where the objective is infinite without throughput of a job.
+const NEEDED: &str = "throughput > 0, without which the objective is infinite";
+
+/// Constraints of the policy that no allocation keeps, as few as [`conflict`] finds, in order of jobs; where all can be kept,
+/// those that leave a job nothing of what the objective needs of it; empty if no contradiction is proven.
 pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &Limits) -> Vec<Conflict> {
     let formulation = bound.constraints_alone();
     let own: Vec<usize> =
         (0..formulation.rows.len()).filter(|row| place(&formulation, *row).is_some()).collect();
     let rows = conflict(&formulation.program, &own, limits).unwrap_or_default();
-    let of = |row: &usize| {
-        let (constraint, position) = place(&formulation, *row)?;
-        let constraint = &bound.objective().constraints()[constraint];
-        let on_type = constraint.subject == Some(Subject::WorkerType);
-        let of_job = constraint.subject == Some(Subject::Job);
-        let alike = if of_job { reduced.classes.members(position) } else { &[] };
-        let reached = |kept: &[usize]| {
-            let freed: Vec<usize> = own.iter().copied().filter(|other| !kept.contains(other)).collect();
-            reached(bound, &formulation, *row, &freed, limits)
-        };
-        let others: Vec<usize> = rows.iter().copied().filter(|other| other != row).collect();
-        let possible = reached(&[]);
-        let several = possible.is_none() && (1..RELAXED_MAX).contains(&others.len());
-        Some(Conflict {
-            constraint: constraint.text.clone(),
+    if !rows.is_empty() {
+        return in_order(
+            rows.iter().filter_map(|row| of_row((reduced, bound), &formulation, (*row, &rows), limits)),
+        );
+    }
+    let needy = (0..bound.instance().n_members().min(NEEDY_MAX)).filter(|member| is_needed(bound, *member));
+    for member in needy {
+        let mut asked = formulation.clone();
+        let terms = bound.terms(member).iter().map(|term| (term.column, term.throughput));
+        let most = terms.clone().fold(0.0_f64, |most, (_, throughput)| most.max(throughput));
+        if most > 0.0 {
+            asked
+                .program
+                .push_row(Range::at_least(NEEDED_MIN), terms.map(|(column, value)| (column, value / most)));
+            asked.program.forget_names();
+        }
+        let Some(rows) = conflict(&asked.program, &own, limits) else { continue };
+        let alike = reduced.classes.members(member);
+        let needed = Conflict {
+            constraint: NEEDED.to_owned(),
             job: alike.first().map(|job| *job as usize),
             n_alike: alike.len().max(1),
-            worker_type: on_type.then(|| WorkerTypeId::from_index(position)),
-            possible,
-            relaxed: if several { reached(&others) } else { None },
-        })
-    };
-    let mut conflicts: Vec<Conflict> = rows.iter().filter_map(of).collect();
+            worker_type: None,
+            possible: None,
+            relaxed: None,
+        };
+        let of = |row: &usize| of_row((reduced, bound), &formulation, (*row, &[]), limits);
+        return in_order(rows.iter().filter_map(of).chain([needed]));
+    }
+    Vec::new()
+}
+
+fn in_order(conflicts: impl Iterator<Item = Conflict>) -> Vec<Conflict> {
+    let mut conflicts: Vec<Conflict> = conflicts.collect();
     conflicts.sort_by_key(|conflict| (conflict.worker_type, conflict.job));
     conflicts
+}
+
+/// Is the objective infinite where a member has no time, and all others have some?
+fn is_needed(bound: &BoundObjective<'_>, member: usize) -> bool {
+    let is_of = |combination| bound.instance().parts(combination).any(|(part, ..)| part == member);
+    let time = |column: &Column| if is_of(column.combination) { 0.0 } else { 1.0 };
+    let class_time: Vec<f64> = bound.columns().iter().map(time).collect();
+    bound.value(&bound.point(&class_time)).is_infinite()
+}
+
+/// One row of those that contradict one another: what is left of it, by itself and beside the others.
+fn of_row(
+    (reduced, bound): (&Reduced, &BoundObjective<'_>),
+    formulation: &Formulation,
+    (row, rows): (usize, &[usize]),
+    limits: &Limits,
+) -> Option<Conflict> {
+    let (constraint, position) = place(formulation, row)?;
+    let constraint = &bound.objective().constraints()[constraint];
+    let on_type = constraint.subject == Some(Subject::WorkerType);
+    let of_job = constraint.subject == Some(Subject::Job);
+    let alike = if of_job { reduced.classes.members(position) } else { &[] };
+    let reached = |kept: &[usize]| {
+        let own = (0..formulation.rows.len()).filter(|other| place(formulation, *other).is_some());
+        let freed: Vec<usize> = own.filter(|other| !kept.contains(other)).collect();
+        reached(bound, formulation, row, &freed, limits)
+    };
+    let others: Vec<usize> = rows.iter().copied().filter(|other| *other != row).collect();
+    let possible = reached(&[]);
+    let several = possible.is_none() && (1..RELAXED_MAX).contains(&others.len());
+    Some(Conflict {
+        constraint: constraint.text.clone(),
+        job: alike.first().map(|job| *job as usize),
+        n_alike: alike.len().max(1),
+        worker_type: on_type.then(|| WorkerTypeId::from_index(position)),
+        possible,
+        relaxed: if several { reached(&others) } else { None },
+    })
 }
 
 /// The constraint and the place, a member or a worker type or 0, that a row is of, if it is of a constraint of the policy.

@@ -385,6 +385,12 @@ impl ProgramPolicy {
         let violation_max = allocation.violation_max().max(self.own_violation(master, &bound, &point)?);
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
         let objective = self.objective_report((value, solved.bound), violation_max, || bound.largest());
+        if !objective.optimal && !self.options.objective.constraints().is_empty() {
+            let conflicts = conflicts(master.reduced(), &bound, &self.solver.limits());
+            if !conflicts.is_empty() {
+                return Err(PolicyError::Conflict { policy: self.options.name.clone(), conflicts });
+            }
+        }
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
             let of_class: Vec<f64> = throughputs
                 .iter()
