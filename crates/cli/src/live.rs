@@ -9,6 +9,8 @@ mod agent;
 mod log;
 mod local;
 mod demo;
+mod comment;
+mod front_door;
 mod sbatch;
 mod serve;
 mod servers;
@@ -16,6 +18,7 @@ mod shadow;
 mod shared;
 mod slurm;
 mod submit;
+mod times;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

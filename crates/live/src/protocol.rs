@@ -270,6 +270,8 @@ pub enum End {
     Vanished,
     /// It is gone without an account of its end; what is known of why.
     Lost(String),
+    /// It is over, its job cannot be started again, and why.
+    Final(String),
 }
 
 impl fmt::Display for End {
@@ -281,6 +283,7 @@ impl fmt::Display for End {
             Self::Killed => f.write_str("was killed, since it did not stop in time"),
             Self::NotStarted(why) | Self::NotExecutable(why) => write!(f, "could not be started: {why}"),
             Self::Lost(why) => write!(f, "was lost: {why}"),
+            Self::Final(why) => write!(f, "cannot be started again: {why}"),
             Self::Vanished => f.write_str("was gone when its agent looked, without a word of its end"),
         }
     }

@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::agent;
 use super::demo::{self, Demo};
+use super::front_door::{self, Desk};
 use super::local;
 use super::log::{Log, LogForm};
 use super::shadow;
 use super::slurm::{self, Partition, SlurmArguments};
+use super::times::TimeArguments;
 use crate::Session;
 use crate::conditions::{round, time};
 use crate::exit::Failure;
@@ -34,6 +35,7 @@ use apportion::units::Seconds;
 use apportion_live::core::{SettingError, Settings};
 use apportion_live::driver::{Driver, StartError};
 use apportion_live::front::{self, FrontError, Options, Served, Tls, Tokens};
+use apportion_live::slurm::{Door, Executor};
 use apportion_live::store::StoreError;
 use apportion_published::plugin;
 
@@ -54,6 +56,7 @@ Examples:
   apportion serve --local --cluster v100=4 --policy max_min_fairness_perf --state state
   apportion serve --cluster v100=8,k80=4 --servers v100=4,k80=4 --policy max_min_fairness_perf --state state
   apportion serve --executor slurm --partition gpu --policy max_min_fairness_perf --state state --shared /shared/me
+  apportion serve --executor slurm --front-door sbatch --partition gpu --policy max_min_fairness_perf --state state
   apportion serve --shadow slurm --partition gpu --policy max_min_fairness_perf --state state
   apportion serve --cluster v100=8 --policy fifo --state state --listen 0.0.0.0:7070 --token-file token.sha256 \
     --tls-cert cert.pem --tls-key key.pem
@@ -69,6 +72,9 @@ pub struct ServeArguments {
     /// What starts jobs: agents on the servers, or Slurm
     #[arg(long, value_name = "NAME", value_enum, default_value_t, conflicts_with = "demo")]
     executor: ExecutorKind,
+    /// How users submit jobs to Slurm: to apportion, or held ones by their own `sbatch`, which apportion then steers
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["demo", "shadow"])]
+    front_door: Option<FrontDoor>,
     /// Workers on each server; 1 where not given
     #[arg(long, value_name = "TYPE=N,…")]
     servers: Option<WorkerCounts>,
@@ -115,44 +121,6 @@ pub struct ServeArguments {
     log: LogForm,
 }
 
-/// Times and limits; where not given they follow from the round's length.
-#[derive(Args, Clone, Debug)]
-struct TimeArguments {
-    /// The next round is decided so long before the round ends
-    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
-    look_ahead: Option<Seconds>,
-    /// How long after it was asked to stop a rank is killed
-    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
-    grace: Option<Seconds>,
-    /// How long after that its worker is taken for free without a word of its end
-    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
-    slack: Option<Seconds>,
-    /// A server that is not heard of for so long gets no new job
-    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
-    silence: Option<Seconds>,
-    /// How long all ranks of a job may take to start
-    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
-    start_limit: Option<Seconds>,
-    /// How long a job waits after its first failure; twice as long after each further one
-    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
-    back_off: Option<Seconds>,
-    /// A job that failed so often in a row is given up
-    #[arg(long, value_name = "N")]
-    failures_max: Option<u32>,
-    /// The number of different jobs that fail on a server one after the other until it is drained
-    #[arg(long, value_name = "N")]
-    server_failures_max: Option<usize>,
-    /// Leave workers of a job that is over idle until the next round
-    #[arg(long)]
-    no_refill: bool,
-    /// How long a decision may take; the last one stays in force after it
-    #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
-    decision_limit: Option<Seconds>,
-    /// How many of the newest lines of the event log are kept; 10,000,000 where not given
-    #[arg(long, value_name = "N")]
-    keep_events: Option<u64>,
-}
-
 /// What starts jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ExecutorKind {
@@ -163,33 +131,18 @@ enum ExecutorKind {
     Slurm,
 }
 
+/// How jobs come to Slurm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FrontDoor {
+    /// Users submit held jobs to Slurm
+    Sbatch,
+}
+
 /// What a shadow can be beside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Shadowed {
     /// Slurm
     Slurm,
-}
-
-impl TimeArguments {
-    fn settings(&self, round_length: Seconds) -> Settings {
-        let usual = Settings::of_round(round_length);
-        let limit = self
-            .decision_limit
-            .map(|limit| Duration::try_from_secs_f64(limit.get()).unwrap_or(Duration::MAX));
-        Settings {
-            look_ahead: self.look_ahead.unwrap_or(usual.look_ahead),
-            grace: self.grace.unwrap_or(usual.grace),
-            slack: self.slack.unwrap_or(usual.slack),
-            silence: self.silence.unwrap_or(usual.silence),
-            start_limit: self.start_limit.unwrap_or(usual.start_limit),
-            back_off: self.back_off.unwrap_or(usual.back_off),
-            failures_max: self.failures_max.unwrap_or(usual.failures_max),
-            server_failures_max: self.server_failures_max.unwrap_or(usual.server_failures_max),
-            refill: !self.no_refill,
-            decision_limit: limit.or(usual.decision_limit),
-            keep_events: self.keep_events.unwrap_or(usual.keep_events),
-        }
-    }
 }
 
 /// What is served, with what the demo fills in.
@@ -244,6 +197,10 @@ impl Plan {
             ),
         };
         let state = arguments.state.clone().or(arguments.demo.then(|| demo::STATE.into()));
+        let mut settings = arguments.times.settings(round_length);
+        if arguments.front_door.is_some() {
+            settings = front_door::settings(settings, arguments.times.grace)?;
+        }
         Ok(Self {
             cluster,
             policy,
@@ -251,7 +208,7 @@ impl Plan {
             throughputs,
             round_length,
             reset_interval: arguments.reset_interval.unwrap_or(round_length * ROUNDS_PER_RESET),
-            settings: arguments.times.settings(round_length),
+            settings,
             partition,
             served,
         })
@@ -280,8 +237,29 @@ impl ServeArguments {
         Ok(())
     }
 
+    /// Refuses, where users submit to Slurm, what only says something of jobs that apportion submits itself.
+    fn check_front_door(&self) -> Result<(), Failure> {
+        if self.front_door.is_none() {
+            return Ok(());
+        }
+        if self.executor != ExecutorKind::Slurm {
+            let message = "--front-door sbatch: users submit to Slurm, which is not what starts jobs here";
+            return Err(Failure::usage(message, Some("add `--executor slurm`".to_owned())));
+        }
+        match self.slurm.given_of_leases() {
+            Some(flag) => {
+                let message = format!(
+                    "{flag} says something of Slurm jobs that apportion submits; with `--front-door sbatch` its users do"
+                );
+                Err(Failure::usage(message, Some("leave it out".to_owned())))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The partition that is the cluster, if Slurm starts jobs.
     fn partition(&self, throughputs: &Throughputs, session: &Session) -> Result<Option<Partition>, Failure> {
+        self.check_front_door()?;
         if self.shadow.is_some() {
             return Partition::find(&self.slurm, throughputs, session).map(Some);
         }
@@ -324,11 +302,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
         let log = Log { form: arguments.log, session };
         return shadow::run(&plan, scheduler, &arguments.slurm.job_type_of, log);
     }
-    let executor = plan
-        .partition
-        .clone()
-        .map(|partition| slurm::executor(&arguments.slurm, partition, &plan.state, session));
-    let executor = executor.transpose()?;
+    let carrier = carrier(&plan, arguments, session)?;
     let tokens = tokens(arguments.token_file.as_deref())?;
     let tls = tls(arguments)?;
     let (listener, address) = listen(&arguments.listen, tokens.is_some())?;
@@ -339,12 +313,11 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     }
     log.address(address, tls.is_some());
     let client = driver.client();
-    let executor = executor.map(|(executor, warnings)| {
-        for warning in &warnings {
+    if let Some(Carrier::Executor(_, warnings)) = &carrier {
+        for warning in warnings {
             log.warning(warning);
         }
-        executor
-    });
+    }
     let is_ending = |_| Failure::Bug { message: "the scheduler ended by itself".to_owned() };
     let agents = if arguments.local || arguments.demo {
         local::agents(&plan.cluster, &client, &plan.state, plan.settings.beat()).map_err(is_ending)?
@@ -362,8 +335,15 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
         for agent in agents {
             scope.spawn(move || agent.follow(is_over, log));
         }
-        if let Some(mut executor) = executor {
-            scope.spawn(move || slurm::run(&mut executor, client, beat, log, is_over));
+        match carrier {
+            Some(Carrier::Executor(mut executor, _)) => {
+                scope.spawn(move || slurm::run(&mut executor, client, beat, log, is_over));
+            }
+            Some(Carrier::Door(mut door, partition)) => {
+                let mut desk = Desk::new(client.clone(), Arc::clone(&plan.throughputs), &partition);
+                scope.spawn(move || front_door::run(&mut door, &mut desk, beat, log, is_over));
+            }
+            None => {}
         }
         if let Some(demo) = demo {
             scope.spawn(move || {
@@ -381,6 +361,24 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     served.map_err(|error| Failure::usage(error.to_string(), None))?;
     log.say("ended; jobs go on until their leases end, and a later start takes them over", &json!({}));
     Ok(())
+}
+
+/// How leases come to Slurm.
+enum Carrier {
+    /// Each is a Slurm job; and what an operator should know.
+    Executor(Box<Executor>, Vec<String>),
+    /// Each is a time of a Slurm job that its user submitted.
+    Door(Box<Door>, Partition),
+}
+
+fn carrier(plan: &Plan, arguments: &ServeArguments, session: &Session) -> Result<Option<Carrier>, Failure> {
+    let Some(partition) = plan.partition.clone() else { return Ok(None) };
+    if arguments.front_door.is_some() {
+        let door = front_door::open(&partition, &plan.state)?;
+        return Ok(Some(Carrier::Door(Box::new(door), partition)));
+    }
+    let (executor, warnings) = slurm::executor(&arguments.slurm, partition, &plan.state, session)?;
+    Ok(Some(Carrier::Executor(Box::new(executor), warnings)))
 }
 
 fn tls(arguments: &ServeArguments) -> Result<Option<Tls>, Failure> {

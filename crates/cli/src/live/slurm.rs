@@ -75,6 +75,19 @@ impl SlurmArguments {
     }
 }
 
+impl SlurmArguments {
+    /// A flag that says something of the Slurm jobs that apportion submits, if there is one.
+    pub(super) fn given_of_leases(&self) -> Option<&'static str> {
+        let flags = [
+            ("--shared", self.shared.is_some()),
+            ("--slurm-time", self.slurm_time.is_some()),
+            ("--sbatch", !self.sbatch.is_empty()),
+            ("--node-program", self.node_program.is_some()),
+        ];
+        flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+}
+
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((gres, name)) if !gres.is_empty() && !name.is_empty() => Ok((gres.to_owned(), name.to_owned())),
@@ -160,6 +173,11 @@ impl Partition {
     /// Its name.
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The nodes, and the type of each one's workers.
+    pub(super) fn nodes(&self) -> &[(Node, String)] {
+        &self.nodes
     }
 
     /// The type of a node's workers.

@@ -83,7 +83,8 @@ pub struct SubmitArguments {
     command: Vec<String>,
 }
 
-fn speeds(text: &str) -> Result<BTreeMap<String, f64>, String> {
+/// Speeds in steps/s by worker type: `v100=3.2,k80=1`.
+pub(super) fn speeds(text: &str) -> Result<BTreeMap<String, f64>, String> {
     let mut speeds = BTreeMap::new();
     for piece in text.split(',').map(str::trim) {
         let wrong = || format!("`{piece}` is no speed on a worker type, expected TYPE=STEPS_PER_SECOND");

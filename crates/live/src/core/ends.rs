@@ -7,6 +7,9 @@ use super::job::{Known, LiveRun, Reason};
 use super::record::{How, JobRecord, Outcome};
 use crate::protocol::{End, JobNumber};
 
+/// Why a job is cancelled that its user cancelled here.
+pub(super) const BY_ITS_USER: &str = "cancelled by its user";
+
 /// What the end of a run means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
@@ -18,6 +21,8 @@ enum Verdict {
     Lost(String),
     /// It failed by itself, on this server; none where the fault is the job's alone, on whatever server.
     Failed(String, Option<String>),
+    /// It did not end well, and nothing is left that could be started again.
+    Final(String),
 }
 
 /// Judges a run whose ranks have all ended, or that is over without a word of the others' ends.
@@ -32,6 +37,13 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     // (whatever was wished meanwhile: none of them had been asked to stop when it ended)
     if !is_cancelled && ends.iter().all(|(_, end)| matches!(end, Some(End::Exit(0)))) {
         return Verdict::Completed("its program ended with exit code 0".into());
+    }
+    let last_word = ends.iter().find_map(|(_, end)| match end {
+        Some(End::Final(why)) => Some(why.clone()),
+        _ => None,
+    });
+    if let Some(why) = last_word {
+        return Verdict::Final(why);
     }
     for (number, (rank, end)) in ends.iter().enumerate() {
         if let Some(end @ (End::Signal(_) | End::NotStarted(_) | End::NotExecutable(_) | End::Exit(1..))) =
@@ -91,6 +103,7 @@ impl Core {
         }
         let jobs = run.lease.0;
         self.correct_count(number, is_confirmed);
+        self.presume_steps(number);
         // (what it ran is in the event log before its end is)
         self.flush_slice(jobs);
         let Some(job) = self.jobs.get_mut(&number) else { return };
@@ -99,7 +112,8 @@ impl Core {
         job.record.run = None;
         let mut verdict = judge(&run, total_steps);
         if job.record.cancelled && !matches!(verdict, Verdict::Completed(_)) {
-            verdict = Verdict::Stopped("cancelled by its user".into());
+            let why = job.record.withdrawn.clone();
+            verdict = Verdict::Stopped(why.unwrap_or_else(|| BY_ITS_USER.to_owned()));
         }
         if !is_confirmed {
             self.counters.unconfirmed += 1;
@@ -108,7 +122,7 @@ impl Core {
             Verdict::Completed(_) => true,
             // A program that says nothing of its checkpoints has made one if it stopped when it was asked to.
             Verdict::Stopped(_) => !run.progress.speaks || run.progress.checkpointed >= run.progress.steps,
-            Verdict::Lost(_) | Verdict::Failed(..) => false,
+            Verdict::Lost(_) | Verdict::Failed(..) | Verdict::Final(_) => false,
         };
         self.close_run(&run, keeps);
         let workers = run.workers();
@@ -131,6 +145,7 @@ impl Core {
         let is_cancelled = job.record.cancelled;
         let what = match verdict {
             Verdict::Completed(reason) => return self.end_job(number, How::Completed, reason),
+            Verdict::Final(reason) => return self.end_job(number, How::Failed, reason),
             Verdict::Stopped(reason) | Verdict::Lost(reason) if is_cancelled => {
                 return self.end_job(number, How::Cancelled, reason);
             }
@@ -253,7 +268,8 @@ impl Core {
         let text = match how {
             How::Completed => format!("job {number} is done: {reason}"),
             How::Failed => format!("job {number} is given up: {reason}"),
-            How::Cancelled => format!("job {number} is cancelled"),
+            How::Cancelled if reason == BY_ITS_USER => format!("job {number} is cancelled"),
+            How::Cancelled => format!("job {number} is cancelled: {reason}"),
         };
         self.note(text, Some(number), None);
         record.outcome = Some(Outcome { at, how, reason });

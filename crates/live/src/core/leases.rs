@@ -146,6 +146,28 @@ impl Core {
         let _ = self.scheduler.record(received);
     }
 
+    /// Takes a program that says nothing of its steps to have made as many as its own throughputs make of the time that it has
+    /// run, where that is what [there is](super::Settings::front_door); all but the last one at most.
+    pub(super) fn presume_steps(&mut self, number: JobNumber) {
+        if !self.settings.front_door {
+            return;
+        }
+        self.count(number);
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let Some(run) = job.run.as_ref().filter(|run| !run.progress.speaks) else { return };
+        let (id, lease) = (job.id, run.lease);
+        let speeds = job.record.job.throughput.iter().flatten();
+        let steps = speeds
+            .map(|(name, speed)| job.record.received.get(name).map_or(0.0, |time| speed.get() * time.get()));
+        let all_but_one = (job.record.job.total_steps.get() - 1.0).max(0.0);
+        let presumed = steps.sum::<f64>().min(all_but_one);
+        let more = presumed - job.record.checkpointed;
+        if more > 0.0 {
+            job.record.checkpointed = presumed;
+            self.record_steps(id, lease, more);
+        }
+    }
+
     /// Tells the policy of the steps that a job had done before the scheduler's start.
     pub(super) fn tell_steps(&mut self, id: JobId, run: Option<&LiveRun>, checkpointed: f64) {
         let known = self.scheduler.steps_done(id).map_or(0.0, Steps::get);

@@ -55,6 +55,9 @@ pub struct JobRecord {
     /// Its user has cancelled it: it is over when its last start is.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
+    /// Why it is cancelled, where that is not its user's wish.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<String>,
     /// How it ended; none while it is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::answers::{JobView, NextView, ServerView};
+use super::ends::BY_ITS_USER;
 use super::job::{Ending, LiveJob, Reason};
 use super::record::{How, JobRecord};
 use super::situation::SituationView;
@@ -40,8 +41,14 @@ pub struct Submission {
 pub enum Request {
     /// Take in a job.
     Submit(Box<Submission>),
+    /// Take in a job that its user has submitted elsewhere, to what starts its program.
+    TakeIn(Box<Submission>),
     /// Stop a job, and never start it again.
     Cancel(JobNumber),
+    /// Do so for this reason, which is not its user's request to this scheduler.
+    Withdraw(JobNumber, String),
+    /// Note what an operator should know, of a job if it is about one.
+    Remark(Option<JobNumber>, String),
     /// Give a server no new job, for this reason.
     Drain(String, String),
     /// Give a server jobs again.
@@ -158,8 +165,19 @@ fn check_numbers(job: &Job) -> Result<(), Refusal> {
 impl Core {
     pub(super) fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
         match request {
-            Request::Submit(submission) => self.submit(*submission).map(|job| Answer::Submitted { job }),
-            Request::Cancel(job) => self.cancel(job),
+            Request::Submit(_) if self.settings.front_door => Err(invalid(
+                "this scheduler takes the jobs that its users submit to Slurm: `sbatch --hold`, with a comment that begins with \
+                 `apportion:`",
+            )),
+            Request::Submit(submission) | Request::TakeIn(submission) => {
+                self.submit(*submission).map(|job| Answer::Submitted { job })
+            }
+            Request::Cancel(job) => self.cancel(job, None),
+            Request::Withdraw(job, why) => self.cancel(job, Some(why)),
+            Request::Remark(job, text) => {
+                self.warn(text, job, None);
+                Ok(Answer::Done { text: "noted".to_owned() })
+            }
             Request::Drain(server, reason) => self.drain(&server, reason),
             Request::Resume(server) => self.resume(&server),
             Request::Jobs => Ok(Answer::Jobs(self.job_views())),
@@ -218,6 +236,7 @@ impl Core {
             last_end: None,
             arrived: true,
             cancelled: false,
+            withdrawn: None,
             outcome: None,
         };
         self.jobs.insert(number, LiveJob { record, id, placement: None, run: None });
@@ -231,7 +250,7 @@ impl Core {
         active.chain(self.unfit_records()).chain(&self.over).find(|record| record.key.as_deref() == Some(key))
     }
 
-    fn cancel(&mut self, number: JobNumber) -> Result<Answer, Refusal> {
+    fn cancel(&mut self, number: JobNumber, why: Option<String>) -> Result<Answer, Refusal> {
         let now = self.now;
         if self.cancel_unfit(number) {
             return Ok(Answer::Done { text: format!("job {number} is cancelled") });
@@ -247,7 +266,8 @@ impl Core {
         };
         match &mut job.run {
             None => {
-                self.end_job(number, How::Cancelled, "cancelled by its user".to_owned());
+                let why = why.unwrap_or_else(|| BY_ITS_USER.to_owned());
+                self.end_job(number, How::Cancelled, why);
                 Ok(Answer::Done { text: format!("job {number} is cancelled") })
             }
             Some(run) => {
@@ -255,6 +275,7 @@ impl Core {
                 run.ending = Some(Ending { reason: Reason::Cancelled, since: now });
                 job.placement = None;
                 job.record.cancelled = true;
+                job.record.withdrawn = why;
                 self.record_job(number);
                 self.touched.insert(number);
                 let text = format!("job {number} is being stopped; it will not be started again");

@@ -137,6 +137,9 @@ impl Core {
         }
         self.tell_workers();
         self.tell_received(start);
+        for number in self.jobs.keys().copied().collect::<Vec<_>>() {
+            self.presume_steps(number);
+        }
         self.tell_measured();
         self.note_arrivals();
         let round = self.scheduler.tick(start, self.settings.decision_limit);

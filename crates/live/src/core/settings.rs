@@ -32,6 +32,9 @@ pub struct Settings {
     pub decision_limit: Option<Duration>,
     /// How many of the newest lines of the event log are kept.
     pub keep_events: u64,
+    /// Do users submit elsewhere, to what starts their programs? Then a job is [taken in](super::Request::TakeIn) from there
+    /// only, and its steps are presumed, since its program says nothing of them here.
+    pub front_door: bool,
 }
 
 /// The least number of lines of the event log that is kept: more than there are between the starts of two rounds.
@@ -65,6 +68,7 @@ impl Settings {
             refill: true,
             decision_limit: Some(Duration::from_secs_f64((round_length.get() / 8.0).clamp(0.05, 10.0))),
             keep_events: 10_000_000,
+            front_door: false,
         }
     }
 

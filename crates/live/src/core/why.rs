@@ -229,6 +229,11 @@ impl Core {
             },
         }
         because.extend(self.which_sizes(job));
+        if self.settings.front_door {
+            because.push(
+                "Its steps are presumed from how long it ran: Slurm does not say how many it made.".into(),
+            );
+        }
         because.extend(self.when_decided());
         because.extend(job.record.last_end.iter().map(|end| format!("Its last start: {end}.")));
         because
@@ -263,7 +268,10 @@ impl Core {
             Some(Reason::NotStarted) => {
                 "It is asked to stop: not all of its ranks were started in time.".into()
             }
-            Some(Reason::Cancelled) => "It is asked to stop: its user cancelled it.".to_owned(),
+            Some(Reason::Cancelled) => match &job.record.withdrawn {
+                Some(why) => format!("It is not to be started again: {why}."),
+                None => "It is asked to stop: its user cancelled it.".to_owned(),
+            },
         }
     }
 

@@ -21,8 +21,10 @@ mod check;
 mod node;
 mod nodes;
 mod queue;
+mod standing;
 mod tools;
 mod watch;
+mod door;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -46,6 +48,7 @@ use queue::{Queue, cancel};
 use watch::Seen;
 
 pub use all_jobs::{SlurmJob, all_jobs};
+pub use door::{Clerk, Door, DoorOptions, HeldJob, Newcomer, NotTaken, kill_wait};
 pub use nodes::{Node, NodesError, nodes, partition};
 pub use tools::ToolError;
 
@@ -187,13 +190,13 @@ impl Executor {
         stop: &AtomicBool,
     ) -> Result<(), LinkError> {
         let mut links =
-            self.nodes.iter().map(|agent| link(&agent.node.name)).collect::<Result<Vec<L>, _>>()?;
+            self.nodes.iter().map(|agent| link(&agent.at.node.name)).collect::<Result<Vec<L>, _>>()?;
         let (sender, seen) = channel();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let (key, partition) = (self.options.key.clone(), self.options.partition.clone());
             let is_over = &is_over;
-            scope.spawn(move || watch::watch(&key, &partition, &sender, is_over));
+            scope.spawn(move || watch::watch(|| Queue::ask(&key), &partition, &sender, is_over));
             let mut state = State {
                 silent: None,
                 reported: vec![NEVER; self.nodes.len()],
@@ -240,10 +243,10 @@ impl Executor {
     }
 
     /// Takes over what Slurm shows. A node that gets jobs now and did not, or the reverse, reports at once.
-    fn take(&mut self, seen: Seen, state: &mut State<'_>) {
+    fn take(&mut self, seen: Seen<Queue>, state: &mut State<'_>) {
         match seen {
             Seen::Silence(why) => state.note_silence(&why),
-            Seen::Queue(queue) => {
+            Seen::Jobs(queue) => {
                 self.queue = queue;
                 state.note_answer();
                 if let Err(error) = self.cancel_strays() {
@@ -252,21 +255,7 @@ impl Executor {
             }
             Seen::Nodes(nodes) => {
                 for (agent, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
-                    let now = nodes.iter().find(|node| node.name == agent.node.name);
-                    agent.node.is_unknown = now.is_some_and(|node| node.is_unknown);
-                    if agent.node.is_unknown {
-                        continue;
-                    }
-                    let gone = || Some("it is not a node of the partition any more".to_owned());
-                    let why = now.map_or_else(gone, |node| node.unusable.clone());
-                    if agent.set_unusable(why.clone()) {
-                        let name = &agent.node.name;
-                        (state.say)(&match why {
-                            Some(why) => format!("Slurm gives {name} no job: {why}"),
-                            None => format!("Slurm gives {name} jobs"),
-                        });
-                        *reported = NEVER;
-                    }
+                    agent.at.take(&nodes, reported, state.say);
                 }
             }
         }
@@ -274,7 +263,7 @@ impl Executor {
 
     /// Cancels jobs of this executor that no folder speaks of: their submission was late.
     fn cancel_strays(&self) -> Result<(), ToolError> {
-        let is_ours = |node: &str| self.nodes.iter().find(|agent| agent.node.name == node);
+        let is_ours = |node: &str| self.nodes.iter().find(|agent| agent.at.node.name == node);
         let strays = self
             .queue
             .iter()

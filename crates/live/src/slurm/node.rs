@@ -8,6 +8,7 @@ use apportion::Seconds;
 use super::batch::{Batch, Event, Member, View};
 use super::nodes::Node;
 use super::queue::{Comment, Queue};
+use super::standing::Standing;
 use super::{Options, PAUSE};
 use crate::agent::held::{Held, News};
 use crate::agent::processes::{adopt_all, at, forget, next_boot, number};
@@ -18,14 +19,10 @@ use crate::rank::{self, Start, StartedBy, Steer};
 /// A node.
 #[derive(Debug)]
 pub(super) struct NodeAgent {
-    pub(super) node: Node,
+    pub(super) at: Standing,
     home: Home,
-    agent: Agent,
     /// By run and lowest rank.
     batches: BTreeMap<(Run, u32), Batch>,
-    /// Until when it gets no job, since Slurm has refused one.
-    paused: Option<Seconds>,
-    has_reported: bool,
 }
 
 /// What a look at a node has found.
@@ -81,29 +78,19 @@ impl NodeAgent {
             n_workers: node.n_workers,
         };
         let agent = Agent::new(server, boot, adopted).with_home(number);
-        Ok(Self { node, home, agent, batches, paused: None, has_reported: false })
+        Ok(Self { at: Standing::new(node, agent), home, batches })
     }
 
-    /// A report that is sent now, or later, by a node that can start nothing if it `is_frozen`; none by a node that Slurm
-    /// gives no job and that has never had one.
+    /// A report that is sent now, or later, if it [has to say something](Standing::report).
     pub(super) fn report(&mut self, now: Seconds, is_frozen: bool) -> Option<Report> {
-        let gets_jobs = self.node.unusable.is_none() && self.paused.is_none_or(|until| now >= until);
-        if !gets_jobs && !self.has_reported && self.batches.is_empty() {
-            return None;
-        }
-        self.has_reported = true;
-        let mut report = self.agent.report(now);
-        report.is_frozen = is_frozen;
-        if !gets_jobs {
-            report.n_workers = 0;
-        }
-        Some(report)
+        let is_empty = self.batches.is_empty();
+        self.at.report(now, is_frozen, is_empty)
     }
 
     /// Takes orders. Ranks that are to be started are made ready; the next look gives them to Slurm.
     pub(super) fn take(&mut self, orders: &Orders, options: &Options, now: Seconds) {
         let mut starts: BTreeMap<Run, Vec<RankStart>> = BTreeMap::new();
-        for act in self.agent.take(now, orders) {
+        for act in self.at.agent.take(now, orders) {
             match act {
                 Act::Start(start) => starts.entry(start.run).or_default().push(*start),
                 Act::Steer { run, rank, until, grace, stop } => {
@@ -125,14 +112,14 @@ impl NodeAgent {
             } else {
                 let made = self.make(run, &ranks, options, now);
                 made.map_err(|why| {
-                    self.paused = Some(now + PAUSE);
+                    self.at.pause(now);
                     End::Lost(why)
                 })
             };
             for RankStart { rank, .. } in ranks {
                 match &made {
-                    Ok(()) => self.agent.note_waiting(run, rank),
-                    Err(end) => self.agent.note_end(run, rank, end.clone()),
+                    Ok(()) => self.at.agent.note_waiting(run, rank),
+                    Err(end) => self.at.agent.note_end(run, rank, end.clone()),
                 }
             }
         }
@@ -153,7 +140,7 @@ impl NodeAgent {
                 rank,
                 by: StartedBy::Slurm { first, place },
                 checkpoints: self.home.checkpoints.clone(),
-                worker_type: self.agent.server().worker_type.clone(),
+                worker_type: self.at.agent.server().worker_type.clone(),
             };
             match Held::make(&self.home, &start) {
                 Ok(held) => members.push(Member::new(start.rank.rank, held)),
@@ -165,14 +152,14 @@ impl NodeAgent {
                 }
             }
         }
-        let comment = Comment { key: options.key.clone(), node: self.node.name.clone(), run, first };
+        let comment = Comment { key: options.key.clone(), node: self.at.node.name.clone(), run, first };
         self.batches.insert((run, first), Batch::new(comment, members, steer, None));
         Ok(())
     }
 
     /// Removes what the scheduler has taken down, and keeps what was printed.
     fn forget(&mut self) {
-        let Self { home, agent, batches, .. } = self;
+        let Self { home, at: Standing { agent, .. }, batches } = self;
         batches.retain(|_, batch| {
             let run = batch.comment.run;
             batch.members.retain(|member| {
@@ -186,37 +173,34 @@ impl NodeAgent {
     /// Looks what has become of the ranks. Where Slurm `answers`, it submits and cancels.
     pub(super) fn look(&mut self, queue: &Queue, options: &Options, now: Seconds, answers: bool) -> Found {
         let mut found = Found::default();
-        if self.paused.is_some_and(|until| now >= until) {
-            self.paused = None;
-            found.has_changed = true;
-        }
+        found.has_changed |= self.at.resumes(now);
         let since = |batch: &Batch| batch.n_asked_since(queue.asked);
-        let mut n_held = queue.n_held(&self.node.name) + self.batches.values().map(since).sum::<u32>();
+        let mut n_held = queue.n_held(&self.at.node.name) + self.batches.values().map(since).sum::<u32>();
         for batch in self.batches.values_mut() {
             let run = batch.comment.run;
-            let answers = answers && !self.node.is_unknown && found.unreachable.is_none();
-            let n_free = answers.then(|| self.node.n_workers.saturating_sub(n_held));
+            let answers = answers && !self.at.node.is_unknown && found.unreachable.is_none();
+            let n_free = answers.then(|| self.at.node.n_workers.saturating_sub(n_held));
             let before = since(batch);
-            let events = batch.look(&View { queue, node: &self.node, options, now, n_free });
+            let events = batch.look(&View { queue, node: &self.at.node, options, now, n_free });
             n_held += since(batch).saturating_sub(before);
             for event in events {
                 match event {
-                    Event::Begun(rank) => self.agent.note_started(run, rank),
+                    Event::Begun(rank) => self.at.agent.note_started(run, rank),
                     Event::News(rank, News::Progress(progress)) => {
-                        found.has_changed |= self.agent.note_progress(run, rank, progress);
+                        found.has_changed |= self.at.agent.note_progress(run, rank, progress);
                         continue;
                     }
-                    Event::News(rank, News::Stopping) => self.agent.note_stopping(run, rank),
-                    Event::News(rank, News::Ran(ran)) => self.agent.note_ran(run, rank, ran),
-                    Event::News(rank, News::Ended(end)) => self.agent.note_end(run, rank, end),
+                    Event::News(rank, News::Stopping) => self.at.agent.note_stopping(run, rank),
+                    Event::News(rank, News::Ran(ran)) => self.at.agent.note_ran(run, rank, ran),
+                    Event::News(rank, News::Ended(end)) => self.at.agent.note_end(run, rank, end),
                     Event::Waits(why) => {
-                        found.words.push(format!("{run} waits on {}: {why}", self.node.name));
+                        found.words.push(format!("{run} waits on {}: {why}", self.at.node.name));
                         continue;
                     }
                     Event::Refused(why) => {
-                        self.paused = Some(now + PAUSE);
+                        self.at.pause(now);
                         let pause = PAUSE;
-                        found.words.push(format!("{} gets no job for {pause}: {why}", self.node.name));
+                        found.words.push(format!("{} gets no job for {pause}: {why}", self.at.node.name));
                     }
                     Event::Unreachable(why) => {
                         found.unreachable = Some(why);
@@ -232,12 +216,5 @@ impl NodeAgent {
     /// Has it ranks that this comment names?
     pub(super) fn has(&self, comment: &Comment) -> bool {
         self.batches.contains_key(&(comment.run, comment.first))
-    }
-
-    /// Takes over what Slurm says of the node now. Answers whether it matters to a scheduler.
-    pub(super) fn set_unusable(&mut self, why: Option<String>) -> bool {
-        let differs = why.is_some() != self.node.unusable.is_some();
-        self.node.unusable = why;
-        differs
     }
 }

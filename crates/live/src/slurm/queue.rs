@@ -126,7 +126,7 @@ impl Queue {
 }
 
 /// States that Slurm's manual of `squeue` does not list as the end of a job are taken for ones in which it may run.
-fn stage(state: &str) -> Stage {
+pub(super) fn stage(state: &str) -> Stage {
     match state {
         "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" => {
             Stage::Pending

@@ -9,7 +9,7 @@ use apportion::Seconds;
 
 use super::NEVER;
 use super::nodes::{Node, NodesError, nodes};
-use super::queue::Queue;
+use super::tools::ToolError;
 use crate::clock;
 
 /// How often Slurm is asked for its jobs.
@@ -23,21 +23,26 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// What Slurm shows.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum Seen<T> {
     /// Its jobs.
-    Queue(Queue),
+    Jobs(T),
     /// Its nodes.
     Nodes(Vec<Node>),
     /// It does not answer, and why.
     Silence(String),
 }
 
-/// Asks until it `is_over`.
-pub(super) fn watch(key: &str, partition: &str, sender: &Sender<Seen>, is_over: &AtomicBool) {
+/// Asks for the nodes of a partition, and for jobs by `ask`, until it `is_over`.
+pub(super) fn watch<T>(
+    ask: impl Fn() -> Result<T, ToolError>,
+    partition: &str,
+    sender: &Sender<Seen<T>>,
+    is_over: &AtomicBool,
+) {
     let mut nodes_asked = NEVER;
     while !is_over.load(Ordering::Relaxed) {
-        let seen = match Queue::ask(key) {
-            Ok(queue) => Seen::Queue(queue),
+        let seen = match ask() {
+            Ok(jobs) => Seen::Jobs(jobs),
             Err(error) => {
                 // After a start of the controller it does not know of its nodes at first.
                 nodes_asked = NEVER;
@@ -46,7 +51,7 @@ pub(super) fn watch(key: &str, partition: &str, sender: &Sender<Seen>, is_over: 
         };
         let mut is_heard = true;
         // (before its jobs: it is taken to answer again by these)
-        if matches!(seen, Seen::Queue(_)) && clock::node_now() >= nodes_asked + NODES_BEAT {
+        if matches!(seen, Seen::Jobs(_)) && clock::node_now() >= nodes_asked + NODES_BEAT {
             nodes_asked = clock::node_now();
             is_heard = match nodes(partition) {
                 Ok(nodes) => {

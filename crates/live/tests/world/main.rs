@@ -7,6 +7,7 @@
 
 mod accounts;
 mod arrivals;
+mod door;
 mod drained;
 mod explained;
 mod failures;

@@ -41,6 +41,7 @@ fn kind(verdict: &Verdict) -> (&'static str, Option<&str>) {
         Verdict::Stopped(_) => ("stopped", None),
         Verdict::Lost(_) => ("lost", None),
         Verdict::Failed(_, server) => ("failed", server.as_deref()),
+        Verdict::Final(_) => ("final", None),
     }
 }
 
@@ -78,6 +79,13 @@ fn a_failure_comes_before_what_is_not_known_and_before_a_kill() {
     // The first rank that failed is named.
     let failed = verdict(&[Some(End::Signal(11)), Some(End::Exit(3))], None);
     assert_eq!(kind(&failed), ("failed", Some("a")));
+}
+
+#[test]
+fn what_cannot_be_started_again_is_over_whatever_others_did() {
+    let over = || Some(End::Final("its time limit was over".into()));
+    assert_eq!(kind(&verdict(&[Some(End::Exit(3)), over()], None)), ("final", None));
+    assert_eq!(kind(&verdict(&[None, over()], Some(Reason::Preempted))), ("final", None));
 }
 
 #[test]

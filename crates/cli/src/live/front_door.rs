@@ -1,0 +1,207 @@
+//! `apportion serve --executor slurm --front-door sbatch`: users submit held jobs to Slurm, and apportion steers them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::comment;
+use super::local::Direct;
+use super::log::Log;
+use super::slurm::Partition;
+use crate::exit::Failure;
+use apportion::spec::nearest::{name_list, suggestion};
+use apportion::throughput::Throughputs;
+use apportion::units::Seconds;
+use apportion_live::agent::LinkError;
+use apportion_live::core::{Answer, Refusal, Request, Settings, State};
+use apportion_live::driver::Client;
+use apportion_live::front::{Form, JobForm};
+use apportion_live::protocol::JobNumber;
+use apportion_live::slurm::{Clerk, Door, DoorOptions, Newcomer, NotTaken, kill_wait};
+
+/// Its folder, in that of the state.
+const FOLDER: &str = "sbatch";
+
+/// How long the scheduler may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The grace beside Slurm's own, where none is given: Slurm's nodes tidy up after a job.
+const TIDYING: Seconds = Seconds::new(5.0);
+
+/// Puts into the settings what this form needs: it has users submit elsewhere, and a grace of which Slurm has a part.
+///
+/// # Errors
+/// If the grace that is `given` is shorter than Slurm's.
+pub(super) fn settings(settings: Settings, given: Option<Seconds>) -> Result<Settings, Failure> {
+    let wait = kill_wait().ok().flatten().map_or(Seconds::ZERO, Seconds::new);
+    match given {
+        Some(grace) if grace < wait => {
+            let message = format!(
+                "--grace is {grace}, and Slurm gives a job that it ends {wait} before it kills it (KillWait): expected at least that"
+            );
+            Err(Failure::usage(message, Some("leave it out, or change KillWait in slurm.conf".to_owned())))
+        }
+        Some(_) => Ok(Settings { front_door: true, ..settings }),
+        None => Ok(Settings { front_door: true, grace: settings.grace.max(wait + TIDYING), ..settings }),
+    }
+}
+
+/// The door to the jobs of a partition.
+///
+/// # Errors
+/// If its folder cannot be used.
+pub(super) fn open(partition: &Partition, state: &Path) -> Result<Door, Failure> {
+    let folder = state.join(FOLDER);
+    let options = DoorOptions {
+        partition: partition.name().to_owned(),
+        folder: std::path::absolute(&folder).map_err(Failure::io("find the folder of the state"))?,
+        nodes: partition.nodes().to_vec(),
+    };
+    Door::open(options).map_err(|error| {
+        let help = "`--state DIR` names a folder on a local disk, which this user may write";
+        Failure::usage(error.to_string(), Some(help.to_owned()))
+    })
+}
+
+/// Runs it until `stop`.
+pub(super) fn run(door: &mut Door, clerk: &mut Desk, beat: Seconds, log: &Log<'_>, stop: &AtomicBool) {
+    let client = clerk.client.clone();
+    let link = |name: &str| Direct::new(&client, name).map_err(|error| LinkError(error.to_string()));
+    let (beat, say) = (Duration::from_secs_f64(beat.get()), |words: &str| log.warning(words));
+    if let Err(error) = door.run(link, clerk, (beat, &say), stop) {
+        log.warning(&format!("no job of Slurm is steered: {error}"));
+    }
+}
+
+/// Takes jobs to the scheduler.
+#[derive(Debug)]
+pub(super) struct Desk {
+    client: Client,
+    throughputs: Arc<Throughputs>,
+    /// Workers of each type, and workers on each of its servers.
+    workers: BTreeMap<String, (u32, u32)>,
+}
+
+impl Desk {
+    pub(super) fn new(client: Client, throughputs: Arc<Throughputs>, partition: &Partition) -> Self {
+        let (counts, servers) = partition.workers();
+        let with_size = |(name, count): (String, u32)| {
+            let size = servers.0.iter().find(|(other, _)| **other == name).map_or(1, |(_, size)| *size);
+            (name, (count, size))
+        };
+        Self { client, throughputs, workers: counts.0.into_iter().map(with_size).collect() }
+    }
+
+    /// What the policy is to know of a job.
+    ///
+    /// # Errors
+    /// Why it cannot be taken in, in words.
+    fn form(&self, newcomer: &Newcomer<'_>) -> Result<JobForm, String> {
+        let Newcomer { job, n_nodes, per_node } = *newcomer;
+        let mut form = comment::read(job.terms.as_deref().unwrap_or_default())?;
+        form.scale_factor = n_nodes.saturating_mul(per_node);
+        let fits = self.types_for(n_nodes, per_node);
+        if fits.is_empty() {
+            return Err(format!(
+                "it asks for {per_node} GPUs on each of {n_nodes} nodes: a job of several nodes has all GPUs of each, and no \
+                 type of this partition has such nodes"
+            ));
+        }
+        let speeds = self.speeds(&form, n_nodes)?;
+        let speeds: BTreeMap<String, f64> =
+            speeds.into_iter().filter(|(name, speed)| *speed > 0.0 && fits.contains(name.as_str())).collect();
+        if speeds.is_empty() {
+            let types = name_list(fits.iter().copied());
+            return Err(format!(
+                "it has a speed on none of the types whose nodes are as it asks for: {types}"
+            ));
+        }
+        form.throughput = Some(speeds);
+        Ok(form)
+    }
+
+    /// The types with nodes such as a job asks for, and where the rounds give it no other ones: a part of one node, or all of
+    /// several.
+    fn types_for(&self, n_nodes: u32, per_node: u32) -> BTreeSet<&str> {
+        let n_workers = n_nodes.saturating_mul(per_node);
+        let fits = |count: u32, size: u32| {
+            n_workers <= count && if n_nodes == 1 { per_node <= size } else { per_node == size }
+        };
+        let of = self.workers.iter().filter(|(_, (count, size))| fits(*count, *size));
+        of.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The speeds of a job by type: its own, or those of its job type.
+    fn speeds(&self, form: &JobForm, n_nodes: u32) -> Result<BTreeMap<String, f64>, String> {
+        if let Some(own) = &form.throughput {
+            let strange = own.keys().find(|name| self.throughputs.find_worker_type(name).is_none());
+            return match strange {
+                Some(name) => {
+                    Err(format!("its comment has a speed on `{name}`, which is no type of worker here"))
+                }
+                None => Ok(own.clone()),
+            };
+        }
+        let Some(row) = self.throughputs.find(&form.job_type, form.scale_factor) else {
+            let known = self.throughputs.rows().iter().map(|row| row.job_type.as_str());
+            let nearest = suggestion(&form.job_type, known).unwrap_or_default();
+            return Err(format!(
+                "the throughputs `{}` have no job type `{}` on {} workers: state its speeds by `throughput=TYPE=X,…`. {nearest}",
+                self.throughputs.name(),
+                form.job_type,
+                form.scale_factor
+            ));
+        };
+        let of_type = |(column, name): (_, &String)| {
+            let alone = self.throughputs.alone(row, column);
+            let spread = self.throughputs.spread(row, column).filter(|_| n_nodes > 1);
+            (name.clone(), spread.unwrap_or(alone))
+        };
+        Ok(self.throughputs.worker_types().enumerate().map(of_type).collect())
+    }
+
+    fn ask(&self, request: Request) -> Option<Result<Answer, Refusal>> {
+        self.client.ask_within(request, PATIENCE).ok()
+    }
+}
+
+impl Clerk for Desk {
+    fn take_in(&mut self, newcomer: &Newcomer<'_>) -> Result<JobNumber, NotTaken> {
+        let job = self.form(newcomer).map_err(NotTaken::Refused)?;
+        let slurm = newcomer.job;
+        let form = Form {
+            name: Some(format!("{} (Slurm {})", slurm.name, slurm.id)),
+            user: Some(slurm.user.clone()),
+            key: Some(newcomer.key()),
+            job,
+            program: newcomer.program(),
+        };
+        match self.ask(Request::TakeIn(Box::new(form.into()))) {
+            Some(Ok(Answer::Submitted { job })) => Ok(job),
+            Some(Err(refusal)) => Err(NotTaken::Refused(refusal.to_string())),
+            Some(Ok(_)) | None => Err(NotTaken::Later),
+        }
+    }
+
+    fn withdraw(&mut self, job: JobNumber, why: &str) -> bool {
+        // (that it is over already is what is wished)
+        self.ask(Request::Withdraw(job, why.to_owned())).is_some()
+    }
+
+    fn remark(&mut self, job: Option<JobNumber>, text: &str) {
+        // (where it is not taken, it is said again when it is found again)
+        let _ = self.ask(Request::Remark(job, text.to_owned()));
+    }
+
+    fn over(&mut self) -> Option<BTreeMap<JobNumber, bool>> {
+        match self.ask(Request::Jobs)? {
+            Ok(Answer::Jobs(jobs)) => {
+                let over = jobs.into_iter().filter(|job| job.ended_s.is_some());
+                Some(over.map(|job| (job.job, job.state == State::Cancelled)).collect())
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A live scheduler that steers the held jobs which users submit by `sbatch` to a real Slurm. Skipped where Slurm is not
+//! installed, or where its daemons may not be started.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::live::{Served, said_with_2};
+use crate::slurm_cluster::{Node, Slurm};
+
+const NODES: [Node<'_>; 2] = [
+    ("v100-0", "CPUs=4 RealMemory=1000 Gres=gpu:v100:2"),
+    ("v100-1", "CPUs=4 RealMemory=1000 Gres=gpu:v100:2"),
+];
+
+const SERVE: [&str; 9] = [
+    "serve",
+    "--executor",
+    "slurm",
+    "--front-door",
+    "sbatch",
+    "--policy",
+    "max_min_fairness_perf",
+    "--state=state",
+    "--round-length=5",
+];
+
+const COMMENT: &str = "--comment=apportion: throughput=v100=3 steps=100000";
+
+/// How often something that must come is looked for.
+const LOOKS: usize = 1200;
+
+/// A cluster and its scheduler.
+struct World {
+    slurm: Slurm,
+    folder: TempDir,
+    served: Option<Served>,
+}
+
+impl World {
+    /// The error says what this machine lacks for a Slurm.
+    fn start() -> Result<Self, String> {
+        let slurm = Slurm::start(&NODES)?;
+        let mut world = Self { slurm, folder: TempDir::new().unwrap(), served: None };
+        world.serve();
+        Ok(world)
+    }
+
+    fn serve(&mut self) {
+        let conf = self.slurm.at("slurm.conf");
+        self.served = Some(Served::start_with(self.folder.path(), &SERVE, &[("SLURM_CONF", &conf)]));
+    }
+
+    /// A held job that goes on until the file `go` is there. Its number in Slurm.
+    fn submit(&self, more: &[&str]) -> String {
+        let folder = self.folder.path().display();
+        let script = format!("--wrap=until [ -e {folder}/go ]; do sleep 0.1; done");
+        let usual = ["--parsable", "--hold", "--output=/dev/null", "--mem=10", &script];
+        let said = self.slurm.said("sbatch", &[&usual, more].concat()).trim().to_owned();
+        assert!(said.parse::<u64>().is_ok(), "{more:?}: {said}");
+        said
+    }
+
+    fn go(&self) {
+        fs::write(self.folder.path().join("go"), "").unwrap();
+    }
+
+    /// Apportion's jobs, by Slurm's number.
+    fn jobs(&self) -> BTreeMap<String, Value> {
+        let jobs = self.served.as_ref().unwrap().json(self.folder.path(), &["jobs"]);
+        let id = |job: &Value| {
+            let name = job["name"].as_str().unwrap();
+            name.rsplit(' ').next().unwrap().trim_end_matches(')').to_owned()
+        };
+        jobs.as_array().unwrap().iter().map(|job| (id(job), job.clone())).collect()
+    }
+
+    /// What Slurm shows of a job: its state, and how often it was put back.
+    fn shown(&self, id: &str) -> String {
+        self.slurm.said("squeue", &["--noheader", "--states=all", "--format=%T %r", "--jobs", id])
+    }
+
+    fn update(&self, id: &str, what: &str) {
+        self.slurm.said("scontrol", &["update", &format!("JobId={id}"), what]);
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        for _ in 0..LOOKS {
+            if holds(self) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        let queue = self.slurm.said("squeue", &["--states=all"]);
+        panic!("{what} does not come: {:?}\n{queue}", self.jobs());
+    }
+}
+
+#[test]
+fn held_jobs_have_their_turns_through_the_ends_of_scheduler_and_controller() {
+    let mut world = match World::start() {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: the turns of held jobs on a real Slurm: {lacking}"),
+    };
+    let singles: Vec<String> = (0..3).map(|_| world.submit(&["--gres=gpu:1", COMMENT])).collect();
+    let gang = world.submit(&["--nodes=2", "--gres=gpu:2", COMMENT]);
+    let all: Vec<&String> = singles.iter().chain([&gang]).collect();
+    let starts =
+        |world: &World, id: &str| world.jobs().get(id).map_or(0, |job| job["starts"].as_u64().unwrap());
+    // The gang needs all four workers: for each to run, others are put back, and released again.
+    world.until("a second start", |world| {
+        all.iter().all(|id| starts(world, id) > 0) && all.iter().any(|id| starts(world, id) > 1)
+    });
+    let before = all.iter().map(|id| starts(&world, id)).sum::<u64>();
+
+    drop(world.served.take());
+    world.serve();
+    world.slurm.kill_controller();
+    world.slurm.start_controller();
+    world.until("more turns", |world| {
+        all.iter().map(|id| starts(world, id)).sum::<u64>() > before + 2 && !world.jobs().is_empty()
+    });
+    assert_eq!(world.jobs().len(), all.len(), "each is one job, whoever ended");
+    world.go();
+    world.until("the end", |world| world.jobs().values().all(|job| !job["ended_s"].is_null()));
+    for (id, job) in world.jobs() {
+        assert_eq!(job["state"], "completed", "{id}: {job}");
+        assert!(world.shown(&id).starts_with("COMPLETED"), "{}", world.shown(&id));
+    }
+    let kept = world.folder.path().join("state/sbatch/jobs");
+    world.until("their files to go", |_| fs::read_dir(&kept).unwrap().next().is_none());
+}
+
+#[test]
+fn what_users_do_to_their_jobs_is_heeded() {
+    let world = match World::start() {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: what users do to held jobs on a real Slurm: {lacking}"),
+    };
+    let once = |speed: &str| format!("--comment=apportion: throughput=v100={speed} steps=100000");
+    let running = world.submit(&["--gres=gpu:2", &once("3")]);
+    let cancelled = world.submit(&["--gres=gpu:2", &once("3")]);
+    let is = |id: &str, state: &str| {
+        let (id, state) = (id.to_owned(), state.to_owned());
+        move |world: &World| world.jobs().get(&id).is_some_and(|job| job["state"] == state.as_str())
+    };
+    world.until("the first", is(&running, "running"));
+    world.until("the second", is(&cancelled, "running"));
+    let [released, taken_back] = [0, 1].map(|_| world.submit(&["--nodes=2", "--gres=gpu:2", &once("0.001")]));
+    world.until("those that wait", |world| world.jobs().len() == 4);
+
+    world.slurm.said("scancel", &[&cancelled]);
+    world.update(&taken_back, "Comment=mine");
+    world.until("a job cancelled in Slurm to be cancelled", is(&cancelled, "cancelled"));
+    world.until("a job that is taken back to be given up", is(&taken_back, "cancelled"));
+    assert!(
+        world.shown(&taken_back).starts_with("PENDING"),
+        "it is its user's: {}",
+        world.shown(&taken_back)
+    );
+    // (with the workers of the other one it may be its turn; then it is its user's release that is too late)
+    world.slurm.said("scontrol", &["release", &released]);
+    world.until("the user's release", |world| {
+        is(&released, "cancelled")(world)
+            || is(&released, "running")(world)
+            || is(&released, "starting")(world)
+    });
+    let number = world.jobs()[&running]["job"].to_string();
+    world.served.as_ref().unwrap().ask(world.folder.path(), &["cancel", &number]);
+    world.until("a job cancelled here to be cancelled there", |world| {
+        world.shown(&running).starts_with("CANCELLED")
+    });
+}
+
+#[test]
+fn jobs_that_cannot_be_steered_are_refused_with_a_word_and_taken_once_they_can() {
+    let world = match World::start() {
+        Ok(world) => world,
+        Err(lacking) => {
+            return eprintln!("skipped: held jobs that cannot be steered on a real Slurm: {lacking}");
+        }
+    };
+    let stubborn = world.submit(&["--no-requeue", "--gres=gpu:1", COMMENT]);
+    let odd = world.submit(&["--gres=gpu:1", "--comment=apportion: throughput=v100=3 step=5"]);
+    let anothers = world.submit(&["--gres=gpu:1", "--comment=mine"]);
+    let said = |id: &str| world.slurm.said("scontrol", &["show", "job", id]);
+    world.until("a word on the one", |_| said(&stubborn).contains("not taken in: Slurm may not put it back"));
+    world.until("a word on the other", |_| said(&odd).contains("not taken in: its comment has `step=`"));
+    assert!(world.jobs().is_empty() && !said(&anothers).contains("AdminComment"));
+    world.update(&stubborn, "Requeue=1");
+    world.update(&odd, "Comment=apportion: throughput=v100=3 steps=5");
+    world.until("both to be taken in", |world| world.jobs().len() == 2);
+    world.until("both to run", |world| world.jobs().values().all(|job| job["state"] == "running"));
+    let failing = ["--parsable", "--hold", "--gres=gpu:1", COMMENT, "--output=/dev/null", "--wrap=exit 3"];
+    let failing = world.slurm.said("sbatch", &failing).trim().to_owned();
+    world
+        .until("the failure", |world| world.jobs().get(&failing).is_some_and(|job| job["state"] == "failed"));
+    let last_end = world.jobs()[&failing]["last_end"].to_string();
+    assert!(last_end.contains("FAILED (NonZeroExitCode), exit code 3"), "{last_end}");
+}
+
+#[test]
+fn flags_that_mean_nothing_at_this_door_are_refused() {
+    let folder = TempDir::new().unwrap();
+    for (more, says) in [
+        (
+            &["--executor", "slurm", "--slurm-time", "30"][..],
+            "--slurm-time says something of Slurm jobs that",
+        ),
+        (&["--cluster", "v100=2"], "--front-door sbatch: users submit to Slurm"),
+    ] {
+        let usual = ["serve", "--front-door", "sbatch", "--policy", "fifo", "--state=state"];
+        let said =
+            said_with_2(crate::live::command(folder.path(), &[&usual, more].concat()).output().unwrap());
+        assert!(said.contains(says), "{more:?}: {said}");
+    }
+}

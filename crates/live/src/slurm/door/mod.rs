@@ -1,0 +1,497 @@
+//! Slurm's own `sbatch` as the way in: users submit held jobs, and apportion says when and where each one runs.
+//!
+//! A Slurm job is one job of apportion for all its life: it is released on the nodes of its workers, and put back into
+//! Slurm's queue, held, when they are another's. Its program is its user's own, and knows nothing of apportion; so nothing is
+//! known of its steps, and a lease has no other clock than this process: while it is away, jobs run on.
+//!
+//! Which job of Slurm's is which of apportion's, and what it was released for, is in a file for each. What Slurm shows is
+//! the truth in all else; [`ward`] has what follows from it.
+
+mod deeds;
+mod jobs;
+mod terms;
+mod kept;
+mod ward;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use apportion::Seconds;
+
+use super::nodes::Node;
+use super::standing::Standing;
+use super::tools::ToolError;
+use super::watch::{Seen, watch};
+use super::{LOOK, NEVER, PAUSE, SlurmError, State};
+use crate::agent::processes::{at, lock, next_boot, number};
+use crate::agent::{Act, Adopted, Agent, Home, Link, LinkError, ProcessesError, RankStart, Server};
+use crate::clock;
+use crate::files;
+use crate::protocol::{End, JobNumber, Orders, Phase, Program, Progress, RankReport, Stop};
+use deeds::{carry_out, steer, tell};
+use jobs::Jobs;
+use kept::{Kept, Order, Place};
+use terms::Shape;
+use ward::{Event, View, Ward};
+
+pub use jobs::{HeldJob, kill_wait};
+
+/// What stands for the program of a Slurm job, before its number.
+const PROGRAM: &str = "slurm-job";
+
+/// How long runs of before go on without a word of the scheduler.
+const ADOPTED: Seconds = Seconds::new(120.0);
+
+/// What Slurm's words have where a node could not start a job.
+const LAUNCH: &str = "launch";
+
+/// How often it is asked which of apportion's jobs are over.
+const OVER_BEAT: Seconds = Seconds::new(1.0);
+
+/// What a door is opened with.
+#[derive(Clone, Debug)]
+pub struct DoorOptions {
+    /// The partition.
+    pub partition: String,
+    /// The folder for what must be known after a restart.
+    pub folder: PathBuf,
+    /// The nodes, and the type of each one's workers as the throughputs call it.
+    pub nodes: Vec<(Node, String)>,
+}
+
+/// A Slurm job that is to be taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer<'a> {
+    /// The job, with what its user says of it.
+    pub job: &'a HeldJob,
+    /// How many nodes it asks for.
+    pub n_nodes: u32,
+    /// How many workers it asks for on each.
+    pub per_node: u32,
+}
+
+impl Newcomer<'_> {
+    /// A word that no other job has: said again with it, it is the same job.
+    pub fn key(&self) -> String {
+        format!("slurm:{}:{}", self.job.id, self.job.submitted_s)
+    }
+
+    /// What stands for its program, by which it is known in orders.
+    pub fn program(&self) -> Program {
+        Program {
+            command: vec![PROGRAM.to_owned(), self.job.id.to_string()],
+            directory: None,
+            environment: BTreeMap::new(),
+        }
+    }
+}
+
+/// Why a job has not been taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// It cannot be; why, and what its user can do.
+    Refused(String),
+    /// There is no answer now.
+    Later,
+}
+
+/// The way to the scheduler's requests.
+pub trait Clerk {
+    /// Takes a job in.
+    ///
+    /// # Errors
+    /// Why not.
+    fn take_in(&mut self, newcomer: &Newcomer<'_>) -> Result<JobNumber, NotTaken>;
+    /// Has a job over for this reason. False where there is no answer now.
+    fn withdraw(&mut self, job: JobNumber, why: &str) -> bool;
+    /// Notes what an operator should know.
+    fn remark(&mut self, job: Option<JobNumber>, text: &str);
+    /// The jobs that are over, as far back as they are known, and whether each was cancelled; none where there is no answer now.
+    fn over(&mut self) -> Option<BTreeMap<JobNumber, bool>>;
+}
+
+/// Steers the jobs that users submit held.
+#[derive(Debug)]
+pub struct Door {
+    partition: String,
+    folder: PathBuf,
+    nodes: Vec<Standing>,
+    /// By Slurm's number.
+    wards: BTreeMap<u64, Ward>,
+    /// Jobs that are not taken in as Slurm shows them, and why.
+    refused: BTreeMap<u64, (Option<HeldJob>, String)>,
+    /// What Slurm last showed, and when it was asked.
+    seen: (Jobs, Seconds),
+    /// Apportion's jobs that are over, with whether they were cancelled, and when that was asked.
+    over: (BTreeMap<JobNumber, bool>, Seconds),
+    /// What an operator should know of the start.
+    words: Vec<String>,
+    _lock: File,
+}
+
+impl Door {
+    /// Takes over what an earlier start left.
+    ///
+    /// # Errors
+    /// If the folder cannot be used, or another has it.
+    pub fn open(options: DoorOptions) -> Result<Self, SlurmError> {
+        let DoorOptions { partition, folder, nodes } = options;
+        let jobs = folder.join("jobs");
+        fs::create_dir_all(&jobs).map_err(at(&jobs))?;
+        let path = folder.join("lock");
+        let Some(lock) = lock(&path).map_err(at(&path))? else {
+            return Err(ProcessesError::Taken(folder.display().to_string()).into());
+        };
+        let (mut wards, mut words) = (BTreeMap::new(), Vec::new());
+        let until = clock::node_now() + ADOPTED;
+        for entry in fs::read_dir(&jobs).map_err(at(&jobs))? {
+            let path = entry.map_err(at(&jobs))?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            match files::read::<Kept>(&path) {
+                Ok(kept) => drop(wards.insert(kept.id, Ward::new(kept, until))),
+                Err(error) => {
+                    let aside = path.with_extension("aside");
+                    fs::rename(&path, &aside).map_err(at(&aside))?;
+                    words.push(format!("{} cannot be read ({error}) and is set aside", path.display()));
+                }
+            }
+        }
+        let standing = |(node, worker_type): (Node, String)| {
+            let home = Home {
+                state: folder.join("nodes").join(&node.name),
+                checkpoints: PathBuf::new(),
+                shim: Vec::new(),
+            };
+            fs::create_dir_all(&home.state).map_err(at(&home.state))?;
+            let server = Server { name: node.name.clone(), worker_type, n_workers: node.n_workers };
+            let boot = next_boot(&home).map_err(at(&home.state))?;
+            let agent = Agent::new(server, boot, adopted(&wards, &node.name, until));
+            Ok(Standing::new(node, agent.with_home(number(&home).map_err(at(&home.state))?)))
+        };
+        let nodes = nodes.into_iter().map(standing).collect::<Result<_, ProcessesError>>()?;
+        let (seen, over) = ((Jobs::default(), NEVER), (BTreeMap::new(), NEVER));
+        Ok(Self { partition, folder, nodes, wards, refused: BTreeMap::new(), seen, over, words, _lock: lock })
+    }
+
+    /// Carries out what the scheduler orders until `stop`, and `say`s what an operator should know. `link` is the way to the
+    /// scheduler for the node of this name; each node reports at least every `beat`. Jobs go on afterwards.
+    ///
+    /// # Errors
+    /// If there is no way to the scheduler.
+    pub fn run<L: Link>(
+        &mut self,
+        link: impl Fn(&str) -> Result<L, LinkError>,
+        clerk: &mut dyn Clerk,
+        (beat, say): (Duration, &dyn Fn(&str)),
+        stop: &AtomicBool,
+    ) -> Result<(), LinkError> {
+        let mut links = self.nodes.iter().map(|at| link(&at.node.name)).collect::<Result<Vec<L>, _>>()?;
+        self.words.drain(..).for_each(|words| say(&words));
+        let (sender, seen) = channel();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let (partition, is_over) = (self.partition.clone(), &is_over);
+            scope.spawn(move || watch(|| jobs::jobs(&partition), &partition, &sender, is_over));
+            let reported = vec![NEVER; self.nodes.len()];
+            let mut state = State { silent: None, reported, beat: Seconds::new(beat.as_secs_f64()), say };
+            while !stop.load(Ordering::Relaxed) {
+                while let Ok(seen) = seen.try_recv() {
+                    self.take(seen, clerk, &mut state);
+                }
+                if state.silent.is_none() && self.seen.1 > NEVER {
+                    self.look(clerk, &mut state);
+                }
+                self.talk(&mut links, &mut state);
+                thread::sleep(LOOK);
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        Ok(())
+    }
+
+    /// Takes over what Slurm shows.
+    fn take(&mut self, seen: Seen<(Jobs, Seconds)>, clerk: &mut dyn Clerk, state: &mut State<'_>) {
+        match seen {
+            Seen::Silence(why) => state.note_silence(&why),
+            Seen::Nodes(nodes) => {
+                for (standing, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
+                    standing.take(&nodes, reported, state.say);
+                }
+            }
+            Seen::Jobs(seen) => {
+                state.note_answer();
+                self.seen = seen;
+                self.admit(clerk);
+            }
+        }
+    }
+
+    /// Takes in held jobs that are new, and says of others that mean to be apportion's why they are not.
+    fn admit(&mut self, clerk: &mut dyn Clerk) {
+        let jobs = std::mem::take(&mut self.seen.0);
+        self.refused.retain(|id, _| jobs.all.contains_key(id) || jobs.strange.contains_key(id));
+        for (id, why) in &jobs.strange {
+            self.refuse(*id, None, why, clerk);
+        }
+        for job in jobs.all.values().filter(|job| job.terms.is_some() && !job.is_over()) {
+            let is_known = self.refused.get(&job.id).is_some_and(|(before, _)| before.as_ref() == Some(job));
+            if self.wards.contains_key(&job.id) || is_known || job.is_completing {
+                continue;
+            }
+            match self.admitted(job, clerk) {
+                Ok(()) => {}
+                Err(NotTaken::Refused(why)) => self.refuse(job.id, Some(job), &why, clerk),
+                Err(NotTaken::Later) => break,
+            }
+        }
+        self.seen.0 = jobs;
+    }
+
+    /// Takes a job in.
+    fn admitted(&mut self, job: &HeldJob, clerk: &mut dyn Clerk) -> Result<(), NotTaken> {
+        if !job.is_held() {
+            let why =
+                "it is not held: Slurm alone runs it; what apportion is to start is submitted with `--hold`";
+            return Err(NotTaken::Refused(why.to_owned()));
+        }
+        if job.is_held_by_admin() {
+            let why =
+                format!("an administrator holds it: `scontrol release {0}; scontrol uhold {0}`", job.id);
+            return Err(NotTaken::Refused(why));
+        }
+        let shape = terms::check(job, clock::wall_s()).map_err(NotTaken::Refused)?;
+        // (what is held already stays so: this is how Slurm says whether it would be steered)
+        steer(job.id, &["uhold"]).map_err(|error| match error {
+            ToolError::Refused { said, .. } => NotTaken::Refused(format!(
+                "Slurm does not let this user steer it ({said}): run `serve` as Slurm's operator, or as the job's own user"
+            )),
+            _ => NotTaken::Later,
+        })?;
+        let Shape { n_nodes, per_node } = shape;
+        let number = clerk.take_in(&Newcomer { job, n_nodes, per_node })?;
+        let terms = job.terms.clone().unwrap_or_default();
+        let (order, boot, given_up) = (None, None, None);
+        let kept = Kept { id: job.id, number, terms, shape, order, boot, given_up };
+        let mut ward = Ward::new(kept, NEVER);
+        ward.is_changed = true;
+        self.wards.insert(job.id, ward);
+        self.refused.remove(&job.id);
+        tell(job.id, &format!("apportion: job {number}"));
+        Ok(())
+    }
+
+    /// Says once why a job is not taken in as it is: to the operator, and where Slurm lets it, to the job's user.
+    fn refuse(&mut self, id: u64, job: Option<&HeldJob>, why: &str, clerk: &mut dyn Clerk) {
+        let before = self.refused.insert(id, (job.cloned(), why.to_owned()));
+        if before.is_none_or(|(_, said)| said != why) {
+            clerk.remark(None, &format!("Slurm job {id} is not taken in: {why}"));
+            tell(id, &format!("apportion: not taken in: {why}"));
+        }
+    }
+
+    /// Looks at all jobs that are steered, and asks of Slurm what is due.
+    fn look(&mut self, clerk: &mut dyn Clerk, state: &mut State<'_>) {
+        let now = clock::node_now();
+        if now >= self.over.1 + OVER_BEAT {
+            self.over = (clerk.over().unwrap_or_else(|| std::mem::take(&mut self.over.0)), now);
+        }
+        for id in self.wards.keys().copied().collect::<Vec<_>>() {
+            let Some(ward) = self.wards.get_mut(&id) else { continue };
+            let over_here = self.over.0.get(&ward.kept.number).copied();
+            let (jobs, asked) = (&self.seen.0, self.seen.1);
+            let view = View { job: jobs.all.get(&id), asked, boot: &jobs.boot, now, over_here };
+            let (deed, events) = ward.look(&view);
+            self.note(id, events, clerk, state);
+            if !self.keep(id, state) {
+                continue;
+            }
+            let Some(deed) = deed else { continue };
+            let done = carry_out(id, &deed);
+            let now = clock::node_now();
+            let Some(ward) = self.wards.get_mut(&id) else { continue };
+            match done {
+                Ok(_) => ward.note_deed(deed, now),
+                Err(ToolError::Refused { said, .. }) => {
+                    let events = ward.note_refusal(deed, &said, now);
+                    self.note(id, events, clerk, state);
+                }
+                Err(error) => return state.note_silence(&error.to_string()),
+            }
+        }
+        self.forget();
+    }
+
+    /// Passes on what is new of a job.
+    fn note(&mut self, id: u64, events: Vec<Event>, clerk: &mut dyn Clerk, state: &mut State<'_>) {
+        for event in events {
+            let Some(ward) = self.wards.get_mut(&id) else { return };
+            let job = ward.kept.number;
+            match event {
+                Event::Begun(order) => {
+                    self.note_ranks(&order, state, |agent, place| agent.note_started(order.run, place.rank));
+                }
+                Event::Stopping(order) => {
+                    self.note_ranks(&order, state, |agent, place| agent.note_stopping(order.run, place.rank));
+                }
+                Event::Ended(order, end) => {
+                    if matches!(&end, End::Lost(why) if why.contains(LAUNCH)) {
+                        self.pause(&order, state);
+                    }
+                    self.note_ranks(&order, state, |agent, place| {
+                        agent.note_end(order.run, place.rank, end.clone());
+                    });
+                }
+                Event::Withdrawn(why) if clerk.withdraw(job, &why) => {
+                    ward.is_withdrawn = true;
+                    if !ward.is_over {
+                        tell(id, &format!("apportion: given up: {why}"));
+                    }
+                }
+                Event::Withdrawn(_) => {}
+                Event::Words(text) => clerk.remark(Some(job), &text),
+                Event::Missing => {
+                    let events = match jobs::ended(id) {
+                        Some(ended) => ward.note_accounts(&ended),
+                        None => ward.note_lost(),
+                    };
+                    self.note(id, events, clerk, state);
+                }
+            }
+        }
+    }
+
+    /// Gives the nodes of a run no job for a while.
+    fn pause(&mut self, order: &Order, state: &State<'_>) {
+        let now = clock::node_now();
+        for standing in self.nodes.iter_mut().filter(|standing| order.nodes().contains(&&*standing.node.name))
+        {
+            standing.pause(now);
+            let name = &standing.node.name;
+            (state.say)(&format!("{name} gets no job for {PAUSE}: Slurm could not start one there"));
+        }
+    }
+
+    /// Tells the agents of a run's nodes, which report at once.
+    fn note_ranks(&mut self, order: &Order, state: &mut State<'_>, tell: impl Fn(&mut Agent, &Place)) {
+        for place in &order.places {
+            let found = self.nodes.iter_mut().position(|standing| standing.node.name == place.node);
+            if let Some(found) = found {
+                tell(&mut self.nodes[found].agent, place);
+                state.reported[found] = NEVER;
+            }
+        }
+    }
+
+    /// Puts what has changed of a job on disk. False while that is not done.
+    fn keep(&mut self, id: u64, state: &State<'_>) -> bool {
+        let Some(ward) = self.wards.get_mut(&id).filter(|ward| ward.is_changed) else { return true };
+        let path = self.folder.join("jobs").join(format!("{id}.json"));
+        match files::write_durably(&path, &ward.kept()) {
+            Ok(()) => {
+                ward.is_changed = false;
+                true
+            }
+            Err(error) => {
+                let text = format!("{}: {error}; Slurm is asked nothing of its job {id}", path.display());
+                if self.words.last() != Some(&text) {
+                    (state.say)(&text);
+                    self.words = vec![text];
+                }
+                false
+            }
+        }
+    }
+
+    /// Forgets jobs that are over, here and in Slurm.
+    fn forget(&mut self) {
+        let (over, folder) = (&self.over.0, self.folder.join("jobs"));
+        self.wards.retain(|id, ward| {
+            let stays = !ward.is_over || ward.is_changed || !over.contains_key(&ward.kept.number);
+            stays || fs::remove_file(folder.join(format!("{id}.json"))).is_err()
+        });
+    }
+
+    /// Carries what each node and the scheduler say to each other.
+    fn talk(&mut self, links: &mut [impl Link], state: &mut State<'_>) {
+        let is_frozen = state.silent.is_some() || self.seen.1 <= NEVER;
+        for (place, link) in links.iter_mut().enumerate() {
+            let now = clock::node_now();
+            if self.nodes[place].resumes(now) || now >= state.reported[place] + state.beat {
+                state.reported[place] = now;
+                let name = &self.nodes[place].node.name;
+                let is_on = |order: &Order| order.places.iter().any(|place| place.node == *name);
+                let is_empty = !self.wards.values().filter_map(Ward::order).any(is_on);
+                if let Some(report) = self.nodes[place].report(now, is_frozen, is_empty) {
+                    // A report that was not sent is made good by the next one.
+                    let _ = link.send(&report);
+                }
+            }
+            while let Some(orders) = link.receive(Duration::ZERO) {
+                self.take_orders(place, &orders);
+                state.reported[place] = NEVER;
+            }
+        }
+    }
+
+    fn take_orders(&mut self, place: usize, orders: &Orders) {
+        let now = clock::node_now();
+        let standing = &mut self.nodes[place];
+        for act in standing.agent.take(now, orders) {
+            match act {
+                Act::Start(start) => match want(&mut self.wards, &standing.node.name, &start) {
+                    Ok(()) => standing.agent.note_waiting(start.run, start.rank),
+                    Err(end) => standing.agent.note_end(start.run, start.rank, end),
+                },
+                Act::Steer { run, until, stop, .. } => {
+                    let is_to_stop = stop.is_some_and(|stop| stop != Stop::Propose);
+                    let _ = self.wards.values_mut().any(|ward| ward.steer(run, until, is_to_stop));
+                }
+            }
+        }
+    }
+}
+
+/// Has a job want the rank of an order. The error is how the rank ended before it began.
+fn want(wards: &mut BTreeMap<u64, Ward>, node: &str, start: &RankStart) -> Result<(), End> {
+    let id = match start.program.command.as_slice() {
+        [what, id] if what == PROGRAM => id.parse::<u64>().ok(),
+        _ => None,
+    };
+    let Some(id) = id else {
+        let why = "it was submitted to apportion itself, which starts no programs with `--front-door sbatch`";
+        return Err(End::NotExecutable(why.to_owned()));
+    };
+    let ward = wards.get_mut(&id).filter(|ward| ward.kept.number == start.run.job);
+    let Some(ward) = ward else {
+        return Err(End::NotExecutable(format!("Slurm job {id} is not known here")));
+    };
+    if ward.is_over || ward.kept.given_up.is_some() {
+        return Err(End::Stopped(None));
+    }
+    let place = Place { node: node.to_owned(), rank: start.rank, worker: start.worker };
+    ward.want(start.run, start.world_size, place, start.until);
+    Ok(())
+}
+
+/// The ranks of a node that an earlier start left.
+fn adopted(wards: &BTreeMap<u64, Ward>, node: &str, until: Seconds) -> Vec<Adopted> {
+    let orders = wards.values().filter_map(Ward::order);
+    let places = orders.flat_map(|order| order.places.iter().map(move |place| (order, place)));
+    let here = places.filter(|(_, place)| place.node == node);
+    here.map(|(order, place)| {
+        let phase = if order.has_begun { Phase::Running } else { Phase::Waiting };
+        let (run, rank, worker) = (order.run, place.rank, place.worker);
+        let report = RankReport { run, rank, worker, phase, progress: Progress::default(), ran: None };
+        Adopted { report, until, grace: Seconds::ZERO }
+    })
+    .collect()
+}

@@ -1,0 +1,123 @@
+//! What a Slurm job must be for apportion to steer it: said of a job that is not, with what its user can do.
+
+use serde::{Deserialize, Serialize};
+
+use super::jobs::HeldJob;
+
+/// The workers that a job asks for: on each of its nodes, and how many nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Shape {
+    pub(super) n_nodes: u32,
+    pub(super) per_node: u32,
+}
+
+/// The workers that a job asks for, if it can be steered.
+///
+/// # Errors
+/// Why it cannot be, and what its user can do, in words.
+pub(super) fn check(job: &HeldJob, now_s: f64) -> Result<Shape, String> {
+    if job.is_many {
+        return Err("it is an array or of several components: submit each as a job of its own".to_owned());
+    }
+    if !job.may_requeue {
+        let update = format!("`scontrol update JobId={} Requeue=1`", job.id);
+        return Err(format!(
+            "Slurm may not put it back into the queue (`--no-requeue`), as it must when its workers are another's: {update}"
+        ));
+    }
+    if !job.required_nodes.is_empty() || !job.excluded_nodes.is_empty() {
+        let update = format!("`scontrol update JobId={} NodeList= ExcNodeList=`", job.id);
+        return Err(format!("it names nodes, which apportion chooses: {update}"));
+    }
+    if !job.dependency.is_empty() {
+        return Err(format!("it waits for other jobs ({}): submit it when they are over", job.dependency));
+    }
+    if f64::from(job.begins_s) > now_s && job.n_restarts == 0 {
+        let update = format!("`scontrol update JobId={} StartTime=now`", job.id);
+        return Err(format!("it is not to begin before a later time: {update} when it is to"));
+    }
+    if !job.per_other.is_empty() {
+        return Err(format!(
+            "it asks for `{}` not by node: submit it with `--nodes=N --gres=gpu:G`",
+            job.per_other
+        ));
+    }
+    if job.n_nodes_most > job.n_nodes {
+        return Err("its number of nodes is a range: submit it with one number".to_owned());
+    }
+    let per_node = workers(&job.per_node)?;
+    Ok(Shape { n_nodes: job.n_nodes.max(1), per_node })
+}
+
+/// How many GPUs of any type `gres:gpu:2`, `gres/gpu=2` or `gpu` are.
+fn workers(text: &str) -> Result<u32, String> {
+    let strange = || {
+        format!(
+            "it asks for `{text}` on each node: apportion gives GPUs of any type, asked for by `--gres=gpu:G`; speeds on \
+             some types only, by `throughput=TYPE=X`, keep it from others"
+        )
+    };
+    if text.is_empty() {
+        return Err("it asks for no GPU: submit it with `--gres=gpu:G`".to_owned());
+    }
+    let plain = text.strip_prefix("gres:").or_else(|| text.strip_prefix("gres/")).unwrap_or(text);
+    let count = match plain.split([':', '=']).collect::<Vec<_>>().as_slice() {
+        ["gpu"] => Some(1),
+        ["gpu", count] => count.parse().ok(),
+        _ => None,
+    };
+    count.filter(|count| *count > 0).ok_or_else(strange)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> HeldJob {
+        HeldJob {
+            id: 7,
+            n_nodes: 1,
+            per_node: "gres:gpu:2".to_owned(),
+            may_requeue: true,
+            ..HeldJob::default()
+        }
+    }
+
+    #[test]
+    fn the_usual_forms_of_gpus_are_counted() {
+        for (text, n_workers) in [("gres:gpu:2", 2), ("gres/gpu=3", 3), ("gpu:1", 1), ("gres:gpu", 1)] {
+            assert_eq!(
+                check(&HeldJob { per_node: text.to_owned(), ..job() }, 0.0).unwrap().per_node,
+                n_workers,
+                "{text}"
+            );
+        }
+        assert_eq!(check(&HeldJob { n_nodes: 3, n_nodes_most: 3, ..job() }, 0.0).unwrap().n_nodes, 3);
+        // (after it was put back, Slurm has it wait for a while)
+        assert!(check(&HeldJob { begins_s: 9, n_restarts: 1, ..job() }, 8.0).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_steered_is_refused_with_a_remedy() {
+        let text = |text: &str| text.to_owned();
+        for (refused, says) in [
+            (HeldJob { may_requeue: false, ..job() }, "JobId=7 Requeue=1"),
+            (HeldJob { is_many: true, ..job() }, "array"),
+            (HeldJob { required_nodes: text("n1"), ..job() }, "NodeList= ExcNodeList="),
+            (HeldJob { excluded_nodes: text("n1"), ..job() }, "names nodes"),
+            (HeldJob { dependency: text("afterok:1(unfulfilled)"), ..job() }, "afterok:1"),
+            (HeldJob { begins_s: 9, ..job() }, "StartTime=now"),
+            (HeldJob { per_other: text("gres:gpu:2"), ..job() }, "not by node"),
+            (HeldJob { n_nodes_most: 2, ..job() }, "one number"),
+            (HeldJob { per_node: text(""), ..job() }, "no GPU"),
+            (HeldJob { per_node: text("gres:gpu:v100:1"), ..job() }, "throughput=TYPE=X"),
+            (HeldJob { per_node: text("gres:shard:1"), ..job() }, "gres:shard:1"),
+            (HeldJob { per_node: text("gres:gpu:0"), ..job() }, "gres:gpu:0"),
+            (HeldJob { per_node: text("gres:gpu:1,gres:gpu:1"), ..job() }, "gpu:1,gres"),
+        ] {
+            let said = check(&refused, 8.0).unwrap_err();
+            assert!(said.contains(says), "{says}: {said}");
+        }
+    }
+}

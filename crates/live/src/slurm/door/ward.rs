@@ -1,0 +1,437 @@
+//! A Slurm job that apportion steers: what follows from what Slurm shows of it and from what it is to do, without input or
+//! output.
+//!
+//! A held job has no run. It is given one by an order: its nodes are set, and it is released. It is put back and held again
+//! to end the run. Nothing that Slurm acknowledges is trusted: each look goes out from what Slurm shows, and asks again for
+//! what is not so yet. What its user, or an administrator, does to it is not undone: apportion gives such a job up, and
+//! says so. What a controller forgot that was started anew is told from that by when the controller was started.
+
+use apportion::Seconds;
+
+use super::deeds::Deed;
+use super::jobs::HeldJob;
+use super::kept::{Kept, Order, Place};
+use super::terms::Shape;
+use crate::protocol::{End, Run};
+
+/// How long Slurm is given to show what was asked of it, before it is asked again.
+const AGAIN: Seconds = Seconds::new(2.0);
+
+/// A job that Slurm does not show for so long is not there any more.
+const GONE: Seconds = Seconds::new(10.0);
+
+/// What a run is to do.
+#[derive(Clone, Debug)]
+struct Wish {
+    order: Order,
+    /// The number of its ranks on all nodes.
+    n_ranks: u32,
+    until: Seconds,
+    is_to_stop: bool,
+}
+
+/// What is new of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Event {
+    /// The run has begun.
+    Begun(Order),
+    /// The run is asked to stop.
+    Stopping(Order),
+    /// The run, or what of it was ordered, is over.
+    Ended(Order, End),
+    /// Apportion's job is to be over, for this reason.
+    Withdrawn(String),
+    /// What an operator should know.
+    Words(String),
+    /// Slurm does not show it: its accounts are to be asked.
+    Missing,
+}
+
+/// What a look at a job is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'a> {
+    /// What Slurm shows of it, if it does.
+    pub(super) job: Option<&'a HeldJob>,
+    /// When Slurm was asked.
+    pub(super) asked: Seconds,
+    /// When Slurm's controller was started, in its words.
+    pub(super) boot: &'a str,
+    pub(super) now: Seconds,
+    /// If apportion's job is over: was it cancelled?
+    pub(super) over_here: Option<bool>,
+}
+
+/// A job that apportion steers.
+#[derive(Debug)]
+pub(super) struct Ward {
+    pub(super) kept: Kept,
+    /// Is what is kept not on disk yet? Nothing is asked of Slurm until it is.
+    pub(super) is_changed: bool,
+    /// Has apportion's job been told that it was given up?
+    pub(super) is_withdrawn: bool,
+    /// Is it over in Slurm?
+    pub(super) is_over: bool,
+    current: Option<Wish>,
+    wanted: Option<Wish>,
+    /// The run with which the job was over: kept until the scheduler has its end, too.
+    last: Option<Order>,
+    /// When something was last asked of Slurm, and what.
+    acted: Option<(Deed, Seconds)>,
+    /// The run for which Slurm has shown that it was released.
+    released: Option<Run>,
+    missing: Option<Seconds>,
+    said: Option<String>,
+    events: Vec<Event>,
+}
+
+impl Ward {
+    /// A job as it is kept. A run of before goes on until then, if nothing is said of it.
+    pub(super) fn new(kept: Kept, until: Seconds) -> Self {
+        let current = kept.order.clone().map(|order| {
+            let n_ranks = u32::try_from(order.places.len()).unwrap_or(u32::MAX);
+            Wish { order, n_ranks, until, is_to_stop: false }
+        });
+        Self {
+            kept,
+            is_changed: false,
+            is_withdrawn: false,
+            is_over: false,
+            current,
+            wanted: None,
+            last: None,
+            acted: None,
+            released: None,
+            missing: None,
+            said: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// A rank of a run of `n_ranks` is to be started.
+    pub(super) fn want(&mut self, run: Run, n_ranks: u32, place: Place, until: Seconds) {
+        if self.wanted.as_ref().is_none_or(|wish| wish.order.run != run) {
+            self.drop_wanted();
+            let order =
+                Order { run, places: Vec::new(), n_restarts: 0, has_begun: false, is_stopping: false };
+            self.wanted = Some(Wish { order, n_ranks, until, is_to_stop: false });
+        }
+        if let Some(wish) = &mut self.wanted {
+            wish.order.places.push(place);
+            wish.order.places.sort();
+            wish.until = wish.until.max(until);
+        }
+    }
+
+    /// A run may go on until then, and is to stop or not. False if it is no run of this job.
+    pub(super) fn steer(&mut self, run: Run, until: Seconds, is_to_stop: bool) -> bool {
+        let of_run = |wish: &&mut Wish| wish.order.run == run;
+        let Some(wish) = self.current.iter_mut().chain(&mut self.wanted).find(of_run) else { return false };
+        wish.until = wish.until.max(until);
+        wish.is_to_stop |= is_to_stop;
+        true
+    }
+
+    /// Something was asked of Slurm, which answered.
+    pub(super) fn note_deed(&mut self, deed: Deed, now: Seconds) {
+        self.acted = Some((deed, now));
+    }
+
+    /// Slurm refused what was asked.
+    pub(super) fn note_refusal(&mut self, deed: Deed, said: &str, now: Seconds) -> Vec<Event> {
+        match &deed {
+            Deed::Release(nodes) => {
+                self.end(End::NotExecutable(format!("Slurm does not start it on {nodes}: {said}")));
+            }
+            Deed::Requeue => self.give_up(format!("Slurm does not put it back: {said}")),
+            Deed::StartNow | Deed::Hold | Deed::Cancel => {
+                self.say(format!("Slurm refuses what is asked of its job {}: {said}", self.kept.id));
+            }
+        }
+        self.note_deed(deed, now);
+        std::mem::take(&mut self.events)
+    }
+
+    /// What is to be asked of Slurm now, and what is new.
+    pub(super) fn look(&mut self, view: &View<'_>) -> (Option<Deed>, Vec<Event>) {
+        let is_old = self.acted.as_ref().is_some_and(|(_, at)| view.asked <= *at);
+        let deed = if is_old || self.is_over { None } else { self.follow(view) };
+        let is_again = |deed: &Deed| {
+            self.acted.as_ref().is_some_and(|(last, at)| last == deed && view.now < *at + AGAIN)
+        };
+        let deed = deed.filter(|deed| !is_again(deed));
+        if self.kept.given_up.is_some() && !self.is_withdrawn && self.events.is_empty() {
+            self.events.extend(self.kept.given_up.clone().map(Event::Withdrawn));
+        }
+        (deed, std::mem::take(&mut self.events))
+    }
+
+    fn follow(&mut self, view: &View<'_>) -> Option<Deed> {
+        let Some(job) = view.job else {
+            if view.asked >= *self.missing.get_or_insert(view.asked) + GONE {
+                self.events.push(Event::Missing);
+            }
+            return None;
+        };
+        self.missing = None;
+        if job.is_over() {
+            self.conclude(job);
+            return None;
+        }
+        if self.kept.given_up.is_none() {
+            match &job.terms {
+                None => self.give_up("its comment is not apportion's any more: it was taken back".to_owned()),
+                Some(terms) if *terms != self.kept.terms => {
+                    let what = "its comment was changed; what it said when it was taken in goes on to hold";
+                    self.say(format!("Slurm job {}: {what}", self.kept.id));
+                }
+                Some(_) => {}
+            }
+        }
+        if self.kept.given_up.is_some() {
+            self.let_be(job);
+            return None;
+        }
+        let forgot = self.kept.boot.as_ref().is_some_and(|boot| boot != view.boot);
+        let deed = match &self.current {
+            Some(_) => self.follow_run(job, view.now, forgot),
+            None => self.follow_waiting(job, view, forgot),
+        };
+        // (what is as it ought to be is not undone by a controller that is there already)
+        if self.kept.boot.is_none() || (forgot && deed.is_none()) {
+            self.kept.boot = Some(view.boot.to_owned());
+            self.is_changed = true;
+        }
+        deed
+    }
+
+    /// A job that has a run.
+    fn follow_run(&mut self, job: &HeldJob, now: Seconds, forgot: bool) -> Option<Deed> {
+        let wish = self.current.as_mut()?;
+        let ends = wish.is_to_stop || now >= wish.until;
+        let order = &mut wish.order;
+        let was_put_back = job.n_restarts > order.n_restarts;
+        if job.is_pending() && !job.is_held() {
+            return self.follow_released(job, ends, was_put_back);
+        }
+        if job.is_pending() {
+            return self.follow_held(job, ends, was_put_back, forgot);
+        }
+        if job.is_completing {
+            return None;
+        }
+        if !is_on(&order.nodes(), &job.nodes) {
+            self.give_up(format!("it is on {}, where apportion did not start it", job.nodes));
+            return None;
+        }
+        if was_put_back {
+            order.n_restarts = job.n_restarts;
+            self.is_changed = true;
+            let text = format!("Slurm has put its job {} back and started it again by itself", job.id);
+            self.events.push(Event::Words(text));
+        } else if job.state != "CONFIGURING" && !order.has_begun {
+            order.has_begun = true;
+            self.is_changed = true;
+            let order = order.clone();
+            self.events.push(Event::Begun(order));
+        }
+        if !ends {
+            return None;
+        }
+        if let Some(wish) = self.current.as_mut().filter(|wish| !wish.order.is_stopping) {
+            wish.order.is_stopping = true;
+            self.is_changed = true;
+            self.events.push(Event::Stopping(wish.order.clone()));
+        }
+        Some(Deed::Requeue)
+    }
+
+    /// One that Slurm may start, or was about to start again.
+    fn follow_released(&mut self, job: &HeldJob, ends: bool, was_put_back: bool) -> Option<Deed> {
+        if was_put_back || ends {
+            return Some(Deed::Hold);
+        }
+        self.released = self.order().map(|order| order.run);
+        if job.reason == "BeginTime" {
+            return Some(Deed::StartNow);
+        }
+        if !["None", "Priority", ""].contains(&job.reason.as_str()) {
+            self.say(format!("Slurm job {} waits for its workers: {}", job.id, job.reason));
+        }
+        None
+    }
+
+    /// One that is held, though it has a run: it was not released yet, or it is over.
+    fn follow_held(&mut self, job: &HeldJob, ends: bool, was_put_back: bool, forgot: bool) -> Option<Deed> {
+        let order = &self.current.as_ref()?.order;
+        let was_released = self.released == Some(order.run);
+        if was_put_back && (ends || order.is_stopping) {
+            self.end(End::Stopped(None));
+        } else if was_put_back {
+            let detail = if job.detail.is_empty() { String::new() } else { format!(": {}", job.detail) };
+            self.end(End::Lost(format!("it was put back into Slurm's queue, not by apportion{detail}")));
+        } else if order.has_begun {
+            self.end(End::Lost("Slurm's controller does not know that it was started".to_owned()));
+        } else if ends {
+            self.end(End::Stopped(None));
+        } else if job.is_held_by_admin() {
+            self.end(End::Stopped(None));
+            self.give_up("an administrator holds it".to_owned());
+        } else if was_released && !forgot && job.reason == "JobHeldUser" {
+            self.end(End::Stopped(None));
+            self.give_up("it was held after apportion had released it".to_owned());
+        } else if was_released && !forgot {
+            self.end(End::NotExecutable(format!("Slurm does not start it there: {}", job.why_it_waits())));
+        } else {
+            return Some(Deed::Release(order.nodes().join(",")));
+        }
+        None
+    }
+
+    /// A job that has no run.
+    fn follow_waiting(&mut self, job: &HeldJob, view: &View<'_>, forgot: bool) -> Option<Deed> {
+        if job.is_completing {
+            return None;
+        }
+        match view.over_here {
+            Some(true) if job.is_pending() => return Some(Deed::Cancel),
+            Some(false) => {
+                self.give_up(format!("apportion has given it up: `apportion why {}`", self.kept.number));
+                return None;
+            }
+            _ => {}
+        }
+        if !job.is_held() {
+            if forgot {
+                return Some(if job.is_pending() { Deed::Hold } else { Deed::Requeue });
+            }
+            self.give_up("it was released in Slurm, not by apportion: Slurm alone runs it now".to_owned());
+        } else if job.is_held_by_admin() {
+            self.give_up("an administrator holds it".to_owned());
+        } else if !job.may_requeue {
+            self.give_up("Slurm may not put it back into its queue any more (Requeue=0)".to_owned());
+        } else {
+            return self.promote(job, view.now);
+        }
+        self.drop_wanted();
+        None
+    }
+
+    /// Takes up the run that is wanted, once all of its ranks are, if they are such as the job asks for.
+    fn promote(&mut self, job: &HeldJob, now: Seconds) -> Option<Deed> {
+        let shape = self.kept.shape;
+        let wish = self.wanted.as_mut()?;
+        if wish.is_to_stop || now >= wish.until {
+            self.drop_wanted();
+            return None;
+        }
+        if u32::try_from(wish.order.places.len()) != Ok(wish.n_ranks) {
+            return None;
+        }
+        if !wish.order.fits(shape) {
+            let Shape { n_nodes, per_node } = shape;
+            let text = format!(
+                "the round gives Slurm job {} workers on {}, and it asks for {per_node} on each of {n_nodes}: it waits",
+                self.kept.id,
+                wish.order.nodes().join(", ")
+            );
+            self.say(text);
+            return None;
+        }
+        let mut wish = self.wanted.take()?;
+        wish.order.n_restarts = job.n_restarts;
+        let nodes = wish.order.nodes().join(",");
+        self.current = Some(wish);
+        self.is_changed = true;
+        Some(Deed::Release(nodes))
+    }
+
+    /// One that was given up: its run is over when it has no nodes any more.
+    fn let_be(&mut self, job: &HeldJob) {
+        self.drop_wanted();
+        if job.is_pending() {
+            self.end(End::Stopped(None));
+        }
+    }
+
+    /// It is over in Slurm, as this says.
+    pub(super) fn conclude(&mut self, job: &HeldJob) {
+        self.is_over = true;
+        self.drop_wanted();
+        let is_cancelled = job.state == "CANCELLED";
+        if is_cancelled || self.current.is_none() {
+            let what = if is_cancelled { "cancelled in Slurm".to_owned() } else { job.end_in_words() };
+            self.give_up(what);
+        }
+        let end = match job.state.as_str() {
+            "COMPLETED" => End::Exit(0),
+            "CANCELLED" => End::Stopped(None),
+            _ => End::Final(job.end_in_words()),
+        };
+        self.end(end);
+    }
+
+    /// Neither Slurm nor its accounts know it any more.
+    pub(super) fn note_lost(&mut self) -> Vec<Event> {
+        self.is_over = true;
+        self.drop_wanted();
+        let what = format!("Slurm does not know its job {} any more, nor how it ended", self.kept.id);
+        if self.current.is_some() {
+            self.end(End::Final(what));
+        } else {
+            self.give_up(what);
+        }
+        std::mem::take(&mut self.events)
+    }
+
+    /// As Slurm's accounts have it.
+    pub(super) fn note_accounts(&mut self, job: &HeldJob) -> Vec<Event> {
+        self.conclude(job);
+        std::mem::take(&mut self.events)
+    }
+
+    /// What it was released for.
+    pub(super) fn order(&self) -> Option<&Order> {
+        self.current.as_ref().map(|wish| &wish.order)
+    }
+
+    /// What is to be on disk.
+    pub(super) fn kept(&self) -> Kept {
+        Kept { order: self.order().or(self.last.as_ref()).cloned(), ..self.kept.clone() }
+    }
+
+    fn end(&mut self, end: End) {
+        if let Some(wish) = self.current.take() {
+            self.last = self.is_over.then(|| wish.order.clone());
+            self.events.push(Event::Ended(wish.order, end));
+            self.is_changed = true;
+        }
+    }
+
+    fn drop_wanted(&mut self) {
+        if let Some(wish) = self.wanted.take() {
+            self.events.push(Event::Ended(wish.order, End::Stopped(None)));
+        }
+    }
+
+    fn give_up(&mut self, why: String) {
+        if self.kept.given_up.is_none() {
+            self.kept.given_up = Some(why.clone());
+            self.is_changed = true;
+            self.events.push(Event::Withdrawn(why));
+        }
+    }
+
+    /// Says it once, until something else is to be said.
+    fn say(&mut self, text: String) {
+        if self.said.as_ref() != Some(&text) {
+            self.said = Some(text.clone());
+            self.events.push(Event::Words(text));
+        }
+    }
+}
+
+/// Are these nodes, by name and in order, those of a list such as Slurm writes?
+fn is_on(nodes: &[&str], list: &str) -> bool {
+    // (several nodes may stand as a range: then their number is not compared with what it names)
+    list.is_empty() || list.contains('[') || list.split(',').eq(nodes.iter().copied())
+}

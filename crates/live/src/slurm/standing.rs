@@ -1,0 +1,76 @@
+//! A node as the scheduler's agent of it stands: whether Slurm gives it jobs now, and so what it reports.
+
+use apportion::Seconds;
+
+use super::nodes::Node;
+use super::{NEVER, PAUSE};
+use crate::agent::Agent;
+use crate::protocol::Report;
+
+/// A node.
+#[derive(Debug)]
+pub(super) struct Standing {
+    pub(super) node: Node,
+    pub(super) agent: Agent,
+    /// Until when it gets no job, since Slurm has refused one.
+    paused: Option<Seconds>,
+    has_reported: bool,
+}
+
+impl Standing {
+    pub(super) fn new(node: Node, agent: Agent) -> Self {
+        Self { node, agent, paused: None, has_reported: false }
+    }
+
+    /// A report that is sent now, or later, by a node that can start nothing if it `is_frozen`; none by a node that Slurm
+    /// gives no job and that has never had one, if it `is_empty`.
+    pub(super) fn report(&mut self, now: Seconds, is_frozen: bool, is_empty: bool) -> Option<Report> {
+        let gets_jobs = self.node.unusable.is_none() && self.paused.is_none_or(|until| now >= until);
+        if !gets_jobs && !self.has_reported && is_empty {
+            return None;
+        }
+        self.has_reported = true;
+        let mut report = self.agent.report(now);
+        report.is_frozen = is_frozen;
+        if !gets_jobs {
+            report.n_workers = 0;
+        }
+        Some(report)
+    }
+
+    /// It gets no job for a while.
+    pub(super) fn pause(&mut self, now: Seconds) {
+        self.paused = Some(now + PAUSE);
+    }
+
+    /// Is a pause over since it was last asked?
+    pub(super) fn resumes(&mut self, now: Seconds) -> bool {
+        let resumes = self.paused.is_some_and(|until| now >= until);
+        if resumes {
+            self.paused = None;
+        }
+        resumes
+    }
+
+    /// Takes over what Slurm says of its nodes now, and `say`s what differs. A node that gets jobs now and did not, or the
+    /// reverse, is to report at once.
+    pub(super) fn take(&mut self, nodes: &[Node], reported: &mut Seconds, say: &dyn Fn(&str)) {
+        let now = nodes.iter().find(|node| node.name == self.node.name);
+        self.node.is_unknown = now.is_some_and(|node| node.is_unknown);
+        if self.node.is_unknown {
+            return;
+        }
+        let gone = || Some("it is not a node of the partition any more".to_owned());
+        let why = now.map_or_else(gone, |node| node.unusable.clone());
+        let differs = why.is_some() != self.node.unusable.is_some();
+        self.node.unusable.clone_from(&why);
+        if differs {
+            let name = &self.node.name;
+            say(&match why {
+                Some(why) => format!("Slurm gives {name} no job: {why}"),
+                None => format!("Slurm gives {name} jobs"),
+            });
+            *reported = NEVER;
+        }
+    }
+}
