@@ -59,8 +59,24 @@ impl JobRecord {
 pub struct Completions {
     jobs: Vec<JobRecord>,
     services: Services,
+    /// Jobs whose account is open after their end: a slice that they share may not have been told of yet, or their
+    /// partner's end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ended: Vec<Ended>,
+    /// Whether there are rounds.
+    #[serde(default)]
+    has_rounds: bool,
     first_arrival: Option<Seconds>,
     last_completion: Option<Seconds>,
+}
+
+/// A job that has ended in the round that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Ended {
+    id: JobId,
+    at: Seconds,
+    /// The place of its record, if it is measured.
+    record: Option<usize>,
 }
 
 impl Completions {
@@ -69,6 +85,8 @@ impl Completions {
         Self {
             jobs: Vec::new(),
             services: Services::new(cluster),
+            ended: Vec::new(),
+            has_rounds: false,
             first_arrival: None,
             last_completion: None,
         }
@@ -82,31 +100,61 @@ impl Completions {
                 let first = self.first_arrival.get_or_insert(job.arrival);
                 *first = first.min(job.arrival);
             }
+            Event::RoundStarted { .. } => {
+                self.has_rounds = true;
+                self.settle();
+            }
             Event::Completion { at, id, measured, job, isolated } => {
                 self.last_completion = Some(self.last_completion.map_or(at, |last| last.max(at)));
-                let service = self.services.close(id, at);
                 if measured {
                     let jct = at - job.arrival;
                     let rho = (isolated.get() > 0.0).then(|| jct / isolated);
-                    let (completion, jct) = (Some(at), Some(jct));
-                    self.jobs.push(JobRecord { completion, jct, rho, ..record(id, job, service) });
+                    self.jobs.push(JobRecord {
+                        completion: Some(at),
+                        jct: Some(jct),
+                        rho,
+                        ..record(id, job)
+                    });
                 }
+                self.end(id, at, measured);
             }
             Event::Dropped { at, id, measured, job } => {
-                let service = self.services.close(id, at);
                 if measured {
-                    self.jobs.push(record(id, job, service));
+                    self.jobs.push(record(id, job));
                 }
+                self.end(id, at, measured);
             }
             _ => {}
         }
     }
 
+    /// A job has ended, and its record, if it is measured, is the last.
+    fn end(&mut self, id: JobId, at: Seconds, measured: bool) {
+        self.services.end(id, at);
+        self.ended.push(Ended { id, at, record: measured.then(|| self.jobs.len() - 1) });
+        if !self.has_rounds {
+            self.settle();
+        }
+    }
+
+    /// Closes the accounts of jobs that have ended, the first to end before its partner, in whatever order that was told.
+    fn settle(&mut self) {
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.sort_by(|one, other| one.at.total_cmp(&other.at));
+        for Ended { id, at, record } in ended {
+            let service = self.services.close(id, at);
+            if let Some(record) = record {
+                self.jobs[record].service = service;
+            }
+        }
+    }
+
     /// The measured jobs, in order of arrival.
     pub fn jobs(&self) -> Vec<JobRecord> {
-        let mut jobs = self.jobs.clone();
-        jobs.sort_by_key(JobRecord::order);
-        jobs
+        let mut settled = self.clone();
+        settled.settle();
+        settled.jobs.sort_by_key(JobRecord::order);
+        settled.jobs
     }
 
     /// JCTs of the measured jobs that were completed, s, in order of completion.
@@ -125,7 +173,8 @@ impl Completions {
     }
 }
 
-fn record(id: JobId, job: &Job, service: Service) -> JobRecord {
+/// The record of a job that ends, before what it received is known.
+fn record(id: JobId, job: &Job) -> JobRecord {
     let position = job.name.is_some().then_some(id);
     let id = job.name.clone().map_or_else(|| Label::from(id), Label::Text);
     JobRecord {
@@ -140,6 +189,67 @@ fn record(id: JobId, job: &Job, service: Service) -> JobRecord {
         rho: None,
         slo: job.slo,
         entity: job.entity.clone(),
-        service,
+        service: Service::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{Id, WorkerTypeId};
+    use crate::simulator::Slice;
+    use crate::units::{DollarsPerWorkerHour, Steps};
+    use crate::workload::Combination;
+
+    #[test]
+    fn jobs_that_share_are_charged_alike_in_whatever_order_their_ends_are_told() {
+        let cluster: Cluster = "fast=1".parse().unwrap();
+        let [one, two] = [0, 1].map(JobId::from_index);
+        let job = Job::new("A");
+        let slice = Event::Slice(Slice {
+            jobs: Combination::pair(one, two),
+            worker_type: WorkerTypeId::from_index(0),
+            n_workers: 1,
+            start: Seconds::ZERO,
+            end: Seconds::new(300.0),
+            time: Seconds::new(300.0),
+            overhead: Seconds::ZERO,
+            price: Some(DollarsPerWorkerHour::new(3.0)),
+            steps: [Steps::new(1.0); 2],
+            throughput: [1.0; 2],
+            succeeded: true,
+        });
+        let end = |id, at| Event::Completion {
+            at: Seconds::new(at),
+            id,
+            measured: true,
+            job: &job,
+            isolated: Seconds::new(100.0),
+        };
+        let (late, early) = (end(one, 300.0), end(two, 100.0));
+        let round = Event::RoundStarted { now: Seconds::ZERO, round: 0, n_active: 2, n_leases: 1 };
+        // (a live cluster knows of an end before the slice is over)
+        for order in [[&slice, &late, &early], [&slice, &early, &late], [&early, &slice, &late]] {
+            let mut completions = Completions::new(&cluster);
+            for id in [one, two] {
+                completions.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
+            }
+            completions.fold(&round);
+            for event in order {
+                completions.fold(event);
+            }
+            // Half a worker each for 100 s, and the whole of it for the first after that.
+            let in_the_round = completions.jobs();
+            for (record, had_s, worker_s) in
+                [(&in_the_round[0], 300.0, 250.0), (&in_the_round[1], 100.0, 50.0)]
+            {
+                assert_eq!(record.service.service, Seconds::new(had_s), "{order:?}");
+                assert_eq!(record.service.share_received, Some(1.0), "{order:?}");
+                let cost = record.service.cost.unwrap().get();
+                assert!((cost - 3.0 * worker_s / 3600.0).abs() < 1e-12, "{cost}: {order:?}");
+            }
+            completions.fold(&round);
+            assert_eq!(completions.jobs(), in_the_round, "the round after changes nothing");
+        }
     }
 }

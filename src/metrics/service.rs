@@ -162,10 +162,18 @@ impl Services {
         }
     }
 
-    /// What a job received that ends at this instant; its account is closed.
+    /// A job ends at this instant: it is owed nothing from then on.
+    pub(super) fn end(&mut self, id: JobId, at: Seconds) {
+        if let Some(account) = self.accounts.get_mut(&id) {
+            account.owe_until(at);
+            account.share = 0.0;
+        }
+    }
+
+    /// What a job received that ended at this instant; its account is closed.
     pub(super) fn close(&mut self, id: JobId, at: Seconds) -> Service {
+        self.end(id, at);
         let Some(mut account) = self.accounts.remove(&id) else { return Service::default() };
-        account.owe_until(at);
         // Beside a job that goes on it has ended before their slice: the other has the workers alone for the rest.
         if let Some(last) = account.last.filter(|last| last.end > at) {
             let rest = last.end - at;

@@ -9,7 +9,7 @@ use apportion::index::{Id, JobId, WorkerId};
 use apportion::mechanism::Workers;
 use apportion::metrics::Recorder;
 use apportion::policy::Policy;
-use apportion::policy::heuristic::{Fifo, FifoPerf, Isolated};
+use apportion::policy::heuristic::{Fifo, FifoPacked, FifoPackedParameters, FifoPerf, Isolated};
 use apportion::scheduler::Rounds;
 use apportion::simulator::{
     Checkpoint, Contention, Event, JobFaults, Limits, Live, Observer, Options, Outcome, PreemptionCost,
@@ -189,9 +189,10 @@ fn arrivals(seed: u64) -> Box<dyn Arrivals> {
 }
 
 fn policy(which: u64, seed: u64) -> Box<dyn Policy> {
-    match which % 3 {
+    match which % 4 {
         0 => Box::new(Isolated::default()),
         1 => Box::new(FifoPerf),
+        2 => Box::new(FifoPacked::new(FifoPackedParameters::default())),
         _ => Box::new(Fifo::new(Fidelity::Corrected, seed)),
     }
 }

@@ -273,3 +273,20 @@ fn what_a_live_cluster_cannot_do_is_refused_with_its_place() {
         assert!(said.contains(expected), "{live}: {said}");
     }
 }
+
+/// Jobs that share a worker end one after the other in a slice, and are told of in another order, or before the slice.
+#[test]
+fn jobs_that_share_workers_cost_what_their_run_costs() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("prices.yaml"), "{v100: 3, p100: 1}").unwrap();
+    for look_ahead in ["0", "30"] {
+        let run = "--policy max_min_fairness_packed --cluster v100=1,p100=1 --static 6 --duration 500 --seed 1 --prices prices.yaml \
+                   --look-ahead";
+        let run: Vec<&str> = run.split(' ').filter(|word| !word.is_empty()).chain([look_ahead]).collect();
+        let summary = simulate(folder.path(), &run);
+        let jobs = summary["jobs"].as_array().unwrap();
+        let of_jobs: f64 = jobs.iter().map(|job| job["cost"].as_f64().unwrap()).sum();
+        let of_run = summary["cost"].as_f64().unwrap();
+        assert!((of_jobs - of_run).abs() < 1e-9, "{of_jobs} and {of_run}, decided {look_ahead} s ahead");
+    }
+}
