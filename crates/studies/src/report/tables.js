@@ -3,11 +3,11 @@
 const driveTables = (data, { save, csv, brief }) => {
   const FILTERED_FROM = 9;
 
-  // Numbers come before words, words before nothing; `1.9 ± 0.1` is a number.
+  // Numbers come before words, words before nothing; `1.9 ± 0.1` is a number, `2 of 3 timeout` and a mean `over 1 of 3` are words.
   const keyOf = (cell) => {
     const text = cell.textContent.trim();
     if (text === "-" || text === "") return [2, ""];
-    const number = /^[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?(?=$|[\s(%])/i.exec(text.replace(/^\(/, ""));
+    const number = !/\d of \d/.test(text) && /^[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?(?=$|[\s(%])/i.exec(text);
     return number ? [0, Number(number[0].replaceAll(",", ""))] : [1, text];
   };
   const order = ([kind, value], [otherKind, other]) => kind - otherKind
