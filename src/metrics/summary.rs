@@ -123,7 +123,8 @@ impl Counts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// Mean completion time of the measured jobs that were completed; null without any.
+    /// Mean completion time of the measured jobs that were completed; null without any, and where the simulation was given
+    /// up: `jct` has the mean of those that were done by then, beside their number.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     pub average_jct: Option<f64>,
     /// The distribution of their completion times, in s; null without any.
@@ -202,6 +203,12 @@ impl Summary {
 }
 
 impl Summary {
+    /// The same of a simulation that was given up: the mean of those jobs that were done by then is none of all.
+    #[must_use]
+    pub fn given_up(self) -> Self {
+        Self { average_jct: None, ..self }
+    }
+
     /// The same with the instants of jobs as they were before the simulation counted them from `origin`.
     #[must_use]
     pub fn counted_from(mut self, origin: Seconds) -> Self {

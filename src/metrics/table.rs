@@ -140,7 +140,8 @@ pub const METRICS: &[Metric] = &[
         better: Better::Lower,
         prominence: Prominence::Compared,
         of_completed: true,
-        of: |summary| summary.average_jct,
+        // (a simulation that was given up has no `average_jct`)
+        of: |summary| summary.jct.as_ref().map(|jct| jct.average),
     },
     Metric {
         name: "median_jct",

@@ -13,6 +13,7 @@ use crate::cluster::Cluster;
 use crate::index::{EntityId, Id, IndexVec, JobId, RowId, WorkerTypeId};
 use crate::policy::Decision;
 use crate::problem::{ActiveJob, Colocation, Entity, Problem, ProblemBuilder, ProblemError, matrix_columns};
+use crate::spec::snapshot::Label;
 use crate::throughput::estimator::{EstimatorError, SMOOTHING, averaged};
 use crate::throughput::{Estimator, Profiling, Throughputs};
 use crate::units::{Seconds, Steps};
@@ -98,6 +99,11 @@ fn is_zero(time: &f64) -> bool {
 }
 
 impl Progress {
+    /// What its trace calls it; its position in order of arrival where that is no other.
+    pub(crate) fn label(&self) -> Label {
+        self.job.name.clone().map_or_else(|| Label::from(self.id), Label::Text)
+    }
+
     pub(crate) fn new(id: JobId, job: Job, measured: bool) -> Self {
         Self {
             id,

@@ -13,6 +13,7 @@ use crate::policy::PolicyError;
 use crate::problem::ProblemError;
 use crate::scheduler::{DecisionError, OptionError, RestoreError};
 use crate::solver::timing::Stopwatch;
+use crate::spec::snapshot::Label;
 use crate::throughput::estimator::EstimatorError;
 use crate::units::Seconds;
 
@@ -70,8 +71,8 @@ pub struct Boundary {
     pub now: Seconds,
     /// The round, from 0.
     pub round: u64,
-    /// The jobs that are active, by id.
-    pub jobs: Vec<JobId>,
+    /// The jobs that are active, as their trace calls them.
+    pub jobs: Vec<Label>,
 }
 
 impl fmt::Display for Boundary {
@@ -82,13 +83,13 @@ impl fmt::Display for Boundary {
 }
 
 /// Jobs as they are written in messages: how many, and which.
-pub(super) struct Ids<'a>(pub(super) &'a [JobId]);
+pub(super) struct Ids<'a>(pub(super) &'a [Label]);
 
 impl fmt::Display for Ids<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// So many are named.
         const NAMED_MAX: usize = 8;
-        let names: Vec<String> = self.0.iter().take(NAMED_MAX).map(JobId::to_string).collect();
+        let names: Vec<String> = self.0.iter().take(NAMED_MAX).map(Label::to_string).collect();
         let more = if self.0.len() > NAMED_MAX { ", …" } else { "" };
         match self.0 {
             [] => f.write_str("no active job"),

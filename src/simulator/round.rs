@@ -248,11 +248,15 @@ impl Simulation {
             let names: Vec<&str> = free.map(|kind| kind.name.as_str()).collect();
             let _ = write!(problem, " (worker type {})", names.join(", "));
         }
-        let jobs = self.table.jobs.iter().map(|active| active.progress.id).collect();
+        let jobs = self.table.jobs.iter().map(|active| active.progress.label()).collect();
         let place = Boundary { now: self.now(), round: self.clock.round, jobs };
         if let DecisionError::Policy(of_policy) = error {
             let worker_type = |id| format!("worker type {}", self.cluster.types()[id].name);
-            error = of_policy.in_words(|job| format!("job {job}"), worker_type).into();
+            let job = |job: usize| match self.table.jobs.get(job) {
+                Some(active) => format!("job {}", active.progress.label()),
+                None => format!("job {job}"),
+            };
+            error = of_policy.in_words(job, worker_type).into();
         }
         SimulationError::Decision { place, error: Box::new(error) }
     }

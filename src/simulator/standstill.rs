@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::{Ids, Patience};
 use super::simulation::Simulation;
-use crate::index::JobId;
-use crate::scheduler::active::LastRun;
+use crate::scheduler::active::{LastRun, Progress};
+use crate::spec::snapshot::Label;
 use crate::units::Seconds;
 
 /// The first number of arrived jobs from which doublings are counted, at least.
@@ -41,7 +41,7 @@ pub enum Standstill {
         /// Leases granted since then.
         leases: u64,
         /// The active jobs.
-        jobs: Vec<JobId>,
+        jobs: Vec<Label>,
     },
     /// No active job has workers, and nothing is to come that could change it.
     Starved {
@@ -50,14 +50,14 @@ pub enum Standstill {
         /// Rounds since then.
         rounds: u64,
         /// The active jobs.
-        jobs: Vec<JobId>,
+        jobs: Vec<Label>,
     },
     /// Measured jobs have run no step while others came later and are done.
     Overtaken {
         /// Since when the first of them has run none.
         since: Seconds,
         /// The measured jobs that have run none for so long.
-        jobs: Vec<JobId>,
+        jobs: Vec<Label>,
         /// Jobs that had arrived when that one last ran, or arrived itself.
         n_before: u32,
         /// Jobs that have arrived by now.
@@ -93,6 +93,11 @@ impl Standstill {
     }
 }
 
+/// The word behind a number of rounds.
+const fn rounds_of(n: u64) -> &'static str {
+    if n == 1 { "round" } else { "rounds" }
+}
+
 impl fmt::Display for Standstill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -100,14 +105,16 @@ impl fmt::Display for Standstill {
                 let (since, ids) = (since.hours(), Ids(jobs));
                 write!(
                     f,
-                    "no job has run a step since {since:.2} simulated hours, in {rounds} rounds with "
+                    "no job has run a step since {since:.2} simulated hours, in {rounds} {} with ",
+                    rounds_of(*rounds)
                 )?;
-                write!(f, "{leases} leases, and nothing is to come: {ids}")
+                let of_leases = if *leases == 1 { "lease" } else { "leases" };
+                write!(f, "{leases} {of_leases}, and nothing is to come: {ids}")
             }
             Self::Starved { since, rounds, jobs } => {
                 let (since, ids) = (since.hours(), Ids(jobs));
                 write!(f, "the policy has given nothing to {ids} since {since:.2} simulated hours")?;
-                write!(f, " ({rounds} rounds), and nothing is to come")
+                write!(f, " ({rounds} {}), and nothing is to come", rounds_of(*rounds))
             }
             Self::Overtaken { since, jobs, n_before, n_arrived, n_active } => {
                 let (since, ids, later) = (since.hours(), Ids(jobs), n_arrived - n_before);
@@ -115,7 +122,8 @@ impl fmt::Display for Standstill {
                     f,
                     "no step of measured jobs for long: {ids}, the first since {since:.2} simulated hours; "
                 )?;
-                write!(f, "{later} jobs have arrived since, and all but {n_active} of {n_arrived} are done")
+                let of_jobs = if later == 1 { "job has" } else { "jobs have" };
+                write!(f, "{later} {of_jobs} arrived since, and all but {n_active} of {n_arrived} are done")
             }
             Self::Growing { course, n_active } => {
                 let steps: Vec<String> =
@@ -247,7 +255,7 @@ impl Simulation {
     fn in_vain(&self) -> Standstill {
         let since = Seconds::new(self.vigil.since);
         let (rounds, leases) = (self.clock.round - self.vigil.round, self.vigil.leases);
-        let jobs = self.table.jobs.iter().map(|active| active.progress.id).collect();
+        let jobs = self.table.jobs.iter().map(|active| active.progress.label()).collect();
         match leases {
             0 => Standstill::Starved { since, rounds, jobs },
             _ => Standstill::Livelock { since, rounds, leases, jobs },
@@ -268,7 +276,7 @@ impl Simulation {
         if let Some(last) = last.filter(|_| overtaken) {
             return Some(Standstill::Overtaken {
                 since: Seconds::new(last.now),
-                jobs: waiting().map(|progress| progress.id).collect(),
+                jobs: waiting().map(Progress::label).collect(),
                 n_before: last.n_arrived,
                 n_arrived: self.arrivals.n_taken(),
                 n_active,

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use apportion::index::{Id, JobId};
 use apportion::policy::heuristic::{FifoPerf, Isolated};
 use apportion::policy::{Conflict, Decision, Policy, PolicyError};
 use apportion::problem::Problem;
@@ -13,6 +12,7 @@ use apportion::simulator::{
     Event, Limits, Observer, Options, Outcome, Patience, PreemptionCost, Simulation, Standstill, Unobserved,
     WorkerFaults,
 };
+use apportion::spec::snapshot::Label;
 use apportion::workload::{Arrivals, Combination, Listed};
 use apportion::{Allocation, Cluster, Job, Seconds, StepsPerSecond, Throughputs};
 
@@ -118,7 +118,7 @@ fn rounds_in_which_no_job_runs_a_step_are_a_livelock() {
         "{:?}",
         whole.standstill()
     );
-    assert_eq!(*jobs, [JobId::from_index(0), JobId::from_index(1)]);
+    assert_eq!(*jobs, [Label::Number(0), Label::Number(1)]);
     let text = whole.standstill().unwrap().to_string();
     assert!(
         text.contains("in 501 rounds with 501 leases") && text.contains("2 active jobs (0, 1)"),
@@ -147,10 +147,12 @@ fn a_job_to_come_is_waited_for() {
 
 #[test]
 fn jobs_that_the_policy_gives_nothing_are_starved() {
-    let mut stalled = simulation(listed(vec![job(50, 0.0)]), Box::new(Miser), Options::corrected());
+    let named = job(50, 0.0).name("short");
+    let mut stalled = simulation(listed(vec![named]), Box::new(Miser), Options::corrected());
     assert_eq!(stalled.run(&mut Unobserved, &Limits::default()).unwrap(), Outcome::Stalled);
     let text = stalled.standstill().unwrap().to_string();
-    assert!(text.starts_with("the policy has given nothing to 1 active job (0) since 0.00"), "{text}");
+    assert!(text.starts_with("the policy has given nothing to 1 active job (short) since 0.00"), "{text}");
+    assert!(text.contains(" hours (1 round), and"), "{text}");
     assert_eq!(stalled.standstill().unwrap().name(), "starved");
 }
 
@@ -163,7 +165,7 @@ fn a_measured_job_that_is_overtaken_for_ever_is_starved() {
     let Some(Standstill::Overtaken { jobs, n_before, n_arrived, n_active, .. }) = found.standstill() else {
         panic!("{:?}", found.standstill())
     };
-    assert_eq!((jobs.as_slice(), *n_arrived), (&[JobId::from_index(0)][..], 4_000));
+    assert_eq!((jobs.as_slice(), *n_arrived), (&[Label::Number(0)][..], 4_000));
     assert!(*n_before <= 1_000 && *n_active <= 2, "{:?}", found.standstill());
 }
 

@@ -312,7 +312,8 @@ fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
         facts.insert(0, (format!("given up as {}", value_text(&whole["status"])), reason.to_owned()));
     }
     let (policy, cluster) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
-    let n_measured = measured(spec, None);
+    let n_measured = whole["jobs_to_measure"].as_u64().and_then(|n| usize::try_from(n).ok());
+    let n_measured = n_measured.or_else(|| measured(spec, None));
     let about = about(&value_text(&whole["version"]), spec);
     Ok(run_page::page(&run_page::Run { policy, cluster, summary, n_measured, course: None, facts, about }))
 }

@@ -32,7 +32,7 @@ use apportion::spec::run::{
 };
 use apportion::units::{JobsPerHour, Seconds};
 use apportion_published::plugin;
-use apportion_studies::report::run::{jobs_in_seconds, numbers};
+use apportion_studies::report::run::{jobs_in_seconds, numbers_of};
 use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::{Inputs, Run};
 use live::LiveArguments;
@@ -223,6 +223,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
         Ok(lower) => (lower, None),
         Err(failure) => (None, Some(failure)),
     };
+    let summary = if standstill.is_some() { summary.given_up() } else { summary };
     show(session, &run, &Shown { summary: &summary, standstill, lower, wall_seconds })?;
     if let Some(failure) = failure {
         return Err(failure);
@@ -348,10 +349,18 @@ fn show(session: &Session, run: &Run, shown: &Shown<'_>) -> Result<(), Failure> 
             let Run { digest, data, spec, .. } = run;
             let status = standstill.map_or("done", Standstill::name);
             let reason = standstill.map(Standstill::to_string);
-            let (wall_seconds, lower_bound) = (*wall_seconds, lower.as_ref());
-            let simulated =
-                Simulated { status, reason, summary, lower_bound, wall_seconds, version, digest, data, spec };
-            session.output.json(&simulated)
+            session.output.json(&Simulated {
+                status,
+                reason,
+                jobs_to_measure: run.n_measured(),
+                summary,
+                lower_bound: lower.as_ref(),
+                wall_seconds: *wall_seconds,
+                version,
+                digest,
+                data,
+                spec,
+            })
         }
         OutputFormat::Csv => {
             if let Some(lower) = lower {
@@ -360,7 +369,7 @@ fn show(session: &Session, run: &Run, shown: &Shown<'_>) -> Result<(), Failure> 
             session.output.table(&jobs_in_seconds(&summary.jobs))
         }
         OutputFormat::Table => {
-            let mut table = summary_table(summary, *wall_seconds);
+            let mut table = summary_table(run, summary, *wall_seconds);
             if let Some(lower) = lower {
                 lower.add_to(&mut table);
             }
@@ -372,8 +381,9 @@ fn show(session: &Session, run: &Run, shown: &Shown<'_>) -> Result<(), Failure> 
     }
 }
 
-fn summary_table(summary: &Summary, wall_seconds: f64) -> Table {
-    let mut table = numbers(summary);
+fn summary_table(run: &Run, summary: &Summary, wall_seconds: f64) -> Table {
+    let n_measured = run.n_measured().and_then(|n| usize::try_from(n).ok()).unwrap_or(summary.jobs.len());
+    let mut table = numbers_of(summary, n_measured);
     for (name, value) in summary.utilization.iter().filter(|(name, _)| *name != "all") {
         table.push(vec![format!("utilization of {name}").into(), Cell::Number(100.0 * value, 1), "%".into()]);
     }

@@ -18,6 +18,8 @@ pub(crate) struct Simulated<'a> {
     /// The evidence on which it was given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
+    /// Jobs that were to be measured; null where nothing says how many.
+    pub(super) jobs_to_measure: Option<u64>,
     #[serde(flatten)]
     pub(super) summary: &'a Summary,
     /// What no schedule of the jobs is below, with `--lower-bound`.

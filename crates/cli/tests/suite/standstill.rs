@@ -210,3 +210,27 @@ fn events_without_their_beginning_are_no_whole_simulation() {
     let (code, said) = cut(&|number| number > 0);
     assert_eq!(code, Some(2), "{said}");
 }
+
+#[test]
+fn the_mean_of_those_that_were_done_is_none_of_all() {
+    let folder = TempDir::new().unwrap();
+    let jobs = "id,job_type,total_steps,arrival\nquick,A3C,100,0\none,A3C,900000,4000\ntwo,A3C,900000,4000\n";
+    fs::write(folder.path().join("jobs.csv"), jobs).unwrap();
+    let run = "simulate --policy max_min_fairness_perf --cluster v100=1 --trace jobs.csv --preemption-cost 360 --stop-rounds 20";
+    let table = apportion(folder.path(), run);
+    let said = String::from_utf8(table.stdout).unwrap();
+    assert!(said.contains("average job completion time (1 of 3 measured jobs)"), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("rounds ")), "{said}");
+    let why = String::from_utf8(table.stderr).unwrap();
+    assert!(why.contains("2 active jobs (one, two)"), "{why}");
+    let output = apportion(folder.path(), &format!("{run} --format json"));
+    let result = json(&output);
+    assert_eq!((&result["average_jct"], &result["jobs_to_measure"]), (&Value::Null, &Value::from(3)));
+    assert_eq!(result["jct"]["count"], 1);
+    assert!(result["jct"]["average"].as_f64().unwrap() > 0.0);
+    // The page says it, too, from the result as from the events.
+    fs::write(folder.path().join("run.json"), &output.stdout).unwrap();
+    assert_eq!(apportion(folder.path(), "report run.json --out page.html").status.code(), Some(0));
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("average job completion time (1 of 3 measured jobs)"), "{page}");
+}

@@ -90,12 +90,8 @@ fn result(summary: &Summary, n_of: usize) -> Section {
     Section { title: "Result".to_owned(), text: Vec::new(), items }
 }
 
-/// Every number of a simulation that means something, in words and in units for people.
-pub fn numbers(summary: &Summary) -> Table {
-    numbers_of(summary, summary.jobs.len())
-}
-
-/// The same of a simulation in which so many jobs were to be measured: what is taken over fewer says over how many.
+/// Every number that means something of a simulation in which so many jobs were to be measured, in words and in units for
+/// people: what is taken over fewer says over how many.
 pub fn numbers_of(summary: &Summary, n_measured: usize) -> Table {
     let n_completed = summary.jct.as_ref().map_or(0, |jct| jct.count);
     let part = if n_completed < n_measured {
