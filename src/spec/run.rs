@@ -45,7 +45,7 @@ pub struct RunSpec {
     pub servers: WorkerCounts,
     /// Prices of workers: constant, or the path of a file of them; none by default.
     pub prices: PricesSpec,
-    /// The throughput matrix: a name of `apportion throughputs list`, or the path of a file.
+    /// The throughput matrix: `osdi20` or `osdi20-physical`, which ship with the program, or the path of a file.
     pub throughputs: ThroughputsName,
     /// Where jobs come from.
     pub workload: WorkloadSpec,
