@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Args, Parser};
 
 use crate::Session;
 use crate::exit::Failure;
@@ -25,8 +26,9 @@ use scripts::{Continuous, Generated, Static, Traced};
 The scripts are `run_sweep_continuous.py`, `run_sweep_static.py`, `simulate_scheduler_with_generated_jobs.py` and
 `simulate_scheduler_with_trace.py`, with their own flags and defaults (`apportion gavel SCRIPT --help`). Jobs are drawn, and
 rounds run, as the published code has them. Printed first is the sweep file that the command line amounts to; it is kept
-beside the results, with logs in the form that the published notebooks read, in the folder of `--log-dir`. Flags of
-`apportion` itself, such as `--format`, stand before the script.
+beside the results, with logs in the form that the published notebooks read, in the folder of `--log-dir`. Both are written
+when the command ends, also by Ctrl-C; after one that was killed or terminated, the same command goes on and writes them.
+Flags of `apportion` itself, such as `--format`, stand before the script.
 
 Example:
   apportion gavel run_sweep_continuous.py -s 4000 -e 5000 -l logs -j 6 -p max_min_fairness max_min_fairness_perf \\
@@ -124,6 +126,29 @@ pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), F
     outcome
 }
 
+/// The flags of a script, or what clap says of them.
+///
+/// # Errors
+/// If a flag is the beginning of several.
+fn parsed<S: Parser>(given: &[OsString]) -> Result<Result<S, clap::Error>, Failure> {
+    let parsed = S::try_parse_from(given);
+    let unknown = parsed.as_ref().err().filter(|error| error.kind() == ErrorKind::UnknownArgument);
+    let Some(ContextValue::String(flag)) = unknown.and_then(|error| error.get(ContextKind::InvalidArg))
+    else {
+        return Ok(parsed);
+    };
+    let script = S::command();
+    let flags = script.get_arguments().filter_map(Arg::get_long).map(|name| format!("--{name}"));
+    let meant: Vec<String> = flags.filter(|name| flag.len() > 2 && name.starts_with(flag.as_str())).collect();
+    match meant.as_slice() {
+        [_, _, ..] => {
+            let message = format!("{}: `{flag}` is the beginning of several flags", script.get_name());
+            Err(Failure::usage(message, Some(format!("one of {}", meant.join(", ")))))
+        }
+        _ => Ok(parsed),
+    }
+}
+
 /// What the command line means; nothing if it asked for help, which is printed.
 fn meaning(arguments: &GavelArguments, session: &Session) -> Result<Option<Meaning>, Failure> {
     let Some((script, given)) = arguments.script.split_first() else {
@@ -132,10 +157,10 @@ fn meaning(arguments: &GavelArguments, session: &Session) -> Result<Option<Meani
     let script = Path::new(script);
     let name = script.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let parsed = match name.trim_end_matches(".py") {
-        "run_sweep_continuous" => Continuous::try_parse_from(given).map(Continuous::meaning),
-        "run_sweep_static" => Static::try_parse_from(given).map(Static::meaning),
-        "simulate_scheduler_with_generated_jobs" => Generated::try_parse_from(given).map(Generated::meaning),
-        "simulate_scheduler_with_trace" => Traced::try_parse_from(given).map(Traced::meaning),
+        "run_sweep_continuous" => parsed::<Continuous>(given)?.map(Continuous::meaning),
+        "run_sweep_static" => parsed::<Static>(given)?.map(Static::meaning),
+        "simulate_scheduler_with_generated_jobs" => parsed::<Generated>(given)?.map(Generated::meaning),
+        "simulate_scheduler_with_trace" => parsed::<Traced>(given)?.map(Traced::meaning),
         _ => {
             let help = "run_sweep_continuous.py, run_sweep_static.py, simulate_scheduler_with_generated_jobs.py, or \
                         simulate_scheduler_with_trace.py";

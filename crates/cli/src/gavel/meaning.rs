@@ -28,6 +28,12 @@ impl Continuous {
         if rates.first() == Some(&0.0) {
             rates.remove(0);
         }
+        for part in &self.profiling_percentages {
+            profiled(*part, 1)?;
+        }
+        for n in &self.num_reference_models {
+            profiled(1.0, *n)?;
+        }
         let mut meaning = many.meaning("run_sweep_continuous")?;
         meaning.run.push(("measure", json!([window_start, window_end]).to_string()));
         flag(&mut meaning, "multi_priority", self.generate_multi_priority_jobs);
@@ -85,6 +91,7 @@ impl Generated {
         if window_start >= window_end {
             return Err(Failure::usage("--window-start must be below --window-end", None));
         }
+        profiled(self.profiling_percentage, self.num_reference_models)?;
         let mut meaning = one.meaning("generated", self.seed, self.interval)?;
         meaning.run.push(("generator", "gavel".to_owned()));
         match self.lam {
@@ -276,6 +283,20 @@ fn flag(meaning: &mut Meaning, field: &'static str, is_set: bool) {
     }
 }
 
+/// Refuses parts that are none, and more reference models than the published table has job types.
+fn profiled(part: f64, n_models: u64) -> Result<(), Failure> {
+    let wrong = if !(0.0..=1.0).contains(&part) {
+        format!("{part} of co-located throughputs cannot be measured, expected a number from 0 to 1")
+    } else if !(1..=N_JOB_TYPES).contains(&n_models) {
+        format!(
+            "{n_models} reference models, expected 1 to {N_JOB_TYPES}, the job types of the published table"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Failure::usage(wrong, None))
+}
+
 /// Rules that leave out what a file of cut-offs does.
 fn cutoffs(path: &Path, many: &Many) -> Result<Vec<String>, Failure> {
     let source = Source::load(path_text::of(path))?;
@@ -371,6 +392,18 @@ mod tests {
             open.notes[0].contains("one end only") && open.run.iter().all(|(name, _)| *name != "measure")
         );
         assert!(Generated::try_parse_from("-l 900 -e 10 --solver BOGUS".split_whitespace()).is_err());
+    }
+
+    #[test]
+    fn of_a_flag_that_is_given_twice_the_last_counts() {
+        let of = |typed: &str| {
+            Continuous::try_parse_from(typed.split_whitespace()).unwrap().meaning().unwrap().document()
+        };
+        let last = "-a 0 -b 1 -n 3 -c 4:4:4 -p isolated --seeds 3 4 -v";
+        assert_eq!(of(&format!("-n 2 -c 2:2:2 1:1:1 -p fifo gandiva --seeds 0 1 2 -v {last}")), of(last));
+        assert!(of(last).contains("policy: [\"isolated\"]"), "{}", of(last));
+        let default = of("-a 0 -b 1 -n 3");
+        assert!(default.contains("seed: [0,1,2,3,4]") && default.contains("\"allox\",\"fifo\""), "{default}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! The flags of Gavel's scripts, with their defaults.
+//! The flags of Gavel's scripts, with their defaults. As with Python's `argparse`, of a flag that is given twice the last counts.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Parser};
+use clap::{ArgAction, Args, Parser};
 
 /// The policies that the scripts name.
 const POLICIES: [&str; 22] = [
@@ -37,7 +37,13 @@ pub(super) const THROUGHPUTS_FILE: &str = "simulation_throughputs.json";
 
 /// `scripts/sweeps/run_sweep_continuous.py`: a sweep over arrival rates.
 #[derive(Debug, Parser)]
-#[command(name = "run_sweep_continuous.py", no_binary_name = true, infer_long_args = true)]
+#[command(
+    name = "run_sweep_continuous.py",
+    no_binary_name = true,
+    infer_long_args = true,
+    args_override_self = true,
+    allow_negative_numbers = true
+)]
 pub(super) struct Continuous {
     #[command(flatten)]
     pub(super) many: Many,
@@ -60,10 +66,10 @@ pub(super) struct Continuous {
     #[arg(long)]
     pub(super) checkpoint_threshold: Option<u64>,
     /// Parts of co-located throughputs that are measured
-    #[arg(long = "profiling_percentages", num_args = 1.., default_values_t = [1.0])]
+    #[arg(long = "profiling_percentages", num_args = 1.., action = ArgAction::Set, default_values_t = [1.0])]
     pub(super) profiling_percentages: Vec<f64>,
     /// Job types that others are estimated from
-    #[arg(long = "num_reference_models", num_args = 1.., default_values_t = [N_JOB_TYPES])]
+    #[arg(long = "num_reference_models", num_args = 1.., action = ArgAction::Set, default_values_t = [N_JOB_TYPES])]
     pub(super) num_reference_models: Vec<u64>,
     /// The lowest arrival rate, jobs/h
     #[arg(short = 'a', long, required = true)]
@@ -78,7 +84,13 @@ pub(super) struct Continuous {
 
 /// `scripts/sweeps/run_sweep_static.py`: a sweep over numbers of jobs that are all there at first.
 #[derive(Debug, Parser)]
-#[command(name = "run_sweep_static.py", no_binary_name = true, infer_long_args = true)]
+#[command(
+    name = "run_sweep_static.py",
+    no_binary_name = true,
+    infer_long_args = true,
+    args_override_self = true,
+    allow_negative_numbers = true
+)]
 pub(super) struct Static {
     #[command(flatten)]
     pub(super) many: Many,
@@ -97,7 +109,13 @@ pub(super) struct Static {
 
 /// `scripts/drivers/simulate_scheduler_with_generated_jobs.py`: one run of jobs that are drawn.
 #[derive(Debug, Parser)]
-#[command(name = "simulate_scheduler_with_generated_jobs.py", no_binary_name = true, infer_long_args = true)]
+#[command(
+    name = "simulate_scheduler_with_generated_jobs.py",
+    no_binary_name = true,
+    infer_long_args = true,
+    args_override_self = true,
+    allow_negative_numbers = true
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the script")]
 pub(super) struct Generated {
     #[command(flatten)]
@@ -147,7 +165,13 @@ pub(super) struct Generated {
 
 /// `scripts/drivers/simulate_scheduler_with_trace.py`: one run of a trace.
 #[derive(Debug, Parser)]
-#[command(name = "simulate_scheduler_with_trace.py", no_binary_name = true, infer_long_args = true)]
+#[command(
+    name = "simulate_scheduler_with_trace.py",
+    no_binary_name = true,
+    infer_long_args = true,
+    args_override_self = true,
+    allow_negative_numbers = true
+)]
 pub(super) struct Traced {
     #[command(flatten)]
     pub(super) one: One,
@@ -181,16 +205,16 @@ pub(super) struct Many {
     #[arg(short = 'j', long)]
     pub(super) processes: Option<NonZeroUsize>,
     /// Policies
-    #[arg(short = 'p', long, num_args = 1.., default_values = POLICIES)]
+    #[arg(short = 'p', long, num_args = 1.., action = ArgAction::Set, default_values = POLICIES)]
     pub(super) policies: Vec<String>,
     /// Clusters, as V100s:P100s:K80s
-    #[arg(short = 'c', long, num_args = 1.., default_values = ["25:0:0", "12:12:0", "16:8:0", "8:8:8"])]
+    #[arg(short = 'c', long, num_args = 1.., action = ArgAction::Set, default_values = ["25:0:0", "12:12:0", "16:8:0", "8:8:8"])]
     pub(super) cluster_spec: Vec<String>,
     /// Workers on a server, as V100s:P100s:K80s
     #[arg(long = "num_gpus_per_server", default_value = "1:1:1")]
     pub(super) num_gpus_per_server: String,
     /// Random seeds
-    #[arg(long, num_args = 1.., default_values_t = [0, 1, 2, 3, 4])]
+    #[arg(long, num_args = 1.., action = ArgAction::Set, default_values_t = [0, 1, 2, 3, 4])]
     pub(super) seeds: Vec<u64>,
     /// Length of a round, s
     #[arg(short = 'i', long, default_value_t = 360)]
@@ -251,7 +275,7 @@ pub(super) struct Paid {
     #[arg(long = "per_instance_type_prices_dir")]
     pub(super) per_instance_type_prices_dir: Option<PathBuf>,
     /// Means nothing without prices
-    #[arg(long = "available_clouds", num_args = 1..)]
+    #[arg(long = "available_clouds", num_args = 1.., action = ArgAction::Set)]
     pub(super) available_clouds: Vec<String>,
     /// Draw deadlines
     #[arg(long = "assign_SLOs")]

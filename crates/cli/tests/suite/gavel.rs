@@ -144,6 +144,16 @@ fn what_is_none_of_the_scripts_is_refused() {
         "did you mean `fifo`",
     );
     refused(folder.path(), "gavel run_sweep_static.py -a 1 -b 2 --enable_global_queue", "global queue");
+    let with = |rest: &str, said: &str| {
+        let line = format!("gavel run_sweep_continuous.py -p fifo --seeds 0 -c 2:2:2 {rest}");
+        refused(folder.path(), &line, said);
+    };
+    with("-a 0 -b 1 --num 3", "`--num` is the beginning of several flags");
+    with("-a 0 -b 1 --num 3", "--num_reference_models, --num-data-points");
+    with("-a 0 -b 1 -n -1", "'-1' for '--num-data-points");
+    with("-a -0.3 -b 1", "from -0.3 to 1");
+    with("-a 0 -b 1 --profiling_percentages 0.5 2", "2 of co-located throughputs");
+    with("-a 0 -b 1 --num_reference_models 100", "100 reference models, expected 1 to 26");
 }
 
 #[test]
