@@ -178,7 +178,9 @@ fn by_policy(groups: &Groups, metric: &Metric) -> (Table, usize) {
     let policy = groups.axis("policy");
     let others = (0..groups.axes.len()).filter(|axis| Some(*axis) != rate && Some(*axis) != policy);
     let heads: Vec<usize> = policy.into_iter().chain(others).collect();
-    let rates = rate.map_or_else(|| vec!["result".to_owned()], |axis| groups.texts(axis));
+    let mut rates = rate.map_or_else(|| vec!["result".to_owned()], |axis| groups.texts(axis));
+    let number = |text: &String| text.parse::<f64>().unwrap_or(f64::INFINITY);
+    rates.sort_by(|one, other| number(one).total_cmp(&number(other)));
     let names = heads.iter().map(|axis| groups.axes[*axis].clone());
     let mut table = Table::new(names.chain(rates.iter().cloned()));
     let mut lines: Vec<(Vec<String>, Vec<Cell>)> = Vec::new();

@@ -86,7 +86,7 @@ pub struct SweepArguments {
     /// Only part I of N of the sweep, the same points every time
     #[arg(long, value_name = "I/N", default_value = "1/1", hide_default_value = true)]
     shard: Shard,
-    /// Only this value of this axis; may be given several times
+    /// Only this value of this axis, or, of seeds, these, as in seed=0:2; may be given several times
     #[arg(long, value_name = "AXIS=VALUE")]
     only: Vec<String>,
     /// The sweep's short form

@@ -100,6 +100,14 @@ fn field<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))
     };
+    let first = text.split(['=', '.']).next().unwrap_or_default().trim();
+    if ["stop", "keep_jobs", "skip", "axes", "name"].contains(&first) {
+        let message = format!("{flag}: `{first}` is no field of a run");
+        let help = format!(
+            "it stands in a sweep file beside `run:`, as `{first}:`; `--show` prints the file that flags amount to"
+        );
+        return Err(Failure::usage(message, Some(help)));
+    }
     match text.split_once('=') {
         Some((name, value)) if is_name(name.trim()) && !value.contains(['\n', '\r']) => {
             Ok((name.trim(), value))
@@ -189,7 +197,7 @@ mod tests {
         for seed in ["", "3:3", "-1", "0:x", "1.5", "0:1000000000"] {
             assert!(seeds(seed).is_err(), "{seed}");
         }
-        for set in ["jobs", "=5", "a b=5", "jobs=5\nname: x"] {
+        for set in ["jobs", "=5", "a b=5", "jobs=5\nname: x", "stop.wall=20s", "stop={}"] {
             assert!(field("--set", set).is_err(), "{set}");
         }
     }

@@ -172,6 +172,9 @@ fn a_ladder_gives_the_same_bytes_on_one_thread_and_three_and_in_shards() {
     assert_eq!(csv("one"), csv("three"));
     let said = String::from_utf8(one.stdout).unwrap();
     assert!(said.contains("knee (jobs/h)\n  fifo 0: above "), "{said}");
+    let heads = said.lines().find(|line| line.starts_with("policy ")).unwrap().split_whitespace();
+    let heads: Vec<f64> = heads.filter_map(|head| head.parse().ok()).collect();
+    assert!(heads.len() > 4 && heads.is_sorted(), "{heads:?}");
     for part in ["1/3", "2/3", "3/3"] {
         succeed(
             folder.path(),

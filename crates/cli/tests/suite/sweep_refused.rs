@@ -185,3 +185,33 @@ fn paths_in_a_sweep_start_in_its_folder_and_other_files_are_not_shown() {
     let (_, said) = sweep("policy: fifo, trace: jobs.csv");
     assert!(said.contains("jobs.csv:2:5") && said.contains("A3C,many"), "{said}");
 }
+
+#[test]
+fn prices_and_servers_of_a_type_that_another_cluster_has_are_taken() {
+    let text = "format: apportion/sweep-v1\nname: t\nrun: {jobs: 3, rate: 1, prices: {v100: 2, k80: 1}, servers: {k80: 2}}\n\
+                axes: {policy: [fifo], cluster: [{v100: 4}, {v100: 2, k80: 2}]}\n";
+    let folder = folder_with("t.yaml", text);
+    succeed(folder.path(), &["sweep", "t.yaml", "--dry-run"]);
+    // One that no cluster has is refused where it stands.
+    fs::write(folder.path().join("t.yaml"), text.replace("k80: 1}, s", "p100: 1}, s")).unwrap();
+    let said = complaint(folder.path(), &["sweep", "t.yaml", "--dry-run"]);
+    assert!(said.contains("no worker type `p100`") && said.contains("t.yaml:3:"), "{said}");
+}
+
+#[test]
+fn a_field_that_is_given_as_it_is_anyway_makes_no_other_study() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = ["sweep", "--name", "t", "--policy", "fifo", "--rate", "1", "--cluster", "v100=2"];
+    let sweep = [&sweep[..], &["--set", "measure=[1,3]"]].concat();
+    succeed(folder.path(), &sweep);
+    let with = |set: &'static str| [&sweep[..], &["--set", set]].concat();
+    for set in ["jobs=null", "semantics=corrected", "round_length=6min"] {
+        let output = succeed(folder.path(), &with(set));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("1 of 1 runs are in results/t already"), "{set}: {said}");
+    }
+    let said = complaint(folder.path(), &with("round_length=5min"));
+    assert!(said.contains("other fixed fields"), "{said}");
+    let said = complaint(folder.path(), &with("stop.wall=20s"));
+    assert!(said.contains("`stop` is no field of a run") && said.contains("beside `run:`"), "{said}");
+}

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::sweep::spec::{SweepSpec, value_text};
+use crate::sweep::spec::{Axis, SweepSpec, canonical_value, value_text};
 use apportion::spec::nearest::name_list;
 use apportion::spec::run::RunSpec;
 use apportion::units::JobsPerHour;
@@ -120,21 +120,16 @@ impl Selection {
             if sweep.axes[axis].auto.is_some() {
                 return Err(SelectionError::Automatic { axis: name.to_owned() });
             }
-            let number: Option<f64> = value.parse().ok();
-            let same = |other: &Value| {
-                value_text(other) == value
-                    || (number.is_some() && other.is_number() && other.as_f64() == number)
-            };
-            let values = &sweep.axes[axis].values;
-            let position = values.iter().position(same).ok_or_else(|| {
-                let texts: Vec<String> = values.iter().map(value_text).collect();
-                SelectionError::UnknownValue {
+            let positions = positions(&sweep.axes[axis], value);
+            if positions.is_empty() {
+                let texts: Vec<String> = sweep.axes[axis].values.iter().map(value_text).collect();
+                return Err(SelectionError::UnknownValue {
                     axis: name.to_owned(),
                     value: value.to_owned(),
                     expected: name_list(texts.iter().map(String::as_str)),
-                }
-            })?;
-            selection.wanted.entry(axis).or_default().insert(position);
+                });
+            }
+            selection.wanted.entry(axis).or_default().extend(positions);
         }
         Ok(selection)
     }
@@ -142,6 +137,35 @@ impl Selection {
     /// Is this point selected?
     pub fn contains(&self, point: &Point) -> bool {
         self.wanted.iter().all(|(axis, positions)| positions.contains(&point.positions[*axis]))
+    }
+}
+
+/// The positions of the values of an axis that a text means: one as results have it or as a sweep may have it, or, of seeds,
+/// those of FROM:END.
+fn positions(axis: &Axis, text: &str) -> Vec<usize> {
+    let typed = serde_yaml::from_str(text).ok().and_then(|typed| canonical_value(&axis.field, typed).ok());
+    let typed = typed.flatten();
+    let number = |value: &Value| value.as_f64();
+    let is_meant = |value: &Value| {
+        value_text(value) == text
+            || typed.as_ref() == Some(value)
+            || typed
+                .as_ref()
+                .and_then(number)
+                .zip(number(value))
+                .is_some_and(|(one, other)| one.total_cmp(&other).is_eq())
+    };
+    let of = |is_meant: &dyn Fn(&Value) -> bool| -> Vec<usize> {
+        let values = axis.values.iter().enumerate();
+        values.filter(|(_, value)| is_meant(value)).map(|(position, _)| position).collect()
+    };
+    let found = of(&is_meant);
+    let whole = |part: &str| part.trim().parse::<u64>().ok();
+    match text.split_once(':').map(|(from, end)| (whole(from), whole(end))) {
+        Some((Some(from), Some(end))) if found.is_empty() && axis.field == "seed" => {
+            of(&|value| value.as_u64().is_some_and(|seed| (from..end).contains(&seed)))
+        }
+        _ => found,
     }
 }
 
@@ -255,12 +279,43 @@ mod tests {
         assert_eq!(selected(&[]).len(), 12);
         assert_eq!(selected(&["policy=y", "rate=2.0"]), [8, 9]);
         assert_eq!(selected(&["workload.rate=1", "rate=3", "seed=0"]), [0, 4, 6, 10]);
+        assert_eq!(selected(&["policy=x", "seed=0:2"]).len(), 6);
+        assert_eq!(selected(&["policy=x", "seed=1:9"]), [1, 3, 5]);
         for (piece, expected) in [
             ("policy", "`policy` is not AXIS=VALUE"),
             ("polic=x", "the sweep has no axis `polic`, expected one of `policy`, `rate`, `seed`"),
+            ("rate=1:3", "axis `rate` has no value `1:3`, expected one of `1`, `2`, `3`"),
+            ("seed=2:4", "axis `seed` has no value `2:4`, expected one of `0`, `1`"),
             ("rate=4", "axis `rate` has no value `4`, expected one of `1`, `2`, `3`"),
         ] {
             assert_eq!(Selection::parse(&sweep, &[piece]).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_value_is_selected_as_it_is_typed() {
+        let text = "format: apportion/sweep-v1\nname: t\nrun: {rate: 1, jobs: 5}\n\
+                    axes: {policy: [x], preemption_cost: [0, 30s, 2min], cluster: [{a: 1}, {a: 2, b: 1}]}\n";
+        let sweep = SweepSpec::parse(&Source::new("t.yaml", text), false).unwrap();
+        let points = points(&sweep);
+        let selected = |piece: &str| {
+            let selection = Selection::parse(&sweep, &[piece]).unwrap();
+            points
+                .iter()
+                .filter(|point| selection.contains(point))
+                .map(|point| point.index)
+                .collect::<Vec<_>>()
+        };
+        for (pieces, expected) in [
+            (["preemption_cost=30s", "preemption_cost=30", "preemption_cost=0.5min"], [2, 3]),
+            (["preemption_cost=2min", "preemption_cost=120", "preemption_cost=120.0"], [4, 5]),
+        ] {
+            for piece in pieces {
+                assert_eq!(selected(piece), expected, "{piece}");
+            }
+        }
+        for piece in ["cluster=a=2,b=1", "cluster={a: 2, b: 1}"] {
+            assert_eq!(selected(piece), [1, 3, 5], "{piece}");
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use apportion::simulator::Patience;
 use apportion::spec::document::{Source, SpecError};
-use apportion::spec::run::{RunSpec, TimeText};
+use apportion::spec::run::{PricesSpec, RunSpec, TimeText};
 use apportion::units::Seconds;
 use fields::{overlap, set};
 use reader::Reader;
@@ -30,7 +30,7 @@ mod skip;
 
 pub use auto::{AutoSpec, Knee, Rung, RungEnding, Step};
 pub use document::{QuickDocument, SweepDocument};
-pub use fields::field_names;
+pub use fields::{are_alike, canonical_value, field_names};
 pub use published::Published;
 
 /// The format's name, first line of every sweep.
@@ -172,7 +172,24 @@ impl SweepSpec {
         for (axis, position) in self.axes.iter().zip(positions) {
             set(&mut tree, &axis.field, axis.values[*position].clone());
         }
-        serde_json::from_value(tree).expect("values were checked one by one when the sweep was read")
+        let mut run: RunSpec =
+            serde_json::from_value(tree).expect("values were checked one by one when the sweep was read");
+        self.fit_to_cluster(&mut run);
+        run
+    }
+
+    /// Leaves out what a run says of worker types that its cluster lacks and another cluster of the sweep has.
+    fn fit_to_cluster(&self, run: &mut RunSpec) {
+        let Some(axis) = self.axes.iter().find(|axis| axis.field == "cluster") else { return };
+        let RunSpec { cluster, servers, prices, .. } = run;
+        let stays = |name: &String| {
+            let is_own = cluster.0.iter().any(|(own, _)| own == name);
+            is_own || !axis.values.iter().any(|other| other.get(name).is_some())
+        };
+        servers.0.retain(|(name, _)| stays(name));
+        if let PricesSpec::Constant(prices) = prices {
+            prices.retain(|name, _| stays(name));
+        }
     }
 
     /// Is the point with these values left out? `values`: `[axes]`.

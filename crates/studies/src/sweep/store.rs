@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::file;
 use crate::sweep::outcome::{JobRow, Outcome};
-use crate::sweep::spec::{Published, SweepSpec, value_text};
+use crate::sweep::spec::{Published, SweepSpec, are_alike, value_text};
 
 mod checksum;
 mod csv;
@@ -176,7 +176,7 @@ impl Store {
         } else if columns(kept) != columns(wanted) {
             let (old, new) = (columns(kept).join(", "), columns(wanted).join(", "));
             Some(format!("`{}` varied {old}, now {new}", kept.name))
-        } else if kept.fixed != wanted.fixed {
+        } else if !are_alike(&kept.fixed, &wanted.fixed) {
             Some(format!("`{}` with other fixed fields", kept.name))
         } else {
             None
@@ -184,7 +184,7 @@ impl Store {
         if let Some(what) = what {
             return Err(StoreError::OtherStudy { path: self.path().display().to_string(), what });
         }
-        self.study = joined(wanted, kept);
+        self.study = Study { fixed: kept.fixed.clone(), ..joined(wanted, kept) };
         if self.study != *kept {
             let path = self.path();
             schema::write_changing(&self.connection, &self.study).map_err(database("write", &path))?;

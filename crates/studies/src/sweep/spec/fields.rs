@@ -49,6 +49,24 @@ pub(super) fn set(tree: &mut Value, field: &str, value: Value) {
     *here = value;
 }
 
+/// A value of a field in canonical form.
+///
+/// # Errors
+/// If it is none, with what serde says of it.
+pub fn canonical_value(field: &str, value: Value) -> Result<Option<Value>, serde_json::Error> {
+    let mut probe = Value::Object(Map::new());
+    set(&mut probe, field, value);
+    let spec: RunSpec = serde_json::from_value(probe)?;
+    let find = |tree: &Value| field.split('.').try_fold(tree, |here, part| here.get(part)).cloned();
+    Ok(whole(&spec).as_ref().and_then(find))
+}
+
+/// Do two trees of fields, as text, make the same run? A field that is written with its default is as one that is not.
+pub fn are_alike(one: &str, other: &str) -> bool {
+    let run = |text: &str| serde_json::from_str::<RunSpec>(text).ok();
+    one == other || run(one).zip(run(other)).is_some_and(|(one, other)| one == other)
+}
+
 /// Is one of the two the other, or a group that holds it?
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     let holds = |outer: &str, inner: &str| {

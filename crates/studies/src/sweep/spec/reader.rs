@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::document::{QuickDocument, SweepDocument};
-use super::fields::{GROUPS, field_names, json, overlap, resolve, set, whole};
+use super::fields::{GROUPS, canonical_value, field_names, json, overlap, resolve, set};
 use super::log::window_of;
 use super::{Axis, AxisPlace, POINTS_MAX, SweepSpec};
 use apportion::spec::complaint::in_plain_words;
 use apportion::spec::document::{Source, SpecError};
 use apportion::spec::nearest;
-use apportion::spec::run::{FieldComplaint, RunSpec};
+use apportion::spec::run::FieldComplaint;
 
 /// One reading of one document; collects complaints.
 pub(super) struct Reader<'a> {
@@ -200,13 +200,8 @@ impl<'a> Reader<'a> {
                 return None;
             }
         };
-        let mut probe = Value::Object(Map::new());
-        set(&mut probe, field, value);
-        match serde_json::from_value::<RunSpec>(probe) {
-            Ok(spec) => {
-                let tree = whole(&spec)?;
-                field.split('.').try_fold(&tree, |here, part| here.get(part)).cloned()
-            }
+        match canonical_value(field, value) {
+            Ok(value) => value,
             Err(error) => {
                 let complaint = in_plain_words(&error.to_string(), path);
                 self.complain(path, complaint.message, complaint.help);

@@ -7,6 +7,7 @@ use apportion::metrics::Metric;
 
 use super::{Row, Store, StoreError, joined};
 use crate::sweep::outcome::Status;
+use crate::sweep::spec::are_alike;
 
 /// What a merge did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,8 @@ impl Store {
         for store in &stores[1..] {
             let columns = |s: &super::Study| s.axes.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
             let other = &store.study;
-            if (&other.name, &other.fixed, columns(other)) != (&study.name, &study.fixed, columns(&study)) {
+            let is_same = (&other.name, columns(other)) == (&study.name, columns(&study));
+            if !(is_same && are_alike(&other.fixed, &study.fixed)) {
                 let what = format!("they cannot be joined with those in {}", first.path().display());
                 return Err(StoreError::OtherStudy { path: store.path().display().to_string(), what });
             }
