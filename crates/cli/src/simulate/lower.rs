@@ -10,9 +10,9 @@ use crate::output::{Cell, Table};
 use crate::progress::Progress;
 use crate::results::run_failure;
 use apportion::metrics::Summary;
+use apportion::simulator::ShortSlice;
 use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
-use apportion::spec::Fidelity;
 use apportion::units::Seconds;
 use apportion::workload::Job;
 use apportion_studies::bound::{Attended, Bound, BoundError, Instance, Settings, bound};
@@ -67,9 +67,10 @@ impl LowerArguments {
         if self.lower_bound.is_none() {
             return Ok(());
         }
-        if run.spec.semantics == Fidelity::Published {
+        if run.options.semantics.short_slice == ShortSlice::Fails {
             let message = "`--lower-bound` does not hold under `--semantics gavel`, where a job may be dropped with steps left";
-            return Err(Failure::usage(message, Some("leave `--semantics` out".to_owned())));
+            let help = "add `--correct short_slice`, or leave `--semantics` out".to_owned();
+            return Err(Failure::usage(message, Some(help)));
         }
         Ok(())
     }

@@ -91,6 +91,19 @@ fn what_has_no_bound_is_refused() {
 }
 
 #[test]
+fn what_gavel_would_drop_is_corrected_for_a_bound() {
+    for correct in ["all", "short_slice"] {
+        let run = format!(
+            "--policy fifo {RUN} --semantics gavel --correct {correct} --lower-bound alone --format json"
+        );
+        let output = simulate(&run);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(result["lower_bound"]["ratio"].as_f64().unwrap() >= 1.0, "{result}");
+    }
+}
+
+#[test]
 fn a_simulation_that_is_given_up_has_none() {
     let livelock =
         "--policy max_min_fairness_perf --cluster v100=1 --static 2 --preemption-cost 360 --stop-rounds 200";
