@@ -94,6 +94,16 @@ fn vocabulary(document: &PolicyDocument, program: &Program) -> Result<Vocabulary
     Ok(vocabulary)
 }
 
+/// Where a constraint says what violation costs.
+fn soft_of(place: &Place) -> Option<String> {
+    match place {
+        Place::ForEachJob(position) => Some(format!("for_each_job[{position}].soft")),
+        Place::ForEachWorkerType(position) => Some(format!("for_each_worker_type[{position}].soft")),
+        Place::Cluster(position) => Some(format!("constraints[{position}].soft")),
+        Place::Objective | Place::Column(_) => None,
+    }
+}
+
 fn placed(document: &PolicyDocument, program: &Program, error: &ObjectiveError) -> SpecError {
     let constraint = |list: &str, items: &[ConstraintDocument], position: usize| {
         let mapped = items.get(position).is_some_and(|item| item.mapped);
@@ -101,6 +111,9 @@ fn placed(document: &PolicyDocument, program: &Program, error: &ObjectiveError) 
         let text = items.get(position).map_or("", |item| item.constraint.as_str());
         (format!("{list}[{position}]{field}"), text.to_owned())
     };
+    if let (ExpressionErrorKind::Penalty(_), Some(path)) = (&error.error.kind, soft_of(&error.place)) {
+        return document.source.error_at(&path, error.to_string(), error.error.help());
+    }
     let (path, text) = match &error.place {
         Place::Objective => {
             let field = if program.maximize { "maximize" } else { "minimize" };
@@ -125,6 +138,9 @@ fn placed(document: &PolicyDocument, program: &Program, error: &ObjectiveError) 
     let meant = match &error.error.kind {
         ExpressionErrorKind::UnknownName { name, known } => {
             suggestion(name, known.iter().map(String::as_str))
+        }
+        ExpressionErrorKind::Character(sign @ ('<' | '>')) => {
+            Some(format!("use `{sign}=`: shares may be as close to a bound as they like"))
         }
         _ => None,
     };

@@ -88,7 +88,7 @@ impl FindingKind {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::MissingRow => "rows that a worker type lacks, taken as unable to run there",
-            Self::CannotRun => "isolated throughputs of 0, taken as unable to run there",
+            Self::CannotRun => "isolated throughputs of 0 or null, taken as unable to run there",
             Self::MissingUnconsolidated => "rows without an unconsolidated throughput, left unmeasured",
             Self::OrphanUnconsolidated => "unconsolidated worker types without a consolidated one, dropped",
             Self::UnknownOther => "pairs with a row that is not there, dropped",

@@ -22,6 +22,7 @@ pub use native::schema;
 pub use write::{WriteTraceError, WrittenTrace, write_trace};
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +127,7 @@ pub fn read_trace(
     throughputs: Option<&Throughputs>,
     order: TraceOrder,
 ) -> Result<Trace, SpecError> {
-    let mut reader = Reader { source, throughputs, complaints: Vec::new() };
+    let mut reader = Reader { source, throughputs, complaints: Vec::new(), n_complaints: 0 };
     let mut lines = source.text.lines().enumerate().map(|(index, text)| Line { number: index + 1, text });
     let Some(first) = lines.find(|line| !line.text.trim().is_empty()) else {
         let help = "expected lines of jobs, in our CSV or in one of Gavel's forms".to_owned();
@@ -179,12 +180,45 @@ struct Read {
 struct Reader<'a> {
     source: &'a Source,
     throughputs: Option<&'a Throughputs>,
-    complaints: Vec<SpecError>,
+    complaints: Vec<Complaint>,
+    /// Complaints, those included that another stands for.
+    n_complaints: usize,
+}
+
+/// A complaint about a trace, which stands for all that say the same.
+struct Complaint {
+    /// What is said.
+    of: String,
+    error: SpecError,
+    /// How many more there are, and the line of the last.
+    n_more: usize,
+    last: usize,
+}
+
+impl Complaint {
+    fn into_error(self) -> SpecError {
+        let Self { mut error, n_more, last, .. } = self;
+        if let (Some(diagnostic), 1..) = (error.diagnostics.last_mut(), n_more) {
+            let _ = write!(diagnostic.message, " ({n_more} more like it, the last on line {last})");
+        }
+        error
+    }
 }
 
 impl Reader<'_> {
     fn complain(&mut self, place: Place, message: String, help: Option<String>) {
-        self.complaints.push(self.source.at_place(Some(place), message, help));
+        self.complain_alike(message.clone(), place, message, help);
+    }
+
+    /// Takes a complaint; of several that are alike by `of` the first is shown, with the number of the others.
+    fn complain_alike(&mut self, of: String, place: Place, message: String, help: Option<String>) {
+        self.n_complaints += 1;
+        if let Some(first) = self.complaints.iter_mut().find(|complaint| complaint.of == of) {
+            (first.n_more, first.last) = (first.n_more + 1, place.line);
+            return;
+        }
+        let error = self.source.at_place(Some(place), message, help);
+        self.complaints.push(Complaint { of, error, n_more: 0, last: place.line });
     }
 
     fn is_full(&self) -> bool {
@@ -216,7 +250,7 @@ impl Reader<'_> {
             }
             self.check_type(read);
         }
-        SpecError::join(self.complaints)?;
+        SpecError::join(self.complaints.into_iter().map(Complaint::into_error))?;
         Ok(Trace { form, jobs: read.into_iter().map(|read| read.traced).collect() })
     }
 
@@ -230,7 +264,7 @@ impl Reader<'_> {
                     before.get()
                 );
                 let help = "sort the file by arrival, or `apportion trace convert --sort` it".to_owned();
-                self.complain(pair[1].arrival, message, Some(help));
+                self.complain_alike("order".to_owned(), pair[1].arrival, message, Some(help));
             }
         }
     }

@@ -104,7 +104,7 @@ fn other_separator(header: &str) -> Option<(&'static str, &'static str)> {
 
 /// Names of the header; none if it is not one.
 fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
-    let before = reader.complaints.len();
+    let before = reader.n_complaints;
     if let Some((message, help)) = other_separator(header.text) {
         let place = Place { line: header.number, column: 1, width: header.text.chars().count() };
         reader.complain(place, message.to_owned(), Some(help.to_owned()));
@@ -128,7 +128,7 @@ fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
             return None;
         }
     }
-    if reader.complaints.len() == before {
+    if reader.n_complaints == before {
         for name in REQUIRED {
             if !names.iter().any(|other| other == name) {
                 let place = Place { line: header.number, column: 1, width: header.text.chars().count() };
@@ -136,7 +136,7 @@ fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
             }
         }
     }
-    (reader.complaints.len() == before).then_some(names)
+    (reader.n_complaints == before).then_some(names)
 }
 
 fn job(reader: &mut Reader<'_>, columns: &[String], fields: &[Field<'_>], position: usize) -> Option<Read> {
@@ -144,7 +144,7 @@ fn job(reader: &mut Reader<'_>, columns: &[String], fields: &[Field<'_>], positi
         let field = columns.iter().position(|other| other == name).map(|column| &fields[column]);
         field.filter(|field| !field.text.trim().is_empty())
     };
-    let before = reader.complaints.len();
+    let before = reader.n_complaints;
     let start = Place { width: 1, ..fields[0].place };
     let mut required = |name: &str| {
         let field = given(name);
@@ -181,7 +181,7 @@ fn job(reader: &mut Reader<'_>, columns: &[String], fields: &[Field<'_>], positi
         None => position.to_string(),
     };
     let place = |name| given(name).map(|field| field.place);
-    (reader.complaints.len() == before).then(|| Read {
+    (reader.n_complaints == before).then(|| Read {
         traced: TracedJob { job, id, command: None },
         id: Some(place("id").unwrap_or(start)),
         job_type: job_type.place,

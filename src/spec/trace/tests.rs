@@ -245,7 +245,22 @@ fn a_trace_out_of_order_can_be_sorted() {
 fn a_file_of_another_kind_has_few_complaints() {
     let text = "x\t".repeat(8) + "\n";
     let error = read(&text.repeat(10_000)).unwrap_err();
+    assert_eq!(error.diagnostics.len(), 1);
+    assert!(error.to_string().contains("(9999 more like it, the last on line 10000)"), "{error}");
+    let lines = (0..100).map(|at| format!("A3C,x{at},0\n")).collect::<Vec<_>>().concat();
+    let error = read(&format!("job_type,total_steps,arrival\n{lines}")).unwrap_err();
     assert_eq!(error.diagnostics.len(), COMPLAINTS_MAX);
+}
+
+#[test]
+fn what_is_wrong_alike_is_said_once() {
+    let unknown = (0..30).map(|at| format!("A3D,1,{at}\n")).collect::<Vec<_>>().concat();
+    let error = read(&format!("job_type,total_steps,arrival\n{unknown}")).unwrap_err();
+    assert_eq!((error.diagnostics.len(), error.diagnostics[0].line), (1, 2));
+    assert!(error.to_string().contains("(29 more like it, the last on line 31)"), "{error}");
+    let falling = (0..30).map(|at| format!("A3C,1,{}\n", 90 - at)).collect::<Vec<_>>().concat();
+    let error = read(&format!("job_type,total_steps,arrival\n{falling}")).unwrap_err();
+    assert!(error.diagnostics.len() == 1 && error.to_string().contains("28 more like it"), "{error}");
 }
 
 proptest! {

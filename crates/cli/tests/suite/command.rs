@@ -281,6 +281,27 @@ fn policies_are_listed_shown_and_checked() {
 }
 
 #[test]
+fn a_constraint_that_is_wrong_is_shown_with_what_would_do() {
+    let policy = |constraint: &str| {
+        let text = format!(
+            "format: apportion/policy-v1\nname: x\nsummary: s\nkind: program\nmaximize: sum_over_jobs(throughput)\nfor_each_job:\n  - {constraint}\n"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("x.yaml");
+        std::fs::write(&file, text).expect("written");
+        let ran = apportion(&["policies", "check", file.to_str().expect("UTF-8")], "");
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        ran.stderr
+    };
+    let said = policy("throughput > 3[steps/s]");
+    assert!(said.contains("7:16") && said.contains("help: use `>=`"), "{said}");
+    let said = policy("throughput < 3[steps/s]");
+    assert!(said.contains("help: use `<=`"), "{said}");
+    let said = policy("{constraint: \"throughput >= 3[steps/s]\", soft: -1}");
+    assert!(said.contains("penalty -1, expected a finite number above 0") && said.contains("7:52"), "{said}");
+}
+
+#[test]
 fn the_help_names_every_world() {
     let help = apportion(&["--help"], "").stdout;
     let line = help.lines().find(|line| line.trim_start().starts_with("world ")).expect("a line");

@@ -75,7 +75,8 @@ fn an_exported_matrix_is_read_back_the_same() {
     let show = |matrix: &str| stdout(&["throughputs", "show", matrix, "--format", "json"]);
     assert_eq!(show(&first), show("osdi20"));
     assert!(
-        stdout(&["throughputs", "check", &first, "--format", "csv"]).contains("isolated throughputs of 0")
+        stdout(&["throughputs", "check", &first, "--format", "csv"])
+            .contains("isolated throughputs of 0 or null")
     );
 }
 
@@ -94,6 +95,12 @@ fn bad_input_is_refused_with_the_nearest_name() {
     let show = ["trace", "show", &trace, "--throughputs", "osdi20"];
     assert_refused(&show, "did you mean `A3C`?");
     assert_refused(&show, "bad.csv:3:8");
+    let unknown = (0..30).map(|at| format!("A3D,10,{at}\n")).collect::<Vec<_>>().concat();
+    std::fs::write(&trace, format!("job_type,total_steps,arrival\n{unknown}")).expect("written");
+    assert_refused(
+        &["trace", "convert", &trace, "--throughputs", "osdi20"],
+        "(29 more like it, the last on line 31)",
+    );
     assert_refused(&["throughputs", "show", "osdi2"], "osdi20");
     assert_refused(&["throughputs", "show", "--job-type", "A3"], "did you mean `A3C`?");
     assert_refused(&["trace", "generate", "--rate", "nan", "--jobs", "3"], "expected a number above 0");
