@@ -19,7 +19,7 @@ use apportion_live::core::{Answer, Refusal, Request, Settings, State};
 use apportion_live::driver::Client;
 use apportion_live::front::{Form, JobForm};
 use apportion_live::protocol::JobNumber;
-use apportion_live::slurm::{Clerk, Door, DoorOptions, Newcomer, NotTaken, kill_wait};
+use apportion_live::slurm::{Door, DoorOptions, Intake, Newcomer, NotTaken, kill_wait};
 
 /// Its folder, in that of the state.
 const FOLDER: &str = "sbatch";
@@ -66,25 +66,25 @@ pub(super) fn open(partition: &Partition, state: &Path) -> Result<Door, Failure>
 }
 
 /// Runs it until `stop`.
-pub(super) fn run(door: &mut Door, clerk: &mut Desk, beat: Seconds, log: &Log<'_>, stop: &AtomicBool) {
-    let client = clerk.client.clone();
+pub(super) fn run(door: &mut Door, intake: &mut ByRequests, beat: Seconds, log: &Log<'_>, stop: &AtomicBool) {
+    let client = intake.client.clone();
     let link = |name: &str| Direct::new(&client, name).map_err(|error| LinkError(error.to_string()));
     let (beat, say) = (Duration::from_secs_f64(beat.get()), |words: &str| log.warning(words));
-    if let Err(error) = door.run(link, clerk, (beat, &say), stop) {
+    if let Err(error) = door.run(link, intake, (beat, &say), stop) {
         log.warning(&format!("no job of Slurm is steered: {error}"));
     }
 }
 
 /// Takes jobs to the scheduler.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ByRequests {
     client: Client,
     throughputs: Arc<Throughputs>,
     /// Workers of each type, and workers on each of its servers.
     workers: BTreeMap<String, (u32, u32)>,
 }
 
-impl Desk {
+impl ByRequests {
     pub(super) fn new(client: Client, throughputs: Arc<Throughputs>, partition: &Partition) -> Self {
         let (counts, servers) = partition.workers();
         let with_size = |(name, count): (String, u32)| {
@@ -167,7 +167,7 @@ impl Desk {
     }
 }
 
-impl Clerk for Desk {
+impl Intake for ByRequests {
     fn take_in(&mut self, newcomer: &Newcomer<'_>) -> Result<JobNumber, NotTaken> {
         let job = self.form(newcomer).map_err(NotTaken::Refused)?;
         let slurm = newcomer.job;

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::agent;
 use super::demo::{self, Demo};
-use super::front_door::{self, Desk};
+use super::front_door::{self, ByRequests};
 use super::local;
 use super::log::{Log, LogForm};
 use super::shadow;
@@ -340,7 +340,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
                 scope.spawn(move || slurm::run(&mut executor, client, beat, log, is_over));
             }
             Some(Carrier::Door(mut door, partition)) => {
-                let mut desk = Desk::new(client.clone(), Arc::clone(&plan.throughputs), &partition);
+                let mut desk = ByRequests::new(client.clone(), Arc::clone(&plan.throughputs), &partition);
                 scope.spawn(move || front_door::run(&mut door, &mut desk, beat, log, is_over));
             }
             None => {}

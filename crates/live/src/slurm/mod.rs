@@ -48,7 +48,7 @@ use queue::{Queue, cancel};
 use watch::Seen;
 
 pub use all_jobs::{SlurmJob, all_jobs};
-pub use door::{Clerk, Door, DoorOptions, HeldJob, Newcomer, NotTaken, kill_wait};
+pub use door::{Door, DoorOptions, HeldJob, Intake, Newcomer, NotTaken, kill_wait};
 pub use nodes::{Node, NodesError, nodes, partition};
 pub use tools::ToolError;
 

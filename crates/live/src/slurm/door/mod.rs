@@ -5,13 +5,13 @@
 //! known of its steps, and a lease has no other clock than this process: while it is away, jobs run on.
 //!
 //! Which job of Slurm's is which of apportion's, and what it was released for, is in a file for each. What Slurm shows is
-//! the truth in all else; [`ward`] has what follows from it.
+//! the truth in all else; [`steered`] has what follows from it.
 
-mod deeds;
+mod commands;
 mod jobs;
 mod terms;
 mod kept;
-mod ward;
+mod steered;
 #[cfg(test)]
 mod tests;
 
@@ -35,11 +35,11 @@ use crate::agent::{Act, Adopted, Agent, Home, Link, LinkError, ProcessesError, R
 use crate::clock;
 use crate::files;
 use crate::protocol::{End, JobNumber, Orders, Phase, Program, Progress, RankReport, Stop};
-use deeds::{carry_out, steer, tell};
+use commands::{carry_out, steer, tell};
 use jobs::Jobs;
 use kept::{Kept, Order, Place};
+use steered::{Event, Steered, View};
 use terms::Shape;
-use ward::{Event, View, Ward};
 
 pub use jobs::{HeldJob, kill_wait};
 
@@ -103,7 +103,7 @@ pub enum NotTaken {
 }
 
 /// The way to the scheduler's requests.
-pub trait Clerk {
+pub trait Intake {
     /// Takes a job in.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ pub struct Door {
     folder: PathBuf,
     nodes: Vec<Standing>,
     /// By Slurm's number.
-    wards: BTreeMap<u64, Ward>,
+    steered: BTreeMap<u64, Steered>,
     /// Jobs that are not taken in as Slurm shows them, and why.
     refused: BTreeMap<u64, (Option<HeldJob>, String)>,
     /// What Slurm last showed, and when it was asked.
@@ -149,7 +149,7 @@ impl Door {
         let Some(lock) = lock(&path).map_err(at(&path))? else {
             return Err(ProcessesError::Taken(folder.display().to_string()).into());
         };
-        let (mut wards, mut words) = (BTreeMap::new(), Vec::new());
+        let (mut steered, mut words) = (BTreeMap::new(), Vec::new());
         let until = clock::node_now() + ADOPTED;
         for entry in fs::read_dir(&jobs).map_err(at(&jobs))? {
             let path = entry.map_err(at(&jobs))?.path();
@@ -157,7 +157,7 @@ impl Door {
                 continue;
             }
             match files::read::<Kept>(&path) {
-                Ok(kept) => drop(wards.insert(kept.id, Ward::new(kept, until))),
+                Ok(kept) => drop(steered.insert(kept.id, Steered::new(kept, until))),
                 Err(error) => {
                     let aside = path.with_extension("aside");
                     fs::rename(&path, &aside).map_err(at(&aside))?;
@@ -174,12 +174,22 @@ impl Door {
             fs::create_dir_all(&home.state).map_err(at(&home.state))?;
             let server = Server { name: node.name.clone(), worker_type, n_workers: node.n_workers };
             let boot = next_boot(&home).map_err(at(&home.state))?;
-            let agent = Agent::new(server, boot, adopted(&wards, &node.name, until));
+            let agent = Agent::new(server, boot, adopted(&steered, &node.name, until));
             Ok(Standing::new(node, agent.with_home(number(&home).map_err(at(&home.state))?)))
         };
         let nodes = nodes.into_iter().map(standing).collect::<Result<_, ProcessesError>>()?;
         let (seen, over) = ((Jobs::default(), NEVER), (BTreeMap::new(), NEVER));
-        Ok(Self { partition, folder, nodes, wards, refused: BTreeMap::new(), seen, over, words, _lock: lock })
+        Ok(Self {
+            partition,
+            folder,
+            nodes,
+            steered,
+            refused: BTreeMap::new(),
+            seen,
+            over,
+            words,
+            _lock: lock,
+        })
     }
 
     /// Carries out what the scheduler orders until `stop`, and `say`s what an operator should know. `link` is the way to the
@@ -190,7 +200,7 @@ impl Door {
     pub fn run<L: Link>(
         &mut self,
         link: impl Fn(&str) -> Result<L, LinkError>,
-        clerk: &mut dyn Clerk,
+        intake: &mut dyn Intake,
         (beat, say): (Duration, &dyn Fn(&str)),
         stop: &AtomicBool,
     ) -> Result<(), LinkError> {
@@ -205,10 +215,10 @@ impl Door {
             let mut state = State { silent: None, reported, beat: Seconds::new(beat.as_secs_f64()), say };
             while !stop.load(Ordering::Relaxed) {
                 while let Ok(seen) = seen.try_recv() {
-                    self.take(seen, clerk, &mut state);
+                    self.take(seen, intake, &mut state);
                 }
                 if state.silent.is_none() && self.seen.1 > NEVER {
-                    self.look(clerk, &mut state);
+                    self.look(intake, &mut state);
                 }
                 self.talk(&mut links, &mut state);
                 thread::sleep(LOOK);
@@ -219,7 +229,7 @@ impl Door {
     }
 
     /// Takes over what Slurm shows.
-    fn take(&mut self, seen: Seen<(Jobs, Seconds)>, clerk: &mut dyn Clerk, state: &mut State<'_>) {
+    fn take(&mut self, seen: Seen<(Jobs, Seconds)>, intake: &mut dyn Intake, state: &mut State<'_>) {
         match seen {
             Seen::Silence(why) => state.note_silence(&why),
             Seen::Nodes(nodes) => {
@@ -230,26 +240,26 @@ impl Door {
             Seen::Jobs(seen) => {
                 state.note_answer();
                 self.seen = seen;
-                self.admit(clerk);
+                self.admit(intake);
             }
         }
     }
 
     /// Takes in held jobs that are new, and says of others that mean to be apportion's why they are not.
-    fn admit(&mut self, clerk: &mut dyn Clerk) {
+    fn admit(&mut self, intake: &mut dyn Intake) {
         let jobs = std::mem::take(&mut self.seen.0);
         self.refused.retain(|id, _| jobs.all.contains_key(id) || jobs.strange.contains_key(id));
         for (id, why) in &jobs.strange {
-            self.refuse(*id, None, why, clerk);
+            self.refuse(*id, None, why, intake);
         }
         for job in jobs.all.values().filter(|job| job.terms.is_some() && !job.is_over()) {
             let is_known = self.refused.get(&job.id).is_some_and(|(before, _)| before.as_ref() == Some(job));
-            if self.wards.contains_key(&job.id) || is_known || job.is_completing {
+            if self.steered.contains_key(&job.id) || is_known || job.is_completing {
                 continue;
             }
-            match self.admitted(job, clerk) {
+            match self.admitted(job, intake) {
                 Ok(()) => {}
-                Err(NotTaken::Refused(why)) => self.refuse(job.id, Some(job), &why, clerk),
+                Err(NotTaken::Refused(why)) => self.refuse(job.id, Some(job), &why, intake),
                 Err(NotTaken::Later) => break,
             }
         }
@@ -257,7 +267,7 @@ impl Door {
     }
 
     /// Takes a job in.
-    fn admitted(&mut self, job: &HeldJob, clerk: &mut dyn Clerk) -> Result<(), NotTaken> {
+    fn admitted(&mut self, job: &HeldJob, intake: &mut dyn Intake) -> Result<(), NotTaken> {
         if !job.is_held() {
             let why =
                 "it is not held: Slurm alone runs it; what apportion is to start is submitted with `--hold`";
@@ -277,52 +287,52 @@ impl Door {
             _ => NotTaken::Later,
         })?;
         let Shape { n_nodes, per_node } = shape;
-        let number = clerk.take_in(&Newcomer { job, n_nodes, per_node })?;
+        let number = intake.take_in(&Newcomer { job, n_nodes, per_node })?;
         let terms = job.terms.clone().unwrap_or_default();
         let (order, boot, given_up) = (None, None, None);
         let kept = Kept { id: job.id, number, terms, shape, order, boot, given_up };
-        let mut ward = Ward::new(kept, NEVER);
-        ward.is_changed = true;
-        self.wards.insert(job.id, ward);
+        let mut steered = Steered::new(kept, NEVER);
+        steered.is_changed = true;
+        self.steered.insert(job.id, steered);
         self.refused.remove(&job.id);
         tell(job.id, &format!("apportion: job {number}"));
         Ok(())
     }
 
     /// Says once why a job is not taken in as it is: to the operator, and where Slurm lets it, to the job's user.
-    fn refuse(&mut self, id: u64, job: Option<&HeldJob>, why: &str, clerk: &mut dyn Clerk) {
+    fn refuse(&mut self, id: u64, job: Option<&HeldJob>, why: &str, intake: &mut dyn Intake) {
         let before = self.refused.insert(id, (job.cloned(), why.to_owned()));
         if before.is_none_or(|(_, said)| said != why) {
-            clerk.remark(None, &format!("Slurm job {id} is not taken in: {why}"));
+            intake.remark(None, &format!("Slurm job {id} is not taken in: {why}"));
             tell(id, &format!("apportion: not taken in: {why}"));
         }
     }
 
     /// Looks at all jobs that are steered, and asks of Slurm what is due.
-    fn look(&mut self, clerk: &mut dyn Clerk, state: &mut State<'_>) {
+    fn look(&mut self, intake: &mut dyn Intake, state: &mut State<'_>) {
         let now = clock::node_now();
         if now >= self.over.1 + OVER_BEAT {
-            self.over = (clerk.over().unwrap_or_else(|| std::mem::take(&mut self.over.0)), now);
+            self.over = (intake.over().unwrap_or_else(|| std::mem::take(&mut self.over.0)), now);
         }
-        for id in self.wards.keys().copied().collect::<Vec<_>>() {
-            let Some(ward) = self.wards.get_mut(&id) else { continue };
-            let over_here = self.over.0.get(&ward.kept.number).copied();
+        for id in self.steered.keys().copied().collect::<Vec<_>>() {
+            let Some(steered) = self.steered.get_mut(&id) else { continue };
+            let over_here = self.over.0.get(&steered.kept.number).copied();
             let (jobs, asked) = (&self.seen.0, self.seen.1);
             let view = View { job: jobs.all.get(&id), asked, boot: &jobs.boot, now, over_here };
-            let (deed, events) = ward.look(&view);
-            self.note(id, events, clerk, state);
+            let (command, events) = steered.look(&view);
+            self.note(id, events, intake, state);
             if !self.keep(id, state) {
                 continue;
             }
-            let Some(deed) = deed else { continue };
-            let done = carry_out(id, &deed);
+            let Some(command) = command else { continue };
+            let done = carry_out(id, &command);
             let now = clock::node_now();
-            let Some(ward) = self.wards.get_mut(&id) else { continue };
+            let Some(steered) = self.steered.get_mut(&id) else { continue };
             match done {
-                Ok(_) => ward.note_deed(deed, now),
+                Ok(_) => steered.note_command(command, now),
                 Err(ToolError::Refused { said, .. }) => {
-                    let events = ward.note_refusal(deed, &said, now);
-                    self.note(id, events, clerk, state);
+                    let events = steered.note_refusal(command, &said, now);
+                    self.note(id, events, intake, state);
                 }
                 Err(error) => return state.note_silence(&error.to_string()),
             }
@@ -331,10 +341,10 @@ impl Door {
     }
 
     /// Passes on what is new of a job.
-    fn note(&mut self, id: u64, events: Vec<Event>, clerk: &mut dyn Clerk, state: &mut State<'_>) {
+    fn note(&mut self, id: u64, events: Vec<Event>, intake: &mut dyn Intake, state: &mut State<'_>) {
         for event in events {
-            let Some(ward) = self.wards.get_mut(&id) else { return };
-            let job = ward.kept.number;
+            let Some(steered) = self.steered.get_mut(&id) else { return };
+            let job = steered.kept.number;
             match event {
                 Event::Begun(order) => {
                     self.note_ranks(&order, state, |agent, place| agent.note_started(order.run, place.rank));
@@ -350,20 +360,20 @@ impl Door {
                         agent.note_end(order.run, place.rank, end.clone());
                     });
                 }
-                Event::Withdrawn(why) if clerk.withdraw(job, &why) => {
-                    ward.is_withdrawn = true;
-                    if !ward.is_over {
+                Event::Withdrawn(why) if intake.withdraw(job, &why) => {
+                    steered.is_withdrawn = true;
+                    if !steered.is_over {
                         tell(id, &format!("apportion: given up: {why}"));
                     }
                 }
                 Event::Withdrawn(_) => {}
-                Event::Words(text) => clerk.remark(Some(job), &text),
+                Event::Words(text) => intake.remark(Some(job), &text),
                 Event::Missing => {
                     let events = match jobs::ended(id) {
-                        Some(ended) => ward.note_accounts(&ended),
-                        None => ward.note_lost(),
+                        Some(ended) => steered.note_accounts(&ended),
+                        None => steered.note_lost(),
                     };
-                    self.note(id, events, clerk, state);
+                    self.note(id, events, intake, state);
                 }
             }
         }
@@ -393,11 +403,13 @@ impl Door {
 
     /// Puts what has changed of a job on disk. False while that is not done.
     fn keep(&mut self, id: u64, state: &State<'_>) -> bool {
-        let Some(ward) = self.wards.get_mut(&id).filter(|ward| ward.is_changed) else { return true };
+        let Some(steered) = self.steered.get_mut(&id).filter(|steered| steered.is_changed) else {
+            return true;
+        };
         let path = self.folder.join("jobs").join(format!("{id}.json"));
-        match files::write_durably(&path, &ward.kept()) {
+        match files::write_durably(&path, &steered.kept()) {
             Ok(()) => {
-                ward.is_changed = false;
+                steered.is_changed = false;
                 true
             }
             Err(error) => {
@@ -414,8 +426,8 @@ impl Door {
     /// Forgets jobs that are over, here and in Slurm.
     fn forget(&mut self) {
         let (over, folder) = (&self.over.0, self.folder.join("jobs"));
-        self.wards.retain(|id, ward| {
-            let stays = !ward.is_over || ward.is_changed || !over.contains_key(&ward.kept.number);
+        self.steered.retain(|id, steered| {
+            let stays = !steered.is_over || steered.is_changed || !over.contains_key(&steered.kept.number);
             stays || fs::remove_file(folder.join(format!("{id}.json"))).is_err()
         });
     }
@@ -429,7 +441,7 @@ impl Door {
                 state.reported[place] = now;
                 let name = &self.nodes[place].node.name;
                 let is_on = |order: &Order| order.places.iter().any(|place| place.node == *name);
-                let is_empty = !self.wards.values().filter_map(Ward::order).any(is_on);
+                let is_empty = !self.steered.values().filter_map(Steered::order).any(is_on);
                 if let Some(report) = self.nodes[place].report(now, is_frozen, is_empty) {
                     // A report that was not sent is made good by the next one.
                     let _ = link.send(&report);
@@ -447,13 +459,13 @@ impl Door {
         let standing = &mut self.nodes[place];
         for act in standing.agent.take(now, orders) {
             match act {
-                Act::Start(start) => match want(&mut self.wards, &standing.node.name, &start) {
+                Act::Start(start) => match want(&mut self.steered, &standing.node.name, &start) {
                     Ok(()) => standing.agent.note_waiting(start.run, start.rank),
                     Err(end) => standing.agent.note_end(start.run, start.rank, end),
                 },
                 Act::Steer { run, until, stop, .. } => {
                     let is_to_stop = stop.is_some_and(|stop| stop != Stop::Propose);
-                    let _ = self.wards.values_mut().any(|ward| ward.steer(run, until, is_to_stop));
+                    let _ = self.steered.values_mut().any(|steered| steered.steer(run, until, is_to_stop));
                 }
             }
         }
@@ -461,7 +473,7 @@ impl Door {
 }
 
 /// Has a job want the rank of an order. The error is how the rank ended before it began.
-fn want(wards: &mut BTreeMap<u64, Ward>, node: &str, start: &RankStart) -> Result<(), End> {
+fn want(steered: &mut BTreeMap<u64, Steered>, node: &str, start: &RankStart) -> Result<(), End> {
     let id = match start.program.command.as_slice() {
         [what, id] if what == PROGRAM => id.parse::<u64>().ok(),
         _ => None,
@@ -470,21 +482,21 @@ fn want(wards: &mut BTreeMap<u64, Ward>, node: &str, start: &RankStart) -> Resul
         let why = "it was submitted to apportion itself, which starts no programs with `--front-door sbatch`";
         return Err(End::NotExecutable(why.to_owned()));
     };
-    let ward = wards.get_mut(&id).filter(|ward| ward.kept.number == start.run.job);
-    let Some(ward) = ward else {
+    let steered = steered.get_mut(&id).filter(|steered| steered.kept.number == start.run.job);
+    let Some(steered) = steered else {
         return Err(End::NotExecutable(format!("Slurm job {id} is not known here")));
     };
-    if ward.is_over || ward.kept.given_up.is_some() {
+    if steered.is_over || steered.kept.given_up.is_some() {
         return Err(End::Stopped(None));
     }
     let place = Place { node: node.to_owned(), rank: start.rank, worker: start.worker };
-    ward.want(start.run, start.world_size, place, start.until);
+    steered.want(start.run, start.world_size, place, start.until);
     Ok(())
 }
 
 /// The ranks of a node that an earlier start left.
-fn adopted(wards: &BTreeMap<u64, Ward>, node: &str, until: Seconds) -> Vec<Adopted> {
-    let orders = wards.values().filter_map(Ward::order);
+fn adopted(steered: &BTreeMap<u64, Steered>, node: &str, until: Seconds) -> Vec<Adopted> {
+    let orders = steered.values().filter_map(Steered::order);
     let places = orders.flat_map(|order| order.places.iter().map(move |place| (order, place)));
     let here = places.filter(|(_, place)| place.node == node);
     here.map(|(order, place)| {

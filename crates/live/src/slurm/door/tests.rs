@@ -2,11 +2,11 @@
 
 use apportion::Seconds;
 
-use super::deeds::Deed;
+use super::commands::Command;
 use super::jobs::HeldJob;
 use super::kept::{Kept, Place};
+use super::steered::{Event, Steered, View};
 use super::terms::Shape;
-use super::ward::{Event, View, Ward};
 use crate::protocol::{End, JobNumber, Run};
 
 const LONG: Seconds = Seconds::new(1e6);
@@ -14,11 +14,11 @@ const LONG: Seconds = Seconds::new(1e6);
 /// What somebody does to the job.
 type Act = fn(&mut World);
 
-/// A job of Slurm's, the ward of it, and a clock.
+/// A job of Slurm's, the steered of it, and a clock.
 struct World {
     job: Option<HeldJob>,
     boot: &'static str,
-    ward: Ward,
+    steered: Steered,
     now: f64,
     over_here: Option<bool>,
     events: Vec<Event>,
@@ -38,8 +38,8 @@ impl World {
         let terms = "steps=5".to_owned();
         let kept =
             Kept { id: 7, number: JobNumber(3), terms, shape, order: None, boot: None, given_up: None };
-        let (ward, events) = (Ward::new(kept, LONG), Vec::new());
-        Self { job: Some(job), boot: "noon", ward, now: 0.0, over_here: None, events }
+        let (steered, events) = (Steered::new(kept, LONG), Vec::new());
+        Self { job: Some(job), boot: "noon", steered, now: 0.0, over_here: None, events }
     }
 
     fn job(&mut self) -> &mut HeldJob {
@@ -54,22 +54,22 @@ impl World {
         let n_ranks = u32::try_from(nodes.len()).unwrap();
         for (rank, node) in (0..).zip(nodes) {
             let place = Place { node: (*node).to_owned(), rank, worker: rank };
-            self.ward.want(Self::run(incarnation), n_ranks, place, LONG);
+            self.steered.want(Self::run(incarnation), n_ranks, place, LONG);
         }
     }
 
     /// Looks, a second later, at what Slurm shows then. What is asked for is only acknowledged.
-    fn look(&mut self) -> Option<Deed> {
+    fn look(&mut self) -> Option<Command> {
         self.now += 3.0;
         let now = Seconds::new(self.now);
         let view =
             View { job: self.job.as_ref(), asked: now, boot: self.boot, now, over_here: self.over_here };
-        let (deed, events) = self.ward.look(&view);
+        let (command, events) = self.steered.look(&view);
         self.events.extend(events);
-        if let Some(deed) = &deed {
-            self.ward.note_deed(deed.clone(), now);
+        if let Some(command) = &command {
+            self.steered.note_command(command.clone(), now);
         }
-        deed
+        command
     }
 
     fn show(&mut self, state: &str, priority: u64, reason: &str) {
@@ -82,7 +82,7 @@ impl World {
     fn running(nodes: &[&str]) -> Self {
         let mut world = Self::new(1, u32::try_from(nodes.len()).unwrap());
         world.want(1, nodes);
-        assert_eq!(world.look(), Some(Deed::Release(nodes[0].to_owned())));
+        assert_eq!(world.look(), Some(Command::Release(nodes[0].to_owned())));
         world.show("RUNNING", 9, "None");
         world.job().nodes = nodes[0].to_owned();
         assert_eq!(world.look(), None);
@@ -117,8 +117,8 @@ impl World {
 #[test]
 fn a_job_is_released_put_back_and_released_elsewhere() {
     let mut world = World::running(&["n1"]);
-    assert!(world.ward.steer(World::run(1), LONG, true));
-    assert_eq!(world.look(), Some(Deed::Requeue));
+    assert!(world.steered.steer(World::run(1), LONG, true));
+    assert_eq!(world.look(), Some(Command::Requeue));
     // (while its processes end, it is asked nothing: a begin time set now would have it wait for two minutes)
     world.show("COMPLETING", 0, "None");
     world.job().is_completing = true;
@@ -127,15 +127,15 @@ fn a_job_is_released_put_back_and_released_elsewhere() {
     world.put_back(0, "JobHeldUser");
     assert_eq!(world.look(), None, "the end of the one is told before the other begins");
     assert_eq!(world.ends(), [End::Stopped(None)]);
-    assert_eq!(world.look(), Some(Deed::Release("n2".to_owned())));
-    assert_eq!(world.ward.kept().order.unwrap().n_restarts, 1);
+    assert_eq!(world.look(), Some(Command::Release("n2".to_owned())));
+    assert_eq!(world.steered.kept().order.unwrap().n_restarts, 1);
 }
 
 #[test]
 fn what_is_acknowledged_and_not_done_is_asked_again() {
     let mut world = World::new(1, 1);
     world.want(1, &["n1"]);
-    let release = Some(Deed::Release("n1".to_owned()));
+    let release = Some(Command::Release("n1".to_owned()));
     assert_eq!((world.look(), world.look()), (release.clone(), release.clone()));
     world.show("PENDING", 9, "Resources");
     assert_eq!(world.look(), None);
@@ -147,14 +147,14 @@ fn what_is_acknowledged_and_not_done_is_asked_again() {
     assert_eq!((world.ends(), world.given_up()), (vec![], None));
     // It has forgotten, too, that a job was put back.
     let mut world = World::running(&["n1"]);
-    world.ward.steer(World::run(1), LONG, true);
+    world.steered.steer(World::run(1), LONG, true);
     world.look();
     world.put_back(0, "JobHeldUser");
     world.look();
     world.boot = "one";
     world.show("RUNNING", 9, "None");
-    world.ward = Ward::new(world.ward.kept(), LONG);
-    assert_eq!(world.look(), Some(Deed::Requeue), "the scheduler was started anew, too");
+    world.steered = Steered::new(world.steered.kept(), LONG);
+    assert_eq!(world.look(), Some(Command::Requeue), "the scheduler was started anew, too");
     assert_eq!(world.given_up(), None);
 }
 
@@ -164,7 +164,7 @@ fn a_begin_time_that_slurm_has_set_is_set_back() {
     world.want(1, &["n1"]);
     world.look();
     world.show("PENDING", 9, "BeginTime");
-    assert_eq!(world.look(), Some(Deed::StartNow));
+    assert_eq!(world.look(), Some(Command::StartNow));
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn a_run_that_is_to_end_before_it_began_is_held() {
     world.want(1, &["n1"]);
     world.look();
     world.show("PENDING", 9, "Resources");
-    world.ward.steer(World::run(1), LONG, true);
-    assert_eq!(world.look(), Some(Deed::Hold));
+    world.steered.steer(World::run(1), LONG, true);
+    assert_eq!(world.look(), Some(Command::Hold));
     world.show("PENDING", 0, "JobHeldUser");
     assert_eq!(world.look(), None);
     assert_eq!((world.ends(), world.given_up()), (vec![End::Stopped(None)], None));
@@ -184,12 +184,12 @@ fn a_run_that_is_to_end_before_it_began_is_held() {
 fn a_lease_that_is_over_puts_the_job_back() {
     let mut world = World::new(1, 1);
     let place = Place { node: "n1".to_owned(), rank: 0, worker: 0 };
-    world.ward.want(World::run(1), 1, place, Seconds::new(10.0));
+    world.steered.want(World::run(1), 1, place, Seconds::new(10.0));
     world.look();
     world.show("RUNNING", 9, "None");
     world.job().nodes = "n1".to_owned();
     assert_eq!((world.look(), world.look()), (None, None));
-    assert_eq!(world.look(), Some(Deed::Requeue));
+    assert_eq!(world.look(), Some(Command::Requeue));
 }
 
 #[test]
@@ -200,7 +200,10 @@ fn the_end_in_slurm_is_the_end() {
         assert_eq!(world.look(), None);
         assert_eq!(world.ends(), [end], "{state}");
         assert_eq!(world.given_up().is_some(), state == "CANCELLED");
-        assert!(world.ward.is_over && world.ward.kept().order.is_some(), "kept until the scheduler has it");
+        assert!(
+            world.steered.is_over && world.steered.kept().order.is_some(),
+            "kept until the scheduler has it"
+        );
     }
     let mut world = World::running(&["n1"]);
     world.show("TIMEOUT", 9, "TimeLimit");
@@ -214,14 +217,14 @@ fn the_end_in_slurm_is_the_end() {
     assert!(world.events.is_empty());
     (0..4).for_each(|_| drop(world.look()));
     assert_eq!(world.events[0], Event::Missing);
-    assert!(matches!(&world.ward.note_lost()[..], [Event::Ended(_, End::Final(_))]));
+    assert!(matches!(&world.steered.note_lost()[..], [Event::Ended(_, End::Final(_))]));
 }
 
 #[test]
 fn one_that_others_put_back_is_held_and_lost_to_its_run() {
     let mut world = World::running(&["n1"]);
     world.put_back(9, "BeginTime");
-    assert_eq!(world.look(), Some(Deed::Hold));
+    assert_eq!(world.look(), Some(Command::Hold));
     world.show("PENDING", 0, "JobHeldUser");
     assert_eq!(world.look(), None);
     assert!(matches!(&world.ends()[..], [End::Lost(_)]) && world.given_up().is_none());
@@ -244,7 +247,7 @@ fn what_users_and_administrators_do_is_not_undone() {
         assert!(world.given_up().unwrap().contains(says), "{:?}", world.events);
         assert_eq!(world.ends(), [End::Stopped(None)], "{says}");
         // It is so after a restart, too.
-        let mut world = World { ward: Ward::new(world.ward.kept(), LONG), ..world };
+        let mut world = World { steered: Steered::new(world.steered.kept(), LONG), ..world };
         assert_eq!(world.look(), None);
         assert!(world.given_up().unwrap().contains(says));
     }
@@ -262,7 +265,7 @@ fn what_users_and_administrators_do_is_not_undone() {
     world.job().terms = None;
     assert_eq!((world.look(), world.look()), (None, None));
     assert!(world.ends().is_empty());
-    world.ward.steer(World::run(1), LONG, true);
+    world.steered.steer(World::run(1), LONG, true);
     assert_eq!(world.look(), None, "it is not its to stop any more");
     world.show("COMPLETED", 9, "None");
     world.look();
@@ -282,8 +285,8 @@ fn what_slurm_cannot_start_fails_by_its_own_fault() {
     assert_eq!(world.given_up(), None);
     let mut world = World::new(1, 1);
     world.want(1, &["n1"]);
-    let deed = world.look().unwrap();
-    let events = world.ward.note_refusal(deed, "no such node", Seconds::new(9.0));
+    let command = world.look().unwrap();
+    let events = world.steered.note_refusal(command, "no such node", Seconds::new(9.0));
     assert!(matches!(&events[..], [Event::Ended(_, End::NotExecutable(_))]), "{events:?}");
 }
 
@@ -293,12 +296,12 @@ fn a_job_of_several_nodes_has_them_all_or_waits() {
     world.want(1, &["n1", "n1"]);
     let place = Place { node: "n2".to_owned(), rank: 2, worker: 0 };
     let mut part = World::new(2, 2);
-    part.ward.want(World::run(1), 4, place.clone(), LONG);
+    part.steered.want(World::run(1), 4, place.clone(), LONG);
     assert_eq!(part.look(), None, "not all of its ranks are ordered");
     assert_eq!(world.look(), None, "two workers on one node are not two on each of two");
     assert!(matches!(&world.events[..], [Event::Words(text)] if text.contains("2 on each of 2")));
     world.want(2, &["n2", "n1", "n1", "n2"]);
-    assert_eq!(world.look(), Some(Deed::Release("n1,n2".to_owned())));
+    assert_eq!(world.look(), Some(Command::Release("n1,n2".to_owned())));
     assert_eq!(world.ends(), [End::Stopped(None)]);
 }
 
@@ -306,10 +309,10 @@ fn a_job_of_several_nodes_has_them_all_or_waits() {
 fn a_job_that_is_cancelled_here_is_cancelled_there() {
     let mut world = World::new(1, 1);
     world.over_here = Some(true);
-    assert_eq!((world.look(), world.look()), (Some(Deed::Cancel), Some(Deed::Cancel)));
+    assert_eq!((world.look(), world.look()), (Some(Command::Cancel), Some(Command::Cancel)));
     world.show("CANCELLED", 0, "None");
     assert_eq!(world.look(), None);
-    assert!(world.ward.is_over);
+    assert!(world.steered.is_over);
     // One that was given up here is left to its user.
     let mut world = World::new(1, 1);
     world.over_here = Some(false);
@@ -320,7 +323,7 @@ fn a_job_that_is_cancelled_here_is_cancelled_there() {
 #[test]
 fn a_restart_goes_on_with_the_run() {
     let mut world = World::running(&["n1"]);
-    world.ward = Ward::new(world.ward.kept(), LONG);
+    world.steered = Steered::new(world.steered.kept(), LONG);
     assert_eq!(world.look(), None);
     assert_eq!((world.ends(), world.given_up()), (vec![], None));
     // Another start of it by Slurm itself, meanwhile, is the same run.

@@ -8,7 +8,7 @@
 
 use apportion::Seconds;
 
-use super::deeds::Deed;
+use super::commands::Command;
 use super::jobs::HeldJob;
 use super::kept::{Kept, Order, Place};
 use super::terms::Shape;
@@ -63,7 +63,7 @@ pub(super) struct View<'a> {
 
 /// A job that apportion steers.
 #[derive(Debug)]
-pub(super) struct Ward {
+pub(super) struct Steered {
     pub(super) kept: Kept,
     /// Is what is kept not on disk yet? Nothing is asked of Slurm until it is.
     pub(super) is_changed: bool,
@@ -76,7 +76,7 @@ pub(super) struct Ward {
     /// The run with which the job was over: kept until the scheduler has its end, too.
     last: Option<Order>,
     /// When something was last asked of Slurm, and what.
-    acted: Option<(Deed, Seconds)>,
+    acted: Option<(Command, Seconds)>,
     /// The run for which Slurm has shown that it was released.
     released: Option<Run>,
     missing: Option<Seconds>,
@@ -84,7 +84,7 @@ pub(super) struct Ward {
     events: Vec<Event>,
 }
 
-impl Ward {
+impl Steered {
     /// A job as it is kept. A run of before goes on until then, if nothing is said of it.
     pub(super) fn new(kept: Kept, until: Seconds) -> Self {
         let current = kept.order.clone().map(|order| {
@@ -132,40 +132,40 @@ impl Ward {
     }
 
     /// Something was asked of Slurm, which answered.
-    pub(super) fn note_deed(&mut self, deed: Deed, now: Seconds) {
-        self.acted = Some((deed, now));
+    pub(super) fn note_command(&mut self, command: Command, now: Seconds) {
+        self.acted = Some((command, now));
     }
 
     /// Slurm refused what was asked.
-    pub(super) fn note_refusal(&mut self, deed: Deed, said: &str, now: Seconds) -> Vec<Event> {
-        match &deed {
-            Deed::Release(nodes) => {
+    pub(super) fn note_refusal(&mut self, command: Command, said: &str, now: Seconds) -> Vec<Event> {
+        match &command {
+            Command::Release(nodes) => {
                 self.end(End::NotExecutable(format!("Slurm does not start it on {nodes}: {said}")));
             }
-            Deed::Requeue => self.give_up(format!("Slurm does not put it back: {said}")),
-            Deed::StartNow | Deed::Hold | Deed::Cancel => {
+            Command::Requeue => self.give_up(format!("Slurm does not put it back: {said}")),
+            Command::StartNow | Command::Hold | Command::Cancel => {
                 self.say(format!("Slurm refuses what is asked of its job {}: {said}", self.kept.id));
             }
         }
-        self.note_deed(deed, now);
+        self.note_command(command, now);
         std::mem::take(&mut self.events)
     }
 
     /// What is to be asked of Slurm now, and what is new.
-    pub(super) fn look(&mut self, view: &View<'_>) -> (Option<Deed>, Vec<Event>) {
+    pub(super) fn look(&mut self, view: &View<'_>) -> (Option<Command>, Vec<Event>) {
         let is_old = self.acted.as_ref().is_some_and(|(_, at)| view.asked <= *at);
-        let deed = if is_old || self.is_over { None } else { self.follow(view) };
-        let is_again = |deed: &Deed| {
-            self.acted.as_ref().is_some_and(|(last, at)| last == deed && view.now < *at + AGAIN)
+        let command = if is_old || self.is_over { None } else { self.follow(view) };
+        let is_again = |command: &Command| {
+            self.acted.as_ref().is_some_and(|(last, at)| last == command && view.now < *at + AGAIN)
         };
-        let deed = deed.filter(|deed| !is_again(deed));
+        let command = command.filter(|command| !is_again(command));
         if self.kept.given_up.is_some() && !self.is_withdrawn && self.events.is_empty() {
             self.events.extend(self.kept.given_up.clone().map(Event::Withdrawn));
         }
-        (deed, std::mem::take(&mut self.events))
+        (command, std::mem::take(&mut self.events))
     }
 
-    fn follow(&mut self, view: &View<'_>) -> Option<Deed> {
+    fn follow(&mut self, view: &View<'_>) -> Option<Command> {
         let Some(job) = view.job else {
             if view.asked >= *self.missing.get_or_insert(view.asked) + GONE {
                 self.events.push(Event::Missing);
@@ -192,20 +192,20 @@ impl Ward {
             return None;
         }
         let forgot = self.kept.boot.as_ref().is_some_and(|boot| boot != view.boot);
-        let deed = match &self.current {
+        let command = match &self.current {
             Some(_) => self.follow_run(job, view.now, forgot),
             None => self.follow_waiting(job, view, forgot),
         };
         // (what is as it ought to be is not undone by a controller that is there already)
-        if self.kept.boot.is_none() || (forgot && deed.is_none()) {
+        if self.kept.boot.is_none() || (forgot && command.is_none()) {
             self.kept.boot = Some(view.boot.to_owned());
             self.is_changed = true;
         }
-        deed
+        command
     }
 
     /// A job that has a run.
-    fn follow_run(&mut self, job: &HeldJob, now: Seconds, forgot: bool) -> Option<Deed> {
+    fn follow_run(&mut self, job: &HeldJob, now: Seconds, forgot: bool) -> Option<Command> {
         let wish = self.current.as_mut()?;
         let ends = wish.is_to_stop || now >= wish.until;
         let order = &mut wish.order;
@@ -242,17 +242,17 @@ impl Ward {
             self.is_changed = true;
             self.events.push(Event::Stopping(wish.order.clone()));
         }
-        Some(Deed::Requeue)
+        Some(Command::Requeue)
     }
 
     /// One that Slurm may start, or was about to start again.
-    fn follow_released(&mut self, job: &HeldJob, ends: bool, was_put_back: bool) -> Option<Deed> {
+    fn follow_released(&mut self, job: &HeldJob, ends: bool, was_put_back: bool) -> Option<Command> {
         if was_put_back || ends {
-            return Some(Deed::Hold);
+            return Some(Command::Hold);
         }
         self.released = self.order().map(|order| order.run);
         if job.reason == "BeginTime" {
-            return Some(Deed::StartNow);
+            return Some(Command::StartNow);
         }
         if !["None", "Priority", ""].contains(&job.reason.as_str()) {
             self.say(format!("Slurm job {} waits for its workers: {}", job.id, job.reason));
@@ -261,7 +261,13 @@ impl Ward {
     }
 
     /// One that is held, though it has a run: it was not released yet, or it is over.
-    fn follow_held(&mut self, job: &HeldJob, ends: bool, was_put_back: bool, forgot: bool) -> Option<Deed> {
+    fn follow_held(
+        &mut self,
+        job: &HeldJob,
+        ends: bool,
+        was_put_back: bool,
+        forgot: bool,
+    ) -> Option<Command> {
         let order = &self.current.as_ref()?.order;
         let was_released = self.released == Some(order.run);
         if was_put_back && (ends || order.is_stopping) {
@@ -282,18 +288,18 @@ impl Ward {
         } else if was_released && !forgot {
             self.end(End::NotExecutable(format!("Slurm does not start it there: {}", job.why_it_waits())));
         } else {
-            return Some(Deed::Release(order.nodes().join(",")));
+            return Some(Command::Release(order.nodes().join(",")));
         }
         None
     }
 
     /// A job that has no run.
-    fn follow_waiting(&mut self, job: &HeldJob, view: &View<'_>, forgot: bool) -> Option<Deed> {
+    fn follow_waiting(&mut self, job: &HeldJob, view: &View<'_>, forgot: bool) -> Option<Command> {
         if job.is_completing {
             return None;
         }
         match view.over_here {
-            Some(true) if job.is_pending() => return Some(Deed::Cancel),
+            Some(true) if job.is_pending() => return Some(Command::Cancel),
             Some(false) => {
                 self.give_up(format!("apportion has given it up: `apportion why {}`", self.kept.number));
                 return None;
@@ -302,7 +308,7 @@ impl Ward {
         }
         if !job.is_held() {
             if forgot {
-                return Some(if job.is_pending() { Deed::Hold } else { Deed::Requeue });
+                return Some(if job.is_pending() { Command::Hold } else { Command::Requeue });
             }
             self.give_up("it was released in Slurm, not by apportion: Slurm alone runs it now".to_owned());
         } else if job.is_held_by_admin() {
@@ -317,7 +323,7 @@ impl Ward {
     }
 
     /// Takes up the run that is wanted, once all of its ranks are, if they are such as the job asks for.
-    fn promote(&mut self, job: &HeldJob, now: Seconds) -> Option<Deed> {
+    fn promote(&mut self, job: &HeldJob, now: Seconds) -> Option<Command> {
         let shape = self.kept.shape;
         let wish = self.wanted.as_mut()?;
         if wish.is_to_stop || now >= wish.until {
@@ -342,7 +348,7 @@ impl Ward {
         let nodes = wish.order.nodes().join(",");
         self.current = Some(wish);
         self.is_changed = true;
-        Some(Deed::Release(nodes))
+        Some(Command::Release(nodes))
     }
 
     /// One that was given up: its run is over when it has no nodes any more.

@@ -4,7 +4,7 @@ use crate::slurm::tools::{ToolError, order};
 
 /// What is asked of Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Command {
     /// To start it on these nodes, as soon as they have room for it.
     Release(String),
     /// To start it now, though it was to wait after it had been put back.
@@ -30,21 +30,21 @@ pub(super) fn steer(id: u64, words: &[&str]) -> Result<String, ToolError> {
 ///
 /// # Errors
 /// If it refuses, or does not answer. What it answers is no word that it is done for good.
-pub(super) fn carry_out(id: u64, deed: &Deed) -> Result<String, ToolError> {
+pub(super) fn carry_out(id: u64, command: &Command) -> Result<String, ToolError> {
     let update = |more: &[String]| {
         let words = ["update".to_owned(), format!("JobId={id}")];
         order("scontrol", &words.iter().chain(more).cloned().collect::<Vec<_>>())
     };
-    match deed {
-        Deed::Release(nodes) => {
+    match command {
+        Command::Release(nodes) => {
             update(&[format!("NodeList={nodes}"), "StartTime=now".to_owned()])?;
             steer(id, &["release"])
         }
-        Deed::StartNow => update(&["StartTime=now".to_owned()]),
-        Deed::Hold => steer(id, &["uhold"]),
+        Command::StartNow => update(&["StartTime=now".to_owned()]),
+        Command::Hold => steer(id, &["uhold"]),
         // (without this word a job that has just been completed would run again)
-        Deed::Requeue => steer(id, &["requeuehold", "Incomplete"]),
-        Deed::Cancel => order("scancel", &[id.to_string()]),
+        Command::Requeue => steer(id, &["requeuehold", "Incomplete"]),
+        Command::Cancel => order("scancel", &[id.to_string()]),
     }
 }
 
