@@ -301,9 +301,9 @@ impl Objective {
         &self.constraints
     }
 
-    /// Does a constraint limit what all jobs have together?
-    pub fn limits_cluster(&self) -> bool {
-        self.constraints.iter().any(|constraint| constraint.subject.is_none() && constraint.is_limit())
+    /// Does a constraint limit what jobs have, each, on a worker type or together?
+    pub fn has_limits(&self) -> bool {
+        self.constraints.iter().any(Constraint::is_limit)
     }
 
     /// The names it was checked with.

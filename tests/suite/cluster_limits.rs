@@ -1,4 +1,4 @@
-//! Constraints on the whole cluster over the rounds of a simulation.
+//! Constraints that limit what jobs have, over the rounds of a simulation.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -12,11 +12,14 @@ use apportion::spec::Source;
 use apportion::workload::Listed;
 use apportion::{Cluster, DollarsPerWorkerHour, Job, Seconds, Throughputs};
 
-/// Dollars, and worker-hours of an owner's jobs, as leases run.
+/// Dollars, and worker-hours of an owner's jobs and of each type, as leases run.
 #[derive(Debug, Default)]
 struct Bill {
     dollars: f64,
     research: f64,
+    by_type: BTreeMap<usize, f64>,
+    /// Hours of each job on the first type.
+    on_first: BTreeMap<JobId, f64>,
     owned: BTreeMap<JobId, bool>,
     until: f64,
 }
@@ -30,6 +33,10 @@ impl Observer for Bill {
             Event::Slice(slice) => {
                 let hours = (slice.end.get() - slice.start.get()) / 3600.0 * f64::from(slice.n_workers);
                 self.dollars += hours * slice.price.unwrap().get();
+                *self.by_type.entry(slice.worker_type.index()).or_default() += hours;
+                if slice.worker_type.index() == 0 {
+                    *self.on_first.entry(slice.jobs.first()).or_default() += hours;
+                }
                 if self.owned[&slice.jobs.first()] {
                     self.research += hours;
                 }
@@ -80,4 +87,13 @@ fn a_budget_and_a_quota_hold_over_rounds() {
     assert!(held.dollars <= 5.0 * held.until + 4.0 * half_rounds, "{held:?}");
     assert!(held.research <= 1.5 * held.until + half_rounds, "{held:?}");
     assert!(held.dollars > 4.0 * held.until, "no less than is bought: {held:?}");
+    let half = run("for_each_worker_type: [sum_over_jobs(workers_on(type)) <= 0.5 * capacity(type)]\n");
+    for (kind, hours) in &half.by_type {
+        assert!(*hours <= 2.0 * half.until + half_rounds, "{kind}: {half:?}");
+    }
+    let capped = run("for_each_job: [time_on(v100) <= 0.3]\n");
+    for hours in capped.on_first.values() {
+        assert!(*hours <= 0.3 * capped.until + half_rounds / 8.0 * 2.0, "{capped:?}");
+    }
+    assert!(free.on_first.values().any(|hours| *hours > 0.4 * free.until), "{free:?}");
 }

@@ -409,7 +409,7 @@ impl ProgramPolicy {
     pub(super) fn rules(&self) -> RoundRules {
         let measured = self.options.view == ThroughputView::Measured;
         let type_order = if measured { TypeOrder::Speed } else { TypeOrder::Shuffled };
-        let within_shares = self.options.objective.limits_cluster();
+        let within_shares = self.options.objective.has_limits();
         let pair_fillers = self.options.pairs;
         RoundRules { type_order, pair_fillers, within_shares, ..RoundRules::default() }
     }
