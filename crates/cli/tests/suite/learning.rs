@@ -89,8 +89,8 @@ fn weights_of_another_actor_are_refused() {
     check("values", "dl2", "its network is not a scorer");
     check("cells", "dual_agent_rounds", "its network is not a network over cells");
     check("agents", "deepshare_cells", "its network is not a network of two agents");
-    check("agents", "dual_agent_joint", "its network is not a network of agents that choose servers");
-    check("agents", "dl2", "its network is no `dual_agent`");
+    check("agents", "dual_agent_joint", "they are of `system: dual_agent`, and this actor's are of `rounds`");
+    check("agents", "dl2", "they are of `system: gangs`");
     check("pairs", "learned_pair", "unknown weights `learned_pair`");
     check("pairs", "nowhere.safetensors", "there is no such file");
     let damaged = path(folder.path(), "damaged.safetensors");
