@@ -56,7 +56,7 @@ fn a_type_without_workers_has_no_price() {
     }
     let filling = explain("maximize: lexicographic_min_over_jobs(throughput)\n", NONE_FAST);
     let levels = filling.jobs.iter().filter_map(|job| job.fixed.as_ref());
-    assert!(levels.flat_map(|fixed| fixed.one_more[0]).all(|more| more == 0.0));
+    assert!(levels.filter_map(|fixed| fixed.one_more[0]).all(|more| more == 0.0));
 }
 
 /// A slack constraint makes the program one with cones, and changes no price.
