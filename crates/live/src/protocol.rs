@@ -266,9 +266,9 @@ pub enum End {
     NotStarted(String),
     /// Its program could not be executed, or has no such folder, and why: the fault is the job's on every server.
     NotExecutable(String),
-    /// Its agent found it gone, without an account of its end.
+    /// It went while its agent ran, without an account of its end: something killed its shim.
     Vanished,
-    /// It is gone without an account of its end; what is known of why.
+    /// It is gone without an account of its end, by no fault of its own for all that is known; what is known of why.
     Lost(String),
     /// It is over, its job cannot be started again, and why.
     Final(String),

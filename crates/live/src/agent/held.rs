@@ -41,8 +41,13 @@ pub(crate) struct Held {
     /// The version of the program's progress that has been read.
     progress: Version,
     is_stopping: bool,
+    /// Was its shim gone before this agent began?
+    is_found_gone: bool,
     is_over: bool,
 }
+
+/// What is known of a rank that was gone when its agent was started.
+const FOUND_GONE: &str = "it was gone when its agent was started again";
 
 /// Words for what a path does not allow.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> String {
@@ -60,6 +65,7 @@ impl Held {
             steer: None,
             progress: Version::default(),
             is_stopping: false,
+            is_found_gone: false,
             is_over: false,
         }
     }
@@ -120,6 +126,8 @@ impl Held {
             report.phase = Phase::Stopping;
             held.is_stopping = true;
         }
+        held.is_found_gone =
+            by == StartedBy::Agent && held.folder.read_end().is_none() && held.is_without_shim();
         for news in held.look() {
             match news {
                 News::Progress(progress) => report.progress = progress,
@@ -228,8 +236,10 @@ impl Held {
         if end.is_some() || !self.nothing_is_left() {
             return end;
         }
-        let _ = self.folder.write_end(End::Vanished, clock::node_now());
-        Some(End::Vanished)
+        // What ended the agent, or the whole server, may have ended the rank, too.
+        let end = if self.is_found_gone { End::Lost(FOUND_GONE.to_owned()) } else { End::Vanished };
+        let _ = self.folder.write_end(end.clone(), clock::node_now());
+        Some(end)
     }
 
     /// Is the shim gone? Then the rank's lock is held in its place.

@@ -66,6 +66,8 @@ pub struct JobView {
     pub starts: u32,
     /// When it was taken in, on the scheduler's clock.
     pub submitted_s: f64,
+    /// When it was first ordered to start; none before.
+    pub started_s: Option<f64>,
     /// When it was over.
     pub ended_s: Option<f64>,
     /// How long all of its ranks have run on workers of each type, s.
@@ -121,7 +123,7 @@ pub struct ServerView {
     pub n_offered: usize,
     /// Is it heard of?
     pub is_reachable: bool,
-    /// When it was last heard of, in s before now.
+    /// When it was last heard of, in s before now; none before the first word since the scheduler's start.
     pub heard_s_ago: Option<f64>,
     /// Why it gets no new job.
     pub drained: Option<String>,
@@ -215,7 +217,7 @@ impl Core {
             n_workers: server.record.workers.len(),
             n_offered: server.record.workers.len().min(server.n_workers as usize),
             is_reachable: server.is_reachable(self.now, self.settings.silence),
-            heard_s_ago: server.heard.map(|heard| (self.now - heard).get()),
+            heard_s_ago: server.last_heard.map(|heard| (self.now - heard).get()),
             drained: server.record.drained.clone(),
             jobs: server.record.workers.iter().map(|worker| self.holders[worker.index()].clone()).collect(),
         };
@@ -240,6 +242,7 @@ pub(super) fn view_of(record: &JobRecord, state: State) -> JobView {
         servers: Vec::new(),
         starts: record.incarnation,
         submitted_s: record.job.arrival.get(),
+        started_s: record.started.map(Seconds::get),
         ended_s: record.outcome.as_ref().map(|outcome| outcome.at.get()),
         received_s: record.received.iter().map(|(name, ran)| (name.clone(), ran.get())).collect(),
         last_end: record

@@ -5,7 +5,7 @@ use apportion::simulator::Event;
 use super::Core;
 use super::job::{Known, LiveRun, Reason};
 use super::record::{How, JobRecord, Outcome};
-use crate::protocol::{End, JobNumber};
+use crate::protocol::{End, JobNumber, Progress};
 
 /// Why a job is cancelled that its user cancelled here.
 pub(super) const BY_ITS_USER: &str = "cancelled by its user";
@@ -23,6 +23,8 @@ enum Verdict {
     Failed(String, Option<String>),
     /// It did not end well, and nothing is left that could be started again.
     Final(String),
+    /// This server could not start it.
+    Refused(String, String),
 }
 
 /// Judges a run whose ranks have all ended, or that is over without a word of the others' ends.
@@ -46,13 +48,13 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
         return Verdict::Final(why);
     }
     for (number, (rank, end)) in ends.iter().enumerate() {
-        if let Some(end @ (End::Signal(_) | End::NotStarted(_) | End::NotExecutable(_) | End::Exit(1..))) =
-            end
-        {
-            let which = if ends.len() > 1 { format!("rank {number} on ") } else { "on ".to_owned() };
-            let server = Some(rank.server.clone()).filter(|_| !is_of_the_job(end));
-            return Verdict::Failed(format!("{which}{}, it {end}", rank.server), server);
-        }
+        let Some(end) = end.filter(|end| is_failure(end)) else { continue };
+        let which = if ends.len() > 1 { format!("rank {number} on ") } else { "on ".to_owned() };
+        let (what, server) = (format!("{which}{}, it {end}", rank.server), rank.server.clone());
+        return match end {
+            End::NotStarted(_) => Verdict::Refused(what, server),
+            _ => Verdict::Failed(what, Some(server).filter(|_| !is_of_the_job(end))),
+        };
     }
     let is_alone = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::RankEnded);
     if let (true, Some((rank, _))) =
@@ -64,8 +66,7 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     if let Some((rank, _)) = ends.iter().find(|(_, end)| end.is_none()) {
         return Verdict::Lost(format!("{} did not say how it ended before its lease was over", rank.server));
     }
-    let is_gone = |end: Option<&End>| matches!(end, Some(End::Vanished | End::Lost(_)));
-    if let Some((rank, Some(end))) = ends.iter().find(|(_, end)| is_gone(*end)) {
+    if let Some((rank, Some(end))) = ends.iter().find(|(_, end)| matches!(end, Some(End::Lost(_)))) {
         return Verdict::Lost(format!("on {}, it {end}", rank.server));
     }
     let is_saved = run.progress.speaks && run.progress.checkpointed >= run.progress.steps;
@@ -86,6 +87,15 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     Verdict::Stopped(format!("it stopped when {when}"))
 }
 
+/// Does it end like this by a fault of the job or of its server? One whose shim was killed while its agent went on was
+/// killed by a process of its own, by a user, or by the system for want of memory.
+fn is_failure(end: &End) -> bool {
+    matches!(
+        end,
+        End::Signal(_) | End::NotStarted(_) | End::NotExecutable(_) | End::Vanished | End::Exit(1..)
+    )
+}
+
 /// Would it end like this on every server? A shell says by 127 that there is no such program, by 126 that it is none.
 fn is_of_the_job(end: &End) -> bool {
     matches!(end, End::NotExecutable(_) | End::Exit(126 | 127))
@@ -101,16 +111,17 @@ impl Core {
         if !is_confirmed && (!is_over || self.now < self.listens_until) {
             return;
         }
-        let jobs = run.lease.0;
+        let mut verdict = judge(run, job.record.job.total_steps.get());
+        if matches!(verdict, Verdict::Completed(_)) {
+            self.note_all_done(number);
+        }
         self.correct_count(number, is_confirmed);
         self.presume_steps(number);
         // (what it ran is in the event log before its end is)
-        self.flush_slice(jobs);
+        self.flush_last(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
-        let total_steps = job.record.job.total_steps.get();
         let Some(run) = job.run.take() else { return };
         job.record.run = None;
-        let mut verdict = judge(&run, total_steps);
         if job.record.cancelled && !matches!(verdict, Verdict::Completed(_)) {
             let why = job.record.withdrawn.clone();
             verdict = Verdict::Stopped(why.unwrap_or_else(|| BY_ITS_USER.to_owned()));
@@ -122,13 +133,22 @@ impl Core {
             Verdict::Completed(_) => true,
             // A program that says nothing of its checkpoints has made one if it stopped when it was asked to.
             Verdict::Stopped(_) => !run.progress.speaks || run.progress.checkpointed >= run.progress.steps,
-            Verdict::Lost(_) | Verdict::Failed(..) | Verdict::Final(_) => false,
+            Verdict::Lost(_) | Verdict::Failed(..) | Verdict::Refused(..) | Verdict::Final(_) => false,
         };
         self.close_run(&run, keeps);
         let workers = run.workers();
         self.release(number, &workers);
         self.touched.insert(number);
         self.conclude(number, &run, verdict);
+    }
+
+    /// The steps of a job that is done count, though its program wrote no checkpoint after the last.
+    fn note_all_done(&mut self, number: JobNumber) {
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let Some(Progress { steps, .. }) = job.run.as_ref().map(|run| run.progress) else { return };
+        if steps > job.record.checkpointed && steps <= job.record.job.total_steps.get() {
+            job.record.checkpointed = steps;
+        }
     }
 
     /// Draws the conclusions of a run's end for its job and its servers.
@@ -151,7 +171,7 @@ impl Core {
             }
             Verdict::Stopped(what) => what,
             Verdict::Lost(what) => {
-                let has_run = run.running.is_some() || run.ran().is_some_and(|ran| ran.get() > 0.0);
+                let has_run = run.running.is_some() || run.ran_longest().get() > 0.0;
                 let text = if has_run {
                     format!(
                         "of {} nothing counts since the last checkpoint that was reported: {what}",
@@ -163,28 +183,57 @@ impl Core {
                 self.warn(text, Some(number), None);
                 what
             }
-            Verdict::Failed(what, server) => {
-                job.record.failures += 1;
-                let failures = job.record.failures;
-                let at = self.now;
-                self.event(at, &Event::Failure { at, id: number.in_log(), attempts: failures });
-                self.warn(format!("{} failed: {what}", run.run), Some(number), server.clone());
-                if let Some(server) = server {
-                    self.note_failure_on(&server, number);
-                }
-                if failures >= self.settings.failures_max {
-                    let reason = format!("it failed {failures} times in a row; the last time {what}");
-                    return self.end_job(number, How::Failed, reason);
-                }
-                let not_before = self.now + self.back_off(failures);
-                self.rest(number, not_before);
+            Verdict::Refused(what, server) => {
+                self.note_refused(number, run, (&what, &server));
                 what
             }
+            Verdict::Failed(what, server) => match self.note_failed(number, run, (&what, server)) {
+                Some(reason) => return self.end_job(number, How::Failed, reason),
+                None => what,
+            },
         };
         if let Some(job) = self.jobs.get_mut(&number) {
             job.record.last_end = Some(what);
         }
         self.record_job(number);
+    }
+
+    /// A job failed: it waits, or is given up. Answers why, if it is.
+    fn note_failed(
+        &mut self,
+        number: JobNumber,
+        run: &LiveRun,
+        (what, server): (&str, Option<String>),
+    ) -> Option<String> {
+        let job = self.jobs.get_mut(&number)?;
+        let was_unexecutable = std::mem::replace(&mut job.was_unexecutable, run.is_unexecutable());
+        let is_nowhere = was_unexecutable && job.was_unexecutable;
+        job.record.failures += 1;
+        let (at, failures) = (self.now, job.record.failures);
+        self.event(at, &Event::Failure { at, id: number.in_log(), attempts: failures });
+        self.warn(format!("{} failed: {what}", run.run), Some(number), server.clone());
+        if let Some(server) = server {
+            self.note_failure_on(&server, number);
+        }
+        if failures >= self.settings.failures_max {
+            return Some(format!("it failed {failures} times in a row; the last time {what}"));
+        }
+        if is_nowhere {
+            return Some(format!("its program could not be executed twice in a row; the last time {what}"));
+        }
+        let not_before = at + self.back_off(failures);
+        self.rest(number, not_before);
+        None
+    }
+
+    /// A server could not start a job: that is no failure of the job's, and counts for the server only. The job waits as after
+    /// a first failure.
+    fn note_refused(&mut self, number: JobNumber, run: &LiveRun, (what, server): (&str, &str)) {
+        let text = format!("{} is no failure of the job: {what}", run.run);
+        self.warn(text, Some(number), Some(server.to_owned()));
+        self.suspect(server, number);
+        let not_before = self.now + self.back_off(1);
+        self.rest(number, not_before);
     }
 
     /// A server on which different jobs failed one after the other is given none any more. A job that has failed on another
@@ -195,6 +244,11 @@ impl Core {
         if servers.len() > 1 {
             return self.acquit_servers(number);
         }
+        self.suspect(name, number);
+    }
+
+    /// Counts a job among the last different ones that failed on a server, which is drained when they are too many.
+    fn suspect(&mut self, name: &str, number: JobNumber) {
         let most = self.settings.server_failures_max;
         let Some(server) = self.servers.get_mut(name) else { return };
         if !server.failed.contains(&number) {

@@ -165,11 +165,17 @@ impl LiveRun {
 
     /// How long it ran until the last of its ranks had ended, where all have said it.
     pub(super) fn ran(&self) -> Option<Seconds> {
-        let mut longest = Seconds::ZERO;
-        for rank in &self.ranks {
-            longest = longest.max(rank.ran?);
-        }
-        Some(longest)
+        self.ranks.iter().all(|rank| rank.ran.is_some()).then(|| self.ran_longest())
+    }
+
+    /// How long the rank ran that ran for the longest, of those that have said it.
+    pub(super) fn ran_longest(&self) -> Seconds {
+        self.ranks.iter().filter_map(|rank| rank.ran).fold(Seconds::ZERO, Seconds::max)
+    }
+
+    /// Did a rank of it end since there was nothing to execute?
+    pub(super) fn is_unexecutable(&self) -> bool {
+        self.ranks.iter().any(|rank| matches!(rank.known.end(), Some(End::NotExecutable(_))))
     }
 
     /// The steps that a checkpoint has come to hold since they were last logged, and those that were made, with the time that
@@ -237,6 +243,8 @@ pub(super) struct LiveJob {
     pub(super) id: JobId,
     pub(super) placement: Option<Placement>,
     pub(super) run: Option<LiveRun>,
+    /// Was there nothing to execute when it last failed?
+    pub(super) was_unexecutable: bool,
 }
 
 impl LiveJob {

@@ -60,22 +60,20 @@ impl Core {
         slice.end = now;
     }
 
-    /// Sets right what has been counted of a run that is over: it ran as long as its servers measured; where they have not said
-    /// so, nor how it ended, up to the end of its lease at most. What the event log has of it already stays.
+    /// Sets right what has been counted of a run that is over: it ran as long as its servers measured, and at least as long as
+    /// those of them that have said it; where none has, nor how it ended, up to the end of its lease at most.
     pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) {
         self.count(number);
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return };
         let (counted, lease) = (run.time_counted(), run.lease);
-        let unwritten = self.slices.get(&lease.0).map_or(Seconds::ZERO, |slice| slice.time);
         let most = (self.now - job.record.job.arrival).max(Seconds::ZERO);
         let more = match (run.ran(), run.running) {
             (Some(ran), _) => ran.max(Seconds::ZERO).min(most) - counted,
             (None, Some(_)) if !is_confirmed => {
-                let beyond = (run.counted - run.until).max(Seconds::ZERO);
-                Seconds::ZERO - beyond.min(counted).min(unwritten)
+                Seconds::ZERO - (run.counted - run.until).max(Seconds::ZERO).min(counted)
             }
-            (None, _) => return,
+            (None, _) => (run.ran_longest().min(most) - counted).max(Seconds::ZERO),
         };
         let is_counted_by_another = lease.0.first() != job.id && self.is_running(lease.0.first(), lease.0);
         let name = self.type_name(lease.1);
@@ -88,7 +86,8 @@ impl Core {
         }
     }
 
-    /// Sets right the accounts, and what of them is not in the event log yet.
+    /// Sets right the accounts, and the event log by what is written to it next: where that would be less than nothing, it
+    /// is a correction of what the log has already.
     fn correct_accounts(
         &mut self,
         number: JobNumber,
@@ -104,22 +103,14 @@ impl Core {
             None => {}
         }
         self.accounts.add(lease.0, lease.1, more);
-        if more.get() > 0.0 {
-            let new = SliceLog {
-                worker_type: lease.1,
-                n_workers,
-                start: now - more,
-                end: now,
-                time: Seconds::ZERO,
-            };
-            self.slices.entry(lease.0).or_insert(new).time += more;
-        } else if let Some(slice) = self.slices.get_mut(&lease.0) {
-            slice.time += more;
+        let none = SliceLog { worker_type: lease.1, n_workers, start: now, end: now, time: Seconds::ZERO };
+        let slice = self.slices.entry(lease.0).or_insert(none);
+        slice.time += more;
+        if more.get() < 0.0 {
             slice.end = (slice.end + more).max(slice.start);
-            if slice.time.get() <= 0.0 {
-                self.slices.remove(&lease.0);
-            }
         }
+        // (no slice has more time than it lasts)
+        slice.start = slice.start.min(slice.end - slice.time);
     }
 
     /// What the event log calls a job: by its number, which stays the same over all starts.
@@ -225,6 +216,18 @@ impl Core {
         }
     }
 
+    /// Writes the last of what a run did that is over: steps that no slice has are one's that takes no time.
+    pub(super) fn flush_last(&mut self, number: JobNumber) {
+        let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
+        let ((jobs, worker_type), now) = (run.lease, self.now);
+        let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+        if !run.is_displaced() {
+            let none = SliceLog { worker_type, n_workers, start: now, end: now, time: Seconds::ZERO };
+            self.slices.entry(jobs).or_insert(none);
+        }
+        self.flush_slice(jobs);
+    }
+
     /// Writes what a combination has run since it was last written, and that this is written.
     pub(super) fn flush_slice(&mut self, jobs: Combination<JobId>) {
         let numbers: Vec<_> = jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
@@ -239,6 +242,9 @@ impl Core {
             let Some(job) = number.and_then(|number| self.jobs.get_mut(number)) else { continue };
             let Some(run) = job.run.as_mut().filter(|run| run.lease.0 == jobs) else { continue };
             (steps[position], made[position]) = run.log(end, job.record.checkpointed);
+        }
+        if time.get().abs() < 1e-9 && steps.iter().all(|steps| *steps <= 0.0) {
+            return;
         }
         let speed = |(steps, seconds): (f64, f64)| if seconds > 0.0 { steps / seconds } else { 0.0 };
         // Of a program that does not tell its progress nothing is known of the time in which it made no steps.

@@ -229,7 +229,10 @@ impl Core {
         }
         for record in stored.servers {
             if !self.has_place_for(&record) {
-                let text = "the cluster is another one than before: it has to join again".to_owned();
+                let text = format!(
+                    "the cluster is another one than before, and has no place for the workers of {}: this server has to join again",
+                    record.name
+                );
                 self.warn(text, None, Some(record.name.clone()));
                 continue;
             }
@@ -324,7 +327,7 @@ impl Core {
             self.placed[worker.index()].push(number);
         }
         self.tell_steps(id, run.as_ref(), record.checkpointed);
-        let job = LiveJob { record, id, placement, run };
+        let job = LiveJob { record, id, placement, run, was_unexecutable: false };
         self.jobs.insert(number, job);
         self.touched.insert(number);
     }

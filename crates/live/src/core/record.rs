@@ -33,6 +33,9 @@ pub struct JobRecord {
     pub program: Program,
     /// How often it has been started.
     pub incarnation: u32,
+    /// When it was first ordered to start, on the scheduler's clock; none before, and of a job that an earlier version started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Seconds>,
     /// Its last start, if that may still be running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunRecord>,

@@ -136,8 +136,8 @@ impl Core {
         let mut free = workers.chunks(per_server).filter(is_free);
         let Some(free) = free.find(|free| free.len() >= n_workers) else {
             return Err(format!(
-                "{} has {n_workers} workers of type {name}; the cluster has no server of that type and size that has not \
-                 joined: its servers of {name} have {per_server} each, {} workers in all",
+                "{} offers {n_workers} of type {name}; the cluster has no server of that type and size that has not \
+                 joined: its servers of {name} have {per_server} each, in all {}",
                 report.server,
                 workers.len()
             ));
@@ -153,7 +153,8 @@ impl Core {
             self.places[worker.index()] = Some((record.name.clone(), place));
         }
         self.step.records.push(Record::Server(record.clone()));
-        self.note(format!("{} joins with {n_workers} workers", record.name), None, Some(record.name.clone()));
+        let workers = if n_workers == 1 { "1 worker".to_owned() } else { format!("{n_workers} workers") };
+        self.note(format!("{} joins with {workers}", record.name), None, Some(record.name.clone()));
         self.servers.insert(record.name.clone(), Server::new(record, self.now));
         Ok(())
     }

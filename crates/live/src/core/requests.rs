@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion::Job;
+use apportion::scheduler::SubmitError;
 use apportion::simulator::Event;
 use apportion::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
 use serde::{Deserialize, Serialize};
@@ -120,6 +121,51 @@ fn invalid(text: impl Into<String>) -> Refusal {
     Refusal::Invalid { text: text.into() }
 }
 
+/// The most bytes of a name, a type, or another word of a submission.
+const WORD_MAX: usize = 256;
+
+/// Variables that each start of a job is given, beside those that begin with `APPORTION_`.
+const GIVEN: [&str; 6] =
+    ["RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"];
+
+/// Refuses words that would break tables and logs.
+fn check_words(submission: &Submission) -> Result<(), Refusal> {
+    let Submission { name, user, key, job, .. } = submission;
+    if job.job_type.is_empty() {
+        return Err(invalid("the job's type is empty: name one of the throughput table, or one of your own"));
+    }
+    let words = [
+        ("name", name.as_ref()),
+        ("user", user.as_ref()),
+        ("key", key.as_ref()),
+        ("type", Some(&job.job_type)),
+        ("owner", job.entity.as_ref()),
+    ];
+    for (what, word) in words {
+        let Some(word) = word else { continue };
+        if word.contains(char::is_control) {
+            return Err(invalid(format!("the job's {what} has a line break or another control character")));
+        }
+        if word.len() > WORD_MAX {
+            return Err(invalid(format!(
+                "the job's {what} has {} bytes, expected at most {WORD_MAX}",
+                word.len()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses variables that would be overridden.
+fn check_environment(program: &Program) -> Result<(), Refusal> {
+    let is_given = |name: &&String| GIVEN.contains(&name.as_str()) || name.starts_with("APPORTION_");
+    program.environment.keys().find(is_given).map_or(Ok(()), |name| {
+        Err(invalid(format!(
+            "the variable {name} is given to each start by the scheduler: call yours otherwise"
+        )))
+    })
+}
+
 /// Refuses a program that no process can become.
 fn check_program(program: &Program) -> Result<(), Refusal> {
     if program.command.first().is_none_or(String::is_empty) {
@@ -141,6 +187,11 @@ fn check_program(program: &Program) -> Result<(), Refusal> {
 
 /// Refuses numbers that no snapshot has: with them no policy could decide.
 fn check_numbers(job: &Job) -> Result<(), Refusal> {
+    if job.scale_factor == 0 {
+        return Err(invalid(
+            "the job's scale factor is 0, expected the number of workers that it needs, at least 1",
+        ));
+    }
     if job.total_steps.get() < 1.0 {
         return Err(invalid("the job has no steps: say how many it is to do, at least 1"));
     }
@@ -154,12 +205,23 @@ fn check_numbers(job: &Job) -> Result<(), Refusal> {
     check("the job's number of steps".to_owned(), job.total_steps.get(), 1.0)?;
     check("the job's weight".to_owned(), job.weight, NUMBER_MIN)?;
     if let Some(slo) = job.slo {
-        check("the time by which the job ought to be done".to_owned(), slo.get(), 0.0)?;
+        check("the time by which the job ought to be done".to_owned(), slo.get(), NUMBER_MIN)?;
     }
     for (name, speed) in job.throughput.iter().flatten() {
         check(format!("the job's speed on {name}"), speed.get(), 0.0)?;
     }
     Ok(())
+}
+
+/// What helps a job that is not taken in, to be said behind the reason.
+fn remedy(error: &SubmitError) -> String {
+    match error {
+        SubmitError::NoThroughput { throughputs, .. } => format!(
+            ". `apportion throughputs show {throughputs}` lists the types and scale factors that it has; `--throughput TYPE=X,…` \
+             (`throughput` over HTTP) states the job's own speeds"
+        ),
+        _ => String::new(),
+    }
 }
 
 impl Core {
@@ -189,6 +251,7 @@ impl Core {
     }
 
     fn submit(&mut self, submission: Submission) -> Result<JobNumber, Refusal> {
+        check_words(&submission)?;
         let Submission { name, user, key, mut job, program } = submission;
         if let Some(known) = key.as_ref().and_then(|key| self.with_key(key)) {
             let is_same = known.program == program
@@ -204,17 +267,15 @@ impl Core {
                 )))
             };
         }
-        if name.as_ref().is_some_and(|name| name.contains(char::is_control)) {
-            return Err(invalid("the job's name has a line break or another control character"));
-        }
         check_program(&program)?;
+        check_environment(&program)?;
         check_numbers(&job)?;
         job.arrival = self.now;
         let number = JobNumber(self.next_job);
         let id = self
             .scheduler
             .submit_as(number.to_string(), job.clone())
-            .map_err(|error| invalid(format!("the job cannot be taken in: {error}")))?;
+            .map_err(|error| invalid(format!("the job cannot be taken in: {error}{}", remedy(&error))))?;
         self.next_job += 1;
         self.numbers.insert(id, number);
         let now = self.now;
@@ -228,6 +289,7 @@ impl Core {
             job,
             program,
             incarnation: 0,
+            started: None,
             run: None,
             checkpointed: 0.0,
             received: BTreeMap::new(),
@@ -239,7 +301,7 @@ impl Core {
             withdrawn: None,
             outcome: None,
         };
-        self.jobs.insert(number, LiveJob { record, id, placement: None, run: None });
+        self.jobs.insert(number, LiveJob { record, id, placement: None, run: None, was_unexecutable: false });
         self.is_vacant = true;
         self.record_job(number);
         Ok(number)
@@ -314,6 +376,10 @@ impl Core {
 
     fn resume(&mut self, name: &str) -> Result<Answer, Refusal> {
         let refusal = self.unknown_server(name);
+        let is_drained = self.servers.get(name).map(|server| server.record.drained.is_some());
+        if is_drained == Some(false) {
+            return Ok(Answer::Done { text: format!("{name} was not drained: nothing is changed") });
+        }
         self.set_drained(name, None).ok_or(refusal)?;
         Ok(Answer::Done { text: format!("{name} gets jobs again") })
     }

@@ -97,6 +97,9 @@ impl Core {
         let over_at = until + self.settings.grace + self.settings.slack;
         let foreign = self.foreign_incarnation(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
+        if job.record.incarnation == 0 {
+            job.record.started = Some(now);
+        }
         job.record.incarnation = job.record.incarnation.max(foreign) + 1;
         let run = Run { job: number, incarnation: job.record.incarnation };
         let mut live = LiveRun::new(run, &record, lease, (Known::Ordered, now));

@@ -220,11 +220,7 @@ impl Core {
                 None => Self::what_it_does(job, run),
             }),
             None => match job.rests(self.now) {
-                Some(wait) => because.push(format!(
-                    "It failed {} times in a row and is not started again for {:.0} s.",
-                    job.record.failures,
-                    wait.get()
-                )),
+                Some(wait) => because.push(Self::why_rests(job, wait)),
                 None => because.extend(self.why_without(job, types)),
             },
         }
@@ -237,6 +233,16 @@ impl Core {
         because.extend(self.when_decided());
         because.extend(job.record.last_end.iter().map(|end| format!("Its last start: {end}.")));
         because
+    }
+
+    /// That a job waits after a failure, its own or its server's.
+    fn why_rests(job: &LiveJob, wait: Seconds) -> String {
+        let failed = match job.record.failures {
+            0 => "Its server could not start it: that is no failure of its own. It".to_owned(),
+            1 => "It failed, and".to_owned(),
+            n => format!("It failed {n} times in a row, and"),
+        };
+        format!("{failed} is not started again for {:.0} s.", wait.get())
     }
 
     /// The server on which a run has ranks, and of which nothing has been heard for the longest, if that is longer than
@@ -328,8 +334,12 @@ impl Core {
             format!("{now}, resized from the {first} that it was submitted with")
         };
         let all: Vec<_> = sizes.iter().map(u32::to_string).collect();
-        let text =
-            || format!("Its number of workers is {was}; the policy may choose among {}.", all.join(", "));
+        let who = if self.scheduler.mechanism().is_some() {
+            "this policy gives it no other, and one that resizes jobs might choose among"
+        } else {
+            "a policy that resizes jobs may choose among"
+        };
+        let text = || format!("Its number of workers is {was}; {who} {}.", all.join(", "));
         (sizes.len() > 1).then(text)
     }
 
@@ -343,7 +353,7 @@ impl Core {
             let list: Vec<_> = holders.into_iter().map(ToString::to_string).collect();
             let kind = self.type_name(placement.worker_type);
             return vec![if list.is_empty() {
-                format!("It has workers of type {kind}, whose servers are not all here.")
+                format!("It has workers of type {kind}, whose servers are not all here, or have a full disk.")
             } else {
                 format!(
                     "It has workers of type {kind} as soon as they are free: job {} is still there.",

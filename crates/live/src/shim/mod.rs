@@ -142,12 +142,14 @@ fn is_buried(folder: &RankFolder, status: ExitStatus) -> bool {
     if files::read::<Owned>(&folder.owned()).is_ok_and(|owned| !owned.kill_rest()) {
         return false;
     }
-    // Where it cannot be written, Slurm's word of the job is all that there is.
-    let why = match status.code() {
-        Some(_) => "its shim could not write down how it ended; the Slurm job's output says why",
-        None => "its shim was killed",
+    let end = match status.code() {
+        Some(_) => End::Lost(
+            "its shim could not write down how it ended; the Slurm job's output says why".to_owned(),
+        ),
+        None => End::Vanished,
     };
-    let _ = folder.write_end(End::Lost(why.to_owned()), clock::node_now());
+    // Where it cannot be written, Slurm's word of the job is all that there is.
+    let _ = folder.write_end(end, clock::node_now());
     true
 }
 

@@ -175,6 +175,10 @@ fn orders_of_an_earlier_agent_are_not_taken() {
     assert!(!place.rank(1, 0).exists());
 }
 
+fn found_gone() -> End {
+    End::Lost("it was gone when its agent was started again".to_owned())
+}
+
 #[test]
 fn a_killed_shim_takes_its_program_with_it() {
     let mut place = Place::new();
@@ -193,7 +197,7 @@ fn a_killed_shim_takes_its_program_with_it() {
 }
 
 #[test]
-fn a_shim_that_was_killed_while_no_agent_ran_has_vanished() {
+fn a_shim_that_was_killed_while_no_agent_ran_is_lost_by_no_fault_of_the_job() {
     let mut place = Place::new();
     let mut agent = place.open();
     let child = place.path("child");
@@ -207,7 +211,7 @@ fn a_shim_that_was_killed_while_no_agent_ran_has_vanished() {
     wait_for("the program's end", || (!lives(leader)).then_some(()));
     assert!(lives(pid));
     let mut agent = place.open();
-    assert_eq!(end_of(&mut agent, 1).0, End::Vanished);
+    assert_eq!(end_of(&mut agent, 1).0, found_gone());
     assert!(!lives(pid));
 }
 
@@ -225,7 +229,7 @@ fn an_order_that_was_kept_but_not_carried_out_starts_nothing_later() {
         fs::remove_file(rank.join(name)).unwrap();
     }
     let mut agent = place_again(&place, agent);
-    assert_eq!(end_of(&mut agent, 1).0, End::Vanished);
+    assert_eq!(end_of(&mut agent, 1).0, found_gone());
     // A shim that comes late finds its rank taken, or given up.
     let late = || Command::new(PROGRAM).arg("shim").arg(&rank).stderr(Stdio::null()).status().unwrap();
     assert!(!late().success());

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use apportion::scheduler::{Options, Scheduler};
 use apportion::{Catalog, Job, Seconds, StepsPerSecond, Throughputs};
 use apportion_live::agent::Server;
-use apportion_live::core::{Answer, Core, Effect, Input, Request, Settings, Stored, Submission};
+use apportion_live::core::{Answer, Core, Effect, How, Input, Request, Settings, Stored, Submission};
 use apportion_live::protocol::{JobNumber, Program};
 
-use super::node::{Checkpoints, Manners, Node};
+use super::node::{Checkpoints, Ends, Manners, Node};
 use super::random::Random;
 use super::small::{GOOD, Small, job};
 
@@ -130,4 +130,59 @@ fn the_log_says_how_fast_programs_are_and_what_starting_takes() {
         let expected = if place == 0 { 8.0 } else { 0.0 };
         assert!((1.9..=2.1).contains(&speed) && (overhead - expected).abs() < 2.0, "{slice}");
     }
+}
+
+/// What the event log says that a job ran, in s, and its steps.
+fn logged(small: &Small) -> (f64, f64) {
+    let slices = small.events.iter().filter(|event| event["event"] == "slice");
+    slices.fold((0.0, 0.0), |(time, steps), slice| {
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let lasted = number(&slice["end"]) - number(&slice["start"]);
+        assert!(number(&slice["time"]) <= lasted + 1e-9, "more time than it lasts: {slice}");
+        (time + number(&slice["time"]), steps + number(&slice["steps"][0]))
+    })
+}
+
+#[test]
+fn the_log_adds_up_to_what_was_received_though_an_end_is_heard_of_late() {
+    // (away before and after the round in which the job ends is written to the log)
+    for back in [40.0, 80.0] {
+        let mut small = Small::new("fifo", &[("v100", 1)]);
+        small.start("v100=1");
+        small.until(5.0);
+        let number = small.submit(job(25));
+        small.nodes[0].ends = Ends::WithTime;
+        small.until(20.0);
+        small.nodes[0].is_stopped = true;
+        small.until(back);
+        small.nodes[0].start_agent(small.now);
+        small.until(back + 100.0);
+        let record = &small.jobs[&number];
+        assert!(record.outcome.is_some(), "{record:?}");
+        let received = record.received["v100"].get();
+        let (time, steps) = logged(&small);
+        assert!((time - received).abs() < 1e-6, "{time} logged, {received} received, back at {back}");
+        assert!((steps - 25.0).abs() < 1e-6, "{steps} steps logged");
+        assert!((24.0..27.0).contains(&received), "{received}");
+    }
+}
+
+#[test]
+fn a_gang_one_rank_of_which_says_how_long_it_ran_has_run() {
+    let mut small = Small::new("fifo", &[("v100", 1), ("v100", 1)]);
+    small.start("v100=2");
+    small.until(5.0);
+    small.nodes[0].ends = Ends::WithTime;
+    let number = small.submit(job(4).scale_factor(2));
+    small.until(5.25);
+    let core = small.core.take();
+    small.sleep_until(12.0);
+    drop(core);
+    small.start("v100=2");
+    small.until(100.0);
+    let record = &small.jobs[&number];
+    assert_eq!(record.outcome.as_ref().map(|outcome| outcome.how), Some(How::Completed), "{record:?}");
+    let received = record.received.get("v100").map_or(0.0, |time| time.get());
+    assert!((3.0..6.0).contains(&received), "{record:?}");
+    assert!((logged(&small).0 - received).abs() < 1e-6);
 }

@@ -34,7 +34,7 @@ fn over(small: &mut Small, end: Option<&End>) -> How {
 
 #[test]
 fn three_different_jobs_that_fail_in_a_row_drain_a_server() {
-    for end in [End::Exit(1), End::Signal(11), End::NotStarted("no space left on device".into())] {
+    for end in [End::Exit(1), End::Signal(11), End::Vanished] {
         let mut small = small();
         for n_failed in 1..=3 {
             assert!(!is_drained(&mut small), "{end:?} after {n_failed}");
@@ -43,6 +43,20 @@ fn three_different_jobs_that_fail_in_a_row_drain_a_server() {
         assert!(is_drained(&mut small), "{end:?}");
         assert_eq!(small.warnings("3 different jobs failed on it in a row"), 1);
     }
+}
+
+#[test]
+fn three_different_jobs_that_it_cannot_start_drain_a_server() {
+    let mut small = Small::new("isolated", &[("v100", 8)]);
+    small.start("v100=8");
+    small.until(5.0);
+    for n_refused in 1..=3 {
+        assert!(!is_drained(&mut small), "after {n_refused}");
+        let number = small.submit(job(1));
+        small.doom(number, &End::NotStarted("no space left on device".into()));
+        small.until(small.now + 70.0);
+    }
+    assert!(is_drained(&mut small));
 }
 
 #[test]
@@ -157,4 +171,77 @@ fn jobs_that_fail_wherever_they_are_drain_no_server() {
     // One that was drained for them before they had failed elsewhere, too, was given jobs again.
     let resumed = small.notes.iter().filter(|note| note.text.ends_with("is given jobs again")).count();
     assert_eq!(resumed, small.warnings("different jobs failed on it in a row"));
+}
+
+#[test]
+fn a_job_whose_shim_is_killed_at_each_start_waits_and_is_given_up() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.settings.back_off = Seconds::new(8.0);
+    small.settings.failures_max = 3;
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(1));
+    small.doom(number, &End::Vanished);
+    small.until(12.0);
+    assert_eq!(small.jobs[&number].incarnation, 1, "it is started again at once");
+    let why = small.why(number).because.join(" ");
+    assert!(why.contains("It failed, and is not started again for") && why.contains("was gone"), "{why}");
+    small.until(200.0);
+    let outcome = small.jobs[&number].outcome.as_ref().unwrap();
+    assert_eq!((outcome.how, small.jobs[&number].incarnation), (How::Failed, 3), "{}", outcome.reason);
+    assert!(outcome.reason.contains("it failed 3 times in a row"), "{}", outcome.reason);
+}
+
+#[test]
+fn what_ends_with_its_server_counts_against_no_job() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.settings.failures_max = 1;
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(300));
+    for _ in 0..3 {
+        small.until(small.now + 20.0);
+        small.nodes[0].switch_off(false);
+        small.until(small.now + 5.0);
+        small.nodes[0].is_off = false;
+        small.nodes[0].start_agent(small.now);
+    }
+    small.until(small.now + 600.0);
+    let record = &small.jobs[&number];
+    assert_eq!(record.outcome.as_ref().map(|outcome| outcome.how), Some(How::Completed), "{record:?}");
+}
+
+#[test]
+fn a_job_that_its_server_cannot_start_is_not_given_up() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.settings.back_off = Seconds::new(8.0);
+    small.settings.failures_max = 2;
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(10));
+    small.doom(number, &End::NotStarted("end.room: No space left on device".into()));
+    small.until(8.0);
+    let why = small.why(number).because.join(" ");
+    assert!(why.contains("Its server could not start it: that is no failure of its own."), "{why}");
+    small.until(120.0);
+    let record = &small.jobs[&number];
+    assert!(record.outcome.is_none() && record.failures == 0 && record.incarnation > 3, "{record:?}");
+    small.nodes[0].fates.clear();
+    small.until(220.0);
+    assert_eq!(small.jobs[&number].outcome.as_ref().unwrap().how, How::Completed);
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_is_tried_twice() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.settings.back_off = Seconds::new(1.0);
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(10));
+    small.doom(number, &End::NotExecutable("pyhton: No such file or directory".into()));
+    small.until(100.0);
+    let record = &small.jobs[&number];
+    let reason = &record.outcome.as_ref().unwrap().reason;
+    assert_eq!(record.incarnation, 2, "{reason}");
+    assert!(reason.contains("its program could not be executed twice in a row"), "{reason}");
 }

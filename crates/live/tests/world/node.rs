@@ -145,7 +145,7 @@ impl Node {
             self.processes.clear();
         }
         for process in self.processes.values_mut().filter(|process| process.end.is_none()) {
-            process.end = Some(End::Vanished);
+            process.end = Some(End::Lost("the node was switched off".to_owned()));
         }
     }
 

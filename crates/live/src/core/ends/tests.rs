@@ -42,6 +42,7 @@ fn kind(verdict: &Verdict) -> (&'static str, Option<&str>) {
         Verdict::Lost(_) => ("lost", None),
         Verdict::Failed(_, server) => ("failed", server.as_deref()),
         Verdict::Final(_) => ("final", None),
+        Verdict::Refused(_, server) => ("refused", Some(server)),
     }
 }
 
@@ -94,9 +95,11 @@ fn what_is_the_jobs_fault_alone_counts_for_no_server() {
     for end in of_the_job {
         assert_eq!(kind(&verdict(&[Some(end)], None)), ("failed", None));
     }
-    for end in [End::NotStarted("no space left".into()), End::Exit(1), End::Exit(125), End::Signal(9)] {
+    for end in [End::Exit(1), End::Exit(125), End::Signal(9), End::Vanished] {
         assert_eq!(kind(&verdict(&[Some(end)], None)), ("failed", Some("a")));
     }
+    let refused = End::NotStarted("no space left".into());
+    assert_eq!(kind(&verdict(&[Some(refused)], None)), ("refused", Some("a")));
 }
 
 #[test]
@@ -112,9 +115,9 @@ fn what_is_not_known_is_lost_before_a_kill_or_a_late_start_is_looked_at() {
         let Verdict::Lost(what) = verdict(&ends, Some(Reason::NotStarted)) else { panic!("{ends:?}") };
         assert!(what.contains("did not say how it ended"), "{what}");
     }
-    let gone = [Some(End::Killed), Some(End::Vanished)];
+    let gone = [Some(End::Killed), Some(End::Lost("Slurm's node failed".into()))];
     let Verdict::Lost(what) = verdict(&gone, Some(Reason::Preempted)) else { panic!("{gone:?}") };
-    assert!(what.contains("was gone when its agent looked"), "{what}");
+    assert!(what.contains("was lost: Slurm's node failed"), "{what}");
     let Verdict::Lost(what) =
         verdict(&[Some(End::Stopped(None)), Some(End::Stopped(None))], Some(Reason::NotStarted))
     else {
