@@ -7,6 +7,7 @@ mod history;
 mod when;
 mod agent;
 mod log;
+mod begin;
 mod local;
 mod demo;
 mod comment;

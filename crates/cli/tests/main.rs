@@ -74,6 +74,9 @@ mod live_agent;
 #[path = "suite/live_placing.rs"]
 mod live_placing;
 #[cfg(feature = "live")]
+#[path = "suite/live_refused.rs"]
+mod live_refused;
+#[cfg(feature = "live")]
 #[path = "suite/live_resized.rs"]
 mod live_resized;
 #[cfg(feature = "live")]

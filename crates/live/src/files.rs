@@ -3,8 +3,9 @@
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,7 +41,7 @@ fn replace<T: Serialize>(path: &Path, document: &T, durable: bool) -> io::Result
     renamed
 }
 
-/// Writes `n_bytes` blanks to a file: [`write_into`] later puts a document into that room, though the disk be full.
+/// Writes `n_bytes` blanks to a file: [`write_into`] or [`write_in_any_case`] later puts a document into that room, though the disk be full.
 pub(crate) fn take_room(room: &Path, n_bytes: usize) -> io::Result<()> {
     let mut file = File::create(room)?;
     file.write_all(&vec![b' '; n_bytes])?;
@@ -62,6 +63,26 @@ pub(crate) fn write_into<T: Serialize>(room: &Path, path: &Path, document: &T) -
     file.sync_all()?;
     fs::rename(room, path)?;
     path.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Writes a document as [`write`] does; where there is no room for that, into a room that was taken for it. What stood there
+/// before is the room for the next one.
+pub(crate) fn write_in_any_case<T: Serialize>(
+    rooms: &[PathBuf],
+    path: &Path,
+    document: &T,
+) -> io::Result<()> {
+    write(path, document).or_else(|error| {
+        let room = rooms.iter().find(|room| room.exists()).ok_or(error)?;
+        let mut text = serde_json::to_vec(document)?;
+        let mut file = File::options().write(true).open(room)?;
+        // (blanks behind a document are none of it)
+        text.resize(text.len().max(usize::try_from(file.metadata()?.len()).unwrap_or(0)), b' ');
+        file.write_all(&text)?;
+        let swapped = renameat_with(CWD, room, CWD, path, RenameFlags::EXCHANGE);
+        // (there is nothing to swap with at first, and some file systems cannot)
+        swapped.map_err(io::Error::from).or_else(|_| fs::rename(room, path))
+    })
 }
 
 /// Returns when the names in a folder are on disk.

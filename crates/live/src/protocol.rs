@@ -163,6 +163,9 @@ pub struct Report {
     /// Can it start nothing now, since what starts its ranks does not answer? What runs there goes on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_frozen: bool,
+    /// Why it can start nothing more, its disk being full, in words; none if there is room. What runs there goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
     /// The highest epoch and number of orders taken.
     pub taken: (u64, u64),
     /// Its ranks: those that run, and those that have ended and are not forgotten yet.

@@ -10,6 +10,7 @@
 //! | `stopping.json` | shim | that the program has been asked to stop, and why |
 //! | `end.json` | shim | how the rank ended, once no process of it is left |
 //! | `end.room` | agent | nothing; it becomes `end.json` where the disk has no more room for that |
+//! | `steer.room.1`, `.2`, `control.room.1`, `.2` | agent | nothing; the same for `steer.json` and `control.json`, as often as needed |
 //! | `control.json` | shim | to the program: that it is to stop |
 //! | `progress.json` | program | what it has done |
 //! | `output.log` | program | all that it printed |
@@ -181,8 +182,8 @@ impl Said {
     }
 }
 
-/// How much room on disk is taken for `end.json`, in bytes.
-const END_ROOM: usize = 4096;
+/// How much room on disk is taken for each document that must be written, in bytes.
+const ROOM: usize = 4096;
 
 /// The folder's name: `JOB.INCARNATION.RANK`.
 pub(crate) fn name(run: Run, rank: u32) -> String {
@@ -282,9 +283,26 @@ impl RankFolder {
         files::read::<Ended>(&self.end()).ok()?.ran
     }
 
-    /// Takes the room on disk that the rank's end needs.
-    pub(crate) fn take_end_room(&self) -> io::Result<()> {
-        files::take_room(&self.end_room(), END_ROOM)
+    /// Takes the room on disk that the rank's end needs, its orders and its program's.
+    pub(crate) fn take_rooms(&self) -> io::Result<()> {
+        let rooms = [self.end_room()].into_iter().chain(self.rooms("steer")).chain(self.rooms("control"));
+        rooms.into_iter().try_for_each(|room| files::take_room(&room, ROOM))
+    }
+
+    /// Rooms for a document that is written more than once: the first becomes the document, and from then on document and
+    /// room change places.
+    fn rooms(&self, of: &str) -> [PathBuf; 2] {
+        [1, 2].map(|number| self.0.join(format!("{of}.room.{number}")))
+    }
+
+    /// Tells the shim.
+    pub(crate) fn write_steer(&self, steer: &Steer) -> io::Result<()> {
+        files::write_in_any_case(&self.rooms("steer"), &self.steer(), steer)
+    }
+
+    /// Tells the program to stop.
+    pub(crate) fn write_control(&self, stop: Stop) -> io::Result<()> {
+        files::write_in_any_case(&self.rooms("control"), &self.control(), &Control { stop })
     }
 
     /// Writes how the rank ended, so that it survives the server; into the room that was taken for it where it can be written

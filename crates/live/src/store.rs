@@ -1,9 +1,10 @@
 //! The scheduler's records on disk: one SQLite file, one writer, nothing acknowledged before it is there.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use apportion::Seconds;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -83,6 +84,20 @@ impl Store {
                     path,
                     what: "this is no SQLite file; name another folder by --state".into(),
                 },
+                Some(ErrorCode::DatabaseCorrupt) => StoreError::Foreign {
+                    path,
+                    what: "this file is damaged, or a part of it is missing: put a back-up of the folder in its place, or name \
+                           another folder by --state"
+                        .into(),
+                },
+                Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                    StoreError::Foreign {
+                        path,
+                        what: "this file cannot be opened to be written: see who may write to the folder, or name another by \
+                               --state"
+                            .into(),
+                    }
+                }
                 _ => StoreError::Sqlite { path, source },
             }
         };
@@ -95,6 +110,17 @@ impl Store {
         store.connection.pragma_update(None, "user_version", VERSION).map_err(fail)?;
         let stored = store.load().map_err(fail)?;
         Ok((store, stored))
+    }
+
+    /// Does another scheduler use this file now? [`open`](Self::open) waits some seconds for it to end.
+    pub fn is_in_use(path: &Path) -> bool {
+        let looked =
+            Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|connection| {
+                connection.busy_timeout(Duration::ZERO)?;
+                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+            });
+        let code = looked.err().and_then(|error| error.sqlite_error_code());
+        matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
     /// Takes the file for this process alone, and says whose it is: the application's number and the version.

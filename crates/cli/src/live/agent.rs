@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use apportion::units::Seconds;
 use apportion_live::agent::{self, Home, ProcessesError, Server};
 use apportion_live::network::{HttpLink, News};
-use apportion_live::protocol::check_server;
+use apportion_live::protocol::{ServerFault, check_server};
 use apportion_live::shim::VISIBLE;
 
 /// Where the system says what this machine is called.
@@ -23,6 +23,9 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 /// How often it reports until the scheduler has said how often it wants to hear of it.
 const FIRST_BEAT: Duration = Duration::from_secs(1);
+
+/// The longest beat: a server of which nothing is heard for longer gets no jobs.
+const BEAT_MAX: Duration = Duration::from_secs(600);
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -68,11 +71,17 @@ pub(super) fn run(arguments: &AgentArguments, session: &Session) -> Result<(), F
     let home = Home::new(state, &checkpoints);
     let stop = session.interrupt.flag();
     let (quiet, url) = (session.quiet, access.url().to_owned());
-    let about = format!("{} with {} workers of {}", server.name, server.n_workers, server.worker_type);
+    let workers =
+        if server.n_workers == 1 { "1 worker".to_owned() } else { format!("{} workers", server.n_workers) };
+    let about = format!("{} with {workers} of {}", server.name, server.worker_type);
     let told = move |news: &News| {
         let text = match news {
             News::Heeded => format!("the scheduler at {url} takes the reports of {about}"),
             News::Refused(why) => format!("warning: the scheduler at {url} does not take this server: {why}"),
+            News::Disk(Some(why)) => {
+                format!("warning: {why}: no job is started here until there is room; what runs goes on")
+            }
+            News::Disk(None) => "the disk has room again: jobs are started".to_owned(),
             News::Unreached(why) => {
                 format!("warning: {why}; jobs go on until their leases end, and it is tried again")
             }
@@ -104,17 +113,26 @@ pub(super) fn run(arguments: &AgentArguments, session: &Session) -> Result<(), F
 }
 
 fn beat(beat: Seconds) -> Result<Duration, Failure> {
-    let is_fit = |beat: &Duration| *beat >= Duration::from_millis(10);
+    let is_fit = |beat: &Duration| (Duration::from_millis(10)..=BEAT_MAX).contains(beat);
     Duration::try_from_secs_f64(beat.get()).ok().filter(is_fit).ok_or_else(|| {
-        Failure::usage(format!("--beat is {beat}, expected 0.01 s or more, and less than for ever"), None)
+        let help =
+            "leave it out: the scheduler says how often it wants to hear of the server, by its --silence";
+        let message = format!("--beat is {beat}, expected from 0.01 s to {} s", BEAT_MAX.as_secs());
+        Failure::usage(message, Some(help.to_owned()))
     })
 }
 
 fn server(arguments: &AgentArguments) -> Result<Server, Failure> {
     let (worker_type, n_workers) = (arguments.worker_type.clone(), arguments.workers);
     let name = arguments.name.clone().map_or_else(host_name, Ok)?;
-    check_server(&name, &worker_type, n_workers)
-        .map_err(|fault| Failure::usage(format!("--name, --worker-type, --workers: {fault}"), None))?;
+    check_server(&name, &worker_type, n_workers).map_err(|fault| {
+        let flag = match fault {
+            ServerFault::WorkerType => "--worker-type",
+            ServerFault::Workers(_) => "--workers",
+            _ => "--name",
+        };
+        Failure::usage(format!("{flag}: {fault}"), None)
+    })?;
     check_visible(n_workers)?;
     Ok(Server { name, worker_type, n_workers })
 }

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::jobs::list;
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::exit::Failure;
 use crate::file::write_or_print;
+use crate::output::OutputFormat;
 use apportion_logs::normalized::write_rows;
 use apportion_logs::{Row, State};
 
@@ -37,12 +38,27 @@ pub(super) fn run(arguments: &HistoryArguments, session: &Session) -> Result<(),
     let jobs = Remote::new(&arguments.remote)?.get("/v1/jobs")?;
     let mut rows: Vec<Row> = list(&jobs).iter().map(row).collect();
     rows.sort_by(|one, other| one.submitted_s.unwrap_or(0.0).total_cmp(&other.submitted_s.unwrap_or(0.0)));
+    if session.output.format() == OutputFormat::Json {
+        let rows: Vec<Value> = rows.iter().map(document).collect();
+        return write_or_print(session, arguments.out.as_deref(), &format!("{:#}\n", Value::from(rows)));
+    }
     let mut text = Vec::new();
     write_rows(&mut text, &rows).map_err(Failure::io("write the log"))?;
     write_or_print(session, arguments.out.as_deref(), &String::from_utf8_lossy(&text))
 }
 
-/// A job as a row. When it first started is not kept; how long it ran is, by worker type.
+/// A row as JSON, by the names of the columns; what is not known is `null`.
+fn document(row: &Row) -> Value {
+    json!({
+        "id": &*row.id, "name": row.name.as_deref(), "user": row.user.as_deref(), "group": row.group.as_deref(),
+        "submitted_s": row.submitted_s, "eligible_s": row.eligible_s, "started_s": row.started_s,
+        "ended_s": row.ended_s, "ran_s": row.ran_s, "gpus": row.n_workers, "gpu_fraction": row.fraction,
+        "nodes": row.n_nodes, "gpu_type": row.worker_type.as_deref(), "state": row.state.name(),
+        "attempts": row.n_attempts, "class": row.class.as_deref(),
+    })
+}
+
+/// A job as a row.
 fn row(job: &Value) -> Row {
     let text = |name: &str| job[name].as_str().filter(|text| !text.is_empty()).map(Into::into);
     let count = |name: &str| job[name].as_u64().and_then(|count| u32::try_from(count).ok());
@@ -54,11 +70,13 @@ fn row(job: &Value) -> Row {
     row.n_workers = count("scale_factor");
     row.n_attempts = count("starts");
     row.submitted_s = job["submitted_s"].as_f64();
+    row.started_s = job["started_s"].as_f64();
     row.ended_s = job["ended_s"].as_f64();
     let received = job["received_s"].as_object();
     let on = || received.into_iter().flatten().filter_map(|(kind, ran)| Some((kind, ran.as_f64()?)));
     if row.n_attempts.is_some_and(|n| n > 0) {
-        row.ran_s = Some(on().map(|(_, ran)| ran).sum());
+        // (a sum of nothing would be a negative zero)
+        row.ran_s = Some(on().fold(0.0, |sum, (_, ran)| sum + ran));
     }
     let mut types = on().filter(|(_, ran)| *ran > 0.0).map(|(kind, _)| kind);
     // (of a job that ran on several types, which of them a running time is of is not to be said)
@@ -77,21 +95,23 @@ fn row(job: &Value) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_job_that_ended_says_how_long_it_ran_and_on_what() {
         let job = json!({
             "job": 7, "name": "a, b", "user": "ann", "owner": null, "job_type": "A3C", "scale_factor": 2, "starts": 3,
-            "submitted_s": 10.0, "ended_s": 500.0, "received_s": {"k80": 0.0, "v100": 300.5}, "state": "completed",
+            "submitted_s": 10.0, "started_s": 12.0, "ended_s": 500.0, "received_s": {"k80": 0.0, "v100": 300.5}, "state": "completed",
         });
         let mut text = Vec::new();
         write_rows(&mut text, &[row(&job)]).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert_eq!(text.lines().nth(1), Some("7,\"a, b\",ann,,10,,,500,300.5,2,,,v100,completed,3,A3C"));
+        assert_eq!(text.lines().nth(1), Some("7,\"a, b\",ann,,10,,12,500,300.5,2,,,v100,completed,3,A3C"));
         let waits =
             row(&json!({"job": 8, "scale_factor": 1, "starts": 0, "submitted_s": 11.0, "state": "placed"}));
         assert_eq!((waits.state, waits.ran_s, waits.worker_type), (State::Pending, None, None));
+        let new = row(&json!({"job": 8, "starts": 1, "received_s": {}, "state": "starting"}));
+        assert_eq!(new.ran_s.map(|ran| ran.to_string()).as_deref(), Some("0"));
+        assert_eq!(document(&new)["attempts"], 1);
         let both = row(
             &json!({"job": 9, "starts": 2, "received_s": {"k80": 5.0, "v100": 300.0}, "state": "failed"}),
         );

@@ -26,7 +26,7 @@ Example:
   apportion why 3")]
 pub struct WhyArguments {
     /// The job's number
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", value_parser = number, allow_negative_numbers = true)]
     job: u64,
     #[command(flatten)]
     remote: RemoteArguments,
@@ -49,10 +49,15 @@ Example:
   apportion cancel 3")]
 pub struct CancelArguments {
     /// The job's number
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", value_parser = number, allow_negative_numbers = true)]
     job: u64,
     #[command(flatten)]
     remote: RemoteArguments,
+}
+
+/// The number of a job on a command line.
+pub(super) fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number of a job; `apportion jobs` lists them"))
 }
 
 /// A text of an answer.

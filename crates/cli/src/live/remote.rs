@@ -133,6 +133,10 @@ impl Remote {
 
     /// What is said when there is no answer.
     pub(super) fn failure(&self, lost: Lost) -> Failure {
+        if lost.is_distrusted {
+            let message = format!("what answers at {} is not spoken with: {lost}", self.access.url());
+            return Failure::usage(message, None);
+        }
         if lost.is_unheard {
             let message = format!("no scheduler answers at {}: {lost}", self.access.url());
             let help =

@@ -1,6 +1,5 @@
 //! `apportion serve`: the scheduler of real servers, until it is asked to end.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf, absolute};
@@ -12,6 +11,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::agent;
+use super::begin;
 use super::demo::{self, Demo};
 use super::front_door::{self, ByRequests};
 use super::local;
@@ -32,15 +32,10 @@ use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::run::{RunSpec, WorkerCounts};
 use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
-use apportion_live::core::{SettingError, Settings};
-use apportion_live::driver::{Driver, StartError};
+use apportion_live::core::Settings;
 use apportion_live::front::{self, FrontError, Options, Served, Tls, Tokens};
 use apportion_live::slurm::{Door, Executor};
-use apportion_live::store::StoreError;
 use apportion_published::plugin;
-
-/// The scheduler's records, in the folder of its state.
-const RECORDS: &str = "scheduler.sqlite";
 
 /// Rounds between two resets of the mechanism, where nothing else is asked for: 1920 s at 360 s.
 const ROUNDS_PER_RESET: f64 = 1920.0 / 360.0;
@@ -187,6 +182,7 @@ impl Plan {
         }
         let usual = Seconds::new(if arguments.demo { 2.0 } else { 360.0 });
         let round_length = arguments.round_length.unwrap_or(usual);
+        begin::check_round(round_length)?;
         let policy = arguments.policy.clone().or(arguments.demo.then(|| demo::POLICY.to_owned()));
         let policy = policy.ok_or_else(|| missing("policy"))?;
         let served = Served {
@@ -195,6 +191,7 @@ impl Plan {
                 &arguments.throughputs,
                 Throughputs::embedded_text(&arguments.throughputs).is_some(),
             ),
+            is_local,
         };
         let state = arguments.state.clone().or(arguments.demo.then(|| demo::STATE.into()));
         let mut settings = arguments.times.settings(round_length);
@@ -306,8 +303,8 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     let tokens = tokens(arguments.token_file.as_deref())?;
     let tls = tls(arguments)?;
     let (listener, address) = listen(&arguments.listen, tokens.is_some())?;
-    let driver = start(&plan, scheduler, explainer)?;
     let log = Log { form: arguments.log, session };
+    let driver = begin::start((&plan.state, plan.settings), scheduler, explainer, &log)?;
     if arguments.log == LogForm::Json {
         session.interrupt.hush();
     }
@@ -409,6 +406,8 @@ fn scheduler(
     let (scheduler, explainer) = match ready {
         Ready::Allocating(policy) => {
             let explainer = catalog.build(&plan.policy, &PolicyOptions::default())?;
+            let trial = catalog.build(&plan.policy, &PolicyOptions::default())?;
+            begin::check_prices(trial, &plan.cluster, &throughputs)?;
             (Scheduler::new(&plan.cluster, throughputs, policy, options), Some(explainer))
         }
         Ready::InRounds(policy) => {
@@ -464,23 +463,4 @@ fn listen(address: &str, has_tokens: bool) -> Result<(TcpListener, SocketAddr), 
         return Err(Failure::usage(FrontError::NeedsToken { address }.to_string(), Some(help.to_owned())));
     }
     Ok((listener, address))
-}
-
-fn start(plan: &Plan, scheduler: Scheduler, explainer: Option<Box<dyn Policy>>) -> Result<Driver, Failure> {
-    let folder = &plan.state;
-    fs::create_dir_all(folder).map_err(|error| {
-        Failure::usage(format!("--state: cannot make {}: {error}", folder.display()), None)
-    })?;
-    let settings = plan.settings;
-    Driver::start(settings, scheduler, explainer, &folder.join(RECORDS)).map_err(|error| match error {
-        StartError::Setting(SettingError { setting, value, expected }) => {
-            Failure::usage(format!("--{} is {value}, expected {expected}", setting.replace('_', "-")), None)
-        }
-        StartError::Store(StoreError::Sqlite { path, source }) => {
-            let action = format!("use {}", path.display());
-            Failure::Io { action, source: std::io::Error::other(source) }
-        }
-        StartError::Thread(source) => Failure::Io { action: "start the scheduler".to_owned(), source },
-        error => Failure::usage(error.to_string(), None),
-    })
 }

@@ -63,6 +63,7 @@ pub(super) fn run(arguments: &ServersArguments, session: &Session) -> Result<(),
     for server in list(&servers) {
         let state = match (server["is_reachable"].as_bool(), server["drained"].is_null()) {
             (Some(true), true) if server["n_offered"] == 0 => "closed",
+            (Some(true), true) if !server["disk"].is_null() => "full",
             (Some(true), true) => "up",
             (Some(true), false) => "drained",
             _ => "silent",
@@ -79,7 +80,7 @@ pub(super) fn run(arguments: &ServersArguments, session: &Session) -> Result<(),
             state.into(),
             server["heard_s_ago"].as_f64().map_or(Cell::Empty, |ago| Cell::Number(ago, 1)),
             jobs.join(" ").into(),
-            text(&server["drained"]),
+            text(if server["drained"].is_null() { &server["disk"] } else { &server["drained"] }),
         ]);
     }
     session.output.table(&table)

@@ -43,17 +43,17 @@ pub struct SubmitArguments {
     #[arg(long, value_name = "TYPE")]
     job_type: String,
     /// Workers it needs at once [default: 1, or the least of --sizes]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = workers, allow_negative_numbers = true)]
     scale_factor: Option<u32>,
     /// Workers that it may be given, such as 1,2,4, if it can go on from its checkpoint with another number; a step is the
     /// same work on each
     #[arg(long, value_name = "K,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     sizes: Vec<u32>,
     /// Steps to its end
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = steps, allow_negative_numbers = true)]
     steps: u64,
     /// Its importance, in policies that know one; larger is more
-    #[arg(long, value_name = "W", default_value_t = 1.0)]
+    #[arg(long, value_name = "W", default_value_t = 1.0, value_parser = weight, allow_negative_numbers = true)]
     weight: f64,
     /// The time from now by which it ought to be done, in policies with deadlines: 3600, 90min, 2h
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
@@ -81,6 +81,20 @@ pub struct SubmitArguments {
     /// The program and its arguments; no shell reads them
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<String>,
+}
+
+fn workers(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{text}` is no number of workers, expected a whole number, at least 1"))
+}
+
+fn steps(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number of steps, expected a whole number, at least 1"))
+}
+
+fn weight(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| format!("`{text}` is no weight, expected a number from 1e-100 to 1e15"))
 }
 
 /// Speeds in steps/s by worker type: `v100=3.2,k80=1`.

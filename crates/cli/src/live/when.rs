@@ -7,6 +7,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::jobs::number;
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::exit::Failure;
@@ -72,10 +73,6 @@ pub struct WhenArguments {
     throughputs: Option<String>,
     #[command(flatten)]
     remote: RemoteArguments,
-}
-
-fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number of a job; `apportion jobs` lists them"))
 }
 
 /// The forecast of a job of a running scheduler, as `apportion when --format json` prints it.

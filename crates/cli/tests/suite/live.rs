@@ -25,6 +25,7 @@ const NASTY: &str = "</script><script>window.broken = 1</script><img src=x onerr
 pub(crate) struct Served {
     child: Child,
     url: String,
+    said_before: String,
 }
 
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
@@ -71,7 +72,12 @@ impl Served {
         };
         // (read on, or it could not go on writing)
         thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        Self { child, url }
+        Self { child, url, said_before: all }
+    }
+
+    /// What it said before it listened.
+    pub(crate) fn said_before(&self) -> &str {
+        &self.said_before
     }
 
     pub(crate) fn url(&self) -> &str {

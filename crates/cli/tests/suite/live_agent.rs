@@ -90,7 +90,12 @@ fn an_agent_with_flags_at_fault_is_refused() {
         ("agent --workers 2", "--worker-type <TYPE>"),
         ("agent --worker-type v100", "--workers <N>"),
         ("agent --worker-type v100 --workers many", "invalid value 'many' for '--workers <N>'"),
-        ("agent --worker-type v100 --workers 0 --name n", "--name, --worker-type, --workers:"),
+        (
+            "agent --worker-type v100 --workers 0 --name n",
+            "--workers: a server has 1 to 1024 workers, this one 0",
+        ),
+        ("agent --worker-type v100 --workers 1 --name a/b", "--name: `a/b` is no name of a server"),
+        ("agent --worker-type v100 --workers 2 --name n --beat 1e9", "expected from 0.01 s to 600 s"),
         ("agent --worker-type v100 --workers 2 --name n --beat 0", "--beat"),
         (
             "agent --worker-type v100 --workers 2 --name n --scheduler head:7070",

@@ -33,6 +33,11 @@ pub trait Link {
     fn beat(&self) -> Option<Duration> {
         None
     }
+
+    /// Is told that the agent's disk is full, and why nothing is started; or by none that there is room again.
+    fn note_disk(&mut self, full: Option<&str>) {
+        let _ = full;
+    }
 }
 
 /// Runs a server's agent until `stop`, with a report at every `beat`, or as often as the link says. Its ranks go on
@@ -52,6 +57,10 @@ pub fn run(
     let mut has_changed = false;
     while !stop.load(Ordering::Relaxed) {
         has_changed |= processes.look();
+        if processes.look_at_disk() {
+            link.note_disk(processes.full_disk());
+            has_changed = true;
+        }
         let beat = link.beat().unwrap_or(beat);
         let is_due = |last: Seconds| clock::node_now() >= last + Seconds::new(beat.as_secs_f64());
         if has_changed || last.is_none_or(is_due) {

@@ -170,7 +170,7 @@ impl Held {
 
     fn write_steer(&mut self) {
         if let Some(steer) = self.steer
-            && files::write(&self.folder.steer(), &steer).is_ok()
+            && self.folder.write_steer(&steer).is_ok()
         {
             self.steer = None;
         }
@@ -276,6 +276,6 @@ fn make(folder: &RankFolder, start: &Start) -> Result<(), String> {
     fs::create_dir(path).map_err(at(path))?;
     File::create(folder.lock()).map_err(at(&folder.lock()))?;
     folder.open_output().map_err(at(&folder.output()))?;
-    folder.take_end_room().map_err(at(path))?;
+    folder.take_rooms().map_err(at(path))?;
     files::write_durably(&folder.start(), start).map_err(at(&folder.start()))
 }

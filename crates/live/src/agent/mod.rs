@@ -5,6 +5,7 @@
 //!
 //! Around it: [`Processes`] does what it says with real processes, and [`run`] carries documents over a [`Link`].
 
+mod disk;
 mod drive;
 pub(crate) mod held;
 pub(crate) mod processes;
@@ -157,6 +158,7 @@ impl Agent {
             worker_type: self.server.worker_type.clone(),
             n_workers: self.server.n_workers,
             is_frozen: false,
+            disk: None,
             taken: self.taken,
             ranks: self.ranks.iter().map(rank).collect(),
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use apportion::Seconds;
 
+use crate::agent::disk::Disk;
 use crate::agent::held::{Held, News};
 use crate::agent::{Act, Adopted, Agent, Server};
 use crate::clock;
@@ -99,6 +100,7 @@ pub struct Processes {
     home: Home,
     agent: Agent,
     held: BTreeMap<(Run, u32), Held>,
+    disk: Disk,
     /// Held as long as this is.
     _lock: File,
 }
@@ -126,12 +128,24 @@ impl Processes {
         let boot = next_boot(&home).map_err(at(&home.boot()))?;
         let (held, adopted) = adopt_all(&home)?;
         let agent = Agent::new(server, boot, adopted).with_home(number);
-        Ok(Self { home, agent, held, _lock: lock })
+        let disk = Disk::of(home.state.clone());
+        Ok(Self { home, agent, held, disk, _lock: lock })
     }
 
     /// A report that is sent now, or later.
     pub fn report(&mut self) -> Report {
-        self.agent.report(clock::node_now())
+        let disk = self.disk.full().map(str::to_owned);
+        Report { disk, ..self.agent.report(clock::node_now()) }
+    }
+
+    /// Looks at the disk of the agent's folder. Answers whether it has become full, or is not any more.
+    pub(crate) fn look_at_disk(&mut self) -> bool {
+        self.disk.look(clock::node_now())
+    }
+
+    /// Why nothing can be started, the disk being full, in words; none if there is room.
+    pub(crate) fn full_disk(&self) -> Option<&str> {
+        self.disk.full()
     }
 
     /// Takes orders and does what they ask for. Answers whether something has changed that a scheduler waits for: that

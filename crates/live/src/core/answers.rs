@@ -127,6 +127,8 @@ pub struct ServerView {
     pub heard_s_ago: Option<f64>,
     /// Why it gets no new job.
     pub drained: Option<String>,
+    /// Why nothing can be started there, its disk being full, as it says.
+    pub disk: Option<String>,
     /// The jobs on each of its workers.
     pub jobs: Vec<Vec<JobNumber>>,
 }
@@ -219,6 +221,7 @@ impl Core {
             is_reachable: server.is_reachable(self.now, self.settings.silence),
             heard_s_ago: server.last_heard.map(|heard| (self.now - heard).get()),
             drained: server.record.drained.clone(),
+            disk: server.disk.clone(),
             jobs: server.record.workers.iter().map(|worker| self.holders[worker.index()].clone()).collect(),
         };
         self.servers.values().map(view).collect()

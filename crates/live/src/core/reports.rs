@@ -8,6 +8,9 @@ use super::server::Server;
 use super::{Core, REFUSED_MAX};
 use crate::protocol::{JobNumber, Phase, Progress, RankReport, Report, Run};
 
+/// The most letters of what a server says of its disk.
+const DISK_MAX: usize = 400;
+
 impl Core {
     /// Takes an agent's report; one that is older than another of the same agent changes nothing.
     ///
@@ -51,6 +54,11 @@ impl Core {
         self.is_vacant |= report.n_workers > server.n_workers;
         server.n_workers = report.n_workers;
         server.is_frozen = report.is_frozen;
+        let disk = report
+            .disk
+            .as_ref()
+            .map(|text| text.chars().filter(|c| !c.is_control()).take(DISK_MAX).collect());
+        let disk_before = std::mem::replace(&mut server.disk, disk);
         server.epoch = server.epoch.max(self.epoch);
         if report.taken.0 > server.epoch {
             // It has had orders of another state, or of this one before an older copy was put back.
@@ -63,6 +71,7 @@ impl Core {
         self.to_tell.insert(report.server.clone());
         server.forget.clear();
         server.strays.clear();
+        self.note_disk(&report.server, disk_before);
         if !was_reachable {
             // Its workers are idle until the next round, unless jobs that wait have them now.
             self.is_vacant = true;
@@ -77,6 +86,24 @@ impl Core {
         self.note_vanished(&report.server, &vanished);
         self.touch_waiting(&report.server);
         Ok(())
+    }
+
+    /// Says that a server's disk has become full, or is not any more: its idle workers get jobs again.
+    fn note_disk(&mut self, name: &str, before: Option<String>) {
+        let now = self.servers.get(name).and_then(|server| server.disk.clone());
+        match (before, now) {
+            (None, Some(why)) => {
+                self.is_vacant = true;
+                let text = format!("{name} gets no new job, and what runs there goes on: {why}");
+                self.warn(text, None, Some(name.to_owned()));
+            }
+            (Some(_), None) => {
+                self.is_vacant = true;
+                let text = format!("the disk of {name} has room again: it gets jobs");
+                self.note(text, None, Some(name.to_owned()));
+            }
+            _ => {}
+        }
     }
 
     /// Two agents may have one name, each with a folder of its own. The server is that of the one that is heard of, until it

@@ -209,7 +209,9 @@ impl Core {
         for (server, is_usable) in self.servers.values_mut().zip(usable) {
             for (place, worker) in (0u32..).zip(&server.record.workers) {
                 let is_held = server.strays.iter().any(|(_, held)| *held == place);
-                let up = is_usable && place < server.n_workers && !is_held;
+                // (on a full disk, what runs goes on)
+                let has_room = server.disk.is_none() || !self.holders[worker.index()].is_empty();
+                let up = is_usable && place < server.n_workers && !is_held && has_room;
                 let told = &mut server.up[place as usize];
                 if *told != up {
                     *told = up;

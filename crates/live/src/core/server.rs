@@ -43,6 +43,8 @@ pub(super) struct Server {
     pub(super) n_workers: u32,
     /// Can it start nothing now, as it says?
     pub(super) is_frozen: bool,
+    /// Why it can start nothing more, its disk being full, as it says; none if there is room.
+    pub(super) disk: Option<String>,
     /// Runs that it has and that nothing here knows: their workers are not free until they have ended.
     pub(super) strays: Vec<(Run, u32)>,
 }
@@ -65,6 +67,7 @@ impl Server {
             up: vec![false; n_workers],
             n_workers: 0,
             is_frozen: false,
+            disk: None,
             strays: Vec::new(),
         }
     }

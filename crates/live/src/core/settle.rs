@@ -131,6 +131,7 @@ impl Core {
         server.is_reachable(self.now, self.settings.silence)
             && *place < server.n_workers
             && server.record.drained.is_none()
+            && server.disk.is_none()
             && !server.strays.iter().any(|(_, held)| held == place)
             && self.holders[worker.index()].iter().all(|holder| Some(*holder) == beside)
     }

@@ -116,7 +116,7 @@ impl Core {
         let kinds = self.scheduler.cluster().types().iter();
         let mut up: BTreeMap<_, _> = kinds.map(|kind| (kind.name.clone(), 0)).collect();
         for (name, server) in &self.servers {
-            if self.is_usable(name) {
+            if self.is_usable(name) && server.disk.is_none() {
                 *up.entry(server.record.worker_type.clone()).or_default() += server.n_workers;
             }
         }

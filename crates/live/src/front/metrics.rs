@@ -127,6 +127,7 @@ mod tests {
             is_reachable: true,
             heard_s_ago: Some(0.1),
             drained,
+            disk: None,
             jobs: vec![vec![crate::protocol::JobNumber(4)], Vec::new()],
         };
         let servers = [server("one", None), server("two", Some("repairs".into()))];

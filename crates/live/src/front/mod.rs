@@ -90,6 +90,9 @@ pub struct Served {
     pub policy: String,
     /// The throughputs: a name, or a path on the scheduler's machine.
     pub throughputs: String,
+    /// Are all servers this machine, so that a job's folder has to be here?
+    #[serde(skip)]
+    pub is_local: bool,
 }
 
 /// The answer of `/v1/situation`.

@@ -75,10 +75,11 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 /// All routes.
 pub(super) fn router((client, served): (Client, Served), tokens: Option<Tokens>, closing: Closing) -> Router {
     let tokens = Arc::new(tokens);
+    let is_local = served.is_local;
     Router::new()
         .route("/", get(page))
         .route("/metrics", get(all_metrics))
-        .route("/v1/jobs", get(jobs).post(submit))
+        .route("/v1/jobs", get(jobs).post(move |State(client), body| submit(client, body, is_local)))
         .route("/v1/jobs/{number}", get(why).delete(cancel))
         .route("/v1/next", get(next))
         .route("/v1/situation", get(move |State(client)| situation(client, served.clone())))
@@ -178,7 +179,7 @@ async fn jobs(State(client): State<Client>) -> Result<Response, Fault> {
     answered(client, Asked::Jobs).await
 }
 
-async fn submit(State(client): State<Client>, body: Body) -> Result<Response, Fault> {
+async fn submit(client: Client, body: Body, is_local: bool) -> Result<Response, Fault> {
     let form: Form = document(&read(body).await?)?;
     if let Some(directory) =
         form.program.directory.as_ref().filter(|path| !std::path::Path::new(path).is_absolute())
@@ -187,6 +188,13 @@ async fn submit(State(client): State<Client>, body: Body) -> Result<Response, Fa
             "the program's folder is `{directory}`, expected a path from the root, as it is on the servers"
         );
         return Err(bad(text));
+    }
+    if let Some(directory) =
+        form.program.directory.as_ref().filter(|path| is_local && !std::path::Path::new(path).is_dir())
+    {
+        return Err(bad(format!(
+            "the program's folder is `{directory}`, which is no folder of this machine"
+        )));
     }
     let answer = ask(client, Asked::Submit(Box::new(form.into()))).await?;
     Ok(json(StatusCode::CREATED, &answer))

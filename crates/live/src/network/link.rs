@@ -49,6 +49,8 @@ pub enum News {
     Refused(String),
     /// The scheduler is not reached, or takes nothing at present, and why.
     Unreached(String),
+    /// The agent's disk is full, and why nothing is started; none once there is room again.
+    Disk(Option<String>),
 }
 
 /// Is told the news.
@@ -173,6 +175,10 @@ impl Link for HttpLink {
     fn beat(&self) -> Option<Duration> {
         let state = self.shared.state();
         state.set_beat.or(state.beat)
+    }
+
+    fn note_disk(&mut self, full: Option<&str>) {
+        (self.shared.told)(&News::Disk(full.map(str::to_owned)));
     }
 }
 

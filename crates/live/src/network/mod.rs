@@ -88,6 +88,8 @@ pub struct Reply {
 pub struct Lost {
     /// No connection was made, so the scheduler has not taken the request.
     pub is_unheard: bool,
+    /// Does something answer there, with which no https can be spoken?
+    pub is_distrusted: bool,
     why: String,
     kind: io::ErrorKind,
 }
@@ -217,8 +219,9 @@ fn lost(error: ureq::Error) -> Lost {
             }
             _ => false,
         };
+    let is_distrusted = tls.is_some();
     let why = tls.map_or_else(|| error.to_string(), in_words);
-    Lost { is_unheard, why, kind: error.into_io().kind() }
+    Lost { is_unheard, is_distrusted, why, kind: error.into_io().kind() }
 }
 
 /// What went wrong with TLS, if that is the error.

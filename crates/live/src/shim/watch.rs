@@ -9,7 +9,7 @@ use crate::clock;
 use crate::files::{self, Version};
 use crate::process::{Identity, Seen, dies_of, living, signal_group};
 use crate::protocol::{End, Stop};
-use crate::rank::{Asked, Control, RankFolder, StartedBy, Steer};
+use crate::rank::{Asked, RankFolder, StartedBy, Steer};
 use crate::shim::launch::Launched;
 use crate::shim::signals::Told;
 use crate::shim::stopping::{Measure, Stopping};
@@ -106,7 +106,7 @@ impl<'a> Watch<'a> {
 
     /// Tells the program to stop; if that cannot be written, the next look asks for it again.
     fn write(&mut self, stop: Stop) {
-        if files::write(&self.folder.control(), &Control { stop }).is_ok() {
+        if self.folder.write_control(stop).is_ok() {
             self.stopping.note_written(stop);
         }
     }

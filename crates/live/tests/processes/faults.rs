@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use apportion::Steps;
-use apportion_live::protocol::{End, LeaseOrder, Program};
+use apportion::{Seconds, Steps};
+use apportion_live::protocol::{End, LeaseOrder, Program, Stop};
 
-use crate::place::{Place, end_of, lease, place_again, program, run_of, shell, trainer, until};
+use crate::place::{Place, end_of, lease, place_again, program, run_of, shell, trainer, until, until_steps};
+use crate::support::wait_for;
 
 fn why_not_executable(program: Program) -> String {
     let mut place = Place::new();
@@ -117,4 +118,35 @@ fn a_folder_that_cannot_be_read_is_set_aside() {
     assert_eq!(end_of(&mut agent, 1).0, End::Exit(5));
     assert_eq!(agent.report().ranks.len(), 1);
     assert!(place.state().join("aside/2.1.0/start.json").exists());
+}
+
+#[test]
+fn a_program_is_asked_to_stop_though_the_disk_has_no_more_room() {
+    let mut place = Place::new();
+    let mut agent = place.open();
+    // (no file can be made where a folder is)
+    let mut job = LeaseOrder { lease: Seconds::new(1.0), ..lease(1, trainer("--speed 50")) };
+    place.order(&mut agent, &[&job]);
+    for name in ["steer.json.new", "control.json.new"] {
+        fs::create_dir(place.rank(1, 0).join(name)).unwrap();
+    }
+    // The lease is longer, twice, and is over a second after the last time: then the trainer saves.
+    for _ in 0..2 {
+        let before = until_steps(&mut agent, 1).progress.steps;
+        job.lease = Seconds::new(job.lease.get() + 300.0);
+        place.order(&mut agent, &[&job]);
+        until(&mut agent, 1, "more steps", |rank| rank.progress.steps > before);
+        let steer = fs::read_to_string(place.rank(1, 0).join("steer.json")).unwrap();
+        assert!(steer.contains("until"), "{steer}");
+    }
+    for stop in [Stop::Propose, Stop::Now] {
+        job.stop = Some(stop);
+        place.order(&mut agent, &[&job]);
+        let control = place.rank(1, 0).join("control.json");
+        let says = format!("{stop:?}").to_lowercase();
+        wait_for(&says, || fs::read_to_string(&control).ok()?.contains(&says).then_some(()));
+    }
+    let (end, rank) = end_of(&mut agent, 1);
+    assert_eq!(end, End::Stopped(Some(0)));
+    assert!(rank.progress.checkpointed > 0.0);
 }

@@ -115,3 +115,27 @@ fn a_job_whose_servers_are_all_drained_is_told_so() {
         );
     }
 }
+
+#[test]
+fn a_server_with_a_full_disk_gets_no_new_job_and_what_runs_there_goes_on() {
+    let mut small = Small::new("fifo", &[("v100", 2)]);
+    small.start("v100=2");
+    small.until(5.0);
+    let first = small.submit(job(300));
+    small.until(10.0);
+    small.nodes[0].disk = Some("the disk of /var/lib/agent is full".to_owned());
+    small.until(11.0);
+    let second = small.submit(job(10));
+    small.until(200.0);
+    assert_eq!(
+        small.warnings("a gets no new job, and what runs there goes on: the disk of /var/lib/agent"),
+        1
+    );
+    assert_eq!((small.jobs[&first].incarnation, small.jobs[&second].incarnation), (1, 0));
+    assert!(small.jobs[&first].run.is_some(), "{:?}", small.jobs[&first]);
+    let why = small.why(second).because.join(" ");
+    assert!(why.contains("0 of v100 that may be given jobs"), "{why}");
+    small.nodes[0].disk = None;
+    small.until(300.0);
+    assert!(small.jobs[&second].outcome.is_some(), "{:?}", small.jobs[&second]);
+}

@@ -80,6 +80,8 @@ pub(crate) struct Node {
     pub(crate) fates: BTreeMap<JobNumber, End>,
     /// Does it say that it can start nothing now?
     pub(crate) is_frozen: bool,
+    /// What it says of its disk, where that is full.
+    pub(crate) disk: Option<String>,
     /// What it says of ranks that have ended.
     pub(crate) ends: Ends,
     /// How many workers it offers, where that is not all: none by a node on which something could not be started.
@@ -105,6 +107,7 @@ impl Node {
             is_off: false,
             fates: BTreeMap::new(),
             is_frozen: false,
+            disk: None,
             ends: Ends::Bare,
             n_offered: None,
         }
@@ -235,7 +238,7 @@ impl Node {
         self.next_beat = now + beat;
         let report = agent.report(clock);
         let n_workers = self.n_offered.unwrap_or(report.n_workers);
-        Some(Report { is_frozen: self.is_frozen, n_workers, ..report })
+        Some(Report { is_frozen: self.is_frozen, disk: self.disk.clone(), n_workers, ..report })
     }
 }
 

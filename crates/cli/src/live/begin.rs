@@ -1,0 +1,119 @@
+//! What stands before a scheduler's first round: is the policy told all that it needs, and what is in its folder?
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::log::Log;
+use crate::exit::Failure;
+use apportion::policy::{Policy, PolicyError};
+use apportion::scheduler::{Options, Scheduler};
+use apportion::throughput::Throughputs;
+use apportion::units::{Seconds, StepsPerSecond};
+use apportion::{Cluster, Job};
+use apportion_live::core::{SettingError, Settings};
+use apportion_live::driver::{Driver, StartError};
+use apportion_live::store::{Store, StoreError};
+use std::sync::Arc;
+
+/// The scheduler's records, in the folder of its state.
+const RECORDS: &str = "scheduler.sqlite";
+
+/// The shortest round: within it, servers report and jobs are started and stopped.
+const ROUND_MIN: Seconds = Seconds::new(1.0);
+
+/// Refuses rounds in which nothing could happen.
+///
+/// # Errors
+/// If the round is too short.
+pub(super) fn check_round(length: Seconds) -> Result<(), Failure> {
+    if length >= ROUND_MIN {
+        return Ok(());
+    }
+    let help = "jobs are started and stopped at the ends of rounds: real ones take some minutes".to_owned();
+    Err(Failure::usage(format!("--round-length is {length}, expected {ROUND_MIN} or more"), Some(help)))
+}
+
+/// Refuses a policy that needs prices of workers, which no scheduler of real servers is told: it would never decide. The
+/// policy is asked about one job.
+///
+/// # Errors
+/// If it needs them.
+pub(super) fn check_prices(
+    mut trial: Box<dyn Policy>,
+    cluster: &Cluster,
+    throughputs: &Arc<Throughputs>,
+) -> Result<(), Failure> {
+    let own = trial.name().to_owned();
+    let mut job = Job::new("trial").steps(1000);
+    job.slo = Some(Seconds::new(1e6));
+    for kind in cluster.types() {
+        job = job.throughput(&kind.name, StepsPerSecond::new(1.0));
+    }
+    // (a rule that decides nothing stands in: only what it would be shown is asked for)
+    let stand_in = apportion::Catalog::embedded().policy("isolated");
+    let problem = stand_in.ok().and_then(|policy| {
+        let mut scheduler =
+            Scheduler::new(cluster, Arc::clone(throughputs), policy, Options::default()).ok()?;
+        scheduler.submit(job).ok()?;
+        scheduler.problem().ok()
+    });
+    let answer = problem.map(|problem| trial.allocate(&problem).map(drop));
+    match answer {
+        Some(Err(PolicyError::Data { field, .. })) if field == "price" => {
+            let help = "take one without costs, such as `max_sum_throughput_perf`; `apportion simulate --prices FILE` tries this one";
+            let message = format!("--policy: `{own}` needs the prices of workers, which `serve` is not told");
+            Err(Failure::usage(message, Some(help.to_owned())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is odd about a folder whose records are missing, in words: it is taken for a new one, and has what another left.
+fn doubt(folder: &Path) -> Option<String> {
+    let has_records = fs::metadata(folder.join(RECORDS)).is_ok_and(|file| file.len() > 0);
+    let has_some =
+        |name: &&str| fs::read_dir(folder.join(name)).is_ok_and(|mut entries| entries.next().is_some());
+    let left = ["agents", "checkpoints"].into_iter().find(has_some).filter(|_| !has_records)?;
+    Some(format!(
+        "{} has no records in {RECORDS}, and has {left}/ of an earlier state: it begins anew, with job 0, and stops what still runs. \
+         If that is not meant, end it and put a back-up in its place",
+        folder.display()
+    ))
+}
+
+/// Starts the scheduler on the records of a folder.
+///
+/// # Errors
+/// If they are another's or cannot be used, or a setting is out of range.
+pub(super) fn start(
+    (folder, settings): (&Path, Settings),
+    scheduler: Scheduler,
+    explainer: Option<Box<dyn Policy>>,
+    log: &Log<'_>,
+) -> Result<Driver, Failure> {
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::usage(format!("--state: cannot make {}: {error}", folder.display()), None)
+    })?;
+    if let Some(doubt) = doubt(folder) {
+        log.warning(&doubt);
+    }
+    let records = folder.join(RECORDS);
+    if Store::is_in_use(&records) {
+        let text = format!("another scheduler uses {}: it is given 5 s to end", folder.display());
+        log.say(&text, &json!({}));
+    }
+    Driver::start(settings, scheduler, explainer, &records).map_err(|error| match error {
+        StartError::Setting(SettingError { setting, value, expected }) => {
+            Failure::usage(format!("--{} is {value}, expected {expected}", setting.replace('_', "-")), None)
+        }
+        StartError::Store(StoreError::Sqlite { path, source }) => {
+            let action = format!("use {}", path.display());
+            Failure::Io { action, source: io::Error::other(source) }
+        }
+        StartError::Thread(source) => Failure::Io { action: "start the scheduler".to_owned(), source },
+        error => Failure::usage(error.to_string(), None),
+    })
+}
