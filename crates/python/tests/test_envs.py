@@ -134,6 +134,8 @@ def test_options_are_those_of_the_world() -> None:
     assert gymnasium.make("apportion/Gangs-v0", slots=np.int64(3), rates=np.array([0.5])).action_space.n == 10
     with pytest.raises(ap.InputError, match="unknown key `job`, expected one of"):
         gymnasium.make("apportion/DL2-v0", job=3)
+    with pytest.raises(ap.InputError, match="rates is NaN, expected a finite number"):
+        gymnasium.make("apportion/Gangs-v0", rates=[float("nan")])
     with pytest.raises(ap.InputError, match="2 agents with these options"):
         gymnasium.make("apportion/Rounds-v0", play="agents")
     with pytest.raises(ap.InputError, match="draws nothing"):
@@ -317,3 +319,22 @@ print(os.waitpid(child, 0)[1])
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert said.stdout.strip() == "0"
+
+
+def test_a_closed_world_is_not_played_on() -> None:
+    env = envs.World("gangs", jobs=3)
+    many = envs.VectorWorld(2, "gangs", jobs=3)
+    for world, action in ((env, 0), (many, np.zeros(2, dtype=np.int64))):
+        world.reset(seed=0)
+        world.close()
+        world.close()
+        for ask in (world.reset, lambda world=world, action=action: world.step(action)):
+            with pytest.raises(gymnasium.error.ClosedEnvironmentError, match="after a call to `close"):
+                ask()
+    pytest.importorskip("pettingzoo")
+    turns = envs.dual_agent(jobs=3)
+    turns.reset(seed=0)
+    turns.close()
+    for ask in (turns.reset, lambda: turns.step(0), turns.last):
+        with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+            ask()

@@ -190,6 +190,15 @@ def test_a_network_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 def test_a_field_that_policies_do_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ap.InputError, match="x.yaml:7:1: unknown key `chosen`"):
         envs.export_policy(dense(13, 1), tmp_path / "x.safetensors", actor="pairs", chosen="sampled")
+    for name in ("a b\nc: d", ""):
+        with pytest.raises(ap.InputError, match="name is .*, expected a line of text"):
+            envs.export_policy(dense(13, 1), tmp_path / "x.safetensors", actor="pairs", name=name)
+    assert list(tmp_path.iterdir()) == [], "nothing of it is left"
+    written = envs.export_policy(dense(13, 1), tmp_path / "x.safetensors", actor="pairs")
+    before = written.weights.read_bytes()
+    with pytest.raises(ap.InputError) as raised:
+        envs.export_policy(dense(13, 8, 1), tmp_path / "x.safetensors", actor="pairs", chosen="sampled")
+    assert written.weights.read_bytes() == before and raised.value.source == str(written.policy)
 
 
 def test_onnx_files_are_held_against_the_module(tmp_path: Path) -> None:

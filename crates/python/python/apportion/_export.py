@@ -11,15 +11,18 @@ import re
 import struct
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from ._columns import short, text_of
 from ._errors import InputError
-from ._given import document_text
+from ._given import world_text
 from ._runs import simulate
 
 __all__ = ["Exported", "export_policy", "export_weights"]
@@ -82,10 +85,11 @@ def export_policy(
     """
     if actor not in _ACTORS:
         raise InputError(f"unknown actor {actor!r}, expected one of {', '.join(_ACTORS)}")
+    if name is not None and not (text_of("name", name).isprintable() and name.strip()):
+        raise InputError(f"name is {short(name)}, expected a line of text")
     modules = _modules(module)
     _check_actor(actor, [_sizes(one) for one in modules])
-    weights, checked = _write(modules, path, actor, {"exported_for": actor}, module)
-    policy = weights.with_suffix(".yaml")
+    weights = Path(path)
     document = {
         "format": "apportion/policy-v1",
         "name": weights.stem if name is None else name,
@@ -95,8 +99,29 @@ def export_policy(
         "weights": weights.name,
         **fields,
     }
-    policy.write_text("".join(f"{field}: {_scalar(value)}\n" for field, value in document.items()), encoding="utf-8")
-    return Exported(policy, weights, checked + _played(policy))
+    policy = weights.with_suffix(".yaml")
+    with _whole_or_not(weights, policy) as (new_weights, new_policy):
+        checked = _write(modules, new_weights, actor, {"exported_for": actor}, module)
+        new_policy.write_text("".join(f"{field}: {_scalar(value)}\n" for field, value in document.items()), encoding="utf-8")
+        checked += _played(new_policy)
+    return Exported(policy, weights, checked)
+
+
+@contextmanager
+def _whole_or_not(*paths: Path) -> Iterator[list[Path]]:
+    """Files to be written in place of these in one folder, which they take the place of unless something is wrong with one."""
+    folder = paths[0].parent
+    with TemporaryDirectory(prefix=".exported-", dir=folder) as beside:
+        new = [Path(beside, path.name) for path in paths]
+        try:
+            yield new
+        except InputError as error:
+            # (what was written is gone: places are those that were asked for)
+            error.args = tuple(said.replace(beside, os.fspath(folder)) for said in error.args)
+            error.source = error.source and error.source.replace(beside, os.fspath(folder))
+            raise
+        for one, path in zip(new, paths):
+            os.replace(one, path)
 
 
 def _scalar(value: Any) -> str:
@@ -112,10 +137,11 @@ def export_weights(module: Any, path: str | os.PathLike[str], system: str, **wor
     `.safetensors` the options of the world are kept, and the network is played with them. Gives what the file was checked by.
     """
     modules = _modules(module)
-    spaces = _native.Environment(system, document_text(world)).spaces()
+    spaces = _native.Environment(system, world_text(world)).spaces()
     _check_sizes(f"world {system}", [_sizes(one) for one in modules], [(len(low), n_actions) for low, _, n_actions in spaces])
-    spec = {"system": system, "world": json.loads(document_text(world))}
-    return _write(modules, path, "window", spec, module)[1]
+    spec = {"system": system, "world": json.loads(world_text(world))}
+    with _whole_or_not(Path(path)) as (weights,):
+        return _write(modules, weights, "window", spec, module)
 
 
 def _modules(given: Any) -> list[Any]:
@@ -123,18 +149,17 @@ def _modules(given: Any) -> list[Any]:
     return [_module(one) for one in (given if isinstance(given, (list, tuple)) else [given])]
 
 
-def _write(modules: list[Any], path: str | os.PathLike[str], actor: str, spec: dict[str, Any], given: Any) -> tuple[Path, tuple[str, ...]]:
+def _write(modules: list[Any], weights: Path, actor: str, spec: dict[str, Any], given: Any) -> tuple[str, ...]:
     """Writes networks as a file of weights, and says what it was checked by."""
-    weights = Path(path)
     sizes = [_sizes(one) for one in modules]
     if weights.suffix == ".onnx":
         _write_onnx(modules, sizes, weights)
-        return weights, _check_onnx(modules, sizes, weights)
+        return _check_onnx(modules, sizes, weights)
     if weights.suffix != ".safetensors":
-        raise InputError(f"path is {os.fspath(path)!r}, expected one that ends in .onnx or .safetensors")
+        raise InputError(f"path is {os.fspath(weights)!r}, expected one that ends in .onnx or .safetensors")
     layers, activation = _dense(modules, actor)
     weights.write_bytes(_safetensors(layers, activation, actor, spec, n_decisions=int(getattr(given, "num_timesteps", 0))))
-    return weights, _compare(modules[0], sizes[0], lambda seen: _forward(layers, activation, seen), "numpy", weights)
+    return _compare(modules[0], sizes[0], lambda seen: _forward(layers, activation, seen), "numpy", weights)
 
 
 def _module(given: Any) -> Any:

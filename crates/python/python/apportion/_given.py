@@ -19,12 +19,19 @@ from ._policy import AnyPolicy, Policy, _fresh, _name_of, not_a_policy
 from ._problem import WORKERS_MAX, _number, _whole
 from ._versions import version_of
 
-__all__ = ["Given", "check_numbers", "document_text"]
+__all__ = ["Given", "check_numbers", "document_text", "world_text"]
 
 
 def document_text(document: Mapping[str, Any]) -> str:
     """A document as text with a value a line, so that what is wrong can be said of an argument."""
     return json.dumps(document, default=_plain, indent=1)
+
+
+def world_text(world: Mapping[str, Any]) -> str:
+    """The options of a world as text."""
+    for name, value in world.items():
+        check_numbers(name, value)
+    return document_text(world)
 
 
 def _plain(value: Any) -> Any:
@@ -41,19 +48,26 @@ def _plain(value: Any) -> Any:
 
 
 def check_numbers(what: str, value: Any) -> None:
-    """Refuses numbers that a document does not hold, and text that is none."""
+    """Refuses numbers that a document does not hold, text that is none, and what holds itself."""
+    try:
+        _check_numbers(what, value)
+    except RecursionError:
+        raise InputError(f"{what} holds itself, or too many values within one another") from None
+
+
+def _check_numbers(what: str, value: Any) -> None:
     if isinstance(value, str):
         text_of(what, value)
     elif isinstance(value, (float, np.floating)) and not np.isfinite(value):
-        raise InputError(f"{what} is {float(value)}, expected a finite number")
+        raise InputError(f"{what} is {short(value)}, expected a finite number")
     elif isinstance(value, Mapping):
         for name, of in value.items():
-            check_numbers(f"{what}: {name}", of)
+            _check_numbers(f"{what}: {name}", of)
     elif isinstance(value, np.ndarray) and value.dtype.kind in "fO":
-        check_numbers(what, value.tolist())
+        _check_numbers(what, value.tolist())
     elif isinstance(value, (list, tuple)):
         for of in value:
-            check_numbers(what, of)
+            _check_numbers(what, of)
 
 
 class Given:

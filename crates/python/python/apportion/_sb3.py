@@ -44,7 +44,7 @@ class VecWorlds(VecEnv):  # type: ignore[misc, unused-ignore]
         return seen, rewards.astype(np.float32), ended, told
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Ends the copies: what is asked of them afterwards is a `gymnasium.error.ClosedEnvironmentError`."""
         self._worlds.close()
 
     def action_masks(self) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from pettingzoo import AECEnv
 from . import _native
 from ._columns import short
 from ._errors import InputError
-from .envs import _SEEDS, _action, _seed
+from .envs import _SEEDS, _action, _seed, check_open
 
 __all__ = ["Turns"]
 
@@ -34,6 +34,7 @@ class Turns(AECEnv):  # type: ignore[misc, unused-ignore]
     def __init__(self, system: str, native: _native.Environment) -> None:
         super().__init__()
         self._native = native
+        self._is_closed = False
         self._random, _ = seeding.np_random()
         spaces = native.spaces()
         self.metadata = {**type(self).metadata, "name": f"{system}_v0"}
@@ -61,6 +62,7 @@ class Turns(AECEnv):  # type: ignore[misc, unused-ignore]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begins the episode of a seed; without a seed, of one that is drawn."""
+        check_open(self, self._is_closed)
         if seed is not None:
             self._random, _ = seeding.np_random(seed)
         self._native.reset(int(self._random.integers(_SEEDS)) if seed is None else _seed(seed))
@@ -98,6 +100,7 @@ class Turns(AECEnv):  # type: ignore[misc, unused-ignore]
         return of_agent
 
     def _check_begun(self) -> None:
+        check_open(self, self._is_closed)
         if not self._seen:
             raise InputError("the world is to be reset first")
 
@@ -127,4 +130,5 @@ class Turns(AECEnv):  # type: ignore[misc, unused-ignore]
         """A world draws nothing."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Ends the world: what is asked of it afterwards is a `gymnasium.error.ClosedEnvironmentError`."""
+        self._is_closed = True

@@ -27,7 +27,7 @@ from . import _native
 from ._columns import short, whole_of
 from ._errors import InputError
 from ._export import Exported, export_policy, export_weights
-from ._given import document_text
+from ._given import world_text
 
 try:
     import gymnasium
@@ -72,7 +72,7 @@ _SEEDS = 1 << 63
 
 def _one_agent(system: str, world: dict[str, Any]) -> tuple[_native.Environment, tuple[_Seen, _Seen, int]]:
     """A world of one agent, with what it sees and may do."""
-    native = _native.Environment(system, document_text(world))
+    native = _native.Environment(system, world_text(world))
     spaces = native.spaces()
     if len(spaces) != 1:
         message = f"`{system}` has {len(spaces)} agents with these options, expected one"
@@ -102,9 +102,15 @@ class World(gymnasium.Env[_Seen, np.int64]):
         self.action_space = gymnasium.spaces.Discrete(n_actions)
         self._mask: _Flags = np.zeros(n_actions, dtype=np.bool_)
         self._is_begun = False
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Ends the world: what is asked of it afterwards is a `gymnasium.error.ClosedEnvironmentError`."""
+        self._is_closed = True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[_Seen, dict[str, Any]]:
         """Begins the episode of a seed, the same as in `apportion train`; without a seed, one that `np_random` draws."""
+        check_open(self, self._is_closed)
         super().reset(seed=seed)
         self._native.reset(int(self.np_random.integers(_SEEDS)) if seed is None else _seed(seed))
         self._is_begun = True
@@ -113,6 +119,7 @@ class World(gymnasium.Env[_Seen, np.int64]):
 
     def step(self, action: np.int64 | int) -> tuple[_Seen, float, bool, bool, dict[str, Any]]:
         """Carries an action out. Before `reset`, and where the mask forbids it, that is an `InputError`."""
+        check_open(self, self._is_closed)
         if not self._is_begun:
             raise InputError("the world is to be reset first")
         reward, rounds, counts, terminated, truncated = self._native.step(_action(action))
@@ -125,6 +132,12 @@ class World(gymnasium.Env[_Seen, np.int64]):
     def action_masks(self) -> _Flags:
         """Which actions may be taken now: `[actions]`."""
         return self._mask.copy()
+
+
+def check_open(world: Any, is_closed: bool) -> None:
+    """Refuses a world that was closed."""
+    if is_closed:
+        raise gymnasium.error.ClosedEnvironmentError(f"Trying to operate on `{type(world).__name__}`, after a call to `close()`.")
 
 
 def _action(action: Any) -> int:
@@ -172,7 +185,7 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
             raise InputError(f"render_mode is {render_mode!r}, but a world draws nothing", help="leave it out")
         num_envs = whole_of("num_envs", num_envs, 1, 2**31) if num_envs != 0 else 0
         _, (low, high, n_actions) = _one_agent(system, world)
-        self._native = _native.VectorEnvironment(system, document_text(world), num_envs)
+        self._native = _native.VectorEnvironment(system, world_text(world), num_envs)
         self.num_envs = num_envs
         self.render_mode = None
         self.single_observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
@@ -189,6 +202,7 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
 
         `options={"reset_mask": flags}` begins episodes only where the flag is set; the others go on as they are.
         """
+        check_open(self, self.closed)
         given: list[int | None]
         if seed is None:
             given = [None] * self.num_envs
@@ -217,10 +231,11 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
 
     def step(self, actions: NDArray[np.int64]) -> tuple[_Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Carries one action of each copy out."""
+        check_open(self, self.closed)
         given = np.asarray(actions)
         if given.dtype.kind not in "iu":
             raise InputError(f"actions are {short(actions)}, expected whole numbers")
-        actions = np.ascontiguousarray(given, dtype=np.int64)
+        actions = np.require(given, np.int64, ["C", "A", "E"])
         self._check(actions)
         (seen, self._masks), rewards, terminated, truncated, last, rounds, counts = self._native.step(actions)
         infos: dict[str, Any] = {"action_mask": self._masks.astype(np.int8), "rounds": rounds, "counts": counts}
@@ -288,7 +303,7 @@ def turns(system: str, **world: Any) -> Turns:
         from ._turns import Turns
     except ImportError as error:
         raise ImportError('agents in turn need PettingZoo: pip install "apportion[pettingzoo]"') from error
-    return Turns(system, _native.Environment(system, document_text(world)))
+    return Turns(system, _native.Environment(system, world_text(world)))
 
 
 def dual_agent(**world: Any) -> Turns:
