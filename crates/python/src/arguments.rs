@@ -7,10 +7,10 @@ use apportion::problem::{ActiveJob, Entity, InnerRule, ProblemBuilder};
 use apportion::spec::snapshot::{Label, NUMBER_MAX, NUMBER_MIN};
 use apportion::units::{Seconds, Steps};
 use apportion::workload::Combination;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::arrays::{Array1, Array2};
 use crate::errors;
 
 /// The name of a job, as its owner gives it.
@@ -35,13 +35,13 @@ impl From<&Label> for JobName {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Columns<'py> {
-    scale_factor: Option<PyReadonlyArray1<'py, i64>>,
-    weight: Option<PyReadonlyArray1<'py, f64>>,
-    steps_remaining: Option<PyReadonlyArray1<'py, f64>>,
-    elapsed: Option<PyReadonlyArray1<'py, f64>>,
-    isolated_elapsed: Option<PyReadonlyArray1<'py, f64>>,
+    scale_factor: Option<Array1<'py, i64>>,
+    weight: Option<Array1<'py, f64>>,
+    steps_remaining: Option<Array1<'py, f64>>,
+    elapsed: Option<Array1<'py, f64>>,
+    isolated_elapsed: Option<Array1<'py, f64>>,
     /// NaN = none.
-    slo_remaining: Option<PyReadonlyArray1<'py, f64>>,
+    slo_remaining: Option<Array1<'py, f64>>,
     pub(crate) owner: Option<Vec<Option<String>>>,
     pub(crate) names: Option<Vec<JobName>>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Columns<'py> {
 pub(crate) type Owner = (String, f64, String, Option<String>);
 
 /// Of two jobs that share workers: their positions, and steps/s of the first and the second on each worker type, [K × 2].
-pub(crate) type Pair<'py> = (usize, usize, PyReadonlyArray2<'py, f64>);
+pub(crate) type Pair<'py> = (usize, usize, Array2<'py, f64>);
 
 /// What messages call the job at a position: by its name, if it has one.
 pub(crate) fn called(names: Option<&[JobName]>, position: usize) -> String {
@@ -81,7 +81,7 @@ pub(crate) fn reduced<'py>(
 impl Columns<'_> {
     /// How many values each column has that is given.
     pub(crate) fn lengths(&self) -> Vec<(&'static str, usize)> {
-        let of = |name, column: &Option<PyReadonlyArray1<'_, f64>>| {
+        let of = |name, column: &Option<Array1<'_, f64>>| {
             column.as_ref().map(|column| (name, column.as_array().len()))
         };
         let given = [
@@ -100,11 +100,9 @@ impl Columns<'_> {
     /// The job at a position, its owner apart.
     ///
     /// # Errors
-    /// If its scale factor or weight is out of range.
+    /// If its scale factor is out of range.
     pub(crate) fn job(&self, position: usize) -> PyResult<ActiveJob> {
-        let at = |column: &Option<PyReadonlyArray1<'_, f64>>| {
-            column.as_ref().map(|column| column.as_array()[position])
-        };
+        let at = |column: &Option<Array1<'_, f64>>| column.as_ref().map(|column| column.as_array()[position]);
         let mut job = ActiveJob::new(JobId::from_index(position));
         let called = || called(self.names.as_deref(), position);
         if let Some(scale) = &self.scale_factor {
@@ -119,19 +117,32 @@ impl Columns<'_> {
             job.scale_factor = u32::try_from(scale).map_err(|_| wrong())?;
         }
         job.weight = at(&self.weight).unwrap_or(job.weight);
-        if !(NUMBER_MIN..=NUMBER_MAX).contains(&job.weight) {
-            let (called, weight) = (called(), errors::short(job.weight));
-            let message = format!(
-                "{called}: weight is {weight}, expected a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"
-            );
-            return Err(errors::input_of_job(&message, position));
-        }
         job.steps_remaining = at(&self.steps_remaining).map_or(job.steps_remaining, Steps::new);
         job.elapsed = at(&self.elapsed).map_or(job.elapsed, Seconds::new);
         job.isolated_elapsed = at(&self.isolated_elapsed).map_or(job.isolated_elapsed, Seconds::new);
-        job.slo_remaining = at(&self.slo_remaining).filter(|slo| !slo.is_nan()).map(Seconds::new);
+        job.slo_remaining = at(&self.slo_remaining).and_then(deadline);
         Ok(job)
     }
+}
+
+/// Seconds to a deadline; NaN = none.
+pub(crate) fn deadline(seconds: f64) -> Option<Seconds> {
+    (!seconds.is_nan()).then(|| Seconds::new(seconds))
+}
+
+/// What is wrong with a job's weight, or a throughput of it, that is beyond the numbers that programs take; none if nothing is.
+pub(crate) fn beyond_numbers(weight: f64, throughputs: impl IntoIterator<Item = f64>) -> Option<String> {
+    let numbers = NUMBER_MIN..=NUMBER_MAX;
+    if !numbers.contains(&weight) {
+        let weight = errors::short(weight);
+        return Some(format!("weight is {weight}, expected a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"));
+    }
+    // (what is below 0, or no number, is refused with all else that is said of jobs)
+    let is_beyond = |speed: &f64| speed.is_finite() && *speed > 0.0 && !numbers.contains(speed);
+    let speed = errors::short(throughputs.into_iter().find(is_beyond)?);
+    Some(format!(
+        "throughput is {speed} steps/s, expected 0, or a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"
+    ))
 }
 
 /// Adds the owners of jobs to a problem: their numbers by name.

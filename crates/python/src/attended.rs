@@ -1,33 +1,42 @@
 //! Work that may take long, while Python goes on hearing Ctrl-C.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
+
+use crate::ending::Work;
 
 /// How often signals are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Stack of the thread that works, bytes: as deep as Python's own recursion goes through functions that ask the engine again.
+const STACK: usize = 64 << 20;
 
 /// Does `work` on a thread of its own, without Python's lock. At a signal that raises an exception, `interrupt` is set, which
 /// the work is to look at, and the exception is raised once the work has ended.
 ///
 /// # Errors
-/// With the signal's exception, or if the work panics.
+/// With the signal's exception, if the work panics, or if there are no more threads.
 pub(crate) fn attended<T: Send>(
     py: Python<'_>,
-    interrupt: &AtomicBool,
+    interrupt: &Arc<AtomicBool>,
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     let (send, mut receive) = channel();
+    let _begun = Work::begin(interrupt);
     thread::scope(|scope| {
-        scope.spawn(move || {
+        let worker = thread::Builder::new().stack_size(STACK);
+        let spawned = worker.spawn_scoped(scope, move || {
             // (the other side waits for this, and is gone only if it panicked)
             let _ = send.send(catch_unwind(AssertUnwindSafe(work)));
         });
+        spawned.map_err(|error| PyOSError::new_err(format!("no thread could be started: {error}")))?;
         let mut raised = None;
         loop {
             let (back, got) = py.detach(move || {

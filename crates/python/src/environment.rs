@@ -7,12 +7,13 @@ use apportion_learn::environment::{Environment as World, Status, Transition};
 use apportion_learn::system::System;
 use apportion_published::systems::{SYSTEMS, open};
 use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::arrays::Array1;
 use crate::errors;
 
 /// What one agent sees and may do: the least and the largest value of each number, and how many actions.
@@ -245,8 +246,8 @@ impl VectorEnvironment {
     fn reset<'py>(
         &self,
         py: Python<'py>,
-        seeds: PyReadonlyArray1<'_, u64>,
-        begins: PyReadonlyArray1<'_, bool>,
+        seeds: Array1<'_, u64>,
+        begins: Array1<'_, bool>,
     ) -> PyResult<SeenByAll<'py>> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if seeds.len() != lanes.len() || begins.len() != lanes.len() {
@@ -269,7 +270,7 @@ impl VectorEnvironment {
     }
 
     /// Carries an action of each out.
-    fn step<'py>(&self, py: Python<'py>, actions: PyReadonlyArray1<'_, i64>) -> PyResult<Stepped<'py>> {
+    fn step<'py>(&self, py: Python<'py>, actions: Array1<'_, i64>) -> PyResult<Stepped<'py>> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if actions.len() != lanes.len() {
             return Err(errors::input(format!("{} actions, expected {}", actions.len(), lanes.len())));

@@ -3,13 +3,14 @@
 use apportion::policy::{
     ConstraintExplanation, ConstraintRow, Explanation, JobExplanation, Limit, TypeExplanation,
 };
+use apportion::program::Program as Solved;
 use apportion::program::expression::Subject;
 use apportion::program::text::{to_cbf, to_lp, to_mps};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The explanation: `jobs` and `worker_types` in the problem's order, the policy's own `constraints`, and the text of the
-/// `program` where one was written: as LP and MPS if it has only linear rows, and as CBF.
+/// The explanation: `jobs` and `worker_types` in the problem's order, the policy's own `constraints`, and the `program` where one
+/// was solved.
 pub(crate) fn tree<'py>(py: Python<'py>, explanation: &Explanation) -> PyResult<Bound<'py, PyDict>> {
     let tree = PyDict::new(py);
     tree.set_item("reason", &explanation.reason)?;
@@ -21,12 +22,31 @@ pub(crate) fn tree<'py>(py: Python<'py>, explanation: &Explanation) -> PyResult<
     tree.set_item("jobs", PyList::new(py, jobs.collect::<PyResult<Vec<_>>>()?)?)?;
     let constraints = explanation.constraints.iter().map(|part| constraint(py, part));
     tree.set_item("constraints", PyList::new(py, constraints.collect::<PyResult<Vec<_>>>()?)?)?;
-    let lp = explanation.program.as_ref().and_then(|solved| to_lp(&solved.program).ok());
-    let mps = explanation.program.as_ref().and_then(|solved| to_mps(&solved.program).ok());
-    tree.set_item("lp", lp)?;
-    tree.set_item("mps", mps)?;
-    tree.set_item("cbf", explanation.program.as_ref().map(|solved| to_cbf(&solved.program)))?;
+    tree.set_item("program", explanation.program.as_ref().map(|solved| Program(solved.program.clone())))?;
     Ok(tree)
+}
+
+/// A program that was solved, which is written out when it is asked for.
+#[pyclass(frozen, module = "apportion")]
+#[derive(Debug)]
+pub(crate) struct Program(Solved);
+
+#[pymethods]
+impl Program {
+    /// The program as CPLEX LP; none if it has other rows than linear ones.
+    fn lp(&self, py: Python<'_>) -> Option<String> {
+        py.detach(|| to_lp(&self.0).ok())
+    }
+
+    /// The program as free MPS; none if it has other rows than linear ones.
+    fn mps(&self, py: Python<'_>) -> Option<String> {
+        py.detach(|| to_mps(&self.0).ok())
+    }
+
+    /// The program as CBF, which has cones, too.
+    fn cbf(&self, py: Python<'_>) -> String {
+        py.detach(|| to_cbf(&self.0))
+    }
 }
 
 fn kind<'py>(py: Python<'py>, part: &TypeExplanation) -> PyResult<Bound<'py, PyDict>> {

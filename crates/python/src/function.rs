@@ -15,10 +15,12 @@ use apportion::spec::{PolicyDocument, Source, SpecError};
 use apportion::workload::Combination;
 use apportion_published::plugin;
 use apportion_studies::sweep::Inputs;
-use numpy::PyReadonlyArray2;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde_json::Value;
 
+use crate::arrays::Array2;
+use crate::ending::Call;
 use crate::errors::{self, Called};
 use crate::problem::Problem;
 
@@ -159,6 +161,7 @@ impl Plugin for Functions {
 /// The function that a run asks: what its attribute `policy_fresh` gives, if it has one, so that runs do not share what it
 /// remembers.
 fn fresh(function: &Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let _call = Call::begin().ok_or_else(|| PyRuntimeError::new_err("the interpreter ends"))?;
     Python::attach(|py| match function.bind(py).getattr_opt("policy_fresh")? {
         Some(make) => Ok(make.call0()?.unbind()),
         None => Ok(function.clone_ref(py)),
@@ -187,7 +190,7 @@ impl fmt::Debug for FunctionPolicy {
 type Rows = Vec<(Combination<JobIndex>, Vec<f64>)>;
 
 /// What `apportion._answers.read` gives: the jobs of each row, none if row i is of job i alone, and the shares, [rows × K].
-type Answer<'py> = (Option<Vec<Vec<usize>>>, PyReadonlyArray2<'py, f64>);
+type Answer<'py> = (Option<Vec<Vec<usize>>>, Array2<'py, f64>);
 
 impl FunctionPolicy {
     /// Of one function alone, about one problem.
@@ -202,9 +205,10 @@ impl FunctionPolicy {
         }
     }
 
-    /// The shares that the function gives, checked: none if it came too late.
+    /// The shares that the function gives, checked: none if it came too late, or the interpreter ends.
     fn ask(&self, problem: &EngineProblem) -> PyResult<Option<Allocation>> {
         let interrupt = self.interrupt.of_decision();
+        let Some(_call) = Call::begin() else { return Ok(None) };
         Python::attach(|py| {
             let seen = match &self.stated {
                 Some(stated) => stated.clone_ref(py).into_bound(py),

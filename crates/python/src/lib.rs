@@ -7,6 +7,8 @@
 #![expect(clippy::needless_pass_by_value, reason = "what Python hands over is this side's")]
 
 mod errors;
+mod arrays;
+mod ending;
 mod attended;
 mod options;
 mod arguments;
@@ -29,7 +31,11 @@ mod _native {
     #[pymodule_export]
     use crate::decision::{Certificate, Decision};
     #[pymodule_export]
+    use crate::ending::_end;
+    #[pymodule_export]
     use crate::environment::{Environment, VectorEnvironment, systems};
+    #[pymodule_export]
+    use crate::explanation::Program;
     #[pymodule_export]
     use crate::policy::{Policy, document, policies};
     #[pymodule_export]

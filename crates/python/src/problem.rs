@@ -1,6 +1,7 @@
 //! One decision's input, from arrays.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use apportion::cluster::{Cluster, PRICES};
@@ -8,16 +9,21 @@ use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::problem::{
     ActiveJob, Colocation, Entity, InnerRule, Problem as EngineProblem, ProblemBuilder,
 };
-use apportion::spec::snapshot::{Label, NUMBER_MAX, NUMBER_MIN};
+use apportion::program::expression::Vocabulary;
+use apportion::spec::snapshot::Label;
 use apportion::spec::throughputs::{EMBEDDED as THROUGHPUTS, file_stem, throughputs_of};
 use apportion::spec::{Snapshot, Source, SpecError, load_throughputs};
 use apportion::units::{DollarsPerWorkerHour, Seconds};
 use apportion::workload::Combination;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arguments::{Columns, JobName, Owner, Pair, called, entities, number, pairs_of, reduced};
+use crate::arguments::{
+    Columns, JobName, Owner, Pair, beyond_numbers, called, entities, number, pairs_of, reduced,
+};
+use crate::arrays::Array2;
 use crate::errors::{self, Called};
 use crate::options::Text;
 
@@ -45,6 +51,40 @@ type Pairs<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>);
 
 /// One of them as it is given to Python.
 type GivenPair<'py> = (usize, usize, Bound<'py, PyArray2<f64>>);
+
+/// What is said of jobs, each column by its name.
+fn columns_of<'py>(columns: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
+    columns.extract().map_err(|error: PyErr| {
+        if !error.is_instance_of::<PyKeyError>(columns.py()) {
+            return error;
+        }
+        errors::input(format!(
+            "columns have no {}: `apportion.problem` makes them",
+            error.value(columns.py())
+        ))
+    })
+}
+
+/// A cluster of worker types, with their prices as far as they are known.
+fn cluster(names: &[String], workers: &Bound<'_, PyAny>, prices: Vec<Option<f64>>) -> PyResult<Cluster> {
+    let counts: Vec<u32> = workers.extract().map_err(|_| {
+        let (given, most) = (workers.to_string(), u32::MAX);
+        errors::input(format!("workers are {given:.40}, expected whole numbers from 0 to {most}"))
+    })?;
+    let made = Cluster::try_new(names.iter().cloned().zip(counts));
+    let mut cluster = made.map_err(|error| errors::input(error.to_string()))?;
+    for (id, price) in (0..).map(WorkerTypeId::from_index).zip(prices) {
+        let Some(price) = price else { continue };
+        if !PRICES.contains(&price) {
+            let (least, most) = (PRICES.start(), PRICES.end());
+            let (name, price) = (names.get(id.index()).map_or("", String::as_str), errors::short(price));
+            let message = format!("the price of `{name}` is {price}, expected {least} to {most} $/h");
+            return Err(errors::input(message));
+        }
+        cluster.set_price(id, DollarsPerWorkerHour::new(price));
+    }
+    Ok(cluster)
+}
 
 impl Problem {
     /// Wraps a problem of the engine. Its jobs are named by their numbers in the workload.
@@ -93,24 +133,27 @@ impl Problem {
 
     /// Pairs that run together somewhere: their positions, and steps/s of both on each worker type, [K × 2].
     fn running_pairs(&self) -> Vec<((usize, usize), Vec<f64>)> {
-        let (n, k) = (self.stated.n_jobs(), self.stated.n_types());
-        let mut pairs = Vec::new();
-        let mut of_pair = vec![0.0; 2 * k];
-        for first in 0..n {
-            for second in first + 1..n {
-                let pair = Combination::pair(JobIndex::from_index(first), JobIndex::from_index(second));
-                let mut runs = false;
-                for kind in 0..k {
-                    let together = self.stated.colocated(pair, WorkerTypeId::from_index(kind));
-                    runs |= together.is_some();
-                    of_pair[2 * kind..2 * kind + 2].copy_from_slice(&together.unwrap_or_default());
-                }
-                if runs {
-                    pairs.push(((first, second), of_pair.clone()));
-                }
+        let n = self.stated.n_jobs();
+        let all: Box<dyn Iterator<Item = (usize, usize)>> = match self.stated.colocation() {
+            Colocation::None => Box::new(iter::empty()),
+            Colocation::Pairs(pairs) => Box::new(pairs.keys().filter_map(|pair| {
+                let second = pair.second()?;
+                Some((pair.first().index(), second.index()))
+            })),
+            Colocation::Rows { .. } => {
+                Box::new((0..n).flat_map(move |first| (first + 1..n).map(move |second| (first, second))))
             }
-        }
-        pairs
+        };
+        all.filter_map(|pair| Some((pair, self.together(pair)?))).collect()
+    }
+
+    /// Steps/s of two jobs that share workers, on each worker type, [K × 2]; none if they run together on none.
+    fn together(&self, (first, second): (usize, usize)) -> Option<Vec<f64>> {
+        let pair = Combination::pair(JobIndex::from_index(first), JobIndex::from_index(second));
+        let on = |kind| self.stated.colocated(pair, WorkerTypeId::from_index(kind));
+        let speeds: Vec<Option<[f64; 2]>> = (0..self.stated.n_types()).map(on).collect();
+        let runs = speeds.iter().any(Option::is_some);
+        runs.then(|| speeds.into_iter().flat_map(Option::unwrap_or_default).collect())
     }
 
     /// The owners of jobs, as a problem of arrays takes them.
@@ -153,28 +196,16 @@ impl Problem {
     #[expect(clippy::too_many_arguments, reason = "each is an argument of the Python function that calls it")]
     fn new(
         worker_types: Vec<String>,
-        workers: Vec<u32>,
-        throughputs: PyReadonlyArray2<'_, f64>,
-        columns: Columns<'_>,
+        workers: &Bound<'_, PyAny>,
+        throughputs: Array2<'_, f64>,
+        columns: &Bound<'_, PyAny>,
         prices: Vec<Option<f64>>,
         owners: Vec<Owner>,
         pairs: Vec<Pair<'_>>,
         extra: BTreeMap<String, Vec<f64>>,
     ) -> PyResult<Self> {
-        let mut cluster = Cluster::try_new(worker_types.iter().cloned().zip(workers))
-            .map_err(|error| errors::input(error.to_string()))?;
-        for (id, price) in (0..).map(WorkerTypeId::from_index).zip(prices) {
-            let Some(price) = price else { continue };
-            if !PRICES.contains(&price) {
-                let (least, most) = (PRICES.start(), PRICES.end());
-                return Err(errors::input(format!(
-                    "a price is {}, expected {least} to {most} $/h",
-                    errors::short(price)
-                )));
-            }
-            cluster.set_price(id, DollarsPerWorkerHour::new(price));
-        }
-        let mut builder = ProblemBuilder::new(Arc::new(cluster));
+        let columns = columns_of(columns)?;
+        let mut builder = ProblemBuilder::new(Arc::new(cluster(&worker_types, workers, prices)?));
         let entities = entities(&mut builder, owners)?;
         let rows = throughputs.as_array();
         let (n, k) = rows.dim();
@@ -202,14 +233,8 @@ impl Problem {
                 let unknown = || errors::input(format!("{}: there is no owner `{owner}`", called()));
                 job.entity = Some(*known.ok_or_else(unknown)?);
             }
-            let is_believed =
-                |speed: f64| !speed.is_finite() || speed <= 0.0 || (NUMBER_MIN..=NUMBER_MAX).contains(&speed);
-            if let Some(speed) = row.iter().find(|speed| !is_believed(**speed)) {
-                let (called, speed) = (called(), errors::short(*speed));
-                let message = format!(
-                    "{called}: throughput is {speed} steps/s, expected 0, or a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"
-                );
-                return Err(errors::input_of_job(&message, position));
+            if let Some(wrong) = beyond_numbers(job.weight, row.iter().copied()) {
+                return Err(errors::input_of_job(&format!("{}: {wrong}", called()), position));
             }
             match row.as_slice() {
                 Some(row) => builder.job(job, row),
@@ -219,7 +244,12 @@ impl Problem {
         if !pairs.is_empty() {
             builder.colocation(Colocation::Pairs(pairs_of(pairs, (n, k))?));
         }
+        let known = Vocabulary::default();
         for (name, column) in extra {
+            if known.names().any(|taken| taken == name) {
+                let message = format!("extra: `{name}` is a word of policies already, expected another name");
+                return Err(errors::input(message));
+            }
             builder.extra(name, column);
         }
         let problem = builder.build().map_err(|error| {

@@ -8,10 +8,11 @@ use apportion::policy::{Session as EngineSession, SessionError};
 use apportion::problem::ActiveJob;
 use apportion::solver::Interrupt;
 use apportion::units::{Seconds, Steps};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::arguments::number;
+use crate::arguments::{beyond_numbers, deadline, number};
+use crate::arrays::Array1;
 use crate::attended::attended;
 use crate::decision::Decision;
 use crate::errors::{self, Called};
@@ -41,18 +42,26 @@ struct Known {
     steps_remaining: f64,
     /// In s.
     elapsed: f64,
-    /// In s.
+    /// In s; none, and NaN, stand for no deadline.
     slo_remaining: Option<f64>,
 }
 
 impl Known {
+    /// Refuses numbers of a job, and its throughputs, that a problem refuses, too.
+    fn check(&self, throughputs: &[f64], called: &str) -> PyResult<()> {
+        match beyond_numbers(self.weight, throughputs.iter().copied()) {
+            None => Ok(()),
+            Some(wrong) => Err(errors::input(format!("{called}: {wrong}"))),
+        }
+    }
+
     fn job(&self, id: JobId) -> ActiveJob {
         ActiveJob {
             scale_factor: self.scale_factor,
             weight: self.weight,
             steps_remaining: Steps::new(self.steps_remaining),
             elapsed: Seconds::new(self.elapsed),
-            slo_remaining: self.slo_remaining.map(Seconds::new),
+            slo_remaining: self.slo_remaining.and_then(deadline),
             ..ActiveJob::new(id)
         }
     }
@@ -91,13 +100,7 @@ impl Session {
     }
 
     /// `called` is what messages call the job.
-    fn add(
-        &self,
-        id: u32,
-        throughput: PyReadonlyArray1<'_, f64>,
-        known: Known,
-        called: &str,
-    ) -> PyResult<()> {
+    fn add(&self, id: u32, throughput: Array1<'_, f64>, known: Known, called: &str) -> PyResult<()> {
         if throughput.len() != self.n_types {
             let message = format!(
                 "{} throughputs, expected one for each of {} worker types",
@@ -107,11 +110,13 @@ impl Session {
             return Err(errors::input(message));
         }
         let row = throughput.as_array().to_vec();
+        known.check(&row, called)?;
         let job = known.job(JobId::from_index(id as usize));
         self.with(|session| session.insert(job, &row)).map_err(|error| of_job(&error, called))
     }
 
     fn update(&self, id: u32, known: Known, called: &str) -> PyResult<()> {
+        known.check(&[], called)?;
         let job = known.job(JobId::from_index(id as usize));
         self.with(|session| session.update(job)).map_err(|error| of_job(&error, called))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use apportion::index::{Id, JobId, JobIndex};
-use apportion::metrics::table::{DETAILS, dictionary};
+use apportion::metrics::table::{DETAILS, Metric};
 use apportion::metrics::{JobRecord, METRICS, Recorder, Service, Summary};
 use apportion::policy::Decision;
 use apportion::problem::Problem;
@@ -428,5 +428,8 @@ pub(crate) fn set_received<'py>(
 /// The metrics that there are: name, unit, label, meaning, and which value is better.
 #[pyfunction]
 pub(crate) fn metrics() -> Vec<[&'static str; 5]> {
-    dictionary().collect()
+    let said = |metric: &Metric| {
+        [metric.name, metric.unit.name(), metric.label, metric.meaning, metric.better.name()]
+    };
+    METRICS.iter().chain(DETAILS).map(said).collect()
 }

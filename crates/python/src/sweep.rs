@@ -21,6 +21,7 @@ use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
 
 use crate::attended::attended;
+use crate::ending::Call;
 use crate::errors;
 use crate::function::{Given, Raised};
 use crate::options::Text;
@@ -54,6 +55,7 @@ impl Progress for Told {
         let Some(progress) = &self.progress else { return };
         let values: Vec<String> = point.values.iter().map(value_text).collect();
         let n_all = self.n_all.load(Ordering::Relaxed);
+        let Some(_call) = Call::begin() else { return };
         let told = Python::attach(|py| progress.call1(py, (n_done, n_all, values, outcome.status.name())));
         if let Err(error) = told {
             *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -141,7 +143,7 @@ pub(crate) fn sweep(
 #[derive(Debug)]
 pub(crate) struct Results {
     name: String,
-    axes: Vec<String>,
+    axes: Vec<(String, Vec<Value>)>,
     rows: Vec<Row>,
     folder: PathBuf,
 }
@@ -151,7 +153,7 @@ impl Results {
     #[new]
     fn new(folder: PathBuf) -> PyResult<Self> {
         let store = Store::open_to_read(&folder).map_err(|error| errors::store(&error))?;
-        let axes = store.study().axes.iter().map(|(name, _)| name.clone()).collect();
+        let axes = store.study().axes.clone();
         let rows = store.rows().map_err(|error| errors::store(&error))?;
         Ok(Self { name: store.study().name.clone(), axes, rows, folder })
     }
@@ -163,13 +165,21 @@ impl Results {
 
     #[getter]
     fn axes(&self) -> Vec<String> {
-        self.axes.clone()
+        self.axes.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The values of each axis that were asked for, of runs that are still to be made, too.
+    fn asked<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyList>>> {
+        let of = |(_, values): &(String, Vec<Value>)| {
+            PyList::new(py, values.iter().map(|of| value(py, of)).collect::<PyResult<Vec<_>>>()?)
+        };
+        self.axes.iter().map(of).collect()
     }
 
     /// A row per run: its value on each axis, how it ended and why, the metrics (NaN = none), and its wall time in s.
     fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let table = PyDict::new(py);
-        for (position, axis) in self.axes.iter().enumerate() {
+        for (position, (axis, _)) in self.axes.iter().enumerate() {
             let values = self.rows.iter().map(|row| value(py, &row.values[position]));
             table.set_item(axis, PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?)?;
         }

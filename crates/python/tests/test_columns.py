@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,63 @@ def test_columns_are_put_into_words_for_messages_only() -> None:
     answer = unspoken([[0.5, 0.5], [0.5, 0.5]])
     assert ap.fit(made, answer).shape == (2, 2)
     assert ap.allocate(made, policy=lambda problem: {job: unspoken([0.5, 0.5]) for job in range(2)}).shares.shape == (2, 2)
+
+
+def apart(array: Any) -> Any:
+    """The same numbers one byte beside where a processor reads them."""
+    array = np.ascontiguousarray(array)
+    return np.frombuffer(b"\0" + array.tobytes(), dtype=array.dtype, offset=1).reshape(array.shape)
+
+
+def test_arrays_may_lie_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"abc" + np.array(T).tobytes())
+    packed = np.zeros(3, dtype=[("flag", "i1"), ("row", "f8", 2)])
+    packed["row"] = T
+    whole = ap.allocate(T, WORKERS).shares.tolist()
+    for rows in (apart(T), np.memmap(tmp_path / "t", np.float64, "r", 3, (3, 2)), packed["row"], np.array(T, dtype=">f8")):
+        assert ap.allocate(rows, WORKERS).shares.tolist() == whole
+        assert ap.fit(ap.problem(T, WORKERS), apart(rows * 0.05)).tolist() == (np.array(T) * 0.05).tolist()
+    p = ap.problem(T, WORKERS, pairs={(0, 1): apart([[1.0, 2.0], [3.0, 4.0]])}, weight=apart([1.0, 2.0, 3.0]), extra={"mine": apart([1.0, 2.0, 3.0])})
+    assert p.pairs()[1].tolist() == [[[1, 2], [3, 4]]] and p.weight.tolist() == [1, 2, 3]
+    # (a pickle's arrays lie where its reader puts them)
+    arguments = {"throughputs": apart(T), "pairs": [(0, 1, apart([[1.0, 2.0], [3.0, 4.0]]))]}
+    columns = dict.fromkeys(("steps_remaining", "elapsed", "isolated_elapsed", "slo_remaining", "owner", "names"))
+    columns |= {"scale_factor": apart([1, 1, 1]), "weight": apart([1.0, 2.0, 3.0])}
+    made = ap.Problem(list(WORKERS), [1, 1], arguments["throughputs"], columns, pairs=arguments["pairs"])
+    assert made.throughputs.tolist() == T and made.weight.tolist() == [1, 2, 3] and made.pairs()[1].tolist() == p.pairs()[1].tolist()
+    session = ap.Session(WORKERS)
+    session.add("a", apart([4.0, 1.0]))
+    assert session.decide().share("a").tolist() == [1, 0]
+
+
+def test_answers_may_lie_anywhere() -> None:
+    half = np.full((3, 2), 0.25)
+    assert ap.allocate(T, WORKERS, lambda _: apart(half)).shares.tolist() == half.tolist()
+    assert ap.allocate(T, WORKERS, lambda _: {0: apart([0.5, 0.5])}).shares.tolist() == [[0.5, 0.5], [0, 0], [0, 0]]
+    run = ap.simulate(lambda p: apart(np.zeros(p.throughputs.shape)), WORKERS, rate=0.2, jobs=3)
+    assert run.status == "done"
+
+
+def test_names_that_are_numbers_are_names_in_answers() -> None:
+    p = ap.problem(T, WORKERS, names=[1, 7, 0])
+    shares = ap.allocate(p, policy=lambda _: {1: {"v100": 0.5}, np.int64(0): {"k80": 0.25}}).shares
+    assert shares.tolist() == [[0.5, 0], [0, 0], [0, 0.25]]
+    assert ap.fit(p, {7: [0.5, 0]}).tolist() == [[0, 0], [0.5, 0], [0, 0]]
+    with pytest.raises(ap.InputError, match="gave shares to 2, expected a job's name"):
+        ap.allocate(p, policy=lambda _: {2: [0.5, 0]})
+    for plain in (ap.problem(T, WORKERS), ap.problem(T, WORKERS, names=NAMES)):
+        assert ap.allocate(plain, policy=lambda _: {2: [0.5, 0]}).shares.tolist() == [[0, 0], [0, 0], [0.5, 0]]
+    seen = []
+
+    def last(p: ap.Problem) -> Any:
+        seen.append(p.names[-1])
+        return {p.names[-1]: np.where(p.throughputs[-1] > 0, 1 / len(p.workers) / p.scale_factor[-1], 0)}
+
+    run = ap.simulate(last, {"v100": 2, "p100": 2, "k80": 2}, rate=2, jobs=8)
+    assert len(set(seen)) > 1 and set(seen) == set(run.allocations["job"].tolist())
+
+
+def test_extra_columns_have_names_of_their_own() -> None:
+    for name in ("weight", "throughput", "sum_over_jobs", "steps_remaining"):
+        with pytest.raises(ap.InputError, match=f"extra: `{name}` is a word of policies already"):
+            ap.problem(T, WORKERS, extra={name: 1.0})

@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -230,7 +231,7 @@ def test_errors_know_their_place(tmp_path: Path) -> None:
         ({"workers": {"v100": -1, "k80": 1}}, "-1 workers"),
         ({"workers": {"v100": 0, "k80": 0}}, "no workers"),
         ({"prices": {"a100": 1.0}}, "unknown worker type 'a100'"),
-        ({"prices": {"v100": 0.0}}, "a price is 0"),
+        ({"prices": {"v100": 0.0}}, "the price of `v100` is 0"),
         ({"pairs": {(0, 2): [[1, 1], [1, 1]]}}, r"pair \(0, 2\)"),
         ({"weight": {"a": 1}}, "the jobs have no names"),
         ({"backend": "cplex"}, "cplex"),
@@ -281,3 +282,33 @@ def test_memory_is_flat_over_many_calls() -> None:
     before = resident()
     many(10_000)
     assert resident() - before < 4096, "KiB"
+
+
+def test_texts_of_a_program_are_written_when_they_are_asked_for() -> None:
+    why = ap.explain(T, WORKERS)
+    assert why._texts._written == {}
+    again = pickle.loads(pickle.dumps(why))
+    assert why.lp is not None and "maximize" in why.lp and why.mps is not None and why.cbf is not None
+    assert (again.lp, again.mps, again.cbf) == (why.lp, why.mps, why.cbf)
+    rule = ap.explain(T, WORKERS, "fifo")
+    assert (rule.lp, rule.mps, rule.cbf) == (None, None, None)
+
+
+def test_shares_of_many_jobs_fit_in_little_memory() -> None:
+    n = 4000
+    p = ap.problem(np.ones((n, 2)), {"v100": n, "k80": n})
+    tracemalloc.start()
+    x = ap.fit(p, np.full((n, 2), 0.50001))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 8 << 20 and x.sum(axis=1) == pytest.approx(np.ones(n))
+    assert ap.fit(ap.problem([], WORKERS), np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_pairs_are_those_that_were_given() -> None:
+    n = 2000
+    rows = np.ones((n, 2))
+    assert [of.shape for of in ap.problem(rows, WORKERS).pairs()] == [(0, 2), (0, 2, 2)]
+    p = ap.problem(rows, WORKERS, pairs={(n - 1, 3): [[1.0, 2.0], [0.0, 0.0]], (0, 1): [[0.0, 0.0], [3.0, 4.0]], (5, 6): [[0.0, 0.0]] * 2})
+    positions, speeds = p.pairs()
+    assert positions.tolist() == [[0, 1], [3, n - 1]] and speeds.tolist() == [[[0, 0], [3, 4]], [[2, 1], [0, 0]]]

@@ -28,7 +28,7 @@ def share(*rows: list[float]) -> Any:
         ({"scale_factor": {7: 1, 0: 1, 3: 0}}, "^job 3: scale_factor is 0", 2),
         ({"steps_remaining": {7: 1, 0: 1, 3: 0}, "policy": "min_total_duration_perf"}, "of job 3, expected", 2),
         ({"policy": share([1, 1, 0], [0, 0, 0], [0, 0, 0])}, "job 7 is given 2 of its time", None),
-        ({"policy": lambda p: {(0, 1): [0.5, 0, 0]}}, "job 7 with job 0 cannot run on worker type 'v100'", None),
+        ({"policy": lambda p: {(7, 0): [0.5, 0, 0]}}, "job 7 with job 0 cannot run on worker type 'v100'", None),
         ({"policy": share([1, 0, 0], [1, 0, 0], [0, 0, 0])}, "2 workers of type 'v100' are given away", None),
     ],
 )
@@ -115,8 +115,9 @@ def test_options_of_policies_are_named() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"rate": float("nan")}, "rate is nan, expected a finite number"),
+        ({"rate": float("nan")}, "rate is NaN, expected a finite number"),
         ({"rate": float("inf")}, "rate is inf"),
+        ({"rate": 1e300}, "rate: 1e300 jobs/h, expected"),
         ({"seed": -1}, "^seed is -1"),
         ({"seed": 1.5}, "^seed is 1.5"),
         ({"cluster": {"v100": 2, "k80": -1}}, "-1 workers of 'k80'"),
@@ -124,7 +125,7 @@ def test_options_of_policies_are_named() -> None:
         ({"keep": 5}, "keep is 5"),
         ({"throughputs": {("a", "b", "c"): {"v100": 1}}}, "expected a job type, or a job type and a scale factor"),
         ({"throughputs": {"bert": {"v100": 1.0, "k80": -1}}}, "throughput of job type 'bert' on worker type 'k80' is -1"),
-        ({"throughputs": {"bert": {"v100": float("nan")}}}, "job type 'bert' on worker type 'v100' is nan"),
+        ({"throughputs": {"bert": {"v100": float("nan")}}}, "job type 'bert' on worker type 'v100' is NaN"),
     ],
 )
 def test_fields_of_runs_are_named(fields: dict[str, Any], said: str) -> None:

@@ -53,6 +53,11 @@ def half(p: ap.Problem) -> np.ndarray:
         ({"pairs": {(0, 1): T, (1, 0): T}}, "both orders"),
         ({"pairs": {(0, 1): [["a", "b"]] * 2}}, "expected numbers"),
         ({"extra": {"mine": None}}, "mine is None"),
+        ({"wieght": 1}, "did you mean weight?"),
+        ({"throughputs": None}, "throughputs are None, expected steps/s"),
+        ({"throughputs": np.array(3.0)}, "throughputs are array.3.., expected steps/s"),
+        ({"prices": {"v100": 1.0, "k80": np.nan}}, "the price of `k80` is NaN"),
+        ({"scale_factor": np.nan}, "scale_factor is NaN"),
     ],
 )
 def test_what_is_wrong_with_a_problem_is_said(fields: dict[str, Any], said: str) -> None:
@@ -140,13 +145,19 @@ def test_a_session_goes_on_after_a_wrong_job() -> None:
         ({"throughput": [1, 1], "scale_factor": 1.5}, "scale_factor is 1.5"),
         ({"throughput": [1, 1], "weight": None}, "weight is None"),
         ({"throughput": [1, 1], "weight": 0}, "weight is 0"),
+        ({"throughput": [1, 1], "weight": 1e300}, "job 'b': weight is 1e300, expected a number from"),
+        ({"throughput": [1, 1e16]}, "job 'b': throughput is 1e16 steps/s, expected 0, or a number from"),
+        ({"throughput": [1e300, 1]}, "throughput is 1e300"),
+        ({"throughput": [1, 5e-324]}, "throughput is 5e-324"),
     ]
     for fields, said in wrong:
         with pytest.raises(ap.InputError, match=said):
             session.add("b", **fields)
     with pytest.raises(ap.InputError, match="weight"):
         session.update("a", weight=-1)
-    session.add("b", [4.0, 2.0])
+    with pytest.raises(ap.InputError, match="weight is 1e300"):
+        session.update("a", weight=1e300)
+    session.add("b", [4.0, 2.0], slo_remaining=np.nan)
     assert len(session) == 2 and session.decide().shares.sum() == pytest.approx(2)
 
 
@@ -209,3 +220,26 @@ def test_columns_of_traces_are_checked() -> None:
     for field, value in {"arrival": [0, np.nan], "total_steps": None, "job_type": [None, "x"]}.items():
         with pytest.raises(ap.InputError, match=field):
             ap.traces.table(**columns | {field: value})
+
+
+def test_parts_of_a_problem_are_checked_where_they_are_given_singly() -> None:
+    columns = dict.fromkeys(("scale_factor", "weight", "steps_remaining", "elapsed", "isolated_elapsed", "slo_remaining", "owner", "names"))
+    with pytest.raises(ap.InputError, match="columns have no 'scale_factor'"):
+        ap.Problem(["a"], [1], np.ones((1, 1)), {})
+    for workers in ([-1], [2**70]):
+        with pytest.raises(ap.InputError, match="expected whole numbers from 0"):
+            ap.Problem(["a"], workers, np.ones((1, 1)), columns)
+
+
+def test_what_holds_itself_is_no_value_of_a_field() -> None:
+    endless: dict[str, Any] = {}
+    endless["more"] = endless
+    with pytest.raises(ap.InputError, match="generator holds itself"):
+        ap.simulate("fifo", generator=endless, **RUN)
+
+
+def test_a_session_says_what_it_holds() -> None:
+    session = ap.Session(WORKERS)
+    session.add("a", [4.0, 1.0])
+    assert repr(session) == "<Session of 'max_min_fairness_perf' with 1 jobs on v100, k80>"
+    assert repr(session.decide()).startswith("<SessionDecision on 1 jobs: <Decision of `max_min_fairness_perf`")

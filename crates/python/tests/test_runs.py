@@ -329,6 +329,7 @@ def test_threads_may_run_at_once() -> None:
 
 def test_metrics_have_units() -> None:
     table = ap.metrics()
+    assert set(ap.simulate("fifo", **SMALL).summary) == set(table["name"])
     assert "average_jct" in table["name"] and dict(zip(table["name"], table["unit"]))["average_jct"] == "s"
 
 
@@ -411,3 +412,23 @@ def test_results_follow_what_a_policy_reads(monkeypatch: pytest.MonkeyPatch) -> 
         return water(p) * weight
 
     assert version_of(functools.partial(weighted, weight=0.5)) != version_of(functools.partial(weighted, weight=1.0))
+
+
+def test_a_sweep_that_was_stopped_knows_what_it_was_asked(tmp_path: Path) -> None:
+    def told(*_: Any) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        ap.sweep(policies=["fifo", "isolated"], rates=[0.2, 0.4], seeds=range(100), out=tmp_path / "s", progress=told, threads=1, cluster=SMALL["cluster"], jobs=3)
+    table = ap.Study(tmp_path / "s").means()
+    assert table["policy"].tolist() == ["fifo", "fifo", "isolated", "isolated"] and table["rate"].tolist() == [0.2, 0.4] * 2
+    assert table["of"].tolist() == [100] * 4 and 1 <= table["n"].sum() < 400 and 0 in table["n"]
+    assert np.isnan(table["mean"]).tolist() == (table["n"] < 100).tolist()
+    assert table["rate"].dtype == np.float64 and np.log10(table["rate"]).max() < 0
+    matplotlib = pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib.figure")
+    ax = ap.Study(tmp_path / "s").plot(ax=matplotlib.figure.Figure().subplots())
+    hollow = [line for line in ax.get_lines() if line.get_markerfacecolor() == "none"]
+    assert sum(len(line.get_xdata()) for line in hollow) == np.isnan(table["mean"]).sum()
+    with pytest.raises(ap.InputError, match="unknown metric"):
+        ap.Study(tmp_path / "s").plot(["average_jct"])  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ a function of a `Problem`.
 
 from __future__ import annotations
 
+import atexit
 from typing import TYPE_CHECKING, Any
 
 from . import _native, gavel, traces
@@ -33,6 +34,8 @@ from ._session import Session, SessionDecision
 
 if TYPE_CHECKING:
     from . import envs, live
+
+atexit.register(_native._end)
 
 __all__ = [
     "AllocationError",

@@ -20,8 +20,9 @@ Rows = tuple["list[tuple[int, ...]] | None", Floats]
 def read(problem: Problem, answer: Any) -> Rows:
     """The shares that a policy's function gave, and whose they are: positions of one job or two for each row; None for row i of job i.
 
-    An answer is an array, [jobs × worker types], a table with a column for each worker type, or a mapping of positions, of names that
-    are text, or of pairs of either, to shares by worker type. What is none of these is an `InputError`.
+    An answer is an array, [jobs × worker types], a table with a column for each worker type, or a mapping of jobs, or pairs of jobs, to
+    shares by worker type. Jobs are called by their names, or by their positions where no name is a whole number. What is none of these
+    is an `InputError`.
     """
     return _read(problem, answer, "a policy returned")
 
@@ -73,27 +74,29 @@ def _of_table(problem: Problem, table: Any, said: str, what: str) -> Floats:
 
 def _of_mapping(problem: Problem, answer: Mapping[Any, Any], said: str) -> Rows:
     kinds = problem.worker_types
-    named = {name: place for place, name in enumerate(problem.names) if isinstance(name, str)}
+    named: dict[int | str, int] = {name: place for place, name in enumerate(problem.names)}
+    if not any(isinstance(name, int) for name in named):
+        named |= {place: place for place in range(problem.n_jobs)}
     members: list[tuple[int, ...]] = []
     rows = np.zeros((len(answer), len(kinds)))
     for number, (key, shares) in enumerate(answer.items()):
         jobs = key if isinstance(key, tuple) and len(key) == 2 else (key,)
-        places = tuple(_position(job, problem.n_jobs, named) for job in jobs)
+        places = tuple(_position(job, named) for job in jobs)
         if None in places or len(set(places)) < len(places):
-            expected = f"a position below {problem.n_jobs}, or two of them"
-            raise InputError(f"a policy gave shares to {short(key)}, expected {expected}")
+            raise InputError(
+                f"a policy gave shares to {short(key)}, expected a job's name, or two of them",
+                help="problem.names has the names; a job is called by its position where no name is a whole number",
+            )
         members.append(tuple(place for place in places if place is not None))
         rows[number] = _row(shares, kinds)
     return members, rows
 
 
-def _position(job: Any, n_jobs: int, named: Mapping[str, int]) -> int | None:
-    """The position of a job that a mapping's key says: a number, or a name that is text."""
-    if isinstance(job, str):
-        return named.get(job)
-    if isinstance(job, (bool, np.bool_)) or not isinstance(job, (int, np.integer)):
+def _position(job: Any, named: Mapping[int | str, int]) -> int | None:
+    """The position of the job that a mapping's key calls."""
+    if isinstance(job, (bool, np.bool_)) or not isinstance(job, (str, int, np.integer)):
         return None
-    return int(job) if 0 <= job < n_jobs else None
+    return named.get(job if isinstance(job, str) else int(job))
 
 
 def _row(shares: Any, kinds: list[str]) -> Floats:

@@ -74,7 +74,8 @@ def _array(values: list[Any]) -> NDArray[Any]:
 
 def short(value: Any) -> str:
     """A value in a message: no more than forty characters of it."""
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+    plain = value.item() if isinstance(value, np.generic) else value
+    text = "NaN" if isinstance(plain, float) and np.isnan(plain) else repr(plain)
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
@@ -131,7 +132,10 @@ def numbers(what: str, value: Any, kind: Any = np.float64, *, message: Callable[
         array = np.asarray(value)
         if array.dtype.kind in "cmMUSV" or (array.dtype.kind == "O" and any(isinstance(one, (str, bytes)) for one in array.flat)):
             raise ValueError("no numbers")
-        return array if kind is None and array.dtype.kind != "O" else np.ascontiguousarray(array, dtype=kind or np.float64)
+        if kind is None and array.dtype.kind != "O":
+            return array
+        # (values in a file, or a field of a record, may lie where a processor does not read numbers)
+        return np.require(array, kind or np.float64, ["C", "A", "E"])
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(message() if message else f"{what}: expected numbers, not {short(value)}") from error
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike
 
@@ -12,14 +11,14 @@ from ._errors import InputError
 from ._explanation import Explanation
 from ._native import Decision, Problem
 from ._policy import AnyPolicy, Policy, _native_policy
-from ._problem import problem
+from ._problem import check_names, problem
 
 __all__ = ["allocate", "explain"]
 
 
 def allocate(
     throughputs: ArrayLike | Mapping[Any, Mapping[str, float]] | Problem,
-    workers: Mapping[str, int] | None = None,
+    workers: Mapping[str, SupportsIndex] | None = None,
     policy: AnyPolicy = "max_min_fairness_perf",
     *,
     backend: str | None = None,
@@ -40,7 +39,7 @@ def allocate(
 
 def explain(
     throughputs: ArrayLike | Mapping[Any, Mapping[str, float]] | Problem,
-    workers: Mapping[str, int] | None = None,
+    workers: Mapping[str, SupportsIndex] | None = None,
     policy: AnyPolicy = "max_min_fairness_perf",
     *,
     backend: str | None = None,
@@ -51,18 +50,12 @@ def explain(
     return Explanation._asked(_native_policy(policy, stated, backend), stated)
 
 
-def _problem(throughputs: Any, workers: Mapping[str, int] | None, jobs: dict[str, Any]) -> Problem:
+def _problem(throughputs: Any, workers: Mapping[str, SupportsIndex] | None, jobs: dict[str, Any]) -> Problem:
     if isinstance(throughputs, Problem):
         if workers is not None or jobs:
             raise InputError("a Problem says all there is: leave out workers, and what is said of jobs")
         return throughputs
-    known = problem.__kwdefaults__ or {}
-    if unknown := [name for name in jobs if name not in known]:
-        name = unknown[0]
-        near = get_close_matches(name, known, 1)
-        of_policy = name in (Policy.__init__.__kwdefaults__ or {})
-        help = f"Policy(…, {name}=…) has it" if of_policy else f"did you mean {near[0]}?" if near else None
-        raise InputError(f"unknown argument {name!r}, expected one of {', '.join(known)}", help=help)
+    check_names(jobs, Policy.__init__.__kwdefaults__ or {})
     if workers is None:
         raise InputError("no workers are given", help='such as {"v100": 36, "p100": 36, "k80": 36}')
     return problem(throughputs, workers, **jobs)

@@ -33,7 +33,11 @@ class ApportionError(Exception):
 
 
 class InputError(ApportionError, ValueError):
-    """An argument or a document that is wrong."""
+    """An argument or a document that is wrong.
+
+    `source` is the document, a path or a name, if it is in one, `line` and `column` its place there, from 1. `job` is the position of
+    the job at fault, if it is one's. `help` is what to do about it. What is not known is None.
+    """
 
     #: The document, a path or a name, if it is in one.
     source: str | None = None
@@ -46,7 +50,10 @@ class InputError(ApportionError, ValueError):
 
 
 class PolicyError(ApportionError):
-    """A policy that gave no decision."""
+    """A policy that gave no decision.
+
+    `job` is the position of the job at fault, if it is one's; else None.
+    """
 
     #: The position of the job at fault, if it is one's.
     job: int | None = None
@@ -65,7 +72,11 @@ class SolverError(PolicyError):
 
 
 class AllocationError(PolicyError):
-    """Shares that break a constraint of the allocation polytope."""
+    """Shares that break a constraint of the allocation polytope.
+
+    `row` is the position of the job, or of the row in the answer, `worker_type` that of the worker type, and `excess` by how much the
+    constraint is broken: a part of a job's time, or workers of a type. What it is not about is None.
+    """
 
     #: The position of the job, or of the row in the answer, if it is one's.
     row: int | None = None

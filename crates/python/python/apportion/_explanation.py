@@ -6,9 +6,36 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._native import Decision, Policy, Problem
+from ._native import Decision, Policy, Problem, Program
 
 __all__ = ["Explanation", "JobExplanation", "WorkerTypeExplanation"]
+
+
+class _Texts:
+    """A program's texts, each written when it is first asked for, or when it is pickled."""
+
+    def __init__(self, program: Program | None) -> None:
+        self._program = program
+        self._written: dict[str, str | None] = {}
+
+    def of(self, form: str) -> str | None:
+        """The text of a form: `lp`, `mps` or `cbf`."""
+        if form not in self._written:
+            self._written[form] = None if self._program is None else getattr(self._program, form)()
+        return self._written[form]
+
+    def __deepcopy__(self, _memo: Any) -> _Texts:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _written, ({form: self.of(form) for form in ("lp", "mps", "cbf")},)
+
+
+def _written(texts: dict[str, str | None]) -> _Texts:
+    """The texts of a program that is not here."""
+    made = _Texts(None)
+    made._written = texts
+    return made
 
 
 @dataclass(frozen=True)
@@ -53,7 +80,10 @@ class JobExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why jobs get their shares. Indexed by a job's name, which is its position where it has no other, it gives what holds that job."""
+    """Why jobs get their shares. Indexed by a job's name, which is its position where it has no other, it gives what holds that job.
+
+    Pickled, it holds the texts of its program, which are written for that.
+    """
 
     decision: Decision
     #: The form of the policy's program, and why it has that form; that there is none, for rules.
@@ -66,11 +96,22 @@ class Explanation:
     jobs: tuple[JobExplanation, ...]
     #: The policy's own constraints: `text`, `subject` (`job`, `worker_type` or `cluster`), and for each of their rows `price`, `slack`, `binds`, `exceeded`, `dropped`.
     constraints: tuple[Mapping[str, Any], ...]
-    #: The program as CPLEX LP and free MPS text, where one was written and has only linear rows.
-    lp: str | None = field(repr=False)
-    mps: str | None = field(repr=False)
-    #: The program as CBF text, which has cones, too, where one was written.
-    cbf: str | None = field(repr=False)
+    _texts: _Texts = field(repr=False, compare=False)
+
+    @property
+    def lp(self) -> str | None:
+        """The program as CPLEX LP, where one was solved and has only linear rows. It is written when it is first asked for."""
+        return self._texts.of("lp")
+
+    @property
+    def mps(self) -> str | None:
+        """The program as free MPS, where one was solved and has only linear rows. It is written when it is first asked for."""
+        return self._texts.of("mps")
+
+    @property
+    def cbf(self) -> str | None:
+        """The program as CBF, which has cones, too, where one was solved. It is written when it is first asked for."""
+        return self._texts.of("cbf")
 
     def __getitem__(self, job: Hashable) -> JobExplanation:
         # (what names a job may be no number and no text, and is then called by its text)
@@ -121,7 +162,5 @@ class Explanation:
             worker_types=tuple(WorkerTypeExplanation(name=kind, **of) for kind, of in zip(kinds, tree["worker_types"])),
             jobs=tuple(job(name, of) for name, of in zip(problem.names, tree["jobs"])),
             constraints=tuple(tree["constraints"]),
-            lp=tree["lp"],
-            mps=tree["mps"],
-            cbf=tree["cbf"],
+            _texts=_Texts(tree["program"]),
         )

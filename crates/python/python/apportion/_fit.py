@@ -75,12 +75,14 @@ def into_polytope(
     x: NDArray[np.float64] = np.where(can, shares, 0.0)
     check("has a share below 0", -x.min(axis=1, initial=0.0), "row")
     x = np.maximum(x, 0.0)
-    belongs = np.zeros((problem.n_jobs, len(members)))
-    for row, of in enumerate(members):
-        belongs[list(of), row] = 1.0
-    time = belongs @ x.sum(axis=1)
+    jobs = np.array([job for of in members for job in of], dtype=np.intp)
+    rows = np.repeat(np.arange(len(members)), np.array([len(of) for of in members], dtype=np.intp))
+    time = np.zeros(problem.n_jobs)
+    np.add.at(time, jobs, x.sum(axis=1)[rows])
     check("is given more than all of its time", time - 1.0, "row")
-    x /= np.array([max(1.0, *time[list(of)]) for of in members])[:, None]
+    most = np.ones(len(members))
+    np.maximum.at(most, rows, time[jobs])
+    x /= most[:, None]
     used = needed @ x / np.maximum(workers, 1)
     check("is given away more than once,", used - 1.0, "worker_type")
     return x / np.maximum(used, 1.0)

@@ -15,10 +15,12 @@ __all__ = [
     "Environment",
     "Policy",
     "Problem",
+    "Program",
     "Results",
     "Session",
     "VectorEnvironment",
     "__version__",
+    "_end",
     "document",
     "metrics",
     "policies",
@@ -178,10 +180,22 @@ class Decision:
     def solve(self) -> dict[str, Any] | None:
         """How it was solved: strategy and reason, backend, wall seconds, size, …; None for rules."""
     @overload
-    def explain(self) -> Explanation: ...
+    def explain(self) -> Explanation:
+        """Why each job gets what it gets: an `Explanation`, or its entry of the job of this name or position."""
     @overload
     def explain(self, job: Hashable) -> JobExplanation:
         """Why each job gets what it gets: an `Explanation`, or its entry of the job of this name or position."""
+
+@final
+class Program:
+    """A program that was solved, which is written out when it is asked for."""
+
+    def lp(self) -> str | None:
+        """The program as CPLEX LP; none if it has other rows than linear ones."""
+    def mps(self) -> str | None:
+        """The program as free MPS; none if it has other rows than linear ones."""
+    def cbf(self) -> str:
+        """The program as CBF, which has cones, too."""
 
 @final
 class Policy:
@@ -210,6 +224,7 @@ class Results:
     def name(self) -> str: ...
     @property
     def axes(self) -> list[str]: ...
+    def asked(self) -> list[list[Any]]: ...
     def runs(self) -> dict[str, Any]: ...
     def jobs(self) -> dict[str, Any]: ...
     def page(self, baseline: str | None) -> str: ...
@@ -235,6 +250,7 @@ class VectorEnvironment:
         self, actions: _Whole
     ) -> tuple[tuple[_Singles, _Flags], _Singles, _Flags, _Flags, _Singles | None, NDArray[np.uint32], _Flags]: ...
 
+def _end() -> None: ...
 def policies() -> list[tuple[str, str]]:
     """Names of the policies there are, each with what it is for, in a line."""
 

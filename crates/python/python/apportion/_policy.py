@@ -20,7 +20,7 @@ from ._problem import _number
 __all__ = ["AnyPolicy", "Policy", "PolicyFunction", "document", "not_a_policy"]
 
 #: A policy that is a function: what it gets is the problem, what it gives are shares, [jobs × worker types], or a mapping of
-#: positions of jobs, or pairs of positions, to the shares of that job or pair, `[worker types]`.
+#: jobs, or pairs of jobs, by their names, to the shares of that job or pair, `[worker types]`.
 PolicyFunction = Callable[[Problem], Any]
 
 

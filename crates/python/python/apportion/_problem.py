@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, ParamSpec, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +17,7 @@ from ._columns import Floats, by_labels, is_column, is_set, is_table, numbers, p
 from ._errors import InputError
 from ._native import Problem
 
-__all__ = ["problem", "read_problem"]
+__all__ = ["check_names", "problem", "read_problem"]
 
 #: The most workers of a type, and the most that a job needs at once.
 WORKERS_MAX = 2**32 - 1
@@ -22,9 +25,33 @@ WORKERS_MAX = 2**32 - 1
 _NUMBERS = ("weight", "steps_remaining", "elapsed", "isolated_elapsed", "slo_remaining")
 
 
+_P = ParamSpec("_P")
+
+
+def _told(function: Callable[_P, Problem]) -> Callable[_P, Problem]:
+    """The function, which says of an argument that it does not have which one is near."""
+
+    @wraps(function)
+    def asked(*args: _P.args, **known: _P.kwargs) -> Problem:
+        check_names([name for name in known if name not in ("throughputs", "workers")])
+        return function(*args, **known)
+
+    return asked
+
+
+def check_names(given: Iterable[str], of_policies: Iterable[str] = ()) -> None:
+    """Refuses what nothing can be said of jobs by; `of_policies` are names that a `Policy` has."""
+    if unknown := [name for name in given if name not in _OF_JOBS]:
+        name = unknown[0]
+        near = get_close_matches(name, _OF_JOBS, 1)
+        help = f"Policy(…, {name}=…) has it" if name in of_policies else f"did you mean {near[0]}?" if near else None
+        raise InputError(f"unknown argument {name!r}, expected one of {', '.join(_OF_JOBS)}", help=help)
+
+
+@_told
 def problem(
     throughputs: ArrayLike | Mapping[Any, Mapping[str, float]],
-    workers: Mapping[str, int],
+    workers: Mapping[str, SupportsIndex],
     *,
     scale_factor: Any = None,
     weight: Any = None,
@@ -80,6 +107,10 @@ def problem(
     )
 
 
+#: What may be said of jobs.
+_OF_JOBS = [name for name, parameter in inspect.signature(problem).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+
+
 class _Jobs:
     """The jobs that something is said of: how many they are, and their names, if they have any."""
 
@@ -123,7 +154,7 @@ class _Jobs:
             return None
         if (wrong := ~((array == np.floor(array)) & (array >= 1) & (array <= WORKERS_MAX))).any():
             job = int(wrong.argmax())
-            message = f"{self.called(job)}: scale_factor is {array[job]:.15g}, expected a whole number from 1 to {WORKERS_MAX}"
+            message = f"{self.called(job)}: scale_factor is {_brief(array[job])}, expected a whole number from 1 to {WORKERS_MAX}"
             raise InputError(message, job=job)
         return array.astype(np.int64)
 
@@ -207,7 +238,7 @@ def _rows(throughputs: Any, kinds: list[str]) -> tuple[Floats, list[int | str] |
         if unknown := [kind for kind in known if kind not in kinds]:
             raise InputError(f"{place}: unknown worker type {short(unknown[0])}, expected one of {', '.join(kinds)}")
 
-    if is_set(throughputs) or is_column(throughputs):
+    if throughputs is None or is_set(throughputs) or is_column(throughputs):
         raise InputError(f"throughputs are {short(throughputs)}, expected steps/s of each job on each worker type")
     if isinstance(throughputs, Mapping):
         names = _apart([_name(name) for name in throughputs])
@@ -226,6 +257,8 @@ def _rows(throughputs: Any, kinds: list[str]) -> tuple[Floats, list[int | str] |
             names = _apart([_name(name) for name in index])
         throughputs = np.column_stack([numbers("throughputs", throughputs[kind]) for kind in kinds])
     rows = numbers("throughputs", throughputs)
+    if rows.ndim == 0:
+        raise InputError(f"throughputs are {short(throughputs)}, expected steps/s of each job on each worker type")
     if rows.size == 0 and rows.ndim == 1:
         rows = rows.reshape(0, len(kinds))
     if rows.ndim != 2 or rows.shape[1] != len(kinds):
@@ -273,6 +306,11 @@ def _owner(name: Any, of: Any) -> tuple[str, float, str, str | None]:
     parent = known.get("parent")
     inner = text_of(f"owner {short(name)}: inner", known.get("inner", "fairness"))
     return text_of("the name of an owner", name), weight, inner, None if parent is None else text_of(f"owner {name!r}: parent", parent)
+
+
+def _brief(number: float) -> str:
+    """A number in a message, without `.0`."""
+    return "NaN" if np.isnan(number) else f"{number:.15g}"
 
 
 def _whole(kind: str, count: Any) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -104,7 +105,7 @@ def _first(columns: dict[str, Any], name: str) -> dict[str, Any]:
 
 def simulate(
     policy: AnyPolicy = "max_min_fairness_perf",
-    cluster: str | Mapping[str, int] | None = None,
+    cluster: str | Mapping[str, SupportsIndex] | None = None,
     *,
     keep: Iterable[str] | None = TABLES,
     stop: Mapping[str, Any] | None = None,
@@ -151,8 +152,8 @@ class Study:
         #: Where they are.
         self.folder = Path(path_of("folder", folder))
         self._results = Results(self.folder)
-        #: A row per run: its value on each axis, `status`, `reason`, `capacity` (jobs/h), each of `apportion.metrics()` (NaN = none),
-        #: wall `seconds`, `digest`.
+        #: A row per run: its value on each axis, `status`, `reason`, `capacity` (jobs/h), those of `apportion.metrics()` that sweeps keep
+        #: (NaN = none), wall `seconds`, `digest`.
         self.runs = Table(self._results.runs())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -185,19 +186,23 @@ class Study:
     def means(self, metric: str = "average_jct") -> Table:
         """Mean and standard deviation (n − 1) of a metric over seeds, a row per point of the other axes.
 
-        A point whose seeds do not all have a value has no mean: `n` of `of` seeds do, and `mean` is NaN.
+        A point whose seeds do not all have a value has no mean: `n` of `of` seeds do, and `mean` is NaN. Seeds and points are those that
+        the sweep asked for, also where it was stopped before their runs were made.
         """
-        if metric not in (names := [name for name, *_ in _native.metrics()]):
-            raise InputError(f"unknown metric {metric!r}, expected one of {', '.join(names)}")
+        self._unit_and_label(metric)
         others = [axis for axis in self.axes if axis != "seed"]
-        values = self.runs[metric].astype(np.float64)
-        groups: dict[tuple[Any, ...], list[float]] = {}
-        for row in range(self.runs.n_rows):
-            groups.setdefault(tuple(self.runs[axis][row] for axis in others), []).append(values[row])
-        expected = len(set(self.runs["seed"].tolist())) if "seed" in self.axes else 1
+        asked = dict(zip(self.axes, self._results.asked()))
+        groups: dict[tuple[Any, ...], list[float]] = {point: [] for point in itertools.product(*(asked[axis] for axis in others))}
+        points = list(zip(*(self.runs[axis].tolist() for axis in others))) if others else [()] * self.runs.n_rows
+        for point, value in zip(points, self.runs[metric].astype(np.float64).tolist()):
+            groups.setdefault(point, []).append(value)
+        expected = len(asked.get("seed", [0]))
         columns: dict[str, list[Any]] = {axis: [] for axis in others}
         columns |= {"mean": [], "std": [], "n": [], "of": []}
-        for point, of_seeds in groups.items():
+        # (an axis that looks for its values has more than were asked for)
+        places = [{value: place for place, value in enumerate(dict.fromkeys(values))} for values in zip(*groups)]
+        in_order = sorted(groups, key=lambda point: [place[value] for place, value in zip(places, point)])
+        for point, of_seeds in ((point, groups[point]) for point in in_order):
             known = np.array([value for value in of_seeds if not np.isnan(value)])
             whole = len(known) == expected
             for axis, value in zip(others, point):
@@ -208,6 +213,13 @@ class Study:
             columns["of"].append(expected)
         return Table(columns)
 
+    def _unit_and_label(self, metric: Any) -> tuple[str, str]:
+        """The unit and the label of a metric that the runs have."""
+        known = {name: (unit, label) for name, unit, label, *_ in _native.metrics() if name in self.runs}
+        if not isinstance(metric, str) or metric not in known:
+            raise InputError(f"unknown metric {short(metric)}, expected one of {', '.join(known)}")
+        return known[metric]
+
     def plot(self, metric: str = "average_jct", *, x: str = "rate", by: str = "policy", ax: Any = None) -> Any:
         """Draws a metric against an axis, a line per value of another, with matplotlib; gives its `Axes`.
 
@@ -215,16 +227,13 @@ class Study:
         """
         import matplotlib.pyplot
 
-        known = {name: (unit, label) for name, unit, label, *_ in _native.metrics()}
-        if metric not in known:
-            raise InputError(f"unknown metric {metric!r}, expected one of {', '.join(known)}")
+        unit, label = self._unit_and_label(metric)
         for axis in (x, by):
             if axis not in self.axes:
                 raise InputError(f"{axis!r} is not varied, expected one of {', '.join(self.axes)}")
         if rest := [axis for axis in self.axes if axis not in (x, by, "seed")]:
             raise InputError(f"{rest[0]!r} is varied, too: its values would be drawn over each other", help="draw one value at a time from to_pandas()")
         ax = matplotlib.pyplot.gca() if ax is None else ax
-        unit, label = known[metric]
         scale, shown = {"s": (1 / 3600, "h"), "1": (1.0, ""), "$": (1.0, "$")}.get(unit, (1.0, ""))
         table = self.means(metric)
         try:
@@ -372,7 +381,7 @@ def _listed(what: str, values: Any) -> list[Any]:
 
 
 def metrics() -> Table:
-    """The numbers of a run: `name`, `unit` in results, `label`, `meaning`, and which value is `better`."""
+    """The numbers of `Run.summary`: `name`, `unit` in results, `label`, `meaning`, and which value is `better`."""
     rows = _native.metrics()
     names = ("name", "unit", "label", "meaning", "better")
     return Table({name: [row[place] for row in rows] for place, name in enumerate(names)})

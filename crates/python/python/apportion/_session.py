@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, SupportsIndex
 
 from numpy.typing import ArrayLike
 
@@ -33,12 +33,13 @@ class Session:
     """
 
     def __init__(
-        self, workers: Mapping[str, int], policy: str | os.PathLike[str] | Policy = "max_min_fairness_perf", *, prices: Mapping[str, float] | None = None
+        self, workers: Mapping[str, SupportsIndex], policy: str | os.PathLike[str] | Policy = "max_min_fairness_perf", *, prices: Mapping[str, float] | None = None
     ) -> None:
         if not isinstance(policy, (str, os.PathLike, Policy)):
             raise InputError(f"policy is {short(policy)}: a session's policy is a program, not a function", help="allocate asks a function")
         asked = policy if isinstance(policy, Policy) else Policy(policy)
         empty = problem([], workers, prices=prices)
+        self._policy = asked.name
         self._kinds = list(workers)
         self._native = _native.Session(empty, asked._text, asked._is_text, asked._asked)
         self._numbers: dict[Hashable, int] = {}
@@ -53,6 +54,9 @@ class Session:
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def __repr__(self) -> str:
+        return f"<Session of {self._policy!r} with {len(self)} jobs on {', '.join(self._kinds)}>"
 
     def add(
         self,
@@ -150,6 +154,9 @@ class SessionDecision:
         self.decision = decision
         self.names = names
         self._row = {name: row for row, name in enumerate(names)}
+
+    def __repr__(self) -> str:
+        return f"<SessionDecision on {len(self.names)} jobs: {self.decision!r}>"
 
     @property
     def shares(self) -> Floats:

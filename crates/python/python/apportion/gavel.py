@@ -209,7 +209,7 @@ class Adapted:
         return pairs
 
     def _shares(self, problem: Problem, numbers: list[int], answer: Mapping[Any, Mapping[str, float]]) -> Any:
-        """The answer by positions: an array of jobs alone, or a mapping where there are pairs."""
+        """The answer: an array of jobs alone, or a mapping of the problem's names where there are pairs."""
         kinds, position = problem.worker_types, {number: place for place, number in enumerate(numbers)}
         members: list[tuple[int, ...]] = [(job,) for job in range(len(numbers))]
         rows = [[0.0] * len(kinds) for _ in numbers]
@@ -229,7 +229,9 @@ class Adapted:
         x = into_polytope(problem, members, np.array(rows).reshape(len(rows), len(kinds)), self._tolerance, drops=True)
         if len(members) == len(numbers):
             return x
-        return {of if len(of) > 1 else of[0]: row for of, row in zip(members, x)}
+        names = problem.names
+        called = [tuple(names[place] for place in of) for of in members]
+        return {of if len(of) > 1 else of[0]: row for of, row in zip(called, x)}
 
     def __repr__(self) -> str:
         return f"<{self.policy_name} of Gavel's>"

@@ -19,6 +19,10 @@ use crate::sweep::store::StoreError;
 use apportion::solver::timing::Stopwatch;
 use apportion::units::JobsPerHour;
 
+/// Stack of a thread that runs points, bytes: a policy may be a function of Python that asks the engine again, and recursion there is
+/// as deep as Python lets it be.
+const STACK: usize = 64 << 20;
+
 /// What is reported while runs go on, from any thread.
 pub trait Progress: Sync {
     /// A run starts.
@@ -111,6 +115,7 @@ impl Runner<'_> {
         let n_threads = self.n_threads.map_or(0, |n| n.get().min(n_useful));
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(n_threads)
+            .stack_size(STACK)
             .build()
             .map_err(|error| StoreError::Threads { message: error.to_string() })?;
         busiest_first(&mut tasks);
