@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import operator
 import os
 import sys
@@ -92,7 +93,7 @@ class Lease:
     ) -> None:
         if not callable(save) or not (load is None or callable(load)):
             raise TypeError("save and load are functions: save(steps), and load() or None")
-        if checkpoint_every is not None and not checkpoint_every > 0:
+        if checkpoint_every is not None and not (isinstance(checkpoint_every, numbers.Real) and checkpoint_every > 0):
             raise ValueError(f"checkpoint_every is {checkpoint_every!r}, expected a number of seconds above 0")
         if total_steps is not None and operator.index(total_steps) < 0:
             raise ValueError(f"total_steps is {total_steps!r}, expected a number of steps")
