@@ -25,7 +25,7 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const FIRST_BEAT: Duration = Duration::from_secs(1);
 
 /// The longest beat: a server of which nothing is heard for longer gets no jobs.
-const BEAT_MAX: Duration = Duration::from_secs(600);
+const BEAT_MAX: Duration = Duration::from_mins(10);
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]

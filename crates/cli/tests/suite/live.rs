@@ -452,8 +452,10 @@ fn the_log_of_a_scheduler_is_a_file_of_events_that_report_reads() {
     assert!(page.contains("fifo") && page.contains("v100"));
 
     // Without a scheduler there is no half of a file.
+    let url = served.url().to_owned();
     served.end();
-    served.refused(folder.path(), &["events", "--out", "none.jsonl"]);
+    let mut ended = command(folder.path(), &["events", "--out", "none.jsonl"]);
+    assert_eq!(ended.env("APPORTION_SCHEDULER", url).output().unwrap().status.code(), Some(2));
     assert!(!folder.path().join("none.jsonl").exists());
 }
 

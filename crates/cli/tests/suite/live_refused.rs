@@ -76,7 +76,7 @@ fn a_scheduler_that_could_not_work_does_not_begin() {
     let short = [&LOCAL[..], &["--round-length", "0.5"]].concat();
     let said = said_with_2(command(at, &short).output().unwrap());
     assert!(said.contains("--round-length is 0.5 s, expected 1 s or more"), "{said}");
-    drop(Served::start(at, &LOCAL));
+    assert_eq!(Served::start(at, &LOCAL).end(), Some(0));
     let records = at.join("state/scheduler.sqlite");
     let whole = fs::read(&records).unwrap();
     fs::write(&records, &whole[..whole.len() / 2]).unwrap();
