@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::Session;
 use crate::check_process::{CHUNK, Case, Plan, WithoutEnd, run_child};
 use crate::exit::Failure;
-use crate::file::{write as write_file, write_bytes};
+use crate::file::{check_folder, write as write_file, write_bytes};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
@@ -101,6 +101,7 @@ pub(super) fn run(arguments: &CheckArguments, session: &Session) -> Result<(), F
     if let Some(case) = &arguments.case {
         return Case::read(case)?.run();
     }
+    check_folder("--out", arguments.out.as_deref())?;
     let plan = plan(arguments)?;
     let reference = reference()?;
     let bar = Progress::new(session, arguments.instances, "instances");

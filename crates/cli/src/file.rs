@@ -1,24 +1,41 @@
 //! Files that commands write on request.
 
-use std::fs;
-use std::path::Path;
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::Session;
 use crate::exit::Failure;
+use apportion::spec::path_text;
 use apportion_studies::file;
 use apportion_studies::report::page::Page;
 
 /// What stands for standard output in place of a file.
 pub(super) const STANDARD_OUTPUT: &str = "-";
+/// What stands for standard input in place of a file.
+const STANDARD_INPUT: &str = "-";
 
-/// Writes a page that the user asked for beside results; true if it went to standard output, where it takes their place.
-pub(super) fn write_page(session: &Session, path: &Path, page: &Page) -> Result<bool, Failure> {
-    if path == Path::new(STANDARD_OUTPUT) {
-        session.output.text(&page.html())?;
-        return Ok(true);
+/// A page that the user asked for beside results, with where it goes.
+pub(super) type Beside<'a> = Option<(&'a Path, Page)>;
+
+/// Prints a page that goes to standard output, where it takes the place of results; true if it does.
+pub(super) fn print_page(session: &Session, page: &Beside<'_>) -> Result<bool, Failure> {
+    match page {
+        Some((path, page)) if *path == Path::new(STANDARD_OUTPUT) => {
+            session.output.text(&page.html()).map(|()| true)
+        }
+        _ => Ok(false),
     }
-    write_bytes(session, path, page.html().as_bytes())?;
-    Ok(false)
+}
+
+/// Writes a page that goes to a file, once results are printed: they are not lost with it.
+pub(super) fn write_page(session: &Session, page: &Beside<'_>) -> Result<(), Failure> {
+    match page {
+        Some((path, page)) if *path != Path::new(STANDARD_OUTPUT) => {
+            write_bytes(session, path, page.html().as_bytes())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes text to the file, or to standard output if there is none.
@@ -41,16 +58,73 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     file::write(path, bytes).map_err(Failure::io(format!("write {}", path.display())))
 }
 
-/// Refuses to write one file over another of the same call.
-pub(crate) fn check_apart(paths: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
-    let place =
-        |path: &Path| fs::canonicalize(path).ok().filter(|path| path.is_file()).unwrap_or(path.to_owned());
-    let there: Vec<_> = paths.iter().filter_map(|(what, path)| Some((*what, place((*path)?)))).collect();
-    for (at, (what, path)) in there.iter().enumerate() {
-        if let Some((other, _)) = there[..at].iter().find(|(_, other)| other == path) {
+/// A file of a call: what it is, and its path where it is given.
+pub(crate) type Named<'a> = (&'a str, Option<Cow<'a, Path>>);
+
+/// A file of a call by its path.
+pub(crate) fn at<'a>(what: &'a str, path: Option<&'a Path>) -> Named<'a> {
+    (what, path.map(Cow::Borrowed))
+}
+
+/// A file that is read, by what the user names it by; names of what ships with the program are no files.
+pub(crate) fn named<'a>(what: &'a str, name: Option<&'a str>) -> Named<'a> {
+    let path = |name| {
+        if name == STANDARD_INPUT { Cow::Borrowed(Path::new("/dev/stdin")) } else { path_text::to_path(name) }
+    };
+    (what, name.map(path))
+}
+
+/// Checks the files of a call before its work: none is written over one that it reads or writes, too, and all can be written.
+pub(crate) fn check_files(read: &[Named<'_>], written: &[Named<'_>]) -> Result<(), Failure> {
+    let path = |(what, path): &Named<'_>| Some((what.to_string(), path.as_ref()?.to_path_buf()));
+    let mut others: Vec<(String, PathBuf)> = Vec::new();
+    for (what, path) in read.iter().filter_map(path) {
+        let place = file::place(&path);
+        if place.is_file() {
+            others.push((what, place));
+        }
+    }
+    for (what, path) in written.iter().filter_map(path) {
+        let is_standard_output = path == Path::new(STANDARD_OUTPUT);
+        let place = if is_standard_output { path.clone() } else { file::place(&path) };
+        if let Some((other, _)) = others.iter().find(|(_, other)| *other == place) {
             let message = format!("{what} and {other} are the same file, {}", path.display());
             return Err(Failure::usage(message, Some("give it another name".to_owned())));
         }
+        if !is_standard_output {
+            file::check(&path).map_err(|error| unwritable(&what, &path, error))?;
+        }
+        if place != Path::new("/dev/null") {
+            others.push((what, place));
+        }
     }
     Ok(())
+}
+
+/// Why a file cannot be written, before anything was done: the flag is at fault where it names no file in a folder that is there.
+fn unwritable(what: &str, path: &Path, error: io::Error) -> Failure {
+    let is_misnamed = matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::InvalidFilename
+    );
+    if !is_misnamed {
+        return Failure::io(format!("write {}", path.display()))(error);
+    }
+    let message = format!("{what}: cannot write {}: {error}", path.display());
+    Failure::usage(message, Some("name a file in a folder that is there".to_owned()))
+}
+
+/// Checks before the work that a folder is there or can be made.
+pub(crate) fn check_folder(what: &str, folder: Option<&Path>) -> Result<(), Failure> {
+    let there = folder.and_then(|folder| folder.ancestors().find(|there| there.exists()));
+    match there {
+        Some(there) if !there.is_dir() => {
+            let help = Some("name a folder, or where one can be made".to_owned());
+            Err(Failure::usage(format!("{what}: {} is no folder", there.display()), help))
+        }
+        _ => Ok(()),
+    }
 }

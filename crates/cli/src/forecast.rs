@@ -6,7 +6,7 @@ pub(crate) mod shown;
 mod forecasted;
 mod rules;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
@@ -14,12 +14,11 @@ use clap::builder::RangedU64ValueParser;
 use crate::Session;
 use crate::conditions::time;
 use crate::exit::Failure;
-use crate::file::{STANDARD_OUTPUT, check_apart, write_page};
+use crate::file::{at, check_files, print_page, write_page};
 use crate::progress::Progress;
 use crate::results::{run_failure, warn};
 use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
-use apportion::spec::path_text;
 use apportion::units::Seconds;
 use apportion_published::plugin;
 use apportion_studies::forecast::{Attended, ForecastError, JobSteps, Plan, Settings, calibrate, forecast};
@@ -87,20 +86,9 @@ pub struct ForecastArguments {
 }
 
 pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<(), Failure> {
+    check_files(&arguments.rules.files(), &[at("--page", arguments.page.as_deref())])?;
     let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?).map_err(run_failure)?;
     warn(std::iter::once(&run), session);
-    let spec = &run.spec;
-    let read = [
-        ("the trace", spec.workload.trace.as_ref()),
-        ("the policy", Some(&spec.policy)),
-        ("the throughputs", Some(&spec.throughputs.0)),
-    ];
-    let read = read.map(|(what, name)| (what, name.map(|name| path_text::to_path(name))));
-    let page = arguments.page.as_deref().filter(|page| *page != Path::new(STANDARD_OUTPUT));
-    let written = [("--page", page)];
-    check_apart(
-        &read.iter().map(|(what, path)| (*what, path.as_deref())).chain(written).collect::<Vec<_>>(),
-    )?;
     if arguments.calibrate { calibration(arguments, session, &run) } else { single(arguments, session, &run) }
 }
 
@@ -131,13 +119,17 @@ fn single(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result
     let found = found.map_err(|error| failure(error, session))?;
     session.note(format!("{} forks in {:.1} s", settings.n_forks, stopwatch.elapsed().as_secs_f64()));
     let shown = (&found, arguments.forks.interval, &settings);
-    if let Some(path) = &arguments.page {
-        let page = page::page(&forecasted::on_page(&found), forecasted::beside(run, shown)?);
-        if write_page(session, path, &page)? {
-            return Ok(());
+    let page = match &arguments.page {
+        Some(path) => {
+            Some((&**path, page::page(&forecasted::on_page(&found), forecasted::beside(run, shown)?)))
         }
+        None => None,
+    };
+    if print_page(session, &page)? {
+        return Ok(());
     }
-    forecasted::show(session, run, shown)
+    forecasted::show(session, run, shown)?;
+    write_page(session, &page)
 }
 
 fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> Result<(), Failure> {
@@ -152,14 +144,18 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
     bar.finish();
     let found = found.map_err(|error| failure(error, session))?;
     session.note(format!("{} times in {:.1} s", found.n_times, stopwatch.elapsed().as_secs_f64()));
-    if let Some(path) = &arguments.page {
-        let beside = calibrated::beside(run, (&found, &plan, &settings))?;
-        let page = page::calibration_page(&calibrated::on_page(&found, &settings), beside);
-        if write_page(session, path, &page)? {
-            return Ok(());
+    let page = match &arguments.page {
+        Some(path) => {
+            let beside = calibrated::beside(run, (&found, &plan, &settings))?;
+            Some((&**path, page::calibration_page(&calibrated::on_page(&found, &settings), beside)))
         }
+        None => None,
+    };
+    if print_page(session, &page)? {
+        return Ok(());
     }
-    calibrated::show(session, run, (&found, &plan, &settings))
+    calibrated::show(session, run, (&found, &plan, &settings))?;
+    write_page(session, &page)
 }
 
 /// How the command ends without a forecast. What is in progress when the user asks to stop may fail.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::Session;
 use crate::exit::Failure;
-use crate::file::write_bytes;
+use crate::file::{at, check_files, named, write_bytes};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use apportion::catalog::{CatalogError, PolicyOptions};
@@ -172,6 +172,7 @@ fn show(name_or_path: &str, session: &Session) -> Result<(), Failure> {
 }
 
 fn import_sb3(file: &Path, out: &Path, session: &Session) -> Result<(), Failure> {
+    check_files(&[at("the file", Some(file))], &[at("--out", Some(out))])?;
     let named = || file.display().to_string();
     let bytes = fs::read(file)
         .map_err(|error| SpecError::about(named(), format!("cannot read it: {error}"), None))?;
@@ -195,6 +196,10 @@ fn export_onnx(policy: &str, out: &Path, session: &Session) -> Result<(), Failur
         };
         weights
     };
+    check_files(
+        &[named("the policy", Some(policy)), named("its weights", Some(&weights))],
+        &[at("--out", Some(out))],
+    )?;
     let bytes = load_weights(&weights)?;
     let at_fault = |error: CheckpointError| SpecError::about(&weights, error.to_string(), None);
     let checkpoint = Checkpoint::from_bytes(&bytes).map_err(at_fault)?;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::Session;
 use crate::bench_tables;
 use crate::exit::Failure;
-use crate::file::{STANDARD_OUTPUT, check_apart, write};
+use crate::file::{STANDARD_OUTPUT, at, check_files, check_folder, write};
 use crate::output::{OutputFormat, Table};
 use crate::results;
 use apportion::metrics::log::{self, Header, Replay};
@@ -59,9 +59,10 @@ pub struct ReportArguments {
 pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.results));
     let of_sweep = ["results.sqlite", "results.csv", "results.lock"].map(|name| arguments.results.join(name));
-    let read = of_sweep.iter().chain([&arguments.results]).map(|file| ("the results", Some(&**file)));
-    let written = [("--out", Some(&*out)), ("--svg", arguments.svg.as_deref())];
-    check_apart(&read.chain(written).collect::<Vec<_>>())?;
+    let read: Vec<_> =
+        of_sweep.iter().chain([&arguments.results]).map(|file| at("the results", Some(file))).collect();
+    check_files(&read, &[at("--out", Some(&out)), at("--svg", arguments.svg.as_deref())])?;
+    check_folder("--assets", arguments.assets.as_deref())?;
     let page = match Given::open(&arguments.results)? {
         Given::Sweep => study_page(&arguments.results, arguments.baseline.as_deref())?,
         _ if arguments.baseline.is_some() => {

@@ -17,6 +17,7 @@ use crate::Session;
 use crate::conditions::{ConditionArguments, round, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
+use crate::file::{at, check_files, named};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
@@ -175,6 +176,16 @@ fn window(text: &str) -> Result<[u64; 2], String> {
 
 pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<(), Failure> {
     let stopwatch = Stopwatch::start();
+    check_files(
+        &[
+            named("--policy", Some(&arguments.policy)),
+            named("--trace", arguments.trace.as_deref()),
+            at("--entities", arguments.entities.as_deref()),
+            named("--throughputs", Some(&arguments.throughputs)),
+            named("--prices", arguments.prices.as_deref()),
+        ],
+        &[at("--events", arguments.events.as_deref()), at("--checkpoint", arguments.checkpoint.as_deref())],
+    )?;
     let mut spec = spec(arguments);
     if let Some(path) = &arguments.entities {
         spec.workload.entities = read_entities(&Source::load(path)?)?;

@@ -1,6 +1,6 @@
 //! `apportion sweep`: many simulations, kept as they finish.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::Session;
 use crate::command_line;
 use crate::exit::Failure;
+use crate::file::{at, check_files, named};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::{Shown, event};
@@ -165,6 +166,20 @@ fn source(arguments: &SweepArguments, shows: bool) -> Result<Source, Failure> {
     }
 }
 
+/// Refuses results that would be written over what the sweep reads.
+fn check_apart(arguments: &SweepArguments, plan: &Plan, folder: &Path) -> Result<(), Failure> {
+    let csv = folder.join("results.csv");
+    if !csv.exists() {
+        return Ok(());
+    }
+    let traces = plan.tasks.iter().filter_map(|task| task.run.spec.workload.trace.as_deref());
+    let traces: BTreeSet<&str> = traces.collect();
+    let mut read =
+        vec![named("the sweep", arguments.sweep.as_deref()), named("--log", arguments.log.as_deref())];
+    read.extend(traces.into_iter().map(|trace| named("a trace", Some(trace))));
+    check_files(&read, &[at("the table of results", Some(&csv))])
+}
+
 /// Runs the sweep of a document.
 ///
 /// # Errors
@@ -184,6 +199,7 @@ pub(super) fn run_source(
     if arguments.dry_run {
         return show_plan(&plan, arguments, &folder, besides, session);
     }
+    check_apart(arguments, &plan, &folder)?;
     let mut store = Store::open(&folder, &Study::of(&plan.sweep)).map_err(results::failure)?;
     let mut kept = besides;
     kept.extend(kept_in(&store, arguments)?);

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::Session;
 use crate::exit::Failure;
-use crate::file::write_or_print;
+use crate::file::{at, check_files, named, write_or_print};
 use crate::paths::name_or_path;
 use crate::throughputs_fit::{self, FitArguments};
 use apportion::index::RowId;
@@ -109,6 +109,7 @@ pub(super) fn run(arguments: &ThroughputsArguments, session: &Session) -> Result
 }
 
 fn import(arguments: &ImportArguments, session: &Session) -> Result<(), Failure> {
+    check_files(&[named("the file", Some(&arguments.file))], &[at("--out", arguments.out.as_deref())])?;
     let name = arguments.name.clone().unwrap_or_else(|| file_stem(&arguments.file));
     let mut file = read(&Source::load(&arguments.file)?, &name)?;
     let origin = &mut file.header.source;

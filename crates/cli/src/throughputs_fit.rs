@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::Session;
 use crate::count::from_one_to;
 use crate::exit::Failure;
-use crate::file::write_or_print;
+use crate::file::{at, check_files, named, write_or_print};
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use apportion::spec::contention_table::read_contention_table;
@@ -81,16 +81,10 @@ struct Fitted<'a> {
 }
 
 pub(super) fn run(arguments: &FitArguments, session: &Session) -> Result<(), Failure> {
+    check_files(&[named("the matrix", Some(&arguments.matrix))], &[at("--out", arguments.out.as_deref())])?;
     let settings =
         FitSettings { held_out: arguments.held_out, starts: arguments.starts, seed: arguments.seed };
     let (model, report, file) = fit(arguments, &settings)?;
-    if let Some(out) = &arguments.out {
-        let text = match &file {
-            Some(file) => write_modelled(&file.header, &file.measured, &model),
-            None => write_contention(&model),
-        };
-        write_or_print(session, Some(out), &text)?;
-    }
     match session.output.format() {
         OutputFormat::Json => {
             let (mut resource, mut network) = (None, None);
@@ -107,7 +101,15 @@ pub(super) fn run(arguments: &FitArguments, session: &Session) -> Result<(), Fai
             session.output.text("")?;
             session.output.table(&parameters(&model))
         }
+    }?;
+    if let Some(out) = &arguments.out {
+        let text = match &file {
+            Some(file) => write_modelled(&file.header, &file.measured, &model),
+            None => write_contention(&model),
+        };
+        write_or_print(session, Some(out), &text)?;
     }
+    Ok(())
 }
 
 /// The model, its errors, and the throughputs it belongs to.

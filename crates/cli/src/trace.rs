@@ -20,7 +20,7 @@ use self::show::ShowArguments;
 use crate::Session;
 use crate::count::{JOBS_MAX, from_one_to};
 use crate::exit::Failure;
-use crate::file::write_or_print;
+use crate::file::{at, check_files, named, write_or_print};
 use crate::paths::name_or_path;
 use apportion::spec::{Trace, TraceForm, TracedJob, load_throughputs, write_trace};
 use apportion::throughput::Throughputs;
@@ -168,6 +168,8 @@ pub(super) fn run(arguments: &TraceArguments, session: &Session) -> Result<(), F
 }
 
 fn generate(arguments: &GenerateArguments, session: &Session) -> Result<(), Failure> {
+    let out = arguments.target.out.as_deref();
+    check_files(&[named("--throughputs", Some(&arguments.throughputs))], &[at("--out", out)])?;
     let throughputs = load_throughputs(&arguments.throughputs)?;
     let mut source = arrivals(arguments, &throughputs)?;
     let mut jobs = Vec::new();

@@ -26,6 +26,8 @@ mod trace_logs;
 mod completions;
 #[path = "suite/writing.rs"]
 mod writing;
+#[path = "suite/own_files.rs"]
+mod own_files;
 #[path = "suite/sweep.rs"]
 mod sweep;
 #[path = "suite/sweep_refused.rs"]

@@ -28,6 +28,28 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.keep().map(|_| ())
 }
 
+/// Finds out whether a file can be written, and leaves everything as it was. What is no regular file is not tried.
+///
+/// # Errors
+/// As of [`NewFile::create`].
+pub fn check(path: &Path) -> io::Result<()> {
+    let is_stream = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+    if is_stream || is_descriptor(path) { Ok(()) } else { NewFile::create(path).map(drop) }
+}
+
+/// Where a path leads, free of links: of a file that is not there, where it would be.
+pub fn place(path: &Path) -> PathBuf {
+    if let Ok(there) = fs::canonicalize(path) {
+        return there;
+    }
+    let end = end_of_links(path).unwrap_or_else(|_| path.to_owned());
+    let folder = end.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (fs::canonicalize(folder), end.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => end,
+    }
+}
+
 /// A file that is being written. Dropped before it is kept, it leaves a regular file as it was.
 #[derive(Debug)]
 pub enum NewFile {
@@ -48,6 +70,14 @@ impl NewFile {
     /// # Errors
     /// If it cannot be written there.
     pub fn create(path: &Path) -> io::Result<Self> {
+        if path
+            .as_os_str()
+            .as_encoded_bytes()
+            .last()
+            .is_some_and(|last| std::path::is_separator(char::from(*last)))
+        {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
         if let Some(stream) = descriptor(path)? {
             return Ok(Self::Stream(stream));
         }
@@ -128,6 +158,13 @@ fn take_over(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
         }
     }
     file.set_permissions(replaced.permissions())
+}
+
+/// Does a path name a descriptor of this process?
+fn is_descriptor(path: &Path) -> bool {
+    let folders = [Path::new("/dev/fd"), Path::new("/proc/self/fd")];
+    let names = [Path::new("/dev/stdout"), Path::new("/dev/stderr")];
+    cfg!(unix) && (names.contains(&path) || folders.iter().any(|folder| path.parent() == Some(folder)))
 }
 
 /// The open file behind a path that names a descriptor of this process; none for other paths.
@@ -245,6 +282,23 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "after");
         assert_eq!(fs::read_to_string(folder.path().join("x.partial")).unwrap(), "mine");
         assert_eq!(names(&folder), ["x", "x.partial"]);
+    }
+
+    #[test]
+    fn a_path_leads_to_one_place_however_it_is_spelt() {
+        let folder = TempDir::new().unwrap();
+        let at = fs::canonicalize(folder.path()).unwrap();
+        symlink("new", at.join("link")).unwrap();
+        symlink(".", at.join("here")).unwrap();
+        for name in ["new", "./new", "link", "here/new", "here/link"] {
+            assert_eq!(place(&at.join(name)), at.join("new"), "{name}");
+        }
+        assert_eq!(place(Path::new("not-there")), fs::canonicalize(".").unwrap().join("not-there"));
+        assert!(check(&at.join("new")).is_ok() && check(Path::new("/dev/stdout")).is_ok());
+        for name in ["absent/new", "here/", "absent/"] {
+            assert!(check(&at.join(name)).is_err(), "{name}");
+        }
+        assert_eq!(names(&folder), ["here", "link"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use clap::Args;
 use crate::conditions::{round, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
+use crate::file::{Named, at, named};
 use crate::paths::name_or_path;
 use apportion::spec::Source;
 use apportion::spec::entities::read_entities;
@@ -61,6 +62,16 @@ pub(super) struct RuleArguments {
 }
 
 impl RuleArguments {
+    /// Files that are read.
+    pub(super) fn files(&self) -> [Named<'_>; 4] {
+        [
+            named("the policy", Some(&self.policy)),
+            named("the trace", Some(&self.trace)),
+            at("--entities", self.entities.as_deref()),
+            named("the throughputs", Some(&self.throughputs)),
+        ]
+    }
+
     /// The run that they ask for.
     pub(super) fn spec(&self) -> Result<RunSpec, Failure> {
         let mut spec = RunSpec {

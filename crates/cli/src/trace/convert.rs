@@ -8,14 +8,13 @@ use clap::{Args, ValueEnum};
 use super::log::{Given, LogArguments, like_a_log, not_used, sentences};
 use crate::Session;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
-use crate::file::{check_apart, write};
+use crate::file::{at, check_files, named, write};
 use crate::paths::name_or_path;
-use apportion::spec::path_text;
 use apportion::spec::{Source, SpecError, TraceForm, TraceOrder, load_throughputs, read_trace};
 use apportion::throughput::Throughputs;
-use apportion_logs::ImportReport;
 use apportion_logs::tally::{Tally, counted};
 use apportion_logs::write::{WriteError, write_jobs, write_log as write_log_rows};
+use apportion_logs::{ImportReport, Reading};
 use apportion_studies::file::NewFile;
 
 #[derive(Args, Debug)]
@@ -60,13 +59,17 @@ enum Written {
 
 pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(), Failure> {
     let ConvertArguments { file, out, report, .. } = arguments;
-    check_apart(&[
-        ("the log", Some(path_text::to_path(file).as_ref())),
-        ("--out", out.as_deref()),
-        ("--report", report.as_deref()),
-    ])?;
-    arguments.log.check_one_input(file, arguments.throughputs.as_deref())?;
-    let throughputs = arguments.throughputs.as_deref().map(load_throughputs).transpose()?;
+    let (what, throughputs) = (
+        if arguments.log.form().is_some() { "the log" } else { "the trace" },
+        arguments.throughputs.as_deref(),
+    );
+    check_files(
+        &[&arguments.log.files()[..], &[named(what, Some(file)), named("--throughputs", throughputs)]]
+            .concat(),
+        &[at("--out", out.as_deref()), at("--report", report.as_deref())],
+    )?;
+    arguments.log.check_one_input(file, throughputs)?;
+    let throughputs = throughputs.map(load_throughputs).transpose()?;
     let form = match (arguments.to, arguments.log.form()) {
         (Written::Native, _) => TraceForm::Native,
         (Written::Gavel, _) => TraceForm::Gavel,
@@ -157,6 +160,18 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
         let message = format!("{flag} is about jobs, which --to log does not make");
         return Err(Failure::usage(message, Some("`apportion trace show` reports on a log, too".to_owned())));
     }
+    if log.rows.is_empty() {
+        note_rows(log, session);
+        let message = format!("no row is left of {} of the log", counted(log.n_read, "row"));
+        return Err(SpecError::about(log.source.clone(), message, None).into());
+    }
+    into(arguments, session, |out| write_log_rows(out, &log.rows))?;
+    note_rows(log, session);
+    Ok(())
+}
+
+/// Says what became of the rows of a log.
+fn note_rows(log: &Reading, session: &Session) {
     session.note(format!("{} read, {} written", counted(log.n_read, "row"), log.rows.len()));
     if log.n_merged > 0 {
         session.note(format!("  {} more are attempts, components or roles of these", log.n_merged));
@@ -171,11 +186,6 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
     if let Some(line) = not_used(&log.unused_columns) {
         session.note(line);
     }
-    if log.rows.is_empty() {
-        let message = format!("no row is left of {} of the log", counted(log.n_read, "row"));
-        return Err(SpecError::about(log.source.clone(), message, None).into());
-    }
-    into(arguments, session, |out| write_log_rows(out, &log.rows))
 }
 
 /// Gives `write` the file that the user named, or standard output.

@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use crate::Session;
 use crate::exit::Failure;
+use crate::file::{Named, named};
 use crate::paths::name_or_path;
 use apportion::Cluster;
 use apportion::spec::{Source, SpecError};
@@ -73,6 +74,11 @@ pub(super) struct Given {
 }
 
 impl LogArguments {
+    /// Files that are read beside the log.
+    pub(super) fn files(&self) -> [Named<'_>; 2] {
+        [named("--rules", self.rules.as_deref()), named("--job-table", self.job_table.as_deref())]
+    }
+
     /// The log's form; none if the file is a trace.
     pub(super) fn form(&self) -> Option<Form> {
         self.from.as_deref().and_then(|name| if name == "slurm" { Some(Form::Sacct) } else { Form::of(name) })

@@ -1,7 +1,7 @@
 //! `apportion trace show`: what the jobs of a trace, or of a cluster's log, are like.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use schemars::JsonSchema;
@@ -12,12 +12,11 @@ use super::sketch::sketch;
 use crate::Session;
 use crate::command_line::made_now;
 use crate::exit::Failure;
-use crate::file::{STANDARD_OUTPUT, check_apart, write_page};
+use crate::file::{at, check_files, named, print_page, write_page};
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use apportion::Cluster;
 use apportion::index::{Id, WorkerTypeId};
-use apportion::spec::path_text;
 use apportion::spec::run::WorkerCounts;
 use apportion::spec::{Source, Trace, TraceForm, TraceOrder, TracedJob, load_throughputs, read_trace};
 use apportion::throughput::Throughputs;
@@ -25,7 +24,7 @@ use apportion_logs::ImportReport;
 use apportion_logs::load::{Load, Shape};
 use apportion_logs::report::{Doubtful, LeftOut, loads};
 use apportion_logs::tally::counted;
-use apportion_studies::report::page::NamedTable;
+use apportion_studies::report::page::{NamedTable, Page};
 use apportion_studies::report::workload::{self, Workload};
 use apportion_studies::report::{Cell, Table};
 
@@ -52,9 +51,12 @@ pub(super) struct ShowArguments {
 }
 
 pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
-    let (file, page) = (path_text::to_path(&arguments.file), arguments.page.as_deref());
-    let page = page.filter(|page| *page != Path::new(STANDARD_OUTPUT));
-    check_apart(&[("the log", Some(file.as_ref())), ("--page", page)])?;
+    let throughputs = named("--throughputs", arguments.throughputs.as_deref());
+    let what = if arguments.log.form().is_some() { "the log" } else { "the trace" };
+    check_files(
+        &[&arguments.log.files()[..], &[named(what, Some(&arguments.file)), throughputs]].concat(),
+        &[at("--page", arguments.page.as_deref())],
+    )?;
     arguments.log.check_one_input(&arguments.file, arguments.throughputs.as_deref())?;
     let cluster = arguments.cluster.as_ref().map(|counts| counts.to_string().parse::<Cluster>());
     let cluster = cluster.transpose().map_err(|error| Failure::usage(format!("--cluster: {error}"), None))?;
@@ -80,28 +82,9 @@ fn show_log(
     let import = given.import(&converted, throughputs, cluster);
     let report = ImportReport::of(&import);
     let durations = Shape::duration_classes(&loads(&import));
-    if let Some(path) = &arguments.page {
-        let tables = vec![
-            named("left-out", "Rows that are no jobs", left_out(&report.left_out)),
-            named("doubts", "What is doubtful", doubts(&report.doubts)),
-            named("rows", "Rows by how they ended", states(&report)),
-        ];
-        let known = report.known_doubts.iter().map(|doubt| format!("Known of this form: {doubt}."));
-        let not_understood = report.complaints.iter().take(COMPLAINTS_SHOWN);
-        let not_understood = not_understood.map(|complaint| format!("Not understood: {complaint}."));
-        let notes = [beside_tables(&report), told(&report), not_understood.collect(), known.collect()];
-        let workload = Workload {
-            name: report.log.clone(),
-            facts: facts(&report),
-            tables,
-            notes: notes.concat(),
-            shape: report.shape.clone(),
-            durations: durations.clone(),
-            n_workers: cluster.map(Cluster::n_workers),
-        };
-        if write_page(session, path, &workload::page(&workload))? {
-            return given.check_some(&report);
-        }
+    let page = arguments.page.as_deref().map(|path| (path, page_of(&report, &durations, cluster)));
+    if print_page(session, &page)? {
+        return given.check_some(&report);
     }
     match session.output.format() {
         OutputFormat::Json => session.output.json(&report)?,
@@ -118,7 +101,30 @@ fn show_log(
             drawn(report.shape.as_ref(), &durations, session)?;
         }
     }
+    write_page(session, &page)?;
     given.check_some(&report)
+}
+
+/// The page about a log.
+fn page_of(report: &ImportReport, durations: &[(f64, usize)], cluster: Option<&Cluster>) -> Page {
+    let tables = vec![
+        named_table("left-out", "Rows that are no jobs", left_out(&report.left_out)),
+        named_table("doubts", "What is doubtful", doubts(&report.doubts)),
+        named_table("rows", "Rows by how they ended", states(report)),
+    ];
+    let known = report.known_doubts.iter().map(|doubt| format!("Known of this form: {doubt}."));
+    let not_understood = report.complaints.iter().take(COMPLAINTS_SHOWN);
+    let not_understood = not_understood.map(|complaint| format!("Not understood: {complaint}."));
+    let notes = [beside_tables(report), told(report), not_understood.collect(), known.collect()];
+    workload::page(&Workload {
+        name: report.log.clone(),
+        facts: facts(report),
+        tables,
+        notes: notes.concat(),
+        shape: report.shape.clone(),
+        durations: durations.to_vec(),
+        n_workers: cluster.map(Cluster::n_workers),
+    })
 }
 
 /// What a report says beside counts of rows, in sentences.
@@ -169,7 +175,7 @@ fn drawn(shape: Option<&Shape>, durations: &[(f64, usize)], session: &Session) -
     session.output.table(&workload::numbers(shape))
 }
 
-fn named(name: &str, title: &str, table: Table) -> NamedTable {
+fn named_table(name: &str, title: &str, table: Table) -> NamedTable {
     NamedTable { name: name.to_owned(), title: title.to_owned(), table, folded: false }
 }
 
@@ -225,7 +231,7 @@ fn show_trace(
         let message = "a trace has steps and no times: --throughputs says how fast they are".to_owned();
         return Err(Failure::usage(message, Some("`--throughputs osdi20`, for example".to_owned())));
     }
-    if let Some(path) = &arguments.page {
+    let page = arguments.page.as_deref().map(|path| {
         let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let name = throughputs.map(Throughputs::name).unwrap_or_default();
         let workload = Workload {
@@ -236,7 +242,7 @@ fn show_trace(
                     fact("version", concat!("apportion ", env!("CARGO_PKG_VERSION"))),
                 ])
                 .collect(),
-            tables: vec![named("job-types", "Jobs by type", kinds(trace))],
+            tables: vec![named_table("job-types", "Jobs by type", kinds(trace))],
             notes: vec![
                 "Running times are of jobs alone on the first worker type of the throughputs.".to_owned(),
             ],
@@ -244,10 +250,22 @@ fn show_trace(
             durations: durations.clone(),
             n_workers: cluster.map(Cluster::n_workers),
         };
-        if write_page(session, path, &workload::page(&workload))? {
-            return Ok(());
-        }
+        (path, workload::page(&workload))
+    });
+    if print_page(session, &page)? {
+        return Ok(());
     }
+    print_trace(trace, (shape, &durations), cluster, session)?;
+    write_page(session, &page)
+}
+
+/// Prints what the jobs of a trace are like.
+fn print_trace(
+    trace: &Trace,
+    (shape, durations): (Option<Shape>, &[(f64, usize)]),
+    cluster: Option<&Cluster>,
+    session: &Session,
+) -> Result<(), Failure> {
     session.note(in_words(trace));
     if session.output.format() == OutputFormat::Json {
         let job_types = kinds_of(trace);
@@ -263,7 +281,7 @@ fn show_trace(
             "At the speeds of the first worker type the jobs are {part:.1} % of what {cluster} can do."
         ))?;
     }
-    drawn(shape.as_ref(), &durations, session)
+    drawn(shape.as_ref(), durations, session)
 }
 
 /// What is counted of the jobs of a trace: they run alone on the matrix's first worker type, or, where they cannot, on the

@@ -1,0 +1,149 @@
+//! Files of a call that are one another: nothing is written over what the user has, and what cannot be written is refused first.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const TRACE: &str = "job_type,total_steps,arrival\nA3C,100,0\n";
+const POLICY: &str = include_str!("../../../../policies/fifo.yaml");
+const THROUGHPUTS: &str = include_str!("../../../../throughputs/osdi20.yaml");
+const HELIOS: &str = "job_id,user,vc,gpu_num,submit_time,start_time,end_time,duration,state,node_num,cpu_num\n\
+                      1,u,v,1,2020-04-01 00:00:00,2020-04-01 00:00:10,2020-04-01 01:00:10,3600,COMPLETED,1,4\n";
+const SIMULATE: &str =
+    "simulate --cluster v100=1 --policy own.yaml --throughputs tp.yaml --trace t.csv --entities e.yaml";
+const CONVERT: &str = "trace convert h.csv --from helios --throughputs tp.yaml --rules r.yaml";
+
+fn folder() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    let rules = Command::new(env!("CARGO_BIN_EXE_apportion")).args(["trace", "rules"]).output().unwrap();
+    let at = folder.path();
+    fs::write(at.join("r.yaml"), rules.stdout).unwrap();
+    for (name, text) in [
+        ("t.csv", TRACE),
+        ("own.yaml", POLICY),
+        ("tp.yaml", THROUGHPUTS),
+        ("e.yaml", "[{id: a}]\n"),
+        ("h.csv", HELIOS),
+        ("p.yaml", "{v100: 2}\n"),
+        ("jobs.csv", "job_name,inst_id,user,status,start_time,end_time\n"),
+    ] {
+        fs::write(at.join(name), text).unwrap();
+    }
+    symlink("t.csv", at.join("link")).unwrap();
+    folder
+}
+
+/// All files with what they hold.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.map(|path| (path.display().to_string(), fs::read(&path).unwrap_or_default())).collect();
+    files.sort();
+    files
+}
+
+/// Exit code 2 with these words, and no file is changed.
+#[track_caller]
+fn refused(folder: &Path, words: &str, expected: &str) {
+    let before = files(folder);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = command.current_dir(folder).args(words.split_whitespace()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+    assert!(said.contains(expected), "{words}: {said}\nlacks: {expected}");
+    assert!(files(folder) == before, "{words}: files are changed");
+}
+
+#[test]
+fn no_file_is_written_over_one_that_is_read() {
+    let folder = folder();
+    for words in [
+        &format!("{SIMULATE} --events t.csv"),
+        &format!("{SIMULATE} --events ./link"),
+        &format!("{SIMULATE} --events own.yaml"),
+        &format!("{SIMULATE} --events e.yaml"),
+        &format!("{SIMULATE} --events tp.yaml"),
+        &format!("{SIMULATE} --prices p.yaml --events p.yaml"),
+        &format!("{SIMULATE} --checkpoint t.csv"),
+        &format!("{CONVERT} --report r.yaml"),
+        &format!("{CONVERT} --out r.yaml"),
+        &format!("{CONVERT} --out tp.yaml"),
+        &format!("{CONVERT} --out h.csv"),
+        "trace convert h.csv --from pai --throughputs tp.yaml --job-table jobs.csv --out jobs.csv",
+        "trace convert t.csv --to gavel --throughputs tp.yaml --out tp.yaml",
+        "trace show h.csv --from helios --rules r.yaml --page r.yaml",
+        "trace generate --static 3 --throughputs tp.yaml --out tp.yaml",
+        "throughputs import tp.yaml --out tp.yaml",
+        "throughputs fit tp.yaml --model resource --out ./tp.yaml",
+        "forecast --policy fifo --cluster v100=1 --trace t.csv --entities e.yaml --at 1 --job 0 --page e.yaml",
+        "policies import-sb3 h.csv --out h.csv",
+    ] {
+        refused(folder.path(), words, "are the same file");
+    }
+}
+
+#[test]
+fn no_two_files_are_written_under_one_name() {
+    let folder = folder();
+    symlink("new", folder.path().join("to-new")).unwrap();
+    for (words, one, other) in [(CONVERT, "--out", "--report"), (SIMULATE, "--events", "--checkpoint")] {
+        for (first, second) in [("new", "new"), ("./new", "new"), ("to-new", "new")] {
+            refused(folder.path(), &format!("{words} {one} {first} {other} {second}"), "are the same file");
+        }
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_apportion"))
+        .current_dir(folder.path())
+        .args(CONVERT.split_whitespace().chain("--out /dev/null --report /dev/null".split_whitespace()))
+        .output();
+    assert!(output.unwrap().status.success(), "what is written to /dev/null is lost as is asked");
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_before_the_work() {
+    let folder = folder();
+    let forecast = "forecast --policy fifo --cluster v100=1 --trace t.csv --at 1 --job 0 --page";
+    for (words, flag) in [
+        (SIMULATE, "--events"),
+        (SIMULATE, "--checkpoint"),
+        (CONVERT, "--out"),
+        (CONVERT, "--report"),
+        ("trace show h.csv --from helios", "--page"),
+        ("trace generate --static 3", "--out"),
+        ("throughputs import tp.yaml", "--out"),
+        ("throughputs fit tp.yaml --model resource", "--out"),
+        (forecast.trim_end_matches(" --page"), "--page"),
+    ] {
+        for name in [".", "absent/", "absent/file"] {
+            refused(
+                folder.path(),
+                &format!("{words} {flag} {name}"),
+                &format!("{flag}: cannot write {name}"),
+            );
+        }
+    }
+    refused(folder.path(), "check --instances 1 --out t.csv/x", "--out: t.csv is no folder");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn results_are_printed_before_a_page_that_cannot_be_written() {
+    let folder = folder();
+    for words in [
+        "trace show h.csv --from helios --page /dev/full",
+        "trace show t.csv --throughputs tp.yaml --page /dev/full",
+        "forecast --policy fifo --cluster v100=1 --trace t.csv --at 1 --job 0 --known-durations --arrivals none \
+         --forks 10 --page /dev/full",
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+        let output = command.current_dir(folder.path()).args(words.split_whitespace()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words}: {said}");
+        assert!(!output.stdout.is_empty() && said.contains("cannot write /dev/full"), "{words}: {said}");
+    }
+}
