@@ -9,6 +9,7 @@ use crate::bench_check as check;
 use crate::bench_export::{export, run_one as export_one};
 use crate::bench_process::{Limits, MeasuredCase, Ran, Subject, processor_model, run_child, run_one};
 use crate::bench_tables::{changes, details, flat, footer, heading, overview, reasons, unproven};
+use crate::conditions::number;
 use crate::exit::Failure;
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
@@ -97,16 +98,16 @@ pub struct BenchArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: Option<u32>,
     /// Of random instances: how many times faster a job may be on one worker type than on another
-    #[arg(long, value_name = "R", default_value_t = 10.0)]
+    #[arg(long, value_name = "R", default_value_t = 10.0, value_parser = number)]
     heterogeneity: f64,
     /// Of random and restricted instances: worker types [default: 3; 456 if restricted]
     #[arg(long, value_name = "K")]
     types: Option<usize>,
     /// Of random instances: the part of the types that a job runs on
-    #[arg(long, value_name = "PART", default_value_t = 1.0)]
+    #[arg(long, value_name = "PART", default_value_t = 1.0, value_parser = number)]
     density: f64,
     /// Processor time for all decisions of a case, in s; drawing the instance does not count
-    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = number)]
     limit: f64,
     /// Memory for a case, in MiB, where the system tells
     #[arg(long, value_name = "MIB", default_value_t = 8192)]

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::Session;
 use crate::check_process::{CHUNK, Case, Plan, WithoutEnd, run_child};
+use crate::conditions::number;
 use crate::exit::Failure;
 use crate::file::{check_folder, write as write_file, write_bytes};
 use crate::output::{Cell, OutputFormat, Table};
@@ -62,10 +63,10 @@ pub struct CheckArguments {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     backends: Vec<String>,
     /// Over how many decades numbers are spread
-    #[arg(long, value_name = "D,…", value_delimiter = ',', default_value = "1,3,6,9,12,15")]
+    #[arg(long, value_name = "D,…", value_delimiter = ',', default_value = "1,3,6,9,12,15", value_parser = number)]
     decades: Vec<f64>,
     /// Processor time for a decision, in s
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = number)]
     limit: f64,
     /// Write instances with an untrue claim, a crash or no end as snapshots here, with findings.json
     #[arg(long, value_name = "DIR")]

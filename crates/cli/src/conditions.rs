@@ -16,25 +16,25 @@ pub(super) struct ConditionArguments {
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, requires = "worker_mtbf")]
     worker_mttr: Option<Seconds>,
     /// Chance that a job fails in a round and its steps are lost, 0 to 1
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = number)]
     job_failure: f64,
     /// Failures in a row after which a job is given up
     #[arg(long, value_name = "N", default_value_t = 5)]
     job_attempts: u32,
     /// Workers of one type differ: speeds are uniform in (1 − S, 1]
-    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    #[arg(long, value_name = "S", default_value_t = 0.0, value_parser = number)]
     straggling: f64,
     /// Speeds are drawn anew every so many rounds; once where not given
     #[arg(long, value_name = "N", requires = "straggling")]
     straggling_rounds: Option<u64>,
     /// Policies see throughputs with this relative standard deviation, 0 to 1
-    #[arg(long, value_name = "S", default_value_t = 0.0)]
+    #[arg(long, value_name = "S", default_value_t = 0.0, value_parser = number)]
     noise: f64,
     /// A job on several servers slows down by 1 / (1 + C × other such jobs on its busiest server)
-    #[arg(long, value_name = "C", default_value_t = 0.0)]
+    #[arg(long, value_name = "C", default_value_t = 0.0, value_parser = number)]
     contention: f64,
     /// Policies see estimates of co-located throughputs: this part of a job's pairs is profiled, 0 to 1
-    #[arg(long, value_name = "F", requires = "reference_models", help_heading = "What policies do not know")]
+    #[arg(long, value_name = "F", requires = "reference_models", help_heading = "What policies do not know", value_parser = number)]
     profiling_fraction: Option<f64>,
     /// Job types that were measured beside each other beforehand
     #[arg(
@@ -49,7 +49,8 @@ pub(super) struct ConditionArguments {
         long,
         value_name = "A",
         requires = "profiling_fraction",
-        help_heading = "What policies do not know"
+        help_heading = "What policies do not know",
+        value_parser = number
     )]
     profiling_smoothing: Option<f64>,
 }
@@ -66,6 +67,12 @@ impl ConditionArguments {
         profiling.reference_models = self.reference_models;
         profiling.smoothing = self.profiling_smoothing;
     }
+}
+
+/// Reads a number that is one: `nan` is none, wherever it stands.
+pub(super) fn number(text: &str) -> Result<f64, String> {
+    let parsed: Option<f64> = text.parse().ok();
+    parsed.filter(|number| !number.is_nan()).ok_or_else(|| format!("`{text}` is no number"))
 }
 
 /// Reads a time from a flag.

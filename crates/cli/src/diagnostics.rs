@@ -1,5 +1,6 @@
 //! Complaints as people read them: message, place, the line with the fault underlined, and what to do.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -17,6 +18,27 @@ const SHOWN_MAX: usize = 20;
 
 /// The most characters of an input line that are shown.
 const EXCERPT_MAX: usize = 100;
+
+/// The most characters that are shown of a text between backticks, and of an argument.
+const QUOTED_MAX: usize = 300;
+
+/// A text that a message repeats, short enough to be shown.
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(QUOTED_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// A message in which what stands between backticks is short enough to be shown.
+fn with_short_quotes(message: &str) -> String {
+    let parts: Vec<Cow<'_, str>> = message
+        .split('`')
+        .enumerate()
+        .map(|(at, part)| if at % 2 == 1 { shortened(part) } else { part.into() })
+        .collect();
+    parts.join("`")
+}
 
 /// Writes lines for people to standard error. A failure to do so is ignored: no other stream is left to report it on.
 pub fn print(text: &str) {
@@ -102,6 +124,7 @@ fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
     let Diagnostic { message, source, line, column, excerpt, n_before, width, help } = diagnostic;
     let _ = writeln!(text, "error: {}", indented(message));
     let source = plain(source);
+    let source = shortened(&source);
     if *line == 0 {
         if !source.is_empty() {
             let _ = writeln!(text, "  --> {source}");
@@ -135,7 +158,7 @@ fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
 
 /// A message with its lines after the first indented, so that a line break in an id cannot start a line like those of ours.
 fn indented(message: &str) -> String {
-    message.replace('\n', "\n  ")
+    with_short_quotes(message).replace('\n', "\n  ")
 }
 
 fn push_help(text: &mut String, help: Option<&str>) {

@@ -32,6 +32,9 @@ use rules::RuleArguments;
 /// Forks of a calibration, for each instant, where nothing is said.
 const CALIBRATION_FORKS: usize = 200;
 
+/// The fewest forks of a calibration.
+const CALIBRATION_FORKS_MIN: usize = 10;
+
 /// Forecast when a job of a trace starts and ends
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -89,6 +92,13 @@ pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<()
     check_files(&arguments.rules.files(), &[at("--page", arguments.page.as_deref())])?;
     let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?).map_err(run_failure)?;
     warn(std::iter::once(&run), session);
+    if arguments.calibrate && settings(arguments, CALIBRATION_FORKS).n_forks < CALIBRATION_FORKS_MIN {
+        let message = format!(
+            "--forks: fewer than {CALIBRATION_FORKS_MIN} say nothing of an interval of 80 %, which leaves out one in ten before and \
+             one in ten after"
+        );
+        return Err(Failure::usage(message, Some("leave `--forks` out: 200 are taken".to_owned())));
+    }
     if arguments.calibrate { calibration(arguments, session, &run) } else { single(arguments, session, &run) }
 }
 

@@ -154,6 +154,17 @@ impl Default for Interrupt {
     }
 }
 
+/// Lets writing to a file that has reached the limit of sizes (`ulimit -f`) fail, as writing to a full disk does, in place of ending
+/// the command.
+///
+/// # Errors
+/// If the signal cannot be caught.
+pub fn heed_limits_of_files() -> io::Result<()> {
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+    Ok(())
+}
+
 /// Ends the program, as one that was interrupted.
 #[expect(clippy::exit, reason = "what is in progress is given up on purpose")]
 fn end() {

@@ -51,13 +51,14 @@ pub mod arguments;
 
 use std::borrow::Cow;
 use std::env;
+use std::io::{self, Write as _};
 use std::panic;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
 use crate::arguments::{Arguments, Command};
-use crate::exit::{ExitStatus, Failure};
+use crate::exit::{ExitStatus, Failure, TO_STANDARD_OUTPUT};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::ProgressMode;
@@ -105,6 +106,9 @@ pub fn main() -> ExitCode {
     {
         return code;
     }
+    if let Err(error) = interrupt::heed_limits_of_files() {
+        diagnostics::print(&format!("note: a file at its limit of size will end the command: {error}"));
+    }
     // (what decides once has nothing to finish first, and nothing to keep)
     let decides = matches!(arguments.command, Command::Allocate(_) | Command::Explain(_));
     let interrupt = if decides { Interrupt::new() } else { Interrupt::install() };
@@ -134,9 +138,13 @@ pub fn main() -> ExitCode {
 /// Shows why the command line is refused, or the help that it asks for.
 fn refused(refusal: clap::Error) -> ExitCode {
     let status = if refusal.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
-    // (what the message repeats of an argument is spelt out, as by asking again with such arguments)
+    // (what the message repeats of an argument is spelt out and short, as by asking again with such arguments)
     let given: Vec<String> = env::args_os().map(path_text::of).collect();
-    let spelt: Vec<Cow<'_, str>> = given.iter().map(|argument| plain(argument)).collect();
+    let spelt = |argument| match diagnostics::shortened(argument) {
+        Cow::Owned(short) => Cow::Owned(plain(&short).into_owned()),
+        Cow::Borrowed(whole) => plain(whole),
+    };
+    let spelt: Vec<Cow<'_, str>> = given.iter().map(|argument| spelt(argument)).collect();
     let is_odd = spelt.iter().any(|argument| matches!(argument, Cow::Owned(_)));
     if status == ExitStatus::BadInput && is_odd {
         let again = Arguments::try_parse_from(spelt.iter().map(|argument| &**argument));
@@ -144,7 +152,13 @@ fn refused(refusal: clap::Error) -> ExitCode {
         diagnostics::print(&refusal.render().to_string());
         return status.into();
     }
-    if refusal.print().is_ok() { status.into() } else { ExitStatus::Bug.into() }
+    let printed = refusal.print().and_then(|()| io::stdout().flush());
+    let Err(error) = printed else { return status.into() };
+    let failure = Failure::io(TO_STANDARD_OUTPUT)(error);
+    if let Some(text) = diagnostics::of_failure(&failure) {
+        diagnostics::print(&text);
+    }
+    failure.status().into()
 }
 
 fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::Session;
-use crate::conditions::{ConditionArguments, round, time};
+use crate::conditions::{ConditionArguments, number, round, time};
 use crate::decide::SemanticsFlag;
 use crate::exit::Failure;
 use crate::file::{at, check_files, named};
@@ -74,7 +74,7 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "FILE", requires = "trace")]
     entities: Option<PathBuf>,
     /// Jobs that arrive at random, so many an hour
-    #[arg(long, value_name = "JOBS_PER_HOUR")]
+    #[arg(long, value_name = "JOBS_PER_HOUR", value_parser = number)]
     rate: Option<f64>,
     /// Arrivals stop after so many jobs
     #[arg(long, value_name = "N", requires = "rate")]

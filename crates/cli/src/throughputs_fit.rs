@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::Session;
+use crate::conditions::number;
 use crate::count::from_one_to;
 use crate::exit::Failure;
 use crate::file::{at, check_files, named, write_or_print};
@@ -41,7 +42,7 @@ pub(super) struct FitArguments {
     #[arg(long, value_enum)]
     model: FittedModel,
     /// The fraction of pairs held out at a time, above 0, at most 0.5
-    #[arg(long, default_value_t = 0.2, value_name = "FRACTION")]
+    #[arg(long, default_value_t = 0.2, value_name = "FRACTION", value_parser = number)]
     held_out: f64,
     /// Random starts; the best is kept
     #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = from_one_to(STARTS_MAX))]

@@ -18,6 +18,7 @@ use self::convert::ConvertArguments;
 use self::nodes::NodesArguments;
 use self::show::ShowArguments;
 use crate::Session;
+use crate::conditions::number;
 use crate::count::{JOBS_MAX, from_one_to};
 use crate::exit::Failure;
 use crate::file::{at, check_files, named, write_or_print};
@@ -100,7 +101,7 @@ enum Generator {
 #[derive(Args, Debug)]
 struct GenerateArguments {
     /// Arrivals as a Poisson process of so many jobs per hour, the first at 0
-    #[arg(long, value_name = "JOBS_PER_HOUR", required_unless_present = "static_jobs", requires = "jobs")]
+    #[arg(long, value_name = "JOBS_PER_HOUR", required_unless_present = "static_jobs", requires = "jobs", value_parser = number)]
     rate: Option<f64>,
     /// How many jobs
     #[arg(long, value_name = "N", conflicts_with = "static_jobs", value_parser = from_one_to(JOBS_MAX))]

@@ -28,6 +28,8 @@ mod completions;
 mod writing;
 #[path = "suite/own_files.rs"]
 mod own_files;
+#[path = "suite/endings.rs"]
+mod endings;
 #[path = "suite/sweep.rs"]
 mod sweep;
 #[path = "suite/sweep_refused.rs"]

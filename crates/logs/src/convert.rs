@@ -1,6 +1,8 @@
 //! Rows of a normalized log as jobs of a throughput matrix, by rules.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion::index::{Id, RowId, WorkerTypeId};
 use apportion::spec::{Source, SpecError, TracedJob};
@@ -39,6 +41,8 @@ pub struct Converter<'a> {
     entries: FirstMatch<5>,
     /// The rows of the matrix, by job type.
     by_name: BTreeMap<&'a str, Vec<RowId>>,
+    /// Raised when no more rows are to be converted.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 /// Rows of the matrix, by scale factor.
@@ -142,7 +146,14 @@ impl<'a> Converter<'a> {
             by_name.entry(&row.job_type).or_default().push(RowId::from_index(at));
         }
         let streams = SeedStreams::new(seed);
-        Ok(Self { throughputs, rules, streams, kinds, references, durations, entries, by_name })
+        Ok(Self { throughputs, rules, streams, kinds, references, durations, entries, by_name, stop: None })
+    }
+
+    /// The same, which converts no more rows once the flag is raised: what it then says is of a part.
+    #[must_use]
+    pub fn until(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = Some(stop);
+        self
     }
 
     /// What becomes of the rows of a log; `zone` is that of the window's dates.
@@ -151,6 +162,9 @@ impl<'a> Converter<'a> {
             Converted { ran_on: vec![0; self.throughputs.worker_types().len()], ..Converted::default() };
         let mut draws = Draws::new();
         for (position, row) in log.rows.iter().enumerate() {
+            if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                break;
+            }
             match self.choose(row, &mut draws) {
                 Ok(chosen) => converted.chosen.push(Chosen { row: position, ..chosen }),
                 Err(reason) => {

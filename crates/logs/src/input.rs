@@ -3,9 +3,12 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Take};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion::spec::{SpecError, encoding, path_text};
-use flate2::bufread::MultiGzDecoder;
+
+use crate::unpacked::{GZIP, Unpacked};
 
 /// The longest line that is read, and the most blank lines one after another, in bytes.
 const LINE_MAX: u64 = 1 << 26;
@@ -19,9 +22,6 @@ const BROKEN_LINES_MAX: usize = 100;
 /// The most that is read of a log, unpacked, in bytes.
 const SIZE_MAX: u64 = 1 << 34;
 
-/// What gzip begins with.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
 /// The lines of a log.
 pub(crate) struct Input {
     /// What complaints call it.
@@ -34,6 +34,15 @@ pub(crate) struct Input {
     buffer: Vec<u8>,
     /// Its number, from 1.
     number: u64,
+    /// Raised when the log is to be read no further.
+    stop: Option<Arc<AtomicBool>>,
+}
+
+/// Is a line one in which sacct or a library of Slurm tells an error? It stands amid the output where both go to one file.
+pub(crate) fn is_error_line(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let has = |words: &[u8]| line.windows(words.len()).any(|part| part == words);
+    (line.starts_with(b"sacct: ") || (line.starts_with(b"slurm") && has(b"error"))) && !line.contains(&b'|')
 }
 
 /// The quotes of a record as far as it is read.
@@ -78,17 +87,30 @@ impl Input {
     /// Text, or gzip of it.
     pub(crate) fn new(name: &str, from: Box<dyn Read>) -> Result<Self, SpecError> {
         let mut plain = BufReader::with_capacity(1 << 17, from);
-        let start = plain.fill_buf().map_err(|error| unreadable(name, 0, &error))?;
-        if let Some(advice) = encoding::advice(start) {
-            return Err(SpecError::about(name, "it is no plain text", Some(advice.to_owned())));
-        }
-        let lines: Box<dyn BufRead> = if start.starts_with(&GZIP) {
-            Box::new(BufReader::with_capacity(1 << 17, MultiGzDecoder::new(plain)))
+        let lines: Box<dyn BufRead> = if beginning(name, &mut plain)?.starts_with(&GZIP) {
+            let mut unpacked = BufReader::with_capacity(1 << 17, Unpacked::new(plain));
+            if beginning(name, &mut unpacked)?.starts_with(&GZIP) {
+                let help = "it is packed twice: `gunzip -c FILE >NEW` unpacks it once".to_owned();
+                return Err(SpecError::about(name, "gzip within gzip", Some(help)));
+            }
+            Box::new(unpacked)
         } else {
             Box::new(plain)
         };
         let (lines, put_back) = (lines.take(SIZE_MAX), VecDeque::new());
-        Ok(Self { name: name.to_owned(), lines, put_back, buffer: Vec::new(), number: 0 })
+        Ok(Self { name: name.to_owned(), lines, put_back, buffer: Vec::new(), number: 0, stop: None })
+    }
+
+    /// From here on it is read only until the flag is raised.
+    pub(crate) fn until(&mut self, stop: Option<Arc<AtomicBool>>) {
+        self.stop = stop;
+    }
+
+    fn check_stop(&self) -> Result<(), SpecError> {
+        if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(SpecError::about(self.name.clone(), "reading was stopped", None));
+        }
+        Ok(())
     }
 
     /// The next line that is not blank, with its number; none at the end.
@@ -106,8 +128,17 @@ impl Input {
                     format!("line {} is longer than {LINE_MAX} bytes, the most that is read", self.number);
                 return Err(SpecError::about(self.name.clone(), message, None));
             }
+            let is_all = !self.buffer.ends_with(b"\n");
             while matches!(self.buffer.last(), Some(b'\n' | b'\r')) {
                 self.buffer.pop();
+            }
+            if self.number == 1 && is_all && self.buffer.contains(&b'\r') {
+                let help = "`tr '\\r' '\\n' <OLD >NEW` makes lines of it".to_owned();
+                return Err(SpecError::about(
+                    self.name.clone(),
+                    "its lines end in carriage returns alone",
+                    Some(help),
+                ));
             }
             if self.number == 1 && self.buffer.starts_with("\u{feff}".as_bytes()) {
                 self.buffer.drain(..3);
@@ -126,6 +157,7 @@ impl Input {
 
     /// Adds the next line to what was read last, with its end; the number of its bytes, 0 at the end of the log.
     fn read_on(&mut self) -> Result<usize, SpecError> {
+        self.check_stop()?;
         if let Some(line) = self.put_back.pop_front() {
             self.buffer.extend_from_slice(&line);
             return Ok(line.len());
@@ -168,6 +200,9 @@ impl Input {
             return Ok(None);
         }
         let first = self.number;
+        if is_error_line(&self.buffer) {
+            return self.text(first).map(|text| Some((first, text)));
+        }
         let count = |bytes: &[u8]| str::from_utf8(bytes).map_or(0, |text| text.matches(by).count() + 1);
         let n_first = self.buffer.len();
         let (mut n, mut behind) = (count(&self.buffer), Vec::new());
@@ -180,8 +215,8 @@ impl Input {
             }
             let line = self.buffer[before + 1..].to_vec();
             let n_here = count(&line);
-            // (a line that is a row by itself, or begins one)
-            if n_here >= n_columns || (n == n_columns && n_here > 1) {
+            // (a line that is a row by itself, or begins one, or is none)
+            if n_here >= n_columns || (n == n_columns && n_here > 1) || is_error_line(&line) {
                 self.buffer.truncate(before);
                 self.put_back.push_front(line);
                 break;
@@ -237,6 +272,7 @@ impl Input {
     ) -> Result<(), SpecError> {
         let mut is_first = true;
         loop {
+            self.check_stop()?;
             let piece = self.lines.fill_buf().map_err(|error| unreadable(&self.name, self.number, &error))?;
             if piece.is_empty() {
                 return self.check_size();
@@ -257,6 +293,15 @@ impl Input {
         let message = format!("larger than {SIZE_MAX} bytes unpacked, the most that is read of a log");
         let help = "read it in parts, such as one for each month".to_owned();
         Err(SpecError::about(self.name.clone(), message, Some(help)))
+    }
+}
+
+/// The first bytes of a file; refused if it is no text, where they tell so.
+fn beginning<'f>(name: &str, file: &'f mut impl BufRead) -> Result<&'f [u8], SpecError> {
+    let start = file.fill_buf().map_err(|error| unreadable(name, 0, &error))?;
+    match encoding::advice(start) {
+        Some(advice) => Err(SpecError::about(name, "it is no plain text", Some(advice.to_owned()))),
+        None => Ok(start),
     }
 }
 

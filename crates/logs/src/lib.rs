@@ -18,6 +18,7 @@
 mod date;
 pub mod clock;
 pub mod row;
+mod unpacked;
 mod input;
 pub mod tally;
 pub mod reading;

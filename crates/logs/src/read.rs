@@ -1,6 +1,8 @@
 //! Reads a log in one of its forms.
 
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use apportion::spec::SpecError;
 
@@ -21,12 +23,14 @@ pub struct ReadOptions {
     pub job_table: Option<String>,
     /// Read a form that is refused otherwise.
     pub force: bool,
+    /// A flag that ends reading with an error once it is raised, between two rows.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl ReadOptions {
     /// A form, with nothing said beside it.
     pub fn new(form: Form) -> Self {
-        Self { form, zone: None, job_table: None, force: false }
+        Self { form, zone: None, job_table: None, force: false, stop: None }
     }
 }
 
@@ -79,6 +83,7 @@ fn refuse(name: &str, options: &ReadOptions) -> Result<(), SpecError> {
 }
 
 fn read(input: &mut Input, options: &ReadOptions) -> Result<Reading, SpecError> {
+    input.until(options.stop.clone());
     let mut log = Reading::new(&input.name, options.zone.clone());
     if let (Some(table), form) = (&options.job_table, options.form)
         && form != Form::Pai
@@ -99,6 +104,9 @@ fn read(input: &mut Input, options: &ReadOptions) -> Result<Reading, SpecError> 
         Form::Dlrm => forms::dlrm::read(input, &mut log)?,
         Form::Pai => {
             let mut table = options.job_table.as_deref().map(Input::open).transpose()?;
+            if let Some(table) = &mut table {
+                table.until(options.stop.clone());
+            }
             forms::pai::read(input, table.as_mut(), &mut log)?;
         }
         Form::Gpu2026 | Form::SuperCloud => {}

@@ -8,7 +8,7 @@ use apportion::spec::{Place, SpecError};
 
 use crate::date;
 use crate::form::{Form, FormEntry};
-use crate::input::Input;
+use crate::input::{Input, is_error_line};
 use crate::reading::{Fault, Reading};
 use crate::row::Row;
 use crate::tally::{Doubt, counted, excerpt};
@@ -74,6 +74,10 @@ impl Columns {
         let mut header: Option<Header> = None;
         let name = input.name.clone();
         while let Some((line, text)) = self.record(input, header.as_ref())? {
+            if self.separator == '|' && is_error_line(text.as_bytes()) {
+                log.doubt(Doubt::ErrorLine, line, None);
+                continue;
+            }
             let number = usize::try_from(line).unwrap_or(usize::MAX);
             let split = match self.separator {
                 ',' => split_commas(text, number),
@@ -239,6 +243,10 @@ impl Columns {
             let place = Place { line: usize::try_from(line).unwrap_or(0), column: 1, width: 1 };
             refused((name, text), place, message, help)
         };
+        if self.separator == '|' && text.trim_start().starts_with('{') {
+            let message = "it is JSON, as `sacct --json` prints it, which is not read".to_owned();
+            return Err(refuse(message, self.advice.trim_start_matches("; ").to_owned()));
+        }
         if self.separator != ',' && !text.contains(self.separator) {
             let message = format!("columns are not separated by `{}`", self.separator);
             return Err(refuse(message, format!("`sacct -P` separates them so{}", self.advice)));

@@ -147,6 +147,7 @@ const END_UNKNOWN: &str =
 const WAITING_ARRAY: &str = "several tasks of an array in one row, as none of them had started; the row is one job of the normalized log";
 const PART_OF_SEVERAL: &str = "a part of an accelerator where several are asked for; the part counts only where one is, so they are taken as \
     whole ones";
+const ERROR_LINE: &str = "lines in which sacct or Slurm tells an error: the log may be incomplete";
 
 /// What is doubtful about a log, found by reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -210,6 +211,10 @@ pub enum Doubt {
     WaitingArray,
     /// A part of an accelerator, of a job that asks for several; they are taken as whole ones.
     PartOfSeveral,
+    /// An accelerator that a server lists twice for one attempt; both count.
+    NamedTwice,
+    /// A line that sacct wrote about an error, amid its output.
+    ErrorLine,
 }
 
 impl Doubt {
@@ -276,6 +281,8 @@ impl Doubt {
             Self::EndUnknown => END_UNKNOWN,
             Self::WaitingArray => WAITING_ARRAY,
             Self::PartOfSeveral => PART_OF_SEVERAL,
+            Self::NamedTwice => "an accelerator that a server lists twice for one attempt; both count",
+            Self::ErrorLine => ERROR_LINE,
             Self::SeveralClusters => {
                 "clusters beside the first: jobs are called CLUSTER:ID, and their load is that of all clusters together"
             }

@@ -1,11 +1,11 @@
 //! `apportion trace convert`: goes between the forms of traces, and makes traces of clusters' logs.
 
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::log::{Given, LogArguments, like_a_log, not_used, sentences};
+use super::log::{Given, LogArguments, check_interrupt, like_a_log, not_used, sentences};
 use crate::Session;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use crate::file::{at, check_files, named, write};
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(),
         (Written::Native, _) => TraceForm::Native,
         (Written::Gavel, _) => TraceForm::Gavel,
         (Written::Log, Some(_)) => {
-            let Some(given) = arguments.log.read(&arguments.file)? else { return Ok(()) };
+            let Some(given) = arguments.log.read(&arguments.file, session)? else { return Ok(()) };
             arguments.log.check(&given.log, session)?;
             return write_log(arguments, &given, session);
         }
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(),
             let help = "`--throughputs osdi20`, for example, or `--to log` for the log itself".to_owned();
             return Err(Failure::usage(message, Some(help)));
         };
-        let Some(given) = arguments.log.read(&arguments.file)? else { return Ok(()) };
+        let Some(given) = arguments.log.read(&arguments.file, session)? else { return Ok(()) };
         arguments.log.check(&given.log, session)?;
         return write_trace_of(arguments, (&given, form), throughputs, session);
     }
@@ -112,6 +112,7 @@ pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(),
     } else {
         read_trace(&source, throughputs.as_deref(), order).map_err(|error| like_a_log(&source, error))?
     };
+    check_interrupt(session)?;
     super::write(&trace, (form, arguments.out.as_deref()), throughputs.as_deref(), session)
 }
 
@@ -122,8 +123,8 @@ fn write_trace_of(
     throughputs: &Throughputs,
     session: &Session,
 ) -> Result<(), Failure> {
-    let converter = given.converter(throughputs)?;
-    let converted = given.convert(&converter);
+    let converter = given.converter(throughputs, session)?;
+    let converted = given.convert(&converter, session)?;
     let report = ImportReport::of(&given.import(&converted, throughputs, None));
     for line in sentences(&report) {
         session.note(line);
@@ -188,6 +189,26 @@ fn note_rows(log: &Reading, session: &Session) {
     }
 }
 
+/// What is written to until the user asks to stop.
+struct Attended<'a> {
+    out: &'a mut dyn Write,
+    session: &'a Session,
+}
+
+impl Write for Attended<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.session.interrupt.is_raised() {
+            Err(io::Error::other("interrupted"))
+        } else {
+            self.out.write(bytes)
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// Gives `write` the file that the user named, or standard output.
 fn into<T>(
     arguments: &ConvertArguments,
@@ -195,14 +216,18 @@ fn into<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, WriteError>,
 ) -> Result<T, Failure> {
     let Some(path) = &arguments.out else {
-        let mut stdout = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-        let written = write(&mut stdout).map_err(|error| failure(error, TO_STANDARD_OUTPUT))?;
+        let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let written = write(&mut Attended { out: &mut stdout, session });
+        session.interrupt.check(|| "what was printed is a part".to_owned())?;
+        let written = written.map_err(|error| failure(error, TO_STANDARD_OUTPUT))?;
         stdout.flush().map_err(Failure::io(TO_STANDARD_OUTPUT))?;
         return Ok(written);
     };
     let what = format!("write {}", path.display());
     let mut file = NewFile::create(path).map_err(Failure::io(what.clone()))?;
-    let written = write(&mut file).map_err(|error| failure(error, &what))?;
+    let written = write(&mut Attended { out: &mut file, session });
+    check_interrupt(session)?;
+    let written = written.map_err(|error| failure(error, &what))?;
     file.keep().map_err(Failure::io(what))?;
     session.note(format!("wrote {}", path.display()));
     Ok(written)

@@ -73,6 +73,11 @@ pub(super) struct Given {
     pub(super) seed: u64,
 }
 
+/// Ends the command between two rows if the user has asked to stop.
+pub(super) fn check_interrupt(session: &Session) -> Result<(), Failure> {
+    session.interrupt.check(|| "nothing was written".to_owned())
+}
+
 impl LogArguments {
     /// Files that are read beside the log.
     pub(super) fn files(&self) -> [Named<'_>; 2] {
@@ -111,7 +116,7 @@ impl LogArguments {
     }
 
     /// Reads the log at a path; none if no form is named.
-    pub(super) fn read(&self, path: &str) -> Result<Option<Given>, Failure> {
+    pub(super) fn read(&self, path: &str, session: &Session) -> Result<Option<Given>, Failure> {
         let Some(form) = self.form() else { return Ok(None) };
         let (rules, rules_source) = match &self.rules {
             None => Rules::embedded()?,
@@ -124,8 +129,10 @@ impl LogArguments {
         options.zone.clone_from(&self.zone);
         options.job_table.clone_from(&self.job_table);
         options.force = self.force;
-        let log = read_log(path, &options)?;
-        let (window, zone) = (self.window.clone(), self.zone.clone());
+        options.stop = Some(session.interrupt.flag());
+        let read = read_log(path, &options);
+        check_interrupt(session)?;
+        let (log, window, zone) = (read?, self.window.clone(), self.zone.clone());
         Ok(Some(Given { form, log, rules, rules_source, window, zone, seed: self.seed }))
     }
 
@@ -149,13 +156,19 @@ impl LogArguments {
 
 impl Given {
     /// The jobs of the log.
-    pub(super) fn converter<'a>(&'a self, throughputs: &'a Throughputs) -> Result<Converter<'a>, Failure> {
-        Ok(Converter::new(throughputs, (&self.rules, &self.rules_source), self.seed)?)
+    pub(super) fn converter<'a>(
+        &'a self,
+        throughputs: &'a Throughputs,
+        session: &Session,
+    ) -> Result<Converter<'a>, Failure> {
+        let converter = Converter::new(throughputs, (&self.rules, &self.rules_source), self.seed)?;
+        Ok(converter.until(session.interrupt.flag()))
     }
 
     /// What becomes of the log.
-    pub(super) fn convert(&self, converter: &Converter<'_>) -> Converted {
-        converter.convert(&self.log, self.window.as_ref(), self.zone.as_ref())
+    pub(super) fn convert(&self, converter: &Converter<'_>, session: &Session) -> Result<Converted, Failure> {
+        let converted = converter.convert(&self.log, self.window.as_ref(), self.zone.as_ref());
+        check_interrupt(session).map(|()| converted)
     }
 
     /// The parts of its report.

@@ -7,7 +7,9 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::log::{COMPLAINTS_SHOWN, Given, LogArguments, beside_tables, like_a_log, sentences};
+use super::log::{
+    COMPLAINTS_SHOWN, Given, LogArguments, beside_tables, check_interrupt, like_a_log, sentences,
+};
 use super::sketch::sketch;
 use crate::Session;
 use crate::command_line::made_now;
@@ -60,7 +62,7 @@ pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Fa
     arguments.log.check_one_input(&arguments.file, arguments.throughputs.as_deref())?;
     let cluster = arguments.cluster.as_ref().map(|counts| counts.to_string().parse::<Cluster>());
     let cluster = cluster.transpose().map_err(|error| Failure::usage(format!("--cluster: {error}"), None))?;
-    if let Some(given) = arguments.log.read(&arguments.file)? {
+    if let Some(given) = arguments.log.read(&arguments.file, session)? {
         let throughputs = load_throughputs(arguments.throughputs.as_deref().unwrap_or(USUAL))?;
         return show_log(arguments, (&given, &throughputs), cluster.as_ref(), session);
     }
@@ -68,6 +70,7 @@ pub(super) fn run(arguments: &ShowArguments, session: &Session) -> Result<(), Fa
     let source = Source::load(&arguments.file)?;
     let trace = read_trace(&source, throughputs.as_deref(), TraceOrder::Refuse)
         .map_err(|error| like_a_log(&source, error))?;
+    check_interrupt(session)?;
     show_trace(arguments, (&trace, throughputs.as_deref()), cluster.as_ref(), session)
 }
 
@@ -77,11 +80,12 @@ fn show_log(
     cluster: Option<&Cluster>,
     session: &Session,
 ) -> Result<(), Failure> {
-    let converter = given.converter(throughputs)?;
-    let converted = given.convert(&converter);
+    let converter = given.converter(throughputs, session)?;
+    let converted = given.convert(&converter, session)?;
     let import = given.import(&converted, throughputs, cluster);
     let report = ImportReport::of(&import);
     let durations = Shape::duration_classes(&loads(&import));
+    check_interrupt(session)?;
     let page = arguments.page.as_deref().map(|path| (path, page_of(&report, &durations, cluster)));
     if print_page(session, &page)? {
         return given.check_some(&report);

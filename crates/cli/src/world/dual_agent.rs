@@ -6,6 +6,7 @@ use clap::Args;
 use rayon::prelude::*;
 
 use crate::Session;
+use crate::conditions::number;
 use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
 use crate::paths::name_or_path;
@@ -39,22 +40,22 @@ pub(super) struct DualAgentArguments {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = from_one_to(JOBS_MAX))]
     jobs: usize,
     /// Mean seconds between arrivals; 0 = all at once
-    #[arg(long, value_name = "SECONDS", default_value_t = WorkloadOptions::default().gap_s)]
+    #[arg(long, value_name = "SECONDS", default_value_t = WorkloadOptions::default().gap_s, value_parser = number)]
     gap: f64,
     /// Servers, as a part of PAI's 1,814 with accelerators
-    #[arg(long, value_name = "PART", default_value_t = 0.05)]
+    #[arg(long, value_name = "PART", default_value_t = 0.05, value_parser = number)]
     scale: f64,
     /// Hours for which a straggling server does, on average
-    #[arg(long, value_name = "HOURS", default_value_t = 1.0)]
+    #[arg(long, value_name = "HOURS", default_value_t = 1.0, value_parser = number)]
     straggle: f64,
     /// Part of the servers that straggle at any time
-    #[arg(long, value_name = "PART", default_value_t = DriftOptions::default().stragglers)]
+    #[arg(long, value_name = "PART", default_value_t = DriftOptions::default().stragglers, value_parser = number)]
     stragglers: f64,
     /// How far servers of one type differ and drift, as a multiple of what was measured
-    #[arg(long, value_name = "TIMES", default_value_t = 1.0)]
+    #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = number)]
     drift: f64,
     /// Correlation of servers within a rack
-    #[arg(long, value_name = "PART", default_value_t = DriftOptions::default().rack_correlation)]
+    #[arg(long, value_name = "PART", default_value_t = DriftOptions::default().rack_correlation, value_parser = number)]
     rack_correlation: f64,
     /// Fit the constants of `posterior` and `switching` to servers that drift so, in place of those of the default world
     #[arg(long)]

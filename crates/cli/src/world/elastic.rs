@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::Session;
+use crate::conditions::number;
 use crate::count::{JOBS_MAX, check_workloads, from_one_to};
 use crate::exit::Failure;
 use crate::paths::name_or_path;
@@ -41,7 +42,7 @@ pub(super) struct ElasticArguments {
         value_parser = clap::value_parser!(u16).range(1..=10_000))]
     workers: u16,
     /// Mean arrivals in a slot of 20 minutes
-    #[arg(long, value_name = "JOBS", default_value_t = WorkloadOptions::default().rate_per_slot)]
+    #[arg(long, value_name = "JOBS", default_value_t = WorkloadOptions::default().rate_per_slot, value_parser = number)]
     rate: f64,
     #[command(flatten)]
     scaling: Scaling,

@@ -103,7 +103,7 @@ fn bad_input_is_refused_with_the_nearest_name() {
     );
     assert_refused(&["throughputs", "show", "osdi2"], "osdi20");
     assert_refused(&["throughputs", "show", "--job-type", "A3"], "did you mean `A3C`?");
-    assert_refused(&["trace", "generate", "--rate", "nan", "--jobs", "3"], "expected a number above 0");
+    assert_refused(&["trace", "generate", "--rate", "nan", "--jobs", "3"], "`nan` is no number");
     assert_refused(&["trace", "generate", "--jobs", "3"], "--rate");
     assert_refused(&["trace", "show", "nowhere.csv"], "there is no such file");
 }

@@ -107,6 +107,11 @@ fn what_has_no_forecast_is_refused_with_what_to_do() {
         ("--calibrate --from 2h --to 1h", "--from: 2.00 h is after the last time, 1.00 h", ""),
         ("--calibrate --from 1d --to 2d --every 1h", "no job is active at any of 25 times", "--from"),
         ("--calibrate --every 1e-9", "--every", ""),
+        (
+            "--calibrate --forks 9",
+            "--forks: fewer than 10 say nothing of an interval of 80 %",
+            "200 are taken",
+        ),
     ] {
         let output = forecast(folder.path(), more, 1);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -158,7 +163,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 #[test]
 fn a_page_goes_where_it_is_sent_and_says_what_made_it() {
     let folder = folder(&many());
-    for more in ["--at 21h --job job-60 --forks 20", "--calibrate --forks 5 --jobs-per-point 1"] {
+    for more in ["--at 21h --job job-60 --forks 20", "--calibrate --forks 10 --jobs-per-point 1"] {
         let output = forecast(folder.path(), &format!("{more} --page -"), 2);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let page = String::from_utf8(output.stdout).unwrap();

@@ -63,7 +63,7 @@ fn every_kind() -> (TempDir, [&'static str; 6]) {
     succeed(at, "trace show jobs.csv --throughputs osdi20 --cluster v100=12 --page trace.html");
     let forecast = "forecast --policy fifo --cluster v100=12,k80=12 --trace jobs.csv";
     succeed(at, &format!("{forecast} --at 40h --job 38 --forks 20 --limit 5d --page forecast.html"));
-    let calibrate = "--calibrate --forks 5 --jobs-per-point 2 --limit 5d --from 30h --to 40h --every 5h";
+    let calibrate = "--calibrate --forks 10 --jobs-per-point 2 --limit 5d --from 30h --to 40h --every 5h";
     succeed(at, &format!("{forecast} {calibrate} --page calibration.html"));
     let pages = ["study.html", "run.html", "bench.html", "trace.html", "forecast.html", "calibration.html"];
     (folder, pages)

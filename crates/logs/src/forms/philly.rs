@@ -117,6 +117,9 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     if times.is_open && state.is_none() {
         row.state = State::Running;
     }
+    if check_workers(entry, &job.attempts)? {
+        log.doubt(Doubt::NamedTwice, row.line, Some(&row.id));
+    }
     // (the workers of the last attempt that had any)
     let ordered: Vec<&Attempt<'_>> = attempts.iter().map(|(.., at)| &job.attempts[*at]).collect();
     let sizes: Vec<usize> = ordered.iter().map(|attempt| attempt.n_workers()).collect();
@@ -134,6 +137,22 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     }
     row.n_attempts = Some(u32::try_from(attempts.len()).unwrap_or(u32::MAX));
     Ok(Some(row))
+}
+
+/// Checks that what each server lists are names of accelerators; does one list a name twice?
+fn check_workers(entry: &Entry<'_>, attempts: &[Attempt<'_>]) -> Result<bool, Fault> {
+    let mut is_named_twice = false;
+    for server in attempts.iter().flat_map(|attempt| attempt.detail.iter().flatten()) {
+        let mut names = BTreeSet::new();
+        for raw in &server.gpus {
+            let named = entry.value(Some(*raw), ("gpus", NAME), name)?.ok_or_else(|| Fault {
+                place: entry.place_of(raw),
+                message: format!("gpus has `{}`, expected names of accelerators", raw.get()),
+            })?;
+            is_named_twice |= !names.insert(named);
+        }
+    }
+    Ok(is_named_twice)
 }
 
 impl Attempt<'_> {

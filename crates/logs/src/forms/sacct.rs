@@ -193,6 +193,10 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
     row.state = state(cells)?;
     [row.submitted_s, row.eligible_s, row.started_s, row.ended_s] =
         cells.times(["Submit", "Eligible", "Start", "End"], log)?;
+    // (Slurm gives one that was held after a requeue, and cancelled, a start at its end, before it could have run)
+    let never_ran = row.started_s.zip(row.ended_s).is_some_and(|(start, end)| start >= end)
+        && row.eligible_s.zip(row.ended_s).is_some_and(|(eligible, end)| eligible > end);
+    row.started_s = row.started_s.filter(|_| !never_ran);
     running_time(cells, &mut row, log)?;
     row.n_attempts = Some(u32::from(row.started_s.is_some()));
     resources(cells, &mut row, log)?;

@@ -92,3 +92,25 @@ fn a_class_that_names_no_job_type_is_the_reason() {
     let expected = [(Reason::ClassUnknown, "a".to_owned())];
     assert_eq!(reasons(&log, "job_types: [{named_by_class: true}]"), expected);
 }
+
+#[test]
+fn what_is_no_name_of_an_accelerator_is_not_counted_as_one() {
+    let job = |gpus: &str| {
+        let times = r#""start_time": "2017-10-03 01:00:00", "end_time": "2017-10-03 02:00:00""#;
+        let text = format!(
+            r#"[{{"jobid": "a", "submitted_time": "2017-10-03 00:00:00", "status": "Pass",
+            "attempts": [{{{times}, "detail": [{{"ip": "m1", "gpus": [{gpus}]}}]}}]}}]"#
+        );
+        read_log_from("log", Cursor::new(text), &ReadOptions::new(Form::Philly)).unwrap()
+    };
+    for wrong in ["null", "{\"x\":1}", "\"\"", "\" \"", "7", "\"None\""] {
+        let log = job(&format!("\"g0\", {wrong}"));
+        assert_eq!((log.rows.len(), log.n_not_understood()), (0, 1), "{wrong}");
+        assert!(log.complaints[0].message.starts_with("gpus "), "{:?}", log.complaints);
+        assert_eq!(log.complaints[0].excerpt.chars().nth(log.complaints[0].column - 1), wrong.chars().next());
+    }
+    let log = job("\"g0\", \"g1\"");
+    assert_eq!((log.rows[0].n_workers, log.doubts.get(&Doubt::NamedTwice)), (Some(2), None));
+    let log = job("\"g0\", \"g0\"");
+    assert_eq!((log.rows[0].n_workers, log.doubts[&Doubt::NamedTwice].n), (Some(2), 1));
+}

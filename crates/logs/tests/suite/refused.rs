@@ -1,6 +1,11 @@
 //! Files that are no log of the form that is asked for, cut off, or of a form that cannot be trusted.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use apportion_logs::read::read_log_from;
 use apportion_logs::{Doubt, Form, ReadOptions, read_log};
@@ -176,4 +181,61 @@ fn packed_and_strange_texts_are_refused_with_what_unpacks_them() {
             assert!(said.contains(expected), "{said}");
         }
     }
+}
+
+fn packed(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn what_is_no_text_is_named_with_what_makes_text_of_it() {
+    let tar = [&b"cluster_log.csv"[..], &[0; 242], b"ustar\0", &[0; 200]].concat();
+    let spreadsheet = [&b"PK\x03\x04"[..], &[0; 26], b"[Content_Types].xml"].concat();
+    let text = b"id,ran_s,gpus\na,60,1\n";
+    for (bytes, expected) in [
+        (packed(&packed(text)), "gzip within gzip; it is packed twice"),
+        (packed(&tar), "`tar -xf FILE`"),
+        (tar, "`tar -xf FILE`"),
+        (b"PAR1\x15\x04".to_vec(), "it is Parquet"),
+        (spreadsheet, "a spreadsheet, as .xlsx: save it as CSV"),
+        (b"PK\x03\x04".to_vec(), "`unzip FILE`"),
+        (b"id,ran_s,gpus\ra,60,1\rb,60,1\r".to_vec(), "carriage returns alone; `tr '\\r' '\\n'"),
+        ([packed(text), b"more".to_vec()].concat(), "`gzip -dc FILE >NEW` unpacks what is before them"),
+    ] {
+        let said = said_of(Cursor::new(bytes), Form::Log);
+        assert!(said.contains(expected), "{said}\nlacks {expected}");
+    }
+    let said = said_of(Cursor::new("{\"jobs\": [\n  {\"job_id\": 7}\n]}\n"), Form::Sacct);
+    assert!(said.contains("`sacct --json`") && said.contains("sacct-command"), "{said}");
+    let padded = [packed(text), vec![0; 9000]].concat();
+    let log = read_log_from("log", Cursor::new(padded), &ReadOptions::new(Form::Log)).unwrap();
+    assert_eq!(log.rows.len(), 1, "zeros behind gzip are no part of it");
+}
+
+/// Rows without an end, which raise a flag after a while.
+struct Raising {
+    flag: Arc<AtomicBool>,
+    n_read: usize,
+}
+
+impl Read for Raising {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.n_read += 1;
+        if self.n_read == 1 {
+            return (&b"id,ran_s,gpus\n"[..]).read(into);
+        }
+        self.flag.store(self.n_read > 3, Ordering::SeqCst);
+        assert!(self.n_read < 10, "it reads on");
+        format!("{},60,1\n", self.n_read).as_bytes().read(into)
+    }
+}
+
+#[test]
+fn reading_ends_between_two_rows_once_it_is_to() {
+    let flag = Arc::new(AtomicBool::new(false));
+    let options = ReadOptions { stop: Some(Arc::clone(&flag)), ..ReadOptions::new(Form::Log) };
+    let error = read_log_from("log", Raising { flag, n_read: 0 }, &options).unwrap_err();
+    assert_eq!(error.to_string(), "log: reading was stopped");
 }

@@ -221,3 +221,34 @@ fn of_an_hour_that_comes_twice_the_one_is_taken_that_is_in_order() {
     // Times that are in order by neither reading contradict one another.
     assert_eq!(times(&format!("{day}04:00:00|{day}02:00:00|{day}02:30:00")), None);
 }
+
+#[test]
+fn what_sacct_says_of_an_error_is_no_part_of_a_row() {
+    let lines = "\
+1|ann|lab|1700000000|1700000010|1700000070|60|COMPLETED|1||gres/gpu=1|a
+sacct: error: slurm_persist_conn_open: Something happened
+2|ann|lab|1700000000|1700000010|1700000070|60|COMPLETED|1||gres/gpu=1|b
+and more of b
+slurmdbd: error: Problem getting jobs
+";
+    let log = read(&["sacct: error: early\n", HEAD, lines].concat());
+    assert!(log.complaints.is_empty(), "{:?}", log.complaints);
+    let names: Vec<_> = log.rows.iter().map(|row| row.name.as_deref().unwrap()).collect();
+    assert_eq!((names, log.n_read), (vec!["a", "b and more of b"], 2));
+    assert_eq!((log.doubts[&Doubt::ErrorLine].n, log.doubts[&Doubt::ErrorLine].line), (3, 1));
+}
+
+#[test]
+fn what_was_held_after_a_requeue_and_cancelled_did_not_start() {
+    let head = HEAD.replace("Submit|", "Submit|Eligible|");
+    let first =
+        "7|ann|lab|1700000000|1700000000|1700000010|1700000610|600|REQUEUED|1|gres/gpu=1|gres/gpu=1|a\n";
+    let held = "7|ann|lab|1700000610|1700000731|1700000700|1700000700|0|CANCELLED by 5|1|gres/gpu=1||a\n";
+    let both = read(&[&head, first, held].concat());
+    assert_eq!((only(&both).n_attempts, only(&both).ran_s), (Some(1), Some(600.0)));
+    assert_eq!(only(&both).state, State::Cancelled);
+    let alone = read(&[&*head, held].concat());
+    assert_eq!((only(&alone).n_attempts, only(&alone).started_s, only(&alone).ran_s), (Some(0), None, None));
+    let ended_at_once = held.replace("1700000731", "1700000690");
+    assert_eq!(only(&read(&[&*head, &*ended_at_once].concat())).n_attempts, Some(1));
+}

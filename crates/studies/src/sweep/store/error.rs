@@ -122,6 +122,16 @@ impl StoreError {
         }
     }
 
+    /// A file that cannot be read for another reason than that it may not be is no results file.
+    pub(super) fn as_no_results(self) -> Self {
+        match self {
+            Self::Io { path, source, .. } if source.kind() != io::ErrorKind::PermissionDenied => {
+                Self::Foreign { path, what: format!("it cannot be read: {source}") }
+            }
+            error => error,
+        }
+    }
+
     /// Is it the input's fault, not the machine's?
     pub fn is_bad_input(&self) -> bool {
         match self {
