@@ -659,7 +659,8 @@ def test_what_is_wrong_is_said(clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
         lease(save=None)
     with pytest.raises(TypeError, match="functions"):
         lease(save=print, load=3)
-    for every in (0, -1, float("nan")):
+    wrong: list[Any] = [0, -1, float("nan"), "1h"]
+    for every in wrong:
         with pytest.raises(ValueError, match="checkpoint_every is"):
             lease(save=print, checkpoint_every=every)
     with pytest.raises(ValueError, match="total_steps is -1"):

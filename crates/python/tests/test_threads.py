@@ -16,8 +16,9 @@ import threading, time, numpy as np, apportion as ap
 begun = threading.Event()
 def slow(p):
     begun.set()
-    time.sleep(0.05)
+    time.sleep(0.001)  # (lets go of the lock, and wants it again while the interpreter ends)
     return np.zeros(p.throughputs.shape)
+slow.policy_version = "1"
 def decide():
     while True:
         ap.allocate(np.ones((2, 2)), {"v100": 1, "k80": 1}, slow)
@@ -26,7 +27,7 @@ def simulate():
 def sweep():
     ap.sweep(policies=[slow], seeds=range(20), out="kept", cluster="v100=8,p100=8,k80=8", rate=2, jobs=200)
 threading.Thread(target=%s, daemon=True).start()
-begun.wait()
+assert begun.wait(60)
 """
 
 
