@@ -12,7 +12,6 @@ use serde_json::json;
 
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
-use crate::conditions::number;
 use crate::conditions::time;
 use crate::exit::Failure;
 use crate::output::OutputFormat;
