@@ -72,7 +72,7 @@ impl ConditionArguments {
 /// Reads a number that is one: `nan` is none, wherever it stands.
 pub(super) fn number(text: &str) -> Result<f64, String> {
     let parsed: Option<f64> = text.parse().ok();
-    parsed.filter(|number| !number.is_nan()).ok_or_else(|| format!("`{text}` is no number"))
+    parsed.filter(|number| !number.is_nan()).ok_or_else(|| format!("`{text}` is no number, expected one"))
 }
 
 /// Reads a time from a flag.
