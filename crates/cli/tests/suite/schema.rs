@@ -384,7 +384,7 @@ fn what_a_forecast_writes_fits_its_schemas() {
     let trace = folder.path().join("jobs.csv").display().to_string();
     let generated = "trace generate --rate 6 --jobs 60 --multi-worker --out";
     said(&generated.split_whitespace().chain([&*trace]).collect::<Vec<_>>());
-    let rules = "forecast --policy fifo --cluster v100=64,k80=64 --forks 3 --format json --trace";
+    let rules = "forecast --policy fifo --cluster v100=64,k80=64 --forks 10 --format json --trace";
     for (kind, more) in [
         ("forecast", "--at 6.8h --job 40 --known-durations"),
         ("forecast", "--at 6.8h --job 40 --arrivals none --limit 600"),
