@@ -89,6 +89,17 @@ fn no_file_is_written_over_one_that_is_read() {
 }
 
 #[test]
+fn a_sweep_writes_no_table_over_its_trace() {
+    let folder = folder();
+    let at = folder.path();
+    fs::write(at.join("results.csv"), TRACE).unwrap();
+    let sweep = "format: apportion/sweep-v1\nname: s\naxes: {policy: [fifo, isolated]}\n\
+                 run: {cluster: {v100: 1}, workload: {trace: results.csv}}\n";
+    fs::write(at.join("s.yaml"), sweep).unwrap();
+    refused(at, "sweep s.yaml --out .", "the table of results and a trace are the same file");
+}
+
+#[test]
 fn no_two_files_are_written_under_one_name() {
     let folder = folder();
     symlink("new", folder.path().join("to-new")).unwrap();

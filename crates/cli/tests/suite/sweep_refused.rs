@@ -46,7 +46,7 @@ fn bad_input_is_one_complaint_with_its_place() {
     let with = |more: &[&'static str]| complaint(folder.path(), &[&simulate[..], more].concat());
     assert!(with(&["--rate", "1"]).contains("arrivals would never stop"));
     assert!(with(&["--rate", "-1", "--jobs", "3"]).contains("'-1'"));
-    assert!(with(&["--rate=nan", "--jobs", "3"]).contains("NaN jobs/h"));
+    assert!(with(&["--rate=nan", "--jobs", "3"]).contains("`nan` is no number"));
     assert!(with(&["--trace", "none.csv"]).contains("there is no such file"));
     assert!(with(&["--rate", "1", "--static", "3"]).contains("cannot be used with"));
     fs::write(folder.path().join("saved.json"), "{}").unwrap();

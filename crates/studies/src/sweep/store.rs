@@ -141,7 +141,7 @@ impl Store {
         let given_file = folder.is_file();
         let path = if given_file { folder.to_owned() } else { folder.join(FILE) };
         let missing = || StoreError::Missing { path: folder.display().to_string() };
-        if check_header(&path).map_err(StoreError::as_no_results)? {
+        if check_header(&path).map_err(StoreError::into_no_results)? {
             let what = "it is empty".to_owned();
             let path = path.display().to_string();
             return Err(if given_file { StoreError::Damaged { path, what } } else { missing() });

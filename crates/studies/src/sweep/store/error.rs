@@ -123,7 +123,7 @@ impl StoreError {
     }
 
     /// A file that cannot be read for another reason than that it may not be is no results file.
-    pub(super) fn as_no_results(self) -> Self {
+    pub(super) fn into_no_results(self) -> Self {
         match self {
             Self::Io { path, source, .. } if source.kind() != io::ErrorKind::PermissionDenied => {
                 Self::Foreign { path, what: format!("it cannot be read: {source}") }
