@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -48,14 +49,20 @@ fn orders_do_not_wait_for_a_report() {
     wait_for("the program's end", || programs(&home, job).is_empty().then_some(()));
 }
 
+/// A scheduler, the server `one`, and an endless job that runs there.
+fn with_a_job(folder: &Path) -> (Head, Node, u64) {
+    let head = Head::start(folder, 1.0);
+    let node = Node::start(&folder.join("one"), access(&head.url()), "one", "v100");
+    let job = head.submit(ENDLESS);
+    head.until_running(job);
+    (head, node, job)
+}
+
 #[test]
 fn a_scheduler_that_comes_back_adopts_what_runs() {
     let folder = TempDir::new().unwrap();
-    let head = Head::start(folder.path(), 1.0);
+    let (head, node, job) = with_a_job(folder.path());
     let home = folder.path().join("one");
-    let node = Node::start(&home, access(&head.url()), "one", "v100");
-    let job = head.submit(ENDLESS);
-    head.until_running(job);
     let pids = programs(&home, job);
     let address = head.address;
     drop(head);
@@ -70,11 +77,8 @@ fn a_scheduler_that_comes_back_adopts_what_runs() {
 #[test]
 fn an_agent_that_comes_back_adopts_what_runs() {
     let folder = TempDir::new().unwrap();
-    let head = Head::start(folder.path(), 1.0);
+    let (head, node, job) = with_a_job(folder.path());
     let home = folder.path().join("one");
-    let node = Node::start(&home, access(&head.url()), "one", "v100");
-    let job = head.submit(ENDLESS);
-    head.until_running(job);
     let pids = programs(&home, job);
     drop(node);
     let _node = Node::start(&home, access(&head.url()), "one", "v100");

@@ -9,6 +9,7 @@
 
 mod commands;
 mod jobs;
+mod intake;
 mod terms;
 mod kept;
 mod steered;
@@ -34,17 +35,16 @@ use crate::agent::processes::{at, lock, next_boot, number};
 use crate::agent::{Act, Adopted, Agent, Home, Link, LinkError, ProcessesError, RankStart, Server};
 use crate::clock;
 use crate::files;
-use crate::protocol::{End, JobNumber, Orders, Phase, Program, Progress, RankReport, Stop};
+use crate::protocol::{End, JobNumber, Orders, Phase, Progress, RankReport, Stop};
 use commands::{carry_out, steer, tell};
+use intake::PROGRAM;
 use jobs::Jobs;
 use kept::{Kept, Order, Place};
 use steered::{Event, Steered, View};
 use terms::Shape;
 
+pub use intake::{Intake, Newcomer, NotTaken};
 pub use jobs::{HeldJob, kill_wait};
-
-/// What stands for the program of a Slurm job, before its number.
-const PROGRAM: &str = "slurm-job";
 
 /// How long runs of before go on without a word of the scheduler.
 const ADOPTED: Seconds = Seconds::new(120.0);
@@ -64,57 +64,6 @@ pub struct DoorOptions {
     pub folder: PathBuf,
     /// The nodes, and the type of each one's workers as the throughputs call it.
     pub nodes: Vec<(Node, String)>,
-}
-
-/// A Slurm job that is to be taken in.
-#[derive(Clone, Copy, Debug)]
-pub struct Newcomer<'a> {
-    /// The job, with what its user says of it.
-    pub job: &'a HeldJob,
-    /// How many nodes it asks for.
-    pub n_nodes: u32,
-    /// How many workers it asks for on each.
-    pub per_node: u32,
-}
-
-impl Newcomer<'_> {
-    /// A word that no other job has: said again with it, it is the same job.
-    pub fn key(&self) -> String {
-        format!("slurm:{}:{}", self.job.id, self.job.submitted_s)
-    }
-
-    /// What stands for its program, by which it is known in orders.
-    pub fn program(&self) -> Program {
-        Program {
-            command: vec![PROGRAM.to_owned(), self.job.id.to_string()],
-            directory: None,
-            environment: BTreeMap::new(),
-        }
-    }
-}
-
-/// Why a job has not been taken in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotTaken {
-    /// It cannot be; why, and what its user can do.
-    Refused(String),
-    /// There is no answer now.
-    Later,
-}
-
-/// The way to the scheduler's requests.
-pub trait Intake {
-    /// Takes a job in.
-    ///
-    /// # Errors
-    /// Why not.
-    fn take_in(&mut self, newcomer: &Newcomer<'_>) -> Result<JobNumber, NotTaken>;
-    /// Has a job over for this reason. False where there is no answer now.
-    fn withdraw(&mut self, job: JobNumber, why: &str) -> bool;
-    /// Notes what an operator should know.
-    fn remark(&mut self, job: Option<JobNumber>, text: &str);
-    /// The jobs that are over, as far back as they are known, and whether each was cancelled; none where there is no answer now.
-    fn over(&mut self) -> Option<BTreeMap<JobNumber, bool>>;
 }
 
 /// Steers the jobs that users submit held.

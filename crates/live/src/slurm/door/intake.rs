@@ -1,0 +1,60 @@
+//! The way of a held Slurm job into the scheduler.
+
+use std::collections::BTreeMap;
+
+use super::jobs::HeldJob;
+use crate::protocol::{JobNumber, Program};
+
+/// What stands for the program of a Slurm job, before its number.
+pub(super) const PROGRAM: &str = "slurm-job";
+
+/// A Slurm job that is to be taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer<'a> {
+    /// The job, with what its user says of it.
+    pub job: &'a HeldJob,
+    /// How many nodes it asks for.
+    pub n_nodes: u32,
+    /// How many workers it asks for on each.
+    pub per_node: u32,
+}
+
+impl Newcomer<'_> {
+    /// A word that no other job has: said again with it, it is the same job.
+    pub fn key(&self) -> String {
+        format!("slurm:{}:{}", self.job.id, self.job.submitted_s)
+    }
+
+    /// What stands for its program, by which it is known in orders.
+    pub fn program(&self) -> Program {
+        Program {
+            command: vec![PROGRAM.to_owned(), self.job.id.to_string()],
+            directory: None,
+            environment: BTreeMap::new(),
+        }
+    }
+}
+
+/// Why a job has not been taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// It cannot be; why, and what its user can do.
+    Refused(String),
+    /// There is no answer now.
+    Later,
+}
+
+/// The way to the scheduler's requests.
+pub trait Intake {
+    /// Takes a job in.
+    ///
+    /// # Errors
+    /// Why not.
+    fn take_in(&mut self, newcomer: &Newcomer<'_>) -> Result<JobNumber, NotTaken>;
+    /// Has a job over for this reason. False where there is no answer now.
+    fn withdraw(&mut self, job: JobNumber, why: &str) -> bool;
+    /// Notes what an operator should know.
+    fn remark(&mut self, job: Option<JobNumber>, text: &str);
+    /// The jobs that are over, as far back as they are known, and whether each was cancelled; none where there is no answer now.
+    fn over(&mut self) -> Option<BTreeMap<JobNumber, bool>>;
+}
