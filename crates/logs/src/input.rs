@@ -188,8 +188,8 @@ impl Input {
         self.text(first).map(|text| Some((first, text)))
     }
 
-    /// The next record of a table whose separator cannot be quoted, with the number of its first line. A record is one line; where
-    /// a line has too few cells, it is joined with the lines after it that make it whole. Lines without the separator belong to the
+    /// The next record of a table in which the separator cannot be quoted, with the number of its first line. A record is one line;
+    /// a line with too few cells is joined with the following lines until it has enough. Lines without the separator belong to the
     /// row before them if its last cell is a text.
     pub(crate) fn joined(
         &mut self,

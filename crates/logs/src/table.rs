@@ -32,8 +32,8 @@ pub(crate) struct Columns {
     pub(crate) without_header: &'static [&'static str],
     /// What separates cells.
     pub(crate) separator: char,
-    /// Columns whose text may hold the separator unquoted. If the list is not empty, text of columns that the form does not know may
-    /// hold it, too.
+    /// Columns in which text may contain the separator without quotes. If there are any, text in columns that the form does not
+    /// know may contain it, too.
     pub(crate) with_separator: &'static [&'static str],
     /// What to do where columns are missing or too many: the end of the sentence that says what is expected.
     pub(crate) advice: &'static str,
@@ -46,7 +46,7 @@ struct Header {
     n_columns: usize,
     /// Does the first line name them?
     is_a_line: bool,
-    /// Columns whose text may hold the separator, with their positions.
+    /// Columns in which text may contain the separator, with their positions.
     with_separator: Vec<(String, usize)>,
 }
 

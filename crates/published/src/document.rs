@@ -98,7 +98,8 @@ pub enum ElasticRuleName {
     Fifo,
     /// That with the least time left on its fewest workers, as long as that makes it faster.
     Srtf,
-    /// Optimus: a first worker for every job in order of arrival; then each further worker goes to the job whose remaining time it shortens most.
+    /// Optimus: a first worker for every job in order of arrival; then one worker after another, each for the job that it saves
+    /// the most remaining time.
     Optimus,
     /// The same, but first workers to the jobs that are done soonest.
     ShortestOptimus,

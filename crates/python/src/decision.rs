@@ -259,7 +259,7 @@ impl Decision {
         Some(self.answer.levels.clone()?.into_pyarray(py))
     }
 
-    /// Positions of the jobs whose deadline, or other soft constraint, was given up.
+    /// Positions of the jobs of which a droppable constraint, such as a deadline, was given up.
     #[getter]
     fn dropped(&self) -> Vec<usize> {
         self.answer.dropped.clone()

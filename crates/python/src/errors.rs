@@ -165,7 +165,7 @@ pub(crate) fn problem(error: &ProblemError, called: Called<'_>) -> PyErr {
     exception("InputError", &message, |fields| fields.set_item("job", error.job()))
 }
 
-/// Why shares are no allocation: the row, and by how much which limit is exceeded. `row` says whose shares are in a row.
+/// The exception for shares that are no allocation: it names the row, the limit and the excess. `row` names the jobs of a row.
 pub(crate) fn allocation(
     policy: &str,
     error: &AllocationError,

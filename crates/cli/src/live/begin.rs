@@ -71,7 +71,7 @@ pub(super) fn check_prices(
     }
 }
 
-/// What is odd about a folder whose records are missing, in words: it is taken for a new one, and has what another left.
+/// The warning about a state folder without records that holds files of an earlier scheduler: it is taken for a new folder.
 fn doubt(folder: &Path) -> Option<String> {
     let has_records = fs::metadata(folder.join(RECORDS)).is_ok_and(|file| file.len() > 0);
     let has_some =

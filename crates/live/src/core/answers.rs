@@ -40,7 +40,7 @@ pub struct JobView {
     pub job: JobNumber,
     /// What its user calls it.
     pub name: Option<String>,
-    /// Whose it is.
+    /// The user that submitted it.
     pub user: Option<String>,
     /// Its owner, for hierarchical policies.
     pub owner: Option<String>,

@@ -87,8 +87,8 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     Verdict::Stopped(format!("it stopped when {when}"))
 }
 
-/// Does it end like this by a fault of the job or of its server? One whose shim was killed while its agent went on was
-/// killed by a process of its own, by a user, or by the system for want of memory.
+/// Is this end of a rank a failure, of the job or of its server? A rank has vanished where its shim was killed and its agent
+/// went on: by a process of the job, by a user, or by the system for want of memory.
 fn is_failure(end: &End) -> bool {
     matches!(
         end,

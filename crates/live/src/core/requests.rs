@@ -25,7 +25,7 @@ pub struct Submission {
     /// What its user calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whose it is.
+    /// The user that submitted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// A word that no other submission has: sent again with the same one, it is the same job.

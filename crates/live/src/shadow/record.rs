@@ -36,7 +36,7 @@ pub struct Piece {
 pub struct Seen {
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// The user that submitted it.
     pub user: String,
     /// Its job type, as the throughputs call it, or its name where they do not know it.
     pub job_type: String,

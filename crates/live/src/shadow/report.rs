@@ -11,7 +11,7 @@ pub struct Row {
     pub job: u64,
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// The user that submitted it.
     pub user: String,
     /// Workers it needs at once.
     pub n_workers: u32,

@@ -11,7 +11,7 @@ pub struct SlurmJob {
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// The user that submitted it.
     pub user: String,
     /// Slurm's word for its state.
     pub state: String,

@@ -85,7 +85,7 @@ impl Head {
         self.driver.as_ref().unwrap().client().ask(request).unwrap().unwrap()
     }
 
-    /// Submits a trainer of so many steps, at 100 steps/s.
+    /// Submits a trainer that makes `steps` steps, 100 a second.
     pub(crate) fn submit(&self, steps: u64) -> u64 {
         let form: Form = serde_json::from_value(json!({
             "job": {"job_type": "ResNet-50 (batch size 64)", "total_steps": steps},

@@ -113,7 +113,7 @@ impl Place {
         agent.take(&self.orders(answers, leases, Vec::new()));
     }
 
-    /// A job whose lease ends within a second of when it is ready: until then it is extended.
+    /// Orders a job with a lease of one second, which is extended until `is_ready`, and not after that.
     pub(crate) fn order_for_a_second(
         &mut self,
         agent: &mut Processes,

@@ -61,6 +61,6 @@ pub struct WorldJob {
     pub work_estimated: f64,
     /// Seconds after the start.
     pub arrival_s: f64,
-    /// Whose it is.
+    /// The number of its owner.
     pub owner: u32,
 }

@@ -169,7 +169,7 @@ class Decision:
         """The normalized level of each job, where the policy has levels: `[n]`."""
     @property
     def dropped(self) -> list[int]:
-        """Positions of the jobs whose deadline, or other soft constraint, was given up."""
+        """Positions of the jobs of which a droppable constraint, such as a deadline, was given up."""
     @property
     def violation(self) -> float:
         """The largest violation of the allocation polytope that was found and accepted."""

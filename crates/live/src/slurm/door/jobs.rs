@@ -22,7 +22,7 @@ pub struct HeldJob {
     pub id: u64,
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// The user that submitted it.
     pub user: String,
     /// What its user says of it behind `apportion:`; none where its comment does not begin so.
     pub terms: Option<String>,
