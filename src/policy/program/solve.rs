@@ -382,7 +382,7 @@ impl Task<'_, '_> {
         for eased in GIVEN_UP_REFINING {
             let next = bound.refine_utilization(first, held + eased * worse, &reduced.equal_share);
             if !reduced.pairs.is_empty() && next.auxiliaries.is_empty() {
-                // (a sum's vertex is one of the program that holds it)
+                // A vertex of a sum's optimum is one of the program that holds it.
                 solver.hold_basis(next.program.n_rows());
             }
             let outcome = self.master.solve_all(solver, &next);
@@ -420,7 +420,8 @@ impl Task<'_, '_> {
         let mut attempts = String::new();
         for eased in GIVEN_UP_REFINING {
             self.master.ease(eased);
-            if self.master.is_priced() {
+            if self.master.is_priced() || !self.master.reduced().pairs.is_empty() {
+                // A vertex of the optimum is one of the program that holds it.
                 solver.hold_basis(second_stage(&self.master.bound(), eased).program.n_rows());
             }
             match self.master.solve(solver, |bound| second_stage(bound, eased)) {

@@ -7,7 +7,7 @@
 //! demand; the level is as high as these columns allow. This vertex is nearly optimal without pairs of different
 //! members, and from it simplex takes a step or two a member.
 
-use crate::program::{AuxiliaryRole, Formulation, RowRole, Sense};
+use crate::program::{Auxiliary, AuxiliaryRole, Formulation, RowRole, Sense};
 use crate::solver::{Basis, BasisStatus};
 
 /// The most rounds of prices.
@@ -71,11 +71,15 @@ pub(super) fn start(formulation: &Formulation) -> Option<Basis> {
     Some(Basis { columns, rows })
 }
 
-/// Is a linear objective maximized under time and capacity rows alone?
+/// Is a linear objective maximized, of shares and of soft constraints that are met, under time rows, capacity rows and
+/// linear constraints alone? The slack basis need not keep the constraints: simplex does so first.
 fn is_sum(formulation: &Formulation) -> bool {
-    let given = |role: &RowRole| matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. });
+    let given = |role: &RowRole| {
+        matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. } | RowRole::Constraint { .. })
+    };
+    let met = |auxiliary: &Auxiliary| matches!(auxiliary.role, AuxiliaryRole::Kept { .. });
     let raised = formulation.program.sense == Sense::Maximize;
-    raised && formulation.auxiliaries.is_empty() && formulation.rows.iter().all(given)
+    raised && formulation.auxiliaries.iter().all(met) && formulation.rows.iter().all(given)
 }
 
 /// The column of a level, if it alone is maximized, under time, capacity and level rows alone.
