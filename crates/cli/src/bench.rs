@@ -11,6 +11,7 @@ use crate::bench_process::{Limits, MeasuredCase, Ran, Subject, processor_model, 
 use crate::bench_tables::{changes, details, flat, footer, heading, overview, reasons, unproven};
 use crate::conditions::number;
 use crate::exit::Failure;
+use crate::file::check_folder;
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use crate::progress::Progress;
@@ -143,6 +144,7 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
             Some(place) => export_one(&case, &path_text::to_path(place)),
         };
     }
+    check_folder("--export", arguments.export.as_deref())?;
     let cases = cases(arguments)?;
     let limits = Limits { seconds: arguments.limit, bytes: arguments.memory_limit.saturating_mul(1 << 20) };
     if let Some(folder) = &arguments.export {

@@ -9,7 +9,7 @@ use clap_mangen::Man;
 
 use crate::Session;
 use crate::exit::Failure;
-use crate::file::write;
+use crate::file::{check_folder, write};
 
 /// Arguments of `completions`.
 #[derive(Args, Clone, Debug)]
@@ -55,6 +55,7 @@ pub(super) fn run(
 /// If a page cannot be written.
 pub(super) fn run_man(arguments: &ManArguments, command: Command, session: &Session) -> Result<(), Failure> {
     let folder = &arguments.folder;
+    check_folder("the folder", Some(folder))?;
     fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
     let mut command = command;
     command.build();

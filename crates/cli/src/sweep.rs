@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::Session;
 use crate::command_line;
 use crate::exit::Failure;
-use crate::file::{at, check_files, named};
+use crate::file::{at, check_files, check_folder, named};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::{Shown, event};
@@ -192,6 +192,7 @@ pub(super) fn run_source(
     let plan = plan(source, arguments, session)?;
     results::warn(plan.tasks.iter().map(|task| &task.run), session);
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&plan.sweep.name));
+    check_folder("--out", Some(&folder))?;
     if arguments.slurm.slurm {
         return slurm::submit(arguments, session, &plan, &folder);
     }

@@ -71,7 +71,7 @@ mod training {
     use super::resumed::budgets_before;
     use super::said::{Reached, Said, Test, of_actions};
     use super::{Failure, Session, TrainArguments};
-    use crate::file::write_bytes;
+    use crate::file::{check_folder, write_bytes};
     use crate::progress::{Pace, Progress as Bar};
     use apportion::spec::SpecError;
     use apportion::workload::random::SeedStreams;
@@ -108,6 +108,7 @@ mod training {
     /// # Errors
     /// If the document or a checkpoint is at fault, the training diverges, or a file cannot be written.
     pub(crate) fn run(arguments: &TrainArguments, session: &Session) -> Result<(), Failure> {
+        check_folder("--out", Some(&arguments.out))?;
         let document = Document::read(&arguments.training, &arguments.set)?;
         let spec = document.changed()?;
         let system = systems::open(&spec.system, &spec.world).map_err(|error| {
@@ -136,7 +137,7 @@ mod training {
             let mut training =
                 Training::new(learner, self.spec.budget.clone()).map_err(|error| self.failed(&error))?;
             fs::create_dir_all(&self.arguments.out)
-                .map_err(Failure::io(format!("create {}", self.arguments.out.display())))?;
+                .map_err(Failure::io(format!("make {}", self.arguments.out.display())))?;
             self.take_up(&mut training)?;
             self.go_on(training)
         }

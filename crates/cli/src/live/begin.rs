@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::log::Log;
 use crate::exit::Failure;
+use crate::file::check_folder;
 use apportion::policy::{Policy, PolicyError};
 use apportion::scheduler::{Options, Scheduler};
 use apportion::throughput::Throughputs;
@@ -94,6 +95,7 @@ pub(super) fn start(
     explainer: Option<Box<dyn Policy>>,
     log: &Log<'_>,
 ) -> Result<Driver, Failure> {
+    check_folder("--state", Some(folder))?;
     fs::create_dir_all(folder).map_err(|error| {
         Failure::usage(format!("--state: cannot make {}: {error}", folder.display()), None)
     })?;

@@ -16,6 +16,7 @@ use super::serve::Plan;
 use super::slurm::Partition;
 use crate::Session;
 use crate::exit::Failure;
+use crate::file::check_folder;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::scheduler::Scheduler;
 use apportion::throughput::Throughputs;
@@ -164,6 +165,7 @@ pub(super) fn run(
         return Err(Failure::Bug { message: "a shadow without a partition".to_owned() });
     };
     let folder = &plan.state;
+    check_folder("--state", Some(folder))?;
     fs::create_dir_all(folder).map_err(|error| {
         Failure::usage(format!("--state: cannot make {}: {error}", folder.display()), None)
     })?;

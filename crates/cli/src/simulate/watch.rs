@@ -163,6 +163,7 @@ impl Watch {
             }
         };
         if let Some(folder) = &arguments.save_snapshots {
+            file::check_folder("--save-snapshots", Some(folder))?;
             fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
         }
         let n_decisions = saved.as_ref().map_or(0, |saved| saved.n_decisions);

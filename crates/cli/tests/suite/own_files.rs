@@ -138,7 +138,17 @@ fn what_cannot_be_written_is_refused_before_the_work() {
             );
         }
     }
-    refused(folder.path(), "check --instances 1 --out t.csv/x", "--out: t.csv is no folder");
+    for (words, flag) in [
+        ("check --instances 1 --out", "--out"),
+        ("sweep quick --out", "--out"),
+        ("sweep quick --dry-run --out", "--out"),
+        ("bench --sizes 5 --export", "--export"),
+        ("man", "the folder"),
+    ] {
+        for name in ["t.csv", "t.csv/x"] {
+            refused(folder.path(), &format!("{words} {name}"), &format!("{flag}: t.csv is no folder"));
+        }
+    }
 }
 
 #[test]
