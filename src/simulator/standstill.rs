@@ -3,7 +3,7 @@
 //! | what        | evidence                                                                                          |
 //! |-------------|---------------------------------------------------------------------------------------------------|
 //! | livelock    | workers are leased round after round, no job runs a step, and nothing is to come                   |
-//! | starved     | active jobs get no worker, and nothing is to come; or a measured job has run no step while jobs that came later are done, and the number of jobs that have arrived doubled again and again |
+//! | starved     | active jobs get no worker, and nothing is to come; or a measured job has run no step, or next to nothing of what it has left, while jobs that came later are done, and the number of jobs that have arrived doubled again and again |
 //! | growing     | the average number of active jobs doubles with the number of jobs that have arrived, again and again |
 //! | unresolved  | what comes next is so late that the clock cannot tell apart the parts of a round                    |
 //!
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::{Ids, Patience};
 use super::simulation::Simulation;
+use crate::index::JobId;
 use crate::scheduler::active::{LastRun, Progress};
 use crate::spec::snapshot::Label;
 use crate::units::Seconds;
@@ -24,6 +25,9 @@ use crate::units::Seconds;
 const MILESTONE_MIN: u32 = 1000;
 /// An average that has grown at least so much with twice the arrivals grows steadily; one that is bounded does not.
 const GROWTH_MIN: f64 = 1.8;
+/// A job that ran at most this part of the steps that it had left is running next to nothing: at that pace, what is left takes a
+/// hundred times as many arrivals.
+const PART_MIN: f64 = 0.01;
 /// How many times more rounds in vain are needed where workers or jobs fail at random.
 const CHANCE: u64 = 100;
 /// The part of a round that the clock must be able to show.
@@ -65,6 +69,19 @@ pub enum Standstill {
         /// Active jobs.
         n_active: usize,
     },
+    /// Measured jobs have run next to nothing of what they had left while others came later and are done.
+    Crawling {
+        /// The measured jobs that have run next to nothing.
+        jobs: Vec<Label>,
+        /// The largest part of the steps that it had left that one of them has run.
+        part: f64,
+        /// Jobs that had arrived when these steps were counted first.
+        n_before: u32,
+        /// Jobs that have arrived by now.
+        n_arrived: u32,
+        /// Active jobs.
+        n_active: usize,
+    },
     /// The number of active jobs grows with the number of jobs that have arrived.
     Growing {
         /// Pairs: so many jobs had arrived, and so many were active on average since the pair before.
@@ -86,7 +103,7 @@ impl Standstill {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Livelock { .. } => "livelock",
-            Self::Starved { .. } | Self::Overtaken { .. } => "starved",
+            Self::Starved { .. } | Self::Overtaken { .. } | Self::Crawling { .. } => "starved",
             Self::Growing { .. } => "growing",
             Self::Unresolved { .. } => "unresolved",
         }
@@ -125,6 +142,18 @@ impl fmt::Display for Standstill {
                 let of_jobs = if later == 1 { "job has" } else { "jobs have" };
                 write!(f, "{later} {of_jobs} arrived since, and all but {n_active} of {n_arrived} are done")
             }
+            Self::Crawling { jobs, part, n_before, n_arrived, n_active } => {
+                let (ids, percent, later) = (Ids(jobs), 100.0 * part, n_arrived - n_before);
+                write!(
+                    f,
+                    "measured jobs hardly run: {ids}, at most {percent:.2} % of the steps that they had left when "
+                )?;
+                write!(
+                    f,
+                    "{n_before} jobs had arrived; {later} have arrived since, and all but {n_active} of {n_arrived} "
+                )?;
+                f.write_str("are done")
+            }
             Self::Growing { course, n_active } => {
                 let steps: Vec<String> =
                     course.iter().map(|(n, active)| format!("{active:.0} up to job {n}")).collect();
@@ -153,6 +182,9 @@ pub(super) struct Vigil {
     n_active_sum: f64,
     /// So many jobs had arrived, twice as many as at the one before; and the mean of active jobs since.
     milestones: Vec<(u32, f64)>,
+    /// At each milestone, the measured jobs that were active, and the steps that each had run.
+    #[serde(default)]
+    steps_run: Vec<Vec<(JobId, f64)>>,
     /// A milestone was reached of which nothing has been made yet.
     is_news: bool,
 }
@@ -167,14 +199,23 @@ impl Vigil {
         self.leases += n_leases as u64;
     }
 
-    fn arrived(&mut self, n_arrived: u32, n_active: usize, first: u32) {
+    /// Notes an arrival, and says if a milestone is reached by it.
+    fn arrived(&mut self, n_arrived: u32, n_active: usize, first: u32) -> bool {
         self.n_active_sum += n_active as f64;
         let last = self.milestones.last().map_or(0, |(n_arrived, _)| *n_arrived);
-        if n_arrived == first.max(last.saturating_mul(2)) {
+        let is_reached = n_arrived == first.max(last.saturating_mul(2));
+        if is_reached {
             let mean = self.n_active_sum / f64::from(n_arrived - last).max(1.0);
             self.milestones.push((n_arrived, mean));
             (self.n_active_sum, self.is_news) = (0.0, true);
         }
+        is_reached
+    }
+
+    /// The steps that a job had run so many doublings ago, if that is known.
+    fn steps_run_before(&self, doublings: u32, job: JobId) -> Option<f64> {
+        let at = self.steps_run.len().checked_sub(doublings as usize + 1)?;
+        self.steps_run[at].iter().find(|(other, _)| *other == job).map(|(_, steps)| *steps)
     }
 
     /// The last milestones, so many doublings of them.
@@ -203,7 +244,11 @@ impl Simulation {
         self.note_progress();
         let window = self.setting.options.measure.as_ref();
         let first = window.map_or(0, |window| window.end).max(MILESTONE_MIN);
-        self.vigil.arrived(self.arrivals.n_taken(), self.table.jobs.len(), first);
+        if self.vigil.arrived(self.arrivals.n_taken(), self.table.jobs.len(), first) {
+            let measured = self.table.jobs.iter().map(|active| &active.progress).filter(|job| job.measured);
+            let steps_run = measured.map(|progress| (progress.id, progress.steps_run)).collect();
+            self.vigil.steps_run.push(steps_run);
+        }
     }
 
     /// The instant, as a job's last run keeps it.
@@ -282,9 +327,34 @@ impl Simulation {
                 n_active,
             });
         }
+        if overtaken && let Some(crawling) = self.crawling(doublings, n_first) {
+            return Some(crawling);
+        }
         let means = &course[1..];
         let grows = means.windows(2).all(|pair| pair[1].1 >= GROWTH_MIN * pair[0].1);
         let waits = means.last()?.1 > self.driver.workers().len() as f64;
         (means.len() > 1 && grows && waits).then(|| Standstill::Growing { course: means.to_vec(), n_active })
+    }
+
+    /// The measured jobs that have run next to nothing over the last doublings of the number of arrived jobs, if there are any;
+    /// there were `n_before` at their beginning.
+    fn crawling(&self, doublings: u32, n_before: u32) -> Option<Standstill> {
+        let part = |progress: &Progress| {
+            let before = self.vigil.steps_run_before(doublings, progress.id)?;
+            Some((progress.steps_run - before) / (progress.job.total_steps.get() - before))
+        };
+        let all = self.table.jobs.iter().map(|active| &active.progress).filter(|job| job.measured);
+        let hardly: Vec<(Label, f64)> = all
+            .filter_map(|progress| Some((progress.label(), part(progress)?)))
+            .filter(|(_, part)| *part < PART_MIN)
+            .collect();
+        let part = hardly.iter().map(|(_, part)| *part).reduce(f64::max)?;
+        Some(Standstill::Crawling {
+            jobs: hardly.into_iter().map(|(label, _)| label).collect(),
+            part,
+            n_before,
+            n_arrived: self.arrivals.n_taken(),
+            n_active: self.table.jobs.len(),
+        })
     }
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use apportion::index::{Id, JobIndex};
 use apportion::policy::heuristic::{FifoPerf, Isolated};
 use apportion::policy::{Conflict, Decision, Policy, PolicyError};
 use apportion::problem::Problem;
@@ -167,6 +168,44 @@ fn a_measured_job_that_is_overtaken_for_ever_is_starved() {
     };
     assert_eq!((jobs.as_slice(), *n_arrived), (&[Label::Number(0)][..], 4_000));
     assert!(*n_before <= 1_000 && *n_active <= 2, "{:?}", found.standstill());
+}
+
+/// Gives the first job little of the first worker type, and divides the rest among the others.
+#[derive(Debug)]
+struct Crumbs;
+
+impl Policy for Crumbs {
+    fn name(&self) -> &'static str {
+        "crumbs"
+    }
+
+    fn allocate(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
+        let n_others = problem.jobs().len() as f64 - 1.0;
+        let share = |job: JobIndex| if job.index() == 0 { 0.002 } else { 0.998 / n_others };
+        let rows = problem.jobs().ids().map(|job| (Combination::single(job), vec![share(job)]));
+        Ok(Decision::of(Allocation::check(problem, rows).unwrap()))
+    }
+}
+
+#[test]
+fn a_measured_job_that_hardly_runs_is_starved_and_one_that_gets_on_is_not() {
+    let run = |gap: f64| {
+        let arrivals = Box::new(Endless { long: 20_000_000, short: 350, gap, n: 0 });
+        let options = Options::corrected().with_measure(0..1).with_reset_interval(Seconds::ZERO);
+        let mut run = simulation(arrivals, Box::new(Crumbs), options);
+        let outcome = run.run(&mut Unobserved, &patient(None, Some(2))).unwrap();
+        (outcome, run.standstill().cloned())
+    };
+    let (outcome, found) = run(361.0);
+    assert_eq!(outcome, Outcome::Standstill);
+    let Some(Standstill::Crawling { jobs, part, n_before, n_arrived, n_active }) = &found else {
+        panic!("{found:?}")
+    };
+    assert_eq!((jobs.as_slice(), *n_before, *n_arrived), (&[Label::Number(0)][..], 1_000, 4_000));
+    assert!((0.0..0.01).contains(part) && *part > 0.0 && *n_active < 100, "{found:?}");
+    let text = found.unwrap().to_string();
+    assert!(text.starts_with("measured jobs hardly run: 1 active job (0), at most 0."), "{text}");
+    assert_eq!(run(1_000.0), (Outcome::Finished, None));
 }
 
 #[test]

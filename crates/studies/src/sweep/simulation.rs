@@ -273,7 +273,9 @@ fn in_vain(simulation: &Simulation) -> Outcome {
 fn status_of(found: &Standstill) -> Status {
     match found {
         Standstill::Livelock { .. } => Status::Livelock,
-        Standstill::Starved { .. } | Standstill::Overtaken { .. } => Status::Starved,
+        Standstill::Starved { .. } | Standstill::Overtaken { .. } | Standstill::Crawling { .. } => {
+            Status::Starved
+        }
         Standstill::Growing { .. } => Status::Growing,
         Standstill::Unresolved { .. } => Status::Failed,
     }

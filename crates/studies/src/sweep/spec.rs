@@ -112,7 +112,7 @@ pub struct StopSpec {
     pub rounds: u64,
     /// Where arrivals never stop, a run is given up once the number of jobs that have arrived has doubled so often from
     /// the end of the measured window on (from 1000 at least): as `starved` if a measured job ran no step all the
-    /// while, as `growing` if the average number of active jobs doubled each time, too.
+    /// while, or less than a hundredth of the steps that it had left, as `growing` if the average number of active jobs doubled each time, too.
     #[schemars(range(min = 2, max = 20))]
     pub doublings: u32,
 }
