@@ -6,6 +6,7 @@ mod scripts;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ use scripts::{Continuous, Generated, Static, Traced};
 The scripts are `run_sweep_continuous.py`, `run_sweep_static.py`, `simulate_scheduler_with_generated_jobs.py` and
 `simulate_scheduler_with_trace.py`, with their own flags and defaults (`apportion gavel SCRIPT --help`). Jobs are drawn, and
 rounds run, as the published code has them. Printed first is the sweep file that the command line amounts to; it is kept
-beside the results, with logs in the form that the published notebooks read, in the folder of `--log-dir`. Both are written
+beside the results as `sweep.yaml` (`sweep-2.yaml` and so on, where there is one of another command line), with logs in the form that the published notebooks read, in the folder of `--log-dir`. Both are written
 when the command ends, also by Ctrl-C; after one that was killed or terminated, the same command goes on and writes them.
 Flags of `apportion` itself, such as `--format`, stand before the script.
 
@@ -108,10 +109,17 @@ pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), F
     if arguments.show {
         let sweep = SweepArguments::into(PathBuf::new(), meaning.processes);
         check(&Source::new("<command line>", text.as_str()), &sweep, session)?;
-        return session.output.text(&text);
+        return session.output.document(&text);
     }
     if session.output.format() == OutputFormat::Table {
         session.output.text(&format!("{text}\n"))?;
+    }
+    if let (Some(log_dir), Some(_)) = (&meaning.log_dir, &arguments.out) {
+        let message = format!("--out: results go to --log-dir, {}", log_dir.display());
+        return Err(Failure::usage(
+            message,
+            Some("`--out` is for scripts that have no `--log-dir`".to_owned()),
+        ));
     }
     let default = || Path::new("results").join(&meaning.name);
     let folder = meaning.log_dir.clone().or_else(|| arguments.out.clone()).unwrap_or_else(default);
@@ -120,10 +128,23 @@ pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), F
     // A sweep that was stopped, or of which a run was given up, has results all the same. One that is refused leaves the
     // folder as it was: it may have another sweep's.
     if let Ok(()) | Err(Failure::Limit { .. } | Failure::Interrupted { .. }) = &outcome {
-        write(&folder.join("sweep.yaml"), text.as_bytes())?;
+        keep_document(&folder, &text)?;
         logs::write_all(&folder)?;
     }
     outcome
+}
+
+/// Keeps a sweep file beside its results: as `sweep.yaml`, or, where that is of another command line, as `sweep-2.yaml` and so on.
+fn keep_document(folder: &Path, text: &str) -> Result<(), Failure> {
+    let names = (1_u32..).map(|n| if n == 1 { "sweep.yaml".to_owned() } else { format!("sweep-{n}.yaml") });
+    for path in names.map(|name| folder.join(name)) {
+        match fs::read(&path) {
+            Ok(kept) if kept == text.as_bytes() => return Ok(()),
+            Ok(_) => {}
+            Err(_) => return write(&path, text.as_bytes()),
+        }
+    }
+    Ok(())
 }
 
 /// The flags of a script, or what clap says of them.

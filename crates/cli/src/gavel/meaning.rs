@@ -41,11 +41,19 @@ impl Continuous {
         let estimates = self.profiling_percentages.iter().any(|part| *part < 1.0)
             || self.num_reference_models.iter().any(|n| *n < N_JOB_TYPES);
         if estimates {
-            let parts: Vec<Value> = self.profiling_percentages.iter().map(|part| json!(part)).collect();
-            put(&mut meaning, "fraction", &parts);
-            let models: Vec<Value> = self.num_reference_models.iter().map(|n| json!(n)).collect();
-            put(&mut meaning, "reference_models", &models);
+            put(
+                &mut meaning,
+                "fraction",
+                self.profiling_percentages.iter().map(|part| json!(part)).collect(),
+            );
+            put(
+                &mut meaning,
+                "reference_models",
+                self.num_reference_models.iter().map(|n| json!(n)).collect(),
+            );
         }
+        let rates = rates.into_iter().map(|rate| json!(rate)).collect();
+        let rates = distinct(&mut meaning, "several points are of this throughput", rates);
         meaning.axes.insert(1, ("rate", json!(rates).to_string()));
         if let Some(path) = &self.cutoff_throughputs_file {
             meaning.skip = cutoffs(path, many)?;
@@ -73,7 +81,8 @@ impl Static {
         let mut meaning = self.many.meaning("run_sweep_static")?;
         flag(&mut meaning, "slos", self.paid.assign_slos);
         // (jobs are added until there are as many, so that a part of one counts as one)
-        let whole: Vec<String> = numbers.iter().map(|number| format!("{:.0}", number.ceil())).collect();
+        let whole = numbers.iter().map(|number| format!("{:.0}", number.ceil())).collect();
+        let whole = distinct(&mut meaning, "several points are of so many jobs", whole);
         meaning.axes.insert(1, ("static", format!("[{}]", whole.join(", "))));
         Ok(meaning)
     }
@@ -154,14 +163,18 @@ impl Many {
         let mut meaning = Meaning {
             name: name.to_owned(),
             run,
-            axes: vec![("policy", json!(self.policies).to_string()), ("seed", json!(self.seeds).to_string())],
+            axes: Vec::new(),
             skip: Vec::new(),
             timeout: self.timeout,
             processes: self.processes,
             log_dir: Some(self.log_dir.clone()),
             notes: exact(self.solver.as_deref()),
         };
-        put(&mut meaning, "cluster", &clusters?);
+        let policies = distinct(&mut meaning, GIVEN_AGAIN, self.policies.clone());
+        let seeds = distinct(&mut meaning, GIVEN_AGAIN, self.seeds.clone());
+        meaning.axes.push(("policy", json!(policies).to_string()));
+        meaning.axes.push(("seed", json!(seeds).to_string()));
+        put(&mut meaning, "cluster", clusters?);
         unpriced(&mut meaning, &self.policies)?;
         flag(&mut meaning, "multi_worker", self.generate_multi_gpu_jobs);
         flag(&mut meaning, "ideal", self.ideal);
@@ -269,9 +282,29 @@ fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
     Ok(points)
 }
 
+/// Why a value is run once that was typed more than once.
+const GIVEN_AGAIN: &str = "it is given more than once";
+
+/// The values without those that came before, in their order; a note for each that comes again.
+fn distinct<T: PartialEq + ToString>(meaning: &mut Meaning, why: &str, values: Vec<T>) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::with_capacity(values.len());
+    for value in values {
+        if !kept.contains(&value) {
+            kept.push(value);
+            continue;
+        }
+        let note = format!("{}: {why}, and run once", value.to_string());
+        if !meaning.notes.contains(&note) {
+            meaning.notes.push(note);
+        }
+    }
+    kept
+}
+
 /// A field of one value, or an axis of several.
-fn put(meaning: &mut Meaning, field: &'static str, values: &[Value]) {
-    match values {
+fn put(meaning: &mut Meaning, field: &'static str, values: Vec<Value>) {
+    let values = distinct(meaning, GIVEN_AGAIN, values);
+    match values.as_slice() {
         [one] => meaning.run.push((field, one.to_string())),
         several => meaning.axes.push((field, json!(several).to_string())),
     }

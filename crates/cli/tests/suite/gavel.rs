@@ -187,3 +187,39 @@ fn a_sweep_needs_no_file() {
     let shown = succeed(folder.path(), "sweep show quick");
     assert!(shown.starts_with("format: apportion/sweep-v1\nname: quick"), "{shown}");
 }
+
+/// What is typed twice is run once, as the published scripts' second run would only overwrite the logs of the first.
+#[test]
+fn values_that_are_typed_twice_are_run_once() {
+    let folder = TempDir::new().unwrap();
+    let line = "gavel --show scripts/sweeps/run_sweep_static.py -l logs -j 24 -p gandiva max_min_fairness min_total_duration \
+                min_total_duration_packed fifo gandiva --seeds 0 1 0 -c 36:36:36 36:36:36 -a 1 -b 3 -n 10 --generate-multi-gpu-jobs";
+    let output = apportion(folder.path(), line);
+    let (said, document) =
+        (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("gandiva: it is given more than once, and run once"), "{said}");
+    assert!(said.contains("3: several points are of so many jobs, and run once"), "{said}");
+    assert!(document.contains("static: [1, 2, 3]") && document.contains("seed: [0,1]"), "{document}");
+    assert_eq!(document.matches("gandiva").count(), 1, "{document}");
+    assert!(document.contains("cluster: {\"v100\":36"), "{document}");
+    let line =
+        "gavel --show run_sweep_continuous.py -s 1 -e 3 -l logs -p fifo --seeds 0 -c 2:2:2 -a 1 -b 1 -n 3";
+    assert!(succeed(folder.path(), line).contains("rate: [1.0]"));
+}
+
+#[test]
+fn one_folder_of_logs_keeps_the_sweep_file_of_every_command_line() {
+    let folder = TempDir::new().unwrap();
+    let line = |policy: &str| {
+        format!("gavel run_sweep_static.py -l logs -p {policy} --seeds 0 -c 2:2:2 -a 4 -b 4 -n 1")
+    };
+    for policy in ["fifo", "fifo_perf", "fifo"] {
+        succeed(folder.path(), &line(policy));
+    }
+    let kept = |name: &str| fs::read_to_string(folder.path().join("logs").join(name)).unwrap();
+    assert!(kept("sweep.yaml").contains("policy: [\"fifo\"]") && kept("sweep-2.yaml").contains("fifo_perf"));
+    assert!(!folder.path().join("logs/sweep-3.yaml").exists());
+    let elsewhere = line("fifo").replace("gavel ", "gavel --out other ");
+    refused(folder.path(), &elsewhere, "--out: results go to --log-dir, logs");
+}

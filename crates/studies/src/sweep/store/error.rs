@@ -110,9 +110,9 @@ impl StoreError {
             Self::Version { .. } => {
                 Some("results of two versions are not mixed; write elsewhere with `--out DIR`")
             }
-            Self::OtherStudy { .. } => {
-                Some("write elsewhere with `--out DIR`, or give the sweep another name")
-            }
+            Self::OtherStudy { .. } => Some(
+                "write elsewhere with `--out DIR` (Gavel's `--log-dir DIR`), or give the sweep another name",
+            ),
             Self::Locked { .. } => Some("wait for it, or write elsewhere with `--out DIR`"),
             Self::Conflict { .. } => Some(
                 "nothing was joined; the same run gives the same numbers, so one of the two was changed or made by a changed program",
