@@ -71,7 +71,7 @@ pub enum CatalogError {
     },
     /// It decides inside rounds, where an allocation is asked for.
     #[error(
-        "policy `{policy}` decides inside rounds, on very workers, and gives no allocation: use it with `simulate`, `sweep` \
+        "policy `{policy}` decides inside rounds, on concrete workers, and gives no allocation: use it with `simulate`, `sweep` \
          or `serve`"
     )]
     InRounds {
@@ -320,7 +320,17 @@ fn program_policy(
         time_limit: options.time_limit,
         interrupt: options.interrupt.clone(),
     });
-    policy.map_err(|source| CatalogError::Program { policy: document.name.clone(), source })
+    policy.map_err(|source| misfit(document, source))
+}
+
+/// What does not fit together; at its place, where the policy's file alone is at fault.
+fn misfit(document: &PolicyDocument, source: ProgramPolicyError) -> CatalogError {
+    let field = match source {
+        ProgramPolicyError::NotHierarchical => "hierarchical",
+        ProgramPolicyError::NotDiscountable => "discounted",
+        _ => return CatalogError::Program { policy: document.name.clone(), source },
+    };
+    document.source.error_at(field, source.to_string(), None).into()
 }
 
 /// The refinement of this name in a policy file.

@@ -157,7 +157,7 @@ pub struct SolveReport {
     /// The backend that solved the program of the optimum or, where none was written for it, the last program that was: of
     /// soft constraints, or of a choice among optima. None if none was written.
     pub backend: Option<String>,
-    /// `linear`, `parametric`, `conic` or `closed_form`.
+    /// `linear`, `parametric` or `conic`: [`Route::name`](crate::program::Route::name).
     pub route: String,
     /// Where the time went.
     pub seconds: SolveSeconds,

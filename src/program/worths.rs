@@ -50,6 +50,11 @@ impl BoundObjective<'_> {
         fits.then_some((demand, Worths { worth, by_type }))
     }
 
+    /// Are the policy's constraints all least throughputs of jobs?
+    pub fn asks_for_throughputs_only(&self) -> bool {
+        self.least_throughputs().is_some()
+    }
+
     /// The throughputs that members were promised, `[members]`; nothing where a constraint is no promise, or asks
     /// for anything but a least throughput.
     pub fn promised(&self) -> Option<Vec<f64>> {

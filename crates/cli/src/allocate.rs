@@ -8,9 +8,10 @@ use crate::Session;
 use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
 use crate::output::{Cell, OutputFormat, Table};
-use apportion::index::CombinationId;
+use apportion::index::{CombinationId, Id, JobIndex};
 use apportion::policy::{Decision, ObjectiveReport, SolveReport};
 use apportion::spec::snapshot::Label;
+use apportion::workload::Combination;
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -90,7 +91,24 @@ fn shares(question: &Question, decision: &Decision) -> Table {
         table
             .push([question.name(combination).into()].into_iter().chain(cells).chain([throughput]).collect());
     }
+    for job in without_time(decision) {
+        let zeros = std::iter::repeat_n(Cell::Number(0.0, 4), question.worker_types().count() + 1);
+        let name = question.name(Combination::single(job));
+        table.push([name.into()].into_iter().chain(zeros).collect());
+    }
     table
+}
+
+/// The jobs that have no time at all, neither alone nor beside another.
+fn without_time(decision: &Decision) -> Vec<JobIndex> {
+    let mut has_time = vec![false; decision.allocation.effective_throughput().len()];
+    for (id, _) in rows(decision) {
+        for job in decision.allocation.combinations()[id].members() {
+            has_time[job.index()] = true;
+        }
+    }
+    let ids = (0..has_time.len()).filter(|job| !has_time[*job]);
+    ids.map(JobIndex::from_index).collect()
 }
 
 /// A cell of a number. In a `tiny` row, all of whose shares four decimals would show as 0, numbers have an exponent.

@@ -44,7 +44,7 @@ Exit codes:
   2    bad input: a file, or a flag
   3    well-posed, but infeasible or unbounded
   4    a limit was hit, or an optimum is not proven; what there is is written and marked
-  5    a comparison found a bound broken
+  5    a comparison found a bound broken, or a check an untrue claim
   130  interrupted; run it again to resume
 
 Ctrl-C lets a command finish what it holds, and once more ends it at once. SIGTERM, which batch systems and `timeout` send

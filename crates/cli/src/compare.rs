@@ -24,7 +24,8 @@ Runs are matched by their values on all axes, whichever versions of apportion ma
 The ratio is B ÷ A, the geometric mean over seeds, with the 95 % interval and p of Student's t on paired logarithms.
 
 A bound is METRIC<=FACTOR or METRIC>=FACTOR, on the ratio at every point, or mean(METRIC)<=FACTOR, on the ratio over
-all points. One that is broken ends the command with exit code 5; so does a run that A finished and B did not.
+all points. One that is broken ends the command with exit code 5, and so, where there are bounds, does a run that A finished
+and B did not.
 A point at which either side has not finished a seed that both have is not compared: the rest would be the quick ones.
 Seeds that only one side has are left out. What is left out is counted, and each such run is named on standard error.
 

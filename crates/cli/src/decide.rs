@@ -14,7 +14,7 @@ use apportion::problem::Problem;
 use apportion::spec::Fidelity;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::snapshot::Label;
-use apportion::spec::{PolicyKind, Snapshot, Source, load_throughputs};
+use apportion::spec::{PolicyDocument, PolicyKind, Snapshot, Source, load_throughputs};
 use apportion::workload::Combination;
 use apportion_published::plugin;
 use apportion_studies::report::plain::plain;
@@ -48,7 +48,7 @@ pub struct DecisionArguments {
     pub semantics: SemanticsFlag,
 }
 
-/// Whose quirks.
+/// Whether the published system's quirks are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SemanticsFlag {
     /// Without them
@@ -94,15 +94,17 @@ impl From<Refinement> for Refine {
 /// A decision about to be made.
 #[derive(Debug)]
 pub struct Question {
-    /// The document.
+    /// The snapshot, with the text that complaints point into.
     pub snapshot: Snapshot,
-    /// What it states.
+    /// The problem that the snapshot states.
     pub problem: Problem,
-    /// Who decides.
+    /// The policy that decides.
     pub policy: Box<dyn Policy>,
-    /// The same, if it is a program.
+    /// A second copy of the policy where it is a program: for its options, and for the objective at measured throughputs.
     program: Option<ProgramPolicy>,
-    /// What to say of it on standard error.
+    /// The document of the policy.
+    document: PolicyDocument,
+    /// A remark on the problem for standard error: gangs that have no time on types that are too small.
     pub remark: Option<String>,
 }
 
@@ -142,11 +144,11 @@ impl Question {
         let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
         let problem = Problem::from_snapshot(&snapshot, &throughputs)?;
         if let Some(program) = &program {
-            check_owners(program, &problem)?;
+            check_owners(program, &document, &problem)?;
         }
         let asked = !published && matches!(document.kind, PolicyKind::Program(_));
         let remark = asked.then(|| too_small(&problem)).flatten();
-        Ok(Self { snapshot, problem, policy, program, remark })
+        Ok(Self { snapshot, problem, policy, program, document, remark })
     }
 
     /// A policy's error, at the place in the snapshot that it is about, if it is about one.
@@ -168,6 +170,9 @@ impl Question {
                 let what = in_words(conflicts, job, kind);
                 let reason = format!("no allocation keeps {what}");
                 Failure::Policy(PolicyError::Infeasible { policy: policy.clone(), reason })
+            }
+            PolicyError::Data { field, .. } => {
+                self.document.error_naming(field, error.to_string(), None).into()
             }
             _ => Failure::Policy(error),
         }
@@ -229,7 +234,11 @@ impl Question {
 }
 
 /// Refuses a policy that names an owner which is not in the snapshot. The policy would take it for an owner without jobs.
-fn check_owners(program: &ProgramPolicy, problem: &Problem) -> Result<(), Failure> {
+fn check_owners(
+    program: &ProgramPolicy,
+    document: &PolicyDocument,
+    problem: &Problem,
+) -> Result<(), Failure> {
     let known = || problem.entities().iter().map(|entity| entity.name.as_str());
     let options = program.options();
     let stranger = options.objective.owners().into_iter().find(|owner| known().all(|name| name != *owner));
@@ -241,7 +250,7 @@ fn check_owners(program: &ProgramPolicy, problem: &Problem) -> Result<(), Failur
         options.name,
         plain(owner)
     );
-    Err(Failure::usage(message, suggestion(owner, known())))
+    Err(document.error_naming(owner, message, suggestion(owner, known())).into())
 }
 
 /// A positive number of seconds.

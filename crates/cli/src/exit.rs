@@ -28,7 +28,7 @@ pub enum ExitStatus {
     NoSolution = 3,
     /// A limit was hit; what was finished is written and marked.
     Limit = 4,
-    /// A comparison found a bound broken.
+    /// A comparison found a bound broken, or `check` an untrue claim.
     BoundBroken = 5,
     /// Interrupted; what was finished is kept, and running the command again resumes.
     Interrupted = 130,

@@ -99,7 +99,7 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(refusal) => return refused(refusal),
     };
-    // (ranks have no session of ours: what their signals do is their own affair)
+    // Ranks handle signals by themselves, so they start before ours are installed.
     #[cfg(feature = "live")]
     if let Command::Live(command) = &arguments.command
         && let Some(code) = live::rank(command)
@@ -109,7 +109,7 @@ pub fn main() -> ExitCode {
     if let Err(error) = interrupt::heed_limits_of_files() {
         diagnostics::print(&format!("note: a file at its limit of size will end the command: {error}"));
     }
-    // (what decides once has nothing to finish first, and nothing to keep)
+    // A command that decides once has nothing to keep, so Ctrl-C ends it at once.
     let decides = matches!(arguments.command, Command::Allocate(_) | Command::Explain(_));
     let interrupt = if decides { Interrupt::new() } else { Interrupt::install() };
     #[cfg(feature = "live")]

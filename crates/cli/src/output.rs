@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use apportion_studies::report::plain::plain_lines;
@@ -55,6 +56,17 @@ impl Output {
     pub fn text(self, text: &str) -> Result<(), Failure> {
         let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         write_all(format!("{text}{newline}").as_bytes())
+    }
+
+    /// Writes a document as it is; as JSON, as the `text` of an object.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn document(self, text: &str) -> Result<(), Failure> {
+        match self.format {
+            OutputFormat::Json => self.json(&json!({ "text": text })),
+            OutputFormat::Table | OutputFormat::Csv => self.text(text),
+        }
     }
 
     /// Writes sentences for people, ended by a newline.

@@ -91,7 +91,7 @@ pub struct SimulateArguments {
     /// Quirks of `--semantics gavel` to do without, by name, or `all`
     #[arg(long, value_name = "NAME,…", default_value = "none", hide_default_value = true)]
     correct: CorrectionsSpec,
-    /// Who draws jobs
+    /// The generator that draws jobs
     #[arg(long, value_enum, default_value = "native")]
     generator: GeneratorFlag,
     /// The seed of all random streams
@@ -133,13 +133,13 @@ pub struct SimulateArguments {
     /// Time that a job loses when it changes workers, or the job that it shares them with
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     preemption_cost: Seconds,
-    /// Save the simulation here on interrupt, and go on from here if there is such a file
+    /// Save the simulation here every minute and on interrupt, and go on from here if there is such a file; it is removed at the end
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// Which optimum, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
     refine: Option<String>,
-    /// Which solver, in place of the policy's own choice
+    /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
     /// Save the input of every decision of the policy in this folder

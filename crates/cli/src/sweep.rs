@@ -130,7 +130,7 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
     let source = source(arguments, shows)?;
     if shows || arguments.show {
         check(&source, arguments, session)?;
-        return session.output.text(&source.text);
+        return session.output.document(&source.text);
     }
     run_source(&source, arguments, session)
 }
@@ -316,7 +316,7 @@ fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Resul
     let selection = Selection::parse(&sweep, &arguments.only)
         .map_err(|error| Failure::usage(format!("--only: {error}"), None))?;
     let mut inputs = Inputs::new(plugin::catalog()).of_document_in(&sweep.folder);
-    let traces = windows(&sweep, arguments)?;
+    let traces = windows(&sweep, arguments, session)?;
     let said = log::said(&traces);
     for LogTrace { trace, report } in traces {
         let jobs = counted(report.n_jobs as u64, "job");
@@ -339,14 +339,23 @@ fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Resul
 }
 
 /// The traces of a study that are windows of a log.
-fn windows(sweep: &SweepSpec, arguments: &SweepArguments) -> Result<Vec<LogTrace>, Failure> {
+fn windows(
+    sweep: &SweepSpec,
+    arguments: &SweepArguments,
+    session: &Session,
+) -> Result<Vec<LogTrace>, Failure> {
     match (&sweep.log, &arguments.log) {
         (None, None) => Ok(Vec::new()),
         (Some(_), Some(path)) if path == "-" && arguments.sweep.as_deref() == Some("-") => {
             let message = "the sweep and --log are both `-`, and standard input is read once";
             Err(Failure::usage(message, Some("name a file for one of them".to_owned())))
         }
-        (Some(spec), Some(path)) => Ok(log::traces(sweep, spec, path)?),
+        (Some(spec), Some(path)) => {
+            session.interrupt.end_at_once_if_terminated();
+            let traces = log::traces(sweep, spec, path, &session.interrupt.flag());
+            session.interrupt.check(|| "no run was begun".to_owned())?;
+            Ok(traces?)
+        }
         (Some(spec), None) => {
             let message = format!(
                 "the study `{}` runs on a log of the form `{}`, which is no part of it",

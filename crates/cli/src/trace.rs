@@ -163,8 +163,8 @@ pub(super) fn run(arguments: &TraceArguments, session: &Session) -> Result<(), F
         Action::Show(arguments) => show::run(arguments, session),
         Action::Cluster(arguments) => nodes::run(arguments, session),
         Action::Forms => forms(session),
-        Action::Rules => session.output.text(rules::DEFAULT),
-        Action::SacctCommand => session.output.text(SACCT_COMMAND),
+        Action::Rules => session.output.document(rules::DEFAULT),
+        Action::SacctCommand => session.output.document(SACCT_COMMAND),
     }
 }
 

@@ -66,6 +66,8 @@ mod browser;
 mod report;
 #[path = "suite/pages.rs"]
 mod pages;
+#[path = "suite/policy_faults.rs"]
+mod policy_faults;
 #[path = "suite/report_simulation.rs"]
 mod report_simulation;
 #[cfg(feature = "live")]

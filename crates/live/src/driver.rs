@@ -149,10 +149,16 @@ impl Client {
         let (sender, receiver) = channel();
         self.sender.send(Message::Ask(request, sender)).map_err(|_| Closed)?;
         let mut answer = receiver.recv().map_err(|_| Closed)?;
-        if let Ok(Answer::Why(why)) = &mut answer {
+        self.add_policys_terms(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// Adds to an answer about one job what the policy says of it.
+    fn add_policys_terms(&self, answer: &mut Result<Answer, Refusal>) -> Result<(), Closed> {
+        if let Ok(Answer::Why(why)) = answer {
             why.because.extend(self.in_the_policys_terms(why.job.job)?);
         }
-        Ok(answer)
+        Ok(())
     }
 
     /// What a policy of the scheduler's kind says of a job, asked here and now: none if it says nothing.
@@ -174,7 +180,8 @@ impl Client {
         }))
     }
 
-    /// Asks for something, and waits for the answer for so long at most.
+    /// Asks for something, and waits for the scheduler's answer for so long at most. What the policy says of a job
+    /// ([`Request::Why`]) is computed here after that, and its time is not bounded.
     ///
     /// # Errors
     /// If there is none in time, or the scheduler is ending.
@@ -186,9 +193,7 @@ impl Client {
         let (sender, receiver) = channel();
         self.sender.send(Message::Ask(request, sender)).map_err(|_| Closed)?;
         let mut answer = within(&receiver, patience)?;
-        if let Ok(Answer::Why(why)) = &mut answer {
-            why.because.extend(self.in_the_policys_terms(why.job.job)?);
-        }
+        self.add_policys_terms(&mut answer)?;
         Ok(answer)
     }
 
@@ -322,7 +327,7 @@ impl Driver {
         Ok(Self { client, thread: Some(thread) })
     }
 
-    /// A handle.
+    /// A handle by which to ask the scheduler.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -338,7 +343,7 @@ impl Drop for Driver {
     }
 }
 
-/// The thread's own.
+/// What the scheduler's thread works on.
 struct Work {
     core: Core,
     store: Store,
@@ -374,7 +379,7 @@ impl Work {
                     continue;
                 }
                 Ok(Message::Problem(sender)) => {
-                    // (who does not wait any more needs no answer)
+                    // A client that has stopped waiting needs no answer.
                     let _ = sender.send(self.core.problem());
                     continue;
                 }

@@ -20,6 +20,12 @@ use apportion::{Seconds, Steps};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// The header with the number of the last line of a part of the event log, or what was asked for where there is none.
+pub(crate) const LAST_EVENT: &str = "x-apportion-last";
+
+/// The header of every answer, by which clients tell schedulers from other programs: the version.
+pub(crate) const VERSION: &str = "x-apportion-version";
+
 /// The most letters of a server's name, and of a worker type in a report.
 const NAME_MAX: usize = 100;
 

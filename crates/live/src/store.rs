@@ -252,8 +252,8 @@ impl Store {
         noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Drops some of the oldest records, where there are more than are kept: lines of the event log, notes, and jobs that are
-    /// over. Active jobs keep all that counts for them.
+    /// Drops some of the records whose numbers lie too far below the newest of their kind: lines of the event log, notes, and
+    /// jobs that are over. Active jobs keep all that counts for them.
     ///
     /// # Errors
     /// If the file cannot be written.

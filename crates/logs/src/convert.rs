@@ -16,11 +16,10 @@ use crate::pattern::{self, FirstMatch};
 use crate::reading::Reading;
 use crate::row::{Row, State};
 use crate::rules::{Arrival, DrawBy, EntityOf, Fate, Fractions, JobTypes, Rules, TooLarge, texts};
+use crate::table::NUMBER_MAX;
 use crate::tally::{Doubt, Reason, Tally};
 use crate::window::Window;
 
-/// The largest number of steps, or of seconds, of a trace.
-const NUMBER_MAX: f64 = 1e15;
 /// The least steps of a trace.
 const STEPS_MIN: f64 = 1e-9;
 /// The most entries of rules that a row has to be compared with, of a list of them.

@@ -7,13 +7,11 @@ use apportion::spec::{Diagnostic, Place, SpecError};
 
 use crate::clock::{Clock, Moment, Zone};
 use crate::row::Row;
+use crate::table::NUMBER_MAX;
 use crate::tally::{Doubt, Reason, Tally, excerpt};
 
 /// The most complaints that are kept: a log of another form has one in every line.
 const COMPLAINTS_MAX: usize = 19;
-
-/// The largest time of a row, s.
-const NUMBER_MAX: f64 = 1e15;
 
 /// The most names of what is not used that are kept where entries name it, as Kueue's workloads do their resources.
 const UNUSED_MAX: usize = 100;

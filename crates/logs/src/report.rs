@@ -109,7 +109,7 @@ pub struct Waited {
     pub p90_s: f64,
 }
 
-/// The load of the jobs on a cluster, by their running times in the log.
+/// The load of the jobs on a cluster, by their running times in the log, or alone on the first worker type of a trace's matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OnCluster {
     /// The cluster.
@@ -121,6 +121,22 @@ pub struct OnCluster {
     pub mean_busy_part: Option<f64>,
     /// Jobs that need more workers than any worker type has.
     pub n_too_large: usize,
+}
+
+impl OnCluster {
+    /// The load of jobs of this shape on a cluster.
+    pub fn of(cluster: &Cluster, shape: Option<&Shape>) -> Self {
+        let n_workers = cluster.n_workers();
+        let largest = cluster.types().iter().map(|kind| kind.n_workers).max().unwrap_or(0);
+        let sizes = shape.into_iter().flat_map(|shape| &shape.sizes);
+        let busy = shape.and_then(|shape| shape.mean_busy_workers);
+        Self {
+            cluster: cluster.to_string(),
+            n_workers,
+            mean_busy_part: busy.map(|busy| busy / n_workers as f64),
+            n_too_large: sizes.filter(|(size, _)| **size > largest).map(|(_, n)| *n).sum(),
+        }
+    }
 }
 
 /// What a report is made of.
@@ -182,7 +198,7 @@ impl ImportReport {
             states,
             accelerators,
             waited: waited(log, converted),
-            on_cluster: cluster.map(|cluster| on_cluster(cluster, shape.as_ref())),
+            on_cluster: cluster.map(|cluster| OnCluster::of(cluster, shape.as_ref())),
             shape,
         }
     }
@@ -264,16 +280,4 @@ fn waited(log: &Reading, converted: &Converted) -> Option<Waited> {
     };
     let mean_s = waits.iter().sum::<f64>() / waits.len() as f64;
     Some(Waited { n_jobs: waits.len(), mean_s, median_s: at(0.5)?, p90_s: at(0.9)? })
-}
-
-fn on_cluster(cluster: &Cluster, shape: Option<&Shape>) -> OnCluster {
-    let n_workers = cluster.n_workers();
-    let largest = cluster.types().iter().map(|kind| kind.n_workers).max().unwrap_or(0);
-    let sizes = shape.into_iter().flat_map(|shape| &shape.sizes);
-    OnCluster {
-        cluster: cluster.to_string(),
-        n_workers,
-        mean_busy_part: shape.and_then(|shape| shape.mean_busy_workers).map(|busy| busy / n_workers as f64),
-        n_too_large: sizes.filter(|(size, _)| **size > largest).map(|(_, n)| *n).sum(),
-    }
 }

@@ -16,8 +16,8 @@ use crate::tally::{Doubt, counted, excerpt};
 /// What logs write where there is nothing, in any case.
 const NOTHING: [&str; 6] = ["none", "null", "nan", "n/a", "-", "unknown"];
 
-/// The largest number that a log's cell may hold.
-pub(crate) const NUMBER_MAX: f64 = 1e15;
+/// The largest number that a log's cell, a time of a row in s, or a number of steps of a trace may be.
+pub(crate) const NUMBER_MAX: f64 = apportion::spec::snapshot::NUMBER_MAX;
 
 /// The columns of a form.
 #[derive(Clone, Copy, Debug)]

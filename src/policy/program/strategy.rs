@@ -16,7 +16,7 @@ use crate::policy::program::kinds::MEMBERS_PER_KIND;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext, SolvingError};
-use crate::program::{LevelForm, Route, Sense};
+use crate::program::{BoundObjective, LevelForm, Route, Sense};
 
 /// How the optimum of a decision is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,13 @@ pub enum Unfit {
     Objective,
     /// The refinement needs a program.
     Refinement,
+}
+
+impl Unfit {
+    /// Why a linear objective is no sum of throughputs times coefficients: its constraints, or its form.
+    pub(super) fn without_worths(bound: &BoundObjective<'_>) -> Self {
+        if bound.asks_for_throughputs_only() { Self::Objective } else { Self::Constraints }
+    }
 }
 
 impl fmt::Display for Unfit {

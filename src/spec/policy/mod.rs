@@ -6,6 +6,7 @@
 mod constraint;
 mod document;
 mod embedded;
+mod naming;
 mod own;
 
 pub use constraint::ConstraintDocument;

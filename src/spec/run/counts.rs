@@ -1,8 +1,9 @@
 //! Counts of workers by type.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cluster::WORKERS_PER_TYPE_MAX;
@@ -44,7 +45,7 @@ impl<'de> Visitor<'de> for CountsVisitor {
         while let Some((name, count)) = map.next_entry::<String, u32>()? {
             counts.push((name, count));
         }
-        Ok(WorkerCounts(counts))
+        distinct(counts).map_err(A::Error::custom)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<WorkerCounts, E> {
@@ -69,7 +70,16 @@ impl std::str::FromStr for WorkerCounts {
                 || format!("`{piece}`: expected a whole number of workers from 0 to {WORKERS_PER_TYPE_MAX}");
             Ok((name.to_owned(), n_workers.ok_or_else(out_of_range)?))
         };
-        Ok(Self(text.split(',').map(entry).collect::<Result<_, _>>()?))
+        distinct(text.split(',').map(entry).collect::<Result<_, _>>()?)
+    }
+}
+
+/// Counts of which no worker type comes twice.
+fn distinct(counts: Vec<(String, u32)>) -> Result<WorkerCounts, String> {
+    let mut names = BTreeSet::new();
+    match counts.iter().find(|(name, _)| !names.insert(name)) {
+        Some((name, _)) => Err(format!("worker type `{name}` is named twice")),
+        None => Ok(WorkerCounts(counts)),
     }
 }
 

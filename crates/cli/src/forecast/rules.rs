@@ -56,7 +56,7 @@ pub(super) struct RuleArguments {
     /// Which optimum, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
     refine: Option<String>,
-    /// Which solver, in place of the policy's own choice
+    /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
 }

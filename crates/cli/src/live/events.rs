@@ -8,6 +8,7 @@ use clap::Args;
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::exit::Failure;
+use crate::file::{at, check_files};
 use apportion_studies::file::NewFile;
 
 /// Arguments of `events`.
@@ -29,6 +30,7 @@ pub struct EventsArguments {
 /// # Errors
 /// If there is no scheduler that answers, or the file cannot be written.
 pub(super) fn run(arguments: &EventsArguments, session: &Session) -> Result<(), Failure> {
+    check_files(&arguments.remote.files(), &[at("--out", arguments.out.as_deref())])?;
     let remote = Remote::new(&arguments.remote)?;
     let Some(path) = &arguments.out else {
         return each_part(&remote, &mut |text| session.output.text(text));

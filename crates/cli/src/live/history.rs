@@ -35,7 +35,7 @@ pub struct HistoryArguments {
 /// # Errors
 /// If there is no scheduler that answers, or the file cannot be written.
 pub(super) fn run(arguments: &HistoryArguments, session: &Session) -> Result<(), Failure> {
-    check_files(&[], &[at("--out", arguments.out.as_deref())])?;
+    check_files(&arguments.remote.files(), &[at("--out", arguments.out.as_deref())])?;
     let jobs = Remote::new(&arguments.remote)?.get("/v1/jobs")?;
     let mut rows: Vec<Row> = list(&jobs).iter().map(row).collect();
     rows.sort_by(|one, other| one.submitted_s.unwrap_or(0.0).total_cmp(&other.submitted_s.unwrap_or(0.0)));

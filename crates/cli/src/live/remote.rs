@@ -10,6 +10,7 @@ use serde_json::Value;
 use ureq::http::Method;
 
 use crate::exit::Failure;
+use crate::file::{Named, at};
 use apportion_live::network::{Access, AccessError, Lost, Reply, read_token};
 
 /// How long an answer is waited for: longer than the scheduler takes to say that it has none.
@@ -37,6 +38,11 @@ pub(super) struct RemoteArguments {
 }
 
 impl RemoteArguments {
+    /// The files that are read.
+    pub(super) fn files(&self) -> [Named<'_>; 2] {
+        [at("--token-file", self.token_file.as_deref()), at("--ca", self.ca.as_deref())]
+    }
+
     /// The way to the scheduler.
     ///
     /// # Errors

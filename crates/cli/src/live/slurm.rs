@@ -64,18 +64,13 @@ impl SlurmArguments {
     pub(super) fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--partition", self.partition.is_some()),
-            ("--shared", self.shared.is_some()),
             ("--slurm-types", !self.slurm_types.is_empty()),
             ("--job-type-of", !self.job_type_of.is_empty()),
-            ("--slurm-time", self.slurm_time.is_some()),
-            ("--sbatch", !self.sbatch.is_empty()),
-            ("--node-program", self.node_program.is_some()),
         ];
-        flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+        let given = flags.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag));
+        given.or_else(|| self.given_of_leases())
     }
-}
 
-impl SlurmArguments {
     /// A flag that says something of the Slurm jobs that apportion submits, if there is one.
     pub(super) fn given_of_leases(&self) -> Option<&'static str> {
         let flags = [

@@ -15,6 +15,7 @@ use crate::Session;
 use crate::conditions::time;
 use crate::exit::Failure;
 use crate::output::OutputFormat;
+use apportion::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
 use apportion::units::Seconds;
 use apportion_live::front::{Form, JobForm};
 use apportion_live::protocol::Program;
@@ -89,11 +90,12 @@ fn workers(text: &str) -> Result<u32, String> {
 }
 
 fn steps(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number of steps, expected a whole number, at least 1"))
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{text}` is no number of steps, expected a whole number, at least 1"))
 }
 
 fn weight(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    let number = text.parse().ok().filter(|number: &f64| (NUMBER_MIN..=NUMBER_MAX).contains(number));
     number.ok_or_else(|| format!("`{text}` is no weight, expected a number from 1e-100 to 1e15"))
 }
 

@@ -35,7 +35,7 @@ pub(super) struct TimeArguments {
     /// The number of different jobs that fail on a server one after the other until it is drained
     #[arg(long, value_name = "N")]
     server_failures_max: Option<usize>,
-    /// Leave workers of a job that is over idle until the next round
+    /// Leave workers that become idle inside a round, or that a new job finds idle, idle until the next
     #[arg(long)]
     no_refill: bool,
     /// How long a decision may take; the last one stays in force after it

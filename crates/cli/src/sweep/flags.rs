@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::exit::Failure;
 use apportion::spec::Source;
 use apportion::spec::run::{WorkerCounts, sha256};
+use apportion_studies::sweep::spec::SweepSpec;
 
 /// The name of the document that flags are made into, in complaints.
 const NAME: &str = "<command line>";
@@ -91,7 +92,28 @@ impl Flags {
         }
         let default = || format!("sweep-{}", &sha256(body.as_bytes())[..8]);
         let name = json!(self.name.clone().unwrap_or_else(default));
-        Ok(Source::new(NAME, format!("format: apportion/sweep-v1\nname: {name}\n{body}")))
+        let source = Source::new(NAME, format!("format: apportion/sweep-v1\nname: {name}\n{body}"));
+        match SweepSpec::parse(&source, false) {
+            Ok(_) => Ok(source),
+            Err(mut error) => {
+                for diagnostic in &mut error.diagnostics {
+                    let by_flag = remedy(&diagnostic.message).map(str::to_owned);
+                    diagnostic.help = by_flag.or(diagnostic.help.take());
+                }
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// What to do by flags about what a sweep's document lacks.
+fn remedy(complaint: &str) -> Option<&'static str> {
+    match complaint {
+        "no cluster is given" => Some("`--cluster v100=36,p100=36,k80=36`"),
+        "arrivals would never stop" => {
+            Some("`--set jobs=200`: so many jobs arrive; or `--set measure=[100,300]`: these are measured")
+        }
+        _ => None,
     }
 }
 

@@ -24,7 +24,7 @@ use apportion::spec::{Source, Trace, TraceForm, TraceOrder, TracedJob, load_thro
 use apportion::throughput::Throughputs;
 use apportion_logs::ImportReport;
 use apportion_logs::load::{Load, Shape};
-use apportion_logs::report::{Doubtful, LeftOut, loads};
+use apportion_logs::report::{Doubtful, LeftOut, OnCluster, loads};
 use apportion_logs::tally::counted;
 use apportion_studies::report::page::{NamedTable, Page};
 use apportion_studies::report::workload::{self, Workload};
@@ -271,19 +271,26 @@ fn print_trace(
     session: &Session,
 ) -> Result<(), Failure> {
     session.note(in_words(trace));
+    let on_cluster = cluster.map(|cluster| OnCluster::of(cluster, shape.as_ref()));
     if session.output.format() == OutputFormat::Json {
-        let job_types = kinds_of(trace);
-        return session.output.json(&WorkloadSummary { format: "apportion/workload-v1", job_types, shape });
+        let (format, job_types) = ("apportion/workload-v1", kinds_of(trace));
+        return session.output.json(&WorkloadSummary { format, job_types, shape, on_cluster });
     }
     session.output.table(&kinds(trace))?;
     if session.output.format() != OutputFormat::Table {
         return Ok(());
     }
-    if let (Some(cluster), Some(busy)) = (cluster, shape.as_ref().and_then(|shape| shape.mean_busy_workers)) {
-        let part = busy / cluster.n_workers() as f64 * 100.0;
-        session.output.words(&format!(
-            "At the speeds of the first worker type the jobs are {part:.1} % of what {cluster} can do."
-        ))?;
+    if let Some(OnCluster { cluster, mean_busy_part, n_too_large, .. }) = &on_cluster {
+        if let Some(part) = mean_busy_part {
+            session.output.words(&format!(
+                "At the speeds of the first worker type the jobs are {:.1} % of what {cluster} can do.",
+                100.0 * part
+            ))?;
+        }
+        if *n_too_large > 0 {
+            let jobs = counted(*n_too_large as u64, "job");
+            session.output.words(&format!("More workers than any type of {cluster} has: {jobs}."))?;
+        }
     }
     drawn(shape.as_ref(), durations, session)
 }
@@ -313,6 +320,8 @@ pub(crate) struct WorkloadSummary<'a> {
     job_types: Vec<JobsOfType<'a>>,
     /// What it is like; null without throughputs, which say how long its jobs take.
     shape: Option<Shape>,
+    /// Their load on the cluster that is given, if one is.
+    on_cluster: Option<OnCluster>,
 }
 
 /// Jobs of one type and scale factor.

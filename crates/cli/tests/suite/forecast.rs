@@ -86,8 +86,8 @@ fn what_has_no_forecast_is_refused_with_what_to_do() {
     let folder = folder(TWO);
     for (more, complaint, help) in [
         ("--at 250 --job shot --known-durations", "no job `shot`", "did you mean `short`?"),
-        ("--at 10 --job short", "--at: job `short` arrives 0.01 h after", "needs a time from 0.01h on"),
-        ("--at 1d --job short", "--at: job `short` ended after 0.42 h", "needs a time before 0.42h"),
+        ("--at 10 --job short", "--at: job `short` arrives 0.01 h after", "needs a time from 0.02h on"),
+        ("--at 1d --job short", "--at: job `short` ended after 0.42 h", "needs a time before 0.41h"),
         ("--at 250 --job short", "no job has ended by 0.07 h", "--known-durations"),
         (
             "--at 250 --job short --known-durations --history 60",

@@ -42,6 +42,14 @@ fn bad_input_is_one_complaint_with_its_place() {
     assert!(said.contains("axis `policy` has no value `fifi`"), "{said}");
     let said = complaint(folder.path(), &["results", "show", "nowhere"]);
     assert!(said.contains("nowhere holds no results"), "{said}");
+    let flags = ["sweep", "--policy", "fifo", "--rate", "1", "--seed", "0"];
+    let said = complaint(folder.path(), &[&flags[..], &["--cluster", "v100=2"]].concat());
+    assert!(said.contains("arrivals would never stop") && said.contains("`--set jobs=200`"), "{said}");
+    let said = complaint(folder.path(), &[&flags[..], &["--set", "jobs=3"]].concat());
+    assert!(said.contains("no cluster is given") && said.contains("`--cluster v100=36,"), "{said}");
+    let twice = ["--set", "jobs=3", "--set", "cluster=\"v100=2,v100=3\""];
+    let said = complaint(folder.path(), &[&flags[..], &twice].concat());
+    assert!(said.contains("worker type `v100` is named twice"), "{said}");
     let simulate = ["simulate", "--policy", "fifo", "--cluster", "v100=2"];
     let with = |more: &[&'static str]| complaint(folder.path(), &[&simulate[..], more].concat());
     assert!(with(&["--rate", "1"]).contains("arrivals would never stop"));

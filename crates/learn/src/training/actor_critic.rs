@@ -294,7 +294,7 @@ fn stacked(batch: &[&Sample], part: impl Fn(&Sample) -> &Vec<f32>) -> Result<Ten
     Ok(Tensor::from_vec(numbers, (batch.len(), length), &Device::Cpu)?)
 }
 
-/// Mean and standard deviation, a little more than which is divided by.
+/// The mean, and the standard deviation plus 1e-6, so that equal numbers can be divided by it.
 fn normalization(numbers: &[f32]) -> (f32, f32) {
     let n = numbers.len().max(1) as f32;
     let mean = numbers.iter().sum::<f32>() / n;

@@ -138,7 +138,7 @@ impl Core {
     }
 
     /// Takes a program that says nothing of its steps to have made as many as its own throughputs make of the time that it has
-    /// run, where that is what [there is](super::Settings::front_door); all but the last one at most.
+    /// run, where users submit to Slurm themselves ([`front_door`](super::Settings::front_door)); at most all its steps but one.
     pub(super) fn presume_steps(&mut self, number: JobNumber) {
         if !self.settings.front_door {
             return;

@@ -46,7 +46,7 @@ pub enum Request {
     TakeIn(Box<Submission>),
     /// Stop a job, and never start it again.
     Cancel(JobNumber),
-    /// Do so for this reason, which is not its user's request to this scheduler.
+    /// Stop a job, and never start it again, for this reason: not because its user asked this scheduler to.
     Withdraw(JobNumber, String),
     /// Note what an operator should know, of a job if it is about one.
     Remark(Option<JobNumber>, String),

@@ -25,7 +25,7 @@ pub struct Settings {
     pub failures_max: u32,
     /// The number of different jobs that fail on a server one after the other until it is drained.
     pub server_failures_max: usize,
-    /// Are workers of a job that is over, and those that a new job finds idle, given to jobs that wait at once, rather than
+    /// Are workers of a job that is over, of a server that comes, and those that a new job finds idle, given to jobs that wait at once, rather than
     /// at the next round?
     pub refill: bool,
     /// How long a decision may take; none is as long as it takes. The last allocation stays in force after it.

@@ -28,7 +28,8 @@ pub struct TypeView {
     pub since_reset_s: Option<f64>,
     /// How much longer it ought to have had them up to the last reset, in s; below 0, how much less.
     pub deficit_s: Option<f64>,
-    /// Its share by the part that it has received of what all have: those with the highest priority get workers. None where
+    /// Its share, divided by its part of what all jobs have received since the last reset: the jobs with the highest priority
+    /// get workers. None where
     /// it has no share; the largest number that there is where it comes before all others.
     pub priority: Option<f64>,
     /// Time that was allotted to it while it ran less than half of it, less what it has run since, in s, where that is two

@@ -23,7 +23,7 @@ use super::guard::{self, Tokens};
 use super::{Served, Situated, metrics};
 use crate::core::{Answer, Refusal, Request as Asked};
 use crate::driver::{Client, Unanswered};
-use crate::protocol::JobNumber;
+use crate::protocol::{self, JobNumber};
 
 /// The most bytes of a body.
 const BODY_MAX: usize = 1 << 20;
@@ -37,12 +37,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// The most lines of the event log in one answer.
 const EVENTS_MAX: u32 = 5_000;
 
-/// The number of the last line in an answer with events, or what was asked for where there is none.
-const LAST_EVENT: HeaderName = HeaderName::from_static("x-apportion-last");
+const LAST_EVENT: HeaderName = HeaderName::from_static(protocol::LAST_EVENT);
 
-/// The header of every answer, by which clients tell schedulers from other programs.
 const VERSION: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("x-apportion-version"), HeaderValue::from_static(env!("CARGO_PKG_VERSION")));
+    (HeaderName::from_static(protocol::VERSION), HeaderValue::from_static(env!("CARGO_PKG_VERSION")));
 
 /// The page: nothing of it comes from elsewhere, and nothing may frame it.
 const PAGE: &str = include_str!("page.html");

@@ -53,7 +53,7 @@ pub enum News {
     Disk(Option<String>),
 }
 
-/// Is told the news.
+/// A function that the link's threads call with each piece of news.
 type Told = Box<dyn Fn(&News) + Send + Sync>;
 
 /// A link to a scheduler over HTTP. When it is dropped, its threads end with their requests.

@@ -16,16 +16,12 @@ use ureq::http::{Method, Request};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, AsSendBody};
 
+use crate::protocol;
+
 pub use link::{HttpLink, News};
 
 /// How long a connection may take to come about.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-
-/// The header with the number of the last line of a part of the event log.
-const LAST: &str = "x-apportion-last";
-
-/// The header by which schedulers are told from other programs that answer: their version.
-const VERSION: &str = "x-apportion-version";
 
 /// The most bytes of an answer.
 const ANSWER_MAX: u64 = 1 << 30;
@@ -201,8 +197,9 @@ impl Access {
         let request = self.agent.configure_request(request).timeout_global(Some(limit)).build();
         let mut answer = self.agent.run(request).map_err(lost)?;
         let status = answer.status().as_u16();
-        let last = answer.headers().get(LAST).and_then(|last| last.to_str().ok()?.parse().ok());
-        let is_schedulers = answer.headers().contains_key(VERSION);
+        let last =
+            answer.headers().get(protocol::LAST_EVENT).and_then(|last| last.to_str().ok()?.parse().ok());
+        let is_schedulers = answer.headers().contains_key(protocol::VERSION);
         let text = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_string().map_err(lost)?;
         Ok(Reply { status, text, last, is_schedulers })
     }

@@ -98,7 +98,8 @@ fn running_time(cells: &Cells<'_>, row: &Row, log: &mut Reading) -> Result<Optio
         && (row.state == State::Cancelled
             || given.zip(from_submission).is_some_and(|(given, wait)| (given - wait).abs() <= 1.0));
     let has_ended = !matches!(row.state, State::Running | State::Pending);
-    let ran = given.filter(|given| *given > 0.0 && has_ended && !has_waited);
+    // A duration below -1 s is kept, whatever became of the job: such a row contradicts itself.
+    let ran = given.filter(|given| *given < -1.0 || *given > 0.0 && has_ended && !has_waited);
     if ran.is_some() {
         log.doubt(Doubt::DurationAlone, row.line, Some(&row.id));
     }

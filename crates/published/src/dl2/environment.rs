@@ -1,4 +1,4 @@
-//! DL2's world as an environment: see [`world::dl2`](crate::dl2) for what is seen and done.
+//! DL2's world as an environment: see [`dl2`](crate::dl2) for what is seen and done.
 
 use std::sync::Arc;
 

@@ -115,6 +115,9 @@ impl Window {
     }
 }
 
+/// Seconds in which all but 1/e of a measurement's newness is gone, as agents see its age.
+pub const AGE_S: f64 = 7200.0;
+
 /// Largest absolute value of a feature.
 pub const FEATURE_MAX: f32 = 10.0;
 
@@ -236,7 +239,7 @@ pub fn job_row(
 /// Expected log speed of a server, its deviation, and how long ago it was measured, from 0 to 1.
 pub(super) fn known(cloud: &Cloud, knowledge: Knowledge, server: ServerId, job: Option<JobId>) -> [f64; 3] {
     let filter = cloud.filter();
-    let age = 1.0 - (-filter.since_s(server) / 7200.0).exp();
+    let age = 1.0 - (-filter.since_s(server) / AGE_S).exp();
     match knowledge {
         Knowledge::Posterior => [filter.mean(server), filter.variance(server).sqrt(), age],
         Knowledge::Switching => {

@@ -1,4 +1,4 @@
-//! The elastic world as an environment: see [`world::elastic`](crate::elastic) for what is seen and done.
+//! The elastic world as an environment: see [`elastic`](crate::elastic) for what is seen and done.
 
 use std::sync::Arc;
 

@@ -12,16 +12,17 @@ use crate::world::World;
 use crate::world::{Part, Role, WorldJob};
 use apportion::index::{Id, JobId, ServerId, WorkerTypeId};
 
-/// What does not depend on the worker type, of a job.
+/// Numbers of a job's column that do not depend on the worker type.
 const N_OF_JOB: usize = 4;
 
-/// What does.
+/// Numbers of a job's column for each worker type.
 const N_OF_TYPE: usize = 3;
 
 /// Numbers of an action's row.
 pub const N_OF_PAIR: usize = 13;
 
-/// Positions in it: log₂ of 1 + the workers that the job holds, / 3; and others.
+/// Positions in that row, as [`Window`] numbers them: log₂ of 1 + the workers that the job holds, / 3; jobs without workers over
+/// free workers; the flag of *nothing*.
 pub const HELD: usize = 5;
 const CROWDING: usize = 10;
 const NOTHING: usize = 12;

@@ -10,7 +10,7 @@ use apportion::throughput::server_speeds::{FilterOptions, FilterState, ServerPla
 use apportion::units::Seconds;
 
 /// Seconds in which all but 1/e is forgotten of workers that are not measured.
-const FORGOTTEN_S: f64 = 3600.0;
+const DECAY_S: f64 = 3600.0;
 
 /// What is known of a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,7 +154,7 @@ impl Memory {
             Known { log_speed: 0.0, deviation: OPTIONS.deviation, since_s: f64::INFINITY },
             |filter| Known {
                 // Only workers in use are measured; without this, a slow one that is avoided would stay slow for ever.
-                log_speed: filter.mean(place) * (-filter.since_s(place) / FORGOTTEN_S).exp(),
+                log_speed: filter.mean(place) * (-filter.since_s(place) / DECAY_S).exp(),
                 deviation: filter.variance(place).sqrt(),
                 since_s: filter.since_s(place),
             },

@@ -6,18 +6,15 @@
 use super::gang::{expected, plan};
 use super::round_state::{RoundState, Server};
 use crate::dual_agent::cluster::N_TYPES;
-use crate::dual_agent::observe::put;
+use crate::dual_agent::observe::{AGE_S, put};
 use apportion::index::{Id, JobIndex, ServerId, WorkerId, WorkerTypeId};
 use apportion::units::DollarsPerWorkerHour;
-
-/// Seconds in which what was measured is forgotten, as that world has it.
-const FORGOTTEN_S: f64 = 7200.0;
 
 /// The price of workers where a cluster has none.
 const PRICE: f64 = 1.0;
 
 fn age(since_s: f64) -> f64 {
-    1.0 - (-since_s / FORGOTTEN_S).exp()
+    1.0 - (-since_s / AGE_S).exp()
 }
 
 fn log_price(round: &RoundState, kind: WorkerTypeId) -> f64 {

@@ -125,7 +125,7 @@ pub fn measure(
 }
 
 /// Measures, after a decision that is done, what changes take, if that is asked for, and puts it into the decision's row,
-/// or why there is nothing to put there. Was it asked for?
+/// or why there is nothing to put there. Returns whether it was tried: changes are asked for, and the row is done and whole.
 pub fn measure_changes(
     catalog: &Catalog,
     problem: &Problem,

@@ -186,15 +186,16 @@ pub fn stage(purpose: Purpose) -> (&'static str, &'static str) {
         }
         Purpose::NextLevel => (
             "next_level",
-            "raises those that no level before has fixed further, all others held where they are: by its optimum less \
+            "raises the jobs that no earlier level has fixed, with all others held where they are: by its optimum less \
              its objective's constant more, which is no objective of the policy",
         ),
         Purpose::Tried { .. } => {
             ("tried_level", "finds the part that all can have at once of what one level asks for them")
         }
-        Purpose::Promises => {
-            ("promises", "finds who can be kept the promises of the policy, before its optimum is looked for")
-        }
+        Purpose::Promises => (
+            "promises",
+            "finds the jobs whose droppable constraints can be kept, before its optimum is looked for",
+        ),
         Purpose::Without => {
             ("without_a_class", "finds the optimum without some jobs, which says what they cost the others")
         }

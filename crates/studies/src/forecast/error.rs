@@ -146,10 +146,12 @@ impl ForecastError {
                     .or_else(|| Some("`apportion trace show` lists what a trace has".to_owned()));
             }
             Self::NotArrived { arrival_h, .. } => {
-                return Some(format!("a forecast of it needs a time from {arrival_h:.2}h on"));
+                let from_h = (arrival_h * 100.0).ceil() / 100.0;
+                return Some(format!("a forecast of it needs a time from {from_h:.2}h on"));
             }
             Self::Ended { end_h, .. } => {
-                return Some(format!("a forecast of it needs a time before {end_h:.2}h"));
+                let before_h = (end_h * 100.0).floor() / 100.0;
+                return Some(format!("a forecast of it needs a time before {before_h:.2}h"));
             }
             Self::NothingEnded { .. } => {
                 "give a later time, or take the trace's steps by `--known-durations`"

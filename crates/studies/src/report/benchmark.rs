@@ -2,6 +2,7 @@
 //! backend, or a policy's own way to decide, which may be without a program and in several parts.
 
 use apportion::metrics::statistics::Repeated;
+use apportion_logs::tally::counted;
 
 use super::chart::{Absent, Axis, Chart, Figure, Kind, Mark, Scale, Series};
 use super::number::six_digits;
@@ -114,12 +115,12 @@ pub fn page(benchmark: &Benchmark) -> Page {
     Page {
         title: format!(
             "What decisions cost: {}, {} to decide",
-            counted(programs.len(), "problem"),
-            counted(solvers.len(), "way")
+            counted(programs.len() as u64, "problem"),
+            counted(solvers.len() as u64, "way")
         ),
         subtitle: format!(
             "{}, {n_done} done, {n_certified} of them certified optimal",
-            counted(benchmark.cases.len(), "case")
+            counted(benchmark.cases.len() as u64, "case")
         ),
         about: benchmark.facts.clone(),
         facts: Vec::new(),
@@ -128,12 +129,6 @@ pub fn page(benchmark: &Benchmark) -> Page {
             Section { title: "Cases".to_owned(), text: Vec::new(), items: vec![table] },
         ],
     }
-}
-
-/// `1 program`, `2 programs`.
-fn counted(n: usize, what: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{plural}")
 }
 
 /// The numbers of jobs of some cases, ascending.
@@ -209,7 +204,11 @@ fn by_solver(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
     let n_jobs = sizes(cases).first().copied().unwrap_or_default();
     let is_over_seeds = is_over_seeds(cases);
     Chart {
-        subtitle: format!("{program}, {}{}", counted(n_jobs, "job"), ranges(is_over_seeds, &[&series])),
+        subtitle: format!(
+            "{program}, {}{}",
+            counted(n_jobs as u64, "job"),
+            ranges(is_over_seeds, &[&series])
+        ),
         rows,
         ..bars(&format!("cost-{}", file_name(program)), cases, vec![series])
     }

@@ -203,7 +203,7 @@ fn by_seed(group: &[&Row], roles: &Roles, seeds: &[String]) -> BTreeMap<&'static
     columns.filter(|(_, values)| values.iter().any(Option::is_some)).collect()
 }
 
-/// What runs that differ in their seed alone amount to; where it stands is not said.
+/// The point of runs that differ in their seed alone; `series`, `x`, `by_seed` and `against_baseline` are left for the caller.
 fn point(store: &Store, group: &[&Row], n_of: usize) -> Result<Point, StoreError> {
     let done: Vec<&Row> = group.iter().copied().filter(|row| is_done(row)).collect();
     let mut metrics = BTreeMap::new();

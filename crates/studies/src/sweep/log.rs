@@ -1,6 +1,8 @@
 //! Studies on clusters' own logs: traces that are windows of a log which the user has.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
 
@@ -42,15 +44,22 @@ pub fn said(traces: &[LogTrace]) -> Vec<String> {
     said
 }
 
-/// The traces of a study that are windows of the log at a path.
+/// The traces of a study that are windows of the log at a path. Once `stop` is raised reading ends between two rows: what
+/// is returned then is of no use.
 ///
 /// # Errors
 /// If the log is not of the study's form, something of it is not understood and is not to be left out, or a window has no job.
-pub fn traces(sweep: &SweepSpec, spec: &LogSpec, path: &str) -> Result<Vec<LogTrace>, SpecError> {
+pub fn traces(
+    sweep: &SweepSpec,
+    spec: &LogSpec,
+    path: &str,
+    stop: &Arc<AtomicBool>,
+) -> Result<Vec<LogTrace>, SpecError> {
     let about = |message: String| SpecError::about(path, message, None);
     let mut options = ReadOptions::new(spec.known_form().map_err(about)?);
     let zone = spec.known_zone().map_err(about)?;
     options.zone.clone_from(&zone);
+    options.stop = Some(Arc::clone(stop));
     let (rules, source) = match &spec.rules {
         None => Rules::embedded()?,
         Some(file) => {
@@ -64,7 +73,7 @@ pub fn traces(sweep: &SweepSpec, spec: &LogSpec, path: &str) -> Result<Vec<LogTr
     }
     let matrix = &sweep.run(&vec![0; sweep.axes.len()]).throughputs.0;
     let throughputs = load_throughputs(matrix)?;
-    let converter = Converter::new(&throughputs, (&rules, &source), spec.seed)?;
+    let converter = Converter::new(&throughputs, (&rules, &source), spec.seed)?.until(Arc::clone(stop));
     let names = windows(sweep);
     let mut traces = Vec::with_capacity(names.len());
     for (name, window) in names {

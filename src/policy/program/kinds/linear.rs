@@ -34,7 +34,8 @@ impl LinearKinds {
         solver: &SolverContext,
     ) -> Result<Self, Unfit> {
         let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
-        let (required, worths) = master.bound().worths_of_jobs().ok_or(Unfit::Objective)?;
+        let (required, worths) =
+            master.bound().worths_of_jobs().ok_or_else(|| Unfit::without_worths(&master.bound()))?;
         let mut members: BTreeMap<(usize, u64), Vec<u32>> = BTreeMap::new();
         for (member, worth) in (0_u32..).zip(&worths.worth) {
             members.entry((kinds.class_of(member as usize), worth.to_bits())).or_default().push(member);

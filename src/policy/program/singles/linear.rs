@@ -50,7 +50,7 @@ impl Task<'_, '_> {
     /// The largest sum, refined.
     pub(super) fn maximize_linear(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
         let bound = self.master.bound();
-        let (singles, worths) = bound.worths().ok_or(GaveUp::Unfit(Unfit::Objective))?;
+        let (singles, worths) = bound.worths().ok_or_else(|| GaveUp::Unfit(Unfit::without_worths(&bound)))?;
         let found = maximize(solver, (&singles, &worths), bound.columns().len());
         let (mut optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
         if self.refine == Refine::Utilization {

@@ -1,0 +1,54 @@
+//! Where a policy's texts name an owner or a worker type that a problem does not have.
+
+use serde_json::Value;
+
+use super::document::PolicyDocument;
+use crate::spec::document::SpecError;
+
+/// The fields of a program that have expressions in them.
+const EXPRESSIONS: [&str; 5] =
+    ["maximize", "minimize", "for_each_job", "for_each_worker_type", "constraints"];
+
+impl PolicyDocument {
+    /// A complaint about the first place where an expression of the policy has this word; about the document as a whole
+    /// where none has it.
+    pub fn error_naming(&self, word: &str, message: impl Into<String>, help: Option<String>) -> SpecError {
+        let fields: Value = self.source.parse().unwrap_or_default();
+        let found = EXPRESSIONS.iter().find_map(|field| find(fields.get(field)?, (*field).to_owned(), word));
+        match found {
+            None => SpecError::about(self.source.name.as_str(), message, help),
+            Some((path, offset)) => {
+                let mut error = self.source.error_within(&path, offset, word.chars().count(), message);
+                if let Some(diagnostic) = error.diagnostics.last_mut() {
+                    diagnostic.help = help;
+                }
+                error
+            }
+        }
+    }
+}
+
+/// The path of the first text with this word, and the characters before it.
+fn find(value: &Value, path: String, word: &str) -> Option<(String, usize)> {
+    match value {
+        Value::String(text) => Some((path, offset(text, word)?)),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, item)| find(item, format!("{path}[{at}]"), word))
+        }
+        Value::Object(fields) => {
+            fields.iter().find_map(|(name, field)| find(field, format!("{path}.{name}"), word))
+        }
+        _ => None,
+    }
+}
+
+/// The characters before a word in a text, where it is no part of a longer one.
+fn offset(text: &str, word: &str) -> Option<usize> {
+    let is_part =
+        |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    let mut places = text.match_indices(word).map(|(at, _)| at);
+    let at = places.find(|at| {
+        !is_part(text[..*at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next())
+    })?;
+    Some(text[..at].chars().count())
+}
