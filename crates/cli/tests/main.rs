@@ -77,6 +77,9 @@ mod live;
 #[path = "suite/live_agent.rs"]
 mod live_agent;
 #[cfg(feature = "live")]
+#[path = "suite/live_page.rs"]
+mod live_page;
+#[cfg(feature = "live")]
 #[path = "suite/live_placing.rs"]
 mod live_placing;
 #[cfg(feature = "live")]

@@ -1,4 +1,4 @@
-//! The commands of a live scheduler, against one that serves; and its page in a browser.
+//! The commands of a live scheduler, against one that serves.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -13,13 +13,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::browser::Browser;
-
 /// How often something that must come is looked for.
 pub(crate) const LOOKS: usize = 600;
-
-/// A name that would break out of anything that takes it for more than text.
-const NASTY: &str = "</script><script>window.broken = 1</script><img src=x onerror=broken=1>";
 
 /// `apportion serve`, on a free port; ended when dropped.
 pub(crate) struct Served {
@@ -35,7 +30,8 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-const USUAL: [&str; 8] = [
+/// A scheduler of four workers on two servers.
+pub(crate) const USUAL: [&str; 8] = [
     "serve",
     "--cluster",
     "v100=2,k80=2",
@@ -370,43 +366,6 @@ fn a_scheduler_with_a_token_answers_those_who_know_it() {
     assert_eq!(served.json(at, &["jobs", "--token-file", "token"]), json!([]));
 }
 
-/// Opens the scheduler's page, and waits until it has been drawn.
-fn open(browser: &Browser, url: &str) {
-    browser.open_url(url);
-    browser.run_async(
-        "const done = arguments[0]; const look = () => document.body.dataset.drawn ? done(true) : requestAnimationFrame(look); look();",
-    );
-}
-
-/// Looks at the page until a function's body says so.
-#[track_caller]
-fn until(browser: &Browser, says: &str) {
-    let script = format!(
-        "const done = arguments[0]; let left = 1500; const is = () => {{ {says} }}; \
-         const look = () => is() ? done(true) : left-- > 0 ? setTimeout(look, 20) : done(document.body.innerText); look();"
-    );
-    let found = browser.run_async(&script);
-    assert_eq!(found, true, "{says}: {found}");
-}
-
-/// The least contrast of text that is shown with what is behind it, and the text.
-const CONTRAST: &str = "
-  const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
-  const light = c => { const [r, g, b] = c.slice(0, 3).map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-    return .2126 * r + .7152 * g + .0722 * b; };
-  const behind = element => { for (; element; element = element.parentElement) {
-    const c = numbers(getComputedStyle(element).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
-  let least = [99, ''];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || ['SCRIPT', 'STYLE'].includes(element.tagName) || !element.checkVisibility()) continue;
-    const [one, two] = [light(numbers(getComputedStyle(element).color)), light(behind(element))];
-    const contrast = (Math.max(one, two) + .05) / (Math.min(one, two) + .05);
-    if (contrast < least[0]) least = [contrast, walker.currentNode.textContent];
-  }
-  return least;";
-
 #[test]
 fn the_log_of_a_scheduler_is_a_file_of_events_that_report_reads() {
     let folder = TempDir::new().unwrap();
@@ -457,88 +416,4 @@ fn the_log_of_a_scheduler_is_a_file_of_events_that_report_reads() {
     let mut ended = command(folder.path(), &["events", "--out", "none.jsonl"]);
     assert_eq!(ended.env("APPORTION_SCHEDULER", url).output().unwrap().status.code(), Some(2));
     assert!(!folder.path().join("none.jsonl").exists());
-}
-
-#[test]
-fn the_page_shows_names_as_text_and_says_when_nothing_answers() {
-    let Some(browser) = Browser::start() else { return };
-    let folder = TempDir::new().unwrap();
-    let at = folder.path();
-    let served = Served::start(at, &USUAL);
-    let kind = "ResNet-50 (batch size 64)";
-    served.ask(at, &["submit", "--name", NASTY, "--job-type", kind, "--steps", "9", "--", "true"]);
-    open(&browser, &served.url);
-    assert_eq!(
-        browser.run("return document.querySelector('#jobs .name').textContent"),
-        format!("job 0 · {NASTY}")
-    );
-    assert_eq!(browser.run("return window.broken ?? null"), Value::Null);
-    assert_eq!(browser.run("return document.getElementById('problem').hidden"), true);
-    // By the keyboard alone.
-    browser.run("document.querySelector('#jobs .job').focus(); document.activeElement.click();");
-    until(
-        &browser,
-        "return document.querySelector('#jobs .why').innerText.includes('No server that may be given jobs is here')",
-    );
-    assert_eq!(
-        browser.run("return document.querySelector('#jobs .job').getAttribute('aria-expanded')"),
-        "true"
-    );
-    assert_eq!(browser.run("return document.activeElement.className"), "job", "the focus stays");
-    for scheme in ["light", "dark"] {
-        browser.show_as(scheme, 390);
-        let wide = browser.run("return document.documentElement.scrollWidth");
-        assert!(wide.as_u64().unwrap() <= 390, "{wide} px wide on a telephone");
-        let least = browser.run(CONTRAST);
-        assert!(least[0].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
-    }
-    drop(served);
-    until(&browser, "return document.getElementById('problem').innerText.includes('Nothing answers here')");
-    assert_eq!(
-        browser.run("return document.querySelectorAll('#jobs .job').length"),
-        1,
-        "what was shown stays"
-    );
-}
-
-#[cfg(unix)]
-#[test]
-fn the_demo_shows_jobs_that_run() {
-    let folder = TempDir::new().unwrap();
-    let at = folder.path();
-    let served = Served::start(at, &["serve", "--demo"]);
-    let runs = (0..LOOKS).any(|_| {
-        thread::park_timeout(Duration::from_millis(50));
-        let jobs = served.json(at, &["jobs"]);
-        jobs.as_array()
-            .unwrap()
-            .iter()
-            .any(|job| job["state"] == "running" && job["steps"].as_f64() > Some(0.0))
-    });
-    assert!(runs, "{}", served.ask(at, &["jobs"]));
-    let servers = served.json(at, &["servers"]);
-    assert_eq!(servers.as_array().unwrap().len(), 3);
-    if let Some(browser) = Browser::start() {
-        open(&browser, &served.url);
-        until(&browser, "return document.querySelectorAll('#servers .stay').length > 0");
-        until(
-            &browser,
-            "return [...document.querySelectorAll('#jobs .state')].some(state => state.textContent === 'running')",
-        );
-        assert!(
-            browser
-                .run("return document.getElementById('round').innerText")
-                .as_str()
-                .unwrap()
-                .contains("ends in")
-        );
-        let complaints = browser.complaints();
-        assert!(complaints.is_empty(), "{complaints:?}");
-        for scheme in ["light", "dark"] {
-            browser.show_as(scheme, 390);
-            let least = browser.run(CONTRAST);
-            assert!(least[0].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
-        }
-    }
-    assert_eq!(served.end(), Some(0));
 }
