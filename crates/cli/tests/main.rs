@@ -110,6 +110,8 @@ mod schema_checker;
 mod live_when;
 #[path = "suite/schema.rs"]
 mod schema;
+#[path = "suite/schema_written.rs"]
+mod schema_written;
 #[cfg(feature = "train")]
 #[path = "suite/training.rs"]
 mod training;
