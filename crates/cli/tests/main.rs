@@ -97,6 +97,9 @@ mod live_slurm_door;
 #[cfg(feature = "live")]
 #[path = "suite/live_slurm_faults.rs"]
 mod live_slurm_faults;
+#[cfg(feature = "live")]
+#[path = "suite/live_slurm_world.rs"]
+mod live_slurm_world;
 #[path = "suite/compare.rs"]
 mod compare;
 #[path = "suite/metrics.rs"]

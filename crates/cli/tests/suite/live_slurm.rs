@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::live::Served;
+use crate::live_slurm_world::World;
 use crate::slurm_cluster::{Node, Slurm};
 
 const NODES: [Node<'_>; 3] = [
@@ -32,80 +32,51 @@ const SERVE: [&str; 9] = [
     "--slurm-time=10",
 ];
 
-/// How often something that must come is looked for.
-const LOOKS: usize = 3000;
-
-/// A cluster and its scheduler.
-struct World {
-    slurm: Slurm,
-    folder: TempDir,
-    served: Option<Served>,
-}
-
 /// A Slurm job that is not over: its number, its run's job, its node, how many workers it holds, and its lowest rank's name.
 type Held = (u64, String, String, usize, String);
 
-impl World {
-    fn serve(&mut self) {
-        let conf = self.slurm.at("slurm.conf");
-        self.served = Some(Served::start_with(self.folder.path(), &SERVE, &[("SLURM_CONF", &conf)]));
+/// The Slurm jobs that are not over; checked for two of one job, and for more on a node than it has workers.
+fn held(world: &World) -> Vec<Held> {
+    let queue = world.slurm.said("squeue", &["--noheader", "--states=RUNNING", "--format=%A|%k"]);
+    let held: Vec<Held> = queue
+        .lines()
+        .map(|line| {
+            let (id, comment) = line.split_once('|').unwrap();
+            let parts: Vec<&str> = comment.split(':').collect();
+            let [_, _, node, name, n_ranks] = parts.as_slice() else { unreachable!("{line}") };
+            let job = name.split('.').next().unwrap().to_owned();
+            (
+                id.trim().parse().unwrap(),
+                job,
+                (*node).to_owned(),
+                n_ranks.trim().parse().unwrap(),
+                (*name).to_owned(),
+            )
+        })
+        .collect();
+    let jobs: BTreeSet<&String> = held.iter().map(|(_, job, ..)| job).collect();
+    assert_eq!(jobs.len(), held.len(), "a job twice: {queue}");
+    for (name, _) in NODES {
+        let n_held: usize = held.iter().filter(|held| held.2 == name).map(|held| held.3).sum();
+        assert!(n_held <= 2, "{name}: {queue}");
     }
+    held
+}
 
-    fn ask(&self, arguments: &[&str]) -> String {
-        self.served.as_ref().unwrap().ask(self.folder.path(), arguments)
-    }
-
-    fn submit(&self, arguments: &[&str], program: &[&str]) -> String {
-        let usual = ["--quiet", "submit", "--job-type", "ResNet-18 (batch size 64)"];
-        self.ask(&[&usual, arguments, &["--"], program].concat()).trim().to_owned()
-    }
-
-    fn jobs(&self) -> BTreeMap<String, Value> {
-        let jobs = self.served.as_ref().unwrap().json(self.folder.path(), &["jobs"]);
-        jobs.as_array().unwrap().iter().map(|job| (job["job"].to_string(), job.clone())).collect()
-    }
-
-    /// The Slurm jobs that are not over; checked for two of one job, and for more on a node than it has workers.
-    fn held(&self) -> Vec<Held> {
-        let queue = self.slurm.said("squeue", &["--noheader", "--states=RUNNING", "--format=%A|%k"]);
-        let held: Vec<Held> = queue
-            .lines()
-            .map(|line| {
-                let (id, comment) = line.split_once('|').unwrap();
-                let parts: Vec<&str> = comment.split(':').collect();
-                let [_, _, node, name, n_ranks] = parts.as_slice() else { unreachable!("{line}") };
-                let job = name.split('.').next().unwrap().to_owned();
-                (
-                    id.trim().parse().unwrap(),
-                    job,
-                    (*node).to_owned(),
-                    n_ranks.trim().parse().unwrap(),
-                    (*name).to_owned(),
-                )
-            })
-            .collect();
-        let jobs: BTreeSet<&String> = held.iter().map(|(_, job, ..)| job).collect();
-        assert_eq!(jobs.len(), held.len(), "a job twice: {queue}");
-        for (name, _) in NODES {
-            let n_held: usize = held.iter().filter(|held| held.2 == name).map(|held| held.3).sum();
-            assert!(n_held <= 2, "{name}: {queue}");
+/// Waits until something holds; the Slurm jobs are checked as often as it does not.
+#[track_caller]
+fn until(world: &World, mut holds: impl FnMut(&World) -> bool) {
+    world.until("what is to hold", |world| {
+        let is_so = holds(world);
+        if !is_so {
+            held(world);
         }
-        held
-    }
+        is_so
+    });
+}
 
-    fn until(&mut self, mut holds: impl FnMut(&Self) -> bool) {
-        let mut n_looks = 0;
-        while !holds(self) {
-            self.held();
-            n_looks += 1;
-            assert!(n_looks < LOOKS, "it does not come: {:?}", self.jobs());
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-    }
-
-    fn is_running(&self, job: &str) -> bool {
-        self.jobs()[job]["state"] == "running"
-    }
+fn is_running(world: &World, job: &str) -> bool {
+    world.jobs()[job]["state"] == "running"
 }
 
 /// What the ranks of a job's first start printed.
@@ -120,45 +91,44 @@ fn printed(folder: &Path, job: &str) -> BTreeSet<String> {
 
 #[test]
 fn slurm_carries_leases_through_the_ends_of_scheduler_and_controller() {
-    let slurm = match Slurm::start(&NODES) {
-        Ok(slurm) => slurm,
+    let mut world = match World::start(&NODES) {
+        Ok(world) => world,
         Err(lacking) => {
             eprintln!("skipped: a live scheduler on a real Slurm: {lacking}");
             return;
         }
     };
-    let mut world = World { slurm, folder: TempDir::new().unwrap(), served: None };
-    world.serve();
+    world.serve(&SERVE);
     let trainer = [env!("CARGO_BIN_EXE_apportion"), "trainer", "--speed", "v100=40,p100=30,k80=20"];
     let singles: Vec<String> = (0..5).map(|_| world.submit(&["--steps", "600"], &trainer)).collect();
     let gang = world.submit(&["--scale-factor", "2", "--steps", "400"], &trainer);
     let says = "echo $RANK of $WORLD_SIZE on $CUDA_VISIBLE_DEVICES";
     let telling = world.submit(&["--scale-factor", "2", "--steps", "10"], &["sh", "-c", says]);
-    world.until(|world| singles.iter().filter(|job| world.is_running(job)).count() >= 2);
+    until(&world, |world| singles.iter().filter(|job| is_running(world, job)).count() >= 2);
 
     // The scheduler ends at once, and is back: nothing that runs is touched.
-    let before: BTreeSet<u64> = world.held().iter().map(|held| held.0).collect();
+    let before: BTreeSet<u64> = held(&world).iter().map(|held| held.0).collect();
     drop(world.served.take());
-    world.serve();
-    let after: BTreeSet<u64> = world.held().iter().map(|held| held.0).collect();
+    world.serve(&SERVE);
+    let after: BTreeSet<u64> = held(&world).iter().map(|held| held.0).collect();
     assert!(before.intersection(&after).next().is_some(), "{before:?}, then {after:?}");
-    world.until(|world| singles.iter().any(|job| world.is_running(job)));
+    until(&world, |world| singles.iter().any(|job| is_running(world, job)));
 
     world.slurm.kill_controller();
     world.slurm.start_controller();
-    world.until(|world| world.held().len() > 1);
+    until(&world, |world| held(world).len() > 1);
 
     // What an administrator cancels is no fault of the job, and is started again.
-    let victim = world.held().into_iter().find(|held| held.1 != telling).unwrap();
+    let victim = held(&world).into_iter().find(|held| held.1 != telling).unwrap();
     world.slurm.said("scancel", &[&victim.0.to_string()]);
     // Nor is a Slurm job whose batch process is killed; `slurm_job` of the live crate tests what becomes of its programs.
-    world.until(|world| !world.held().is_empty());
-    let (_, _, node, _, name) = world.held().into_iter().next().unwrap();
+    until(&world, |world| !held(world).is_empty());
+    let (_, _, node, _, name) = held(&world).into_iter().next().unwrap();
     let folder = format!("{}/state/shared/nodes/{node}/ranks/{name}", world.folder.path().display());
     world.slurm.said("pkill", &["-9", "-f", &format!("shim --each {folder}")]);
     let cancelled = singles.last().unwrap();
     world.ask(&["cancel", cancelled]);
-    world.until(|world| world.jobs().values().all(|job| !job["ended_s"].is_null()));
+    until(&world, |world| world.jobs().values().all(|job| !job["ended_s"].is_null()));
 
     let states: BTreeMap<String, Value> =
         world.jobs().into_iter().map(|(job, view)| (job, view["state"].clone())).collect();
@@ -167,7 +137,7 @@ fn slurm_carries_leases_through_the_ends_of_scheduler_and_controller() {
     }
     let ranks = printed(world.folder.path(), &telling);
     assert_eq!(ranks, BTreeSet::from(["0 of 2 on 0".to_owned(), "1 of 2 on 1".to_owned()]));
-    world.until(|world| world.held().is_empty());
+    until(&world, |world| held(world).is_empty());
     assert!(states.contains_key(&gang));
 }
 

@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::live::{Served, said_with_2};
-use crate::slurm_cluster::{Node, Slurm};
+use crate::live::said_with_2;
+use crate::live_slurm_world::World;
+use crate::slurm_cluster::Node;
 
 const NODES: [Node<'_>; 2] = [
     ("v100-0", "CPUs=4 RealMemory=1000 Gres=gpu:v100:2"),
@@ -33,87 +32,52 @@ const SERVE: [&str; 9] = [
 
 const COMMENT: &str = "--comment=apportion: throughput=v100=3 steps=100000";
 
-/// How often something that must come is looked for.
-const LOOKS: usize = 1200;
-
-/// A cluster and its scheduler.
-struct World {
-    slurm: Slurm,
-    folder: TempDir,
-    served: Option<Served>,
+/// A cluster and its scheduler. The error says what this machine lacks for a Slurm.
+fn start() -> Result<World, String> {
+    let mut world = World::start(&NODES)?;
+    world.serve(&SERVE);
+    Ok(world)
 }
 
-impl World {
-    /// The error says what this machine lacks for a Slurm.
-    fn start() -> Result<Self, String> {
-        let slurm = Slurm::start(&NODES)?;
-        let mut world = Self { slurm, folder: TempDir::new().unwrap(), served: None };
-        world.serve();
-        Ok(world)
-    }
+/// Submits a held job that goes on until the file `go` is there. Its number in Slurm.
+fn submit(world: &World, more: &[&str]) -> String {
+    let folder = world.folder.path().display();
+    let script = format!("--wrap=until [ -e {folder}/go ]; do sleep 0.1; done");
+    let usual = ["--parsable", "--hold", "--output=/dev/null", "--mem=10", &script];
+    let said = world.slurm.said("sbatch", &[&usual, more].concat()).trim().to_owned();
+    assert!(said.parse::<u64>().is_ok(), "{more:?}: {said}");
+    said
+}
 
-    fn serve(&mut self) {
-        let conf = self.slurm.at("slurm.conf");
-        self.served = Some(Served::start_with(self.folder.path(), &SERVE, &[("SLURM_CONF", &conf)]));
-    }
+/// The scheduler's jobs, by Slurm's numbers.
+fn jobs(world: &World) -> BTreeMap<String, Value> {
+    let id = |job: &Value| {
+        let name = job["name"].as_str().unwrap();
+        name.rsplit(' ').next().unwrap().trim_end_matches(')').to_owned()
+    };
+    world.jobs().into_values().map(|job| (id(&job), job)).collect()
+}
 
-    /// A held job that goes on until the file `go` is there. Its number in Slurm.
-    fn submit(&self, more: &[&str]) -> String {
-        let folder = self.folder.path().display();
-        let script = format!("--wrap=until [ -e {folder}/go ]; do sleep 0.1; done");
-        let usual = ["--parsable", "--hold", "--output=/dev/null", "--mem=10", &script];
-        let said = self.slurm.said("sbatch", &[&usual, more].concat()).trim().to_owned();
-        assert!(said.parse::<u64>().is_ok(), "{more:?}: {said}");
-        said
-    }
+/// What Slurm shows of a job: its state, and why it waits.
+fn shown(world: &World, id: &str) -> String {
+    world.slurm.said("squeue", &["--noheader", "--states=all", "--format=%T %r", "--jobs", id])
+}
 
-    fn go(&self) {
-        fs::write(self.folder.path().join("go"), "").unwrap();
-    }
-
-    /// Apportion's jobs, by Slurm's number.
-    fn jobs(&self) -> BTreeMap<String, Value> {
-        let jobs = self.served.as_ref().unwrap().json(self.folder.path(), &["jobs"]);
-        let id = |job: &Value| {
-            let name = job["name"].as_str().unwrap();
-            name.rsplit(' ').next().unwrap().trim_end_matches(')').to_owned()
-        };
-        jobs.as_array().unwrap().iter().map(|job| (id(job), job.clone())).collect()
-    }
-
-    /// What Slurm shows of a job: its state, and how often it was put back.
-    fn shown(&self, id: &str) -> String {
-        self.slurm.said("squeue", &["--noheader", "--states=all", "--format=%T %r", "--jobs", id])
-    }
-
-    fn update(&self, id: &str, what: &str) {
-        self.slurm.said("scontrol", &["update", &format!("JobId={id}"), what]);
-    }
-
-    #[track_caller]
-    fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
-        for _ in 0..LOOKS {
-            if holds(self) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
-        let queue = self.slurm.said("squeue", &["--states=all"]);
-        panic!("{what} does not come: {:?}\n{queue}", self.jobs());
-    }
+fn update(world: &World, id: &str, what: &str) {
+    world.slurm.said("scontrol", &["update", &format!("JobId={id}"), what]);
 }
 
 #[test]
 fn held_jobs_have_their_turns_through_the_ends_of_scheduler_and_controller() {
-    let mut world = match World::start() {
+    let mut world = match start() {
         Ok(world) => world,
         Err(lacking) => return eprintln!("skipped: the turns of held jobs on a real Slurm: {lacking}"),
     };
-    let singles: Vec<String> = (0..3).map(|_| world.submit(&["--gres=gpu:1", COMMENT])).collect();
-    let gang = world.submit(&["--nodes=2", "--gres=gpu:2", COMMENT]);
+    let singles: Vec<String> = (0..3).map(|_| submit(&world, &["--gres=gpu:1", COMMENT])).collect();
+    let gang = submit(&world, &["--nodes=2", "--gres=gpu:2", COMMENT]);
     let all: Vec<&String> = singles.iter().chain([&gang]).collect();
     let starts =
-        |world: &World, id: &str| world.jobs().get(id).map_or(0, |job| job["starts"].as_u64().unwrap());
+        |world: &World, id: &str| jobs(world).get(id).map_or(0, |job| job["starts"].as_u64().unwrap());
     // The gang needs all four workers: for each to run, others are put back, and released again.
     world.until("a second start", |world| {
         all.iter().all(|id| starts(world, id) > 0) && all.iter().any(|id| starts(world, id) > 1)
@@ -121,18 +85,18 @@ fn held_jobs_have_their_turns_through_the_ends_of_scheduler_and_controller() {
     let before = all.iter().map(|id| starts(&world, id)).sum::<u64>();
 
     drop(world.served.take());
-    world.serve();
+    world.serve(&SERVE);
     world.slurm.kill_controller();
     world.slurm.start_controller();
     world.until("more turns", |world| {
-        all.iter().map(|id| starts(world, id)).sum::<u64>() > before + 2 && !world.jobs().is_empty()
+        all.iter().map(|id| starts(world, id)).sum::<u64>() > before + 2 && !jobs(world).is_empty()
     });
-    assert_eq!(world.jobs().len(), all.len(), "each is one job, whoever ended");
-    world.go();
-    world.until("the end", |world| world.jobs().values().all(|job| !job["ended_s"].is_null()));
-    for (id, job) in world.jobs() {
+    assert_eq!(jobs(&world).len(), all.len(), "each is one job, whoever ended");
+    fs::write(world.folder.path().join("go"), "").unwrap();
+    world.until("the end", |world| jobs(world).values().all(|job| !job["ended_s"].is_null()));
+    for (id, job) in jobs(&world) {
         assert_eq!(job["state"], "completed", "{id}: {job}");
-        assert!(world.shown(&id).starts_with("COMPLETED"), "{}", world.shown(&id));
+        assert!(shown(&world, &id).starts_with("COMPLETED"), "{}", shown(&world, &id));
     }
     let kept = world.folder.path().join("state/sbatch/jobs");
     world.until("their files to go", |_| fs::read_dir(&kept).unwrap().next().is_none());
@@ -140,30 +104,31 @@ fn held_jobs_have_their_turns_through_the_ends_of_scheduler_and_controller() {
 
 #[test]
 fn what_users_do_to_their_jobs_is_heeded() {
-    let world = match World::start() {
+    let world = match start() {
         Ok(world) => world,
         Err(lacking) => return eprintln!("skipped: what users do to held jobs on a real Slurm: {lacking}"),
     };
     let once = |speed: &str| format!("--comment=apportion: throughput=v100={speed} steps=100000");
-    let running = world.submit(&["--gres=gpu:2", &once("3")]);
-    let cancelled = world.submit(&["--gres=gpu:2", &once("3")]);
+    let running = submit(&world, &["--gres=gpu:2", &once("3")]);
+    let cancelled = submit(&world, &["--gres=gpu:2", &once("3")]);
     let is = |id: &str, state: &str| {
         let (id, state) = (id.to_owned(), state.to_owned());
-        move |world: &World| world.jobs().get(&id).is_some_and(|job| job["state"] == state.as_str())
+        move |world: &World| jobs(world).get(&id).is_some_and(|job| job["state"] == state.as_str())
     };
     world.until("the first", is(&running, "running"));
     world.until("the second", is(&cancelled, "running"));
-    let [released, taken_back] = [0, 1].map(|_| world.submit(&["--nodes=2", "--gres=gpu:2", &once("0.001")]));
-    world.until("those that wait", |world| world.jobs().len() == 4);
+    let [released, taken_back] =
+        [0, 1].map(|_| submit(&world, &["--nodes=2", "--gres=gpu:2", &once("0.001")]));
+    world.until("those that wait", |world| jobs(world).len() == 4);
 
     world.slurm.said("scancel", &[&cancelled]);
-    world.update(&taken_back, "Comment=mine");
+    update(&world, &taken_back, "Comment=mine");
     world.until("a job cancelled in Slurm to be cancelled", is(&cancelled, "cancelled"));
     world.until("a job that is taken back to be given up", is(&taken_back, "cancelled"));
     assert!(
-        world.shown(&taken_back).starts_with("PENDING"),
+        shown(&world, &taken_back).starts_with("PENDING"),
         "it is its user's: {}",
-        world.shown(&taken_back)
+        shown(&world, &taken_back)
     );
     // (with the workers of the other one it may be its turn; then it is its user's release that is too late)
     world.slurm.said("scontrol", &["release", &released]);
@@ -172,37 +137,36 @@ fn what_users_do_to_their_jobs_is_heeded() {
             || is(&released, "running")(world)
             || is(&released, "starting")(world)
     });
-    let number = world.jobs()[&running]["job"].to_string();
-    world.served.as_ref().unwrap().ask(world.folder.path(), &["cancel", &number]);
+    let number = jobs(&world)[&running]["job"].to_string();
+    world.ask(&["cancel", &number]);
     world.until("a job cancelled here to be cancelled there", |world| {
-        world.shown(&running).starts_with("CANCELLED")
+        shown(world, &running).starts_with("CANCELLED")
     });
 }
 
 #[test]
 fn jobs_that_cannot_be_steered_are_refused_with_a_word_and_taken_once_they_can() {
-    let world = match World::start() {
+    let world = match start() {
         Ok(world) => world,
         Err(lacking) => {
             return eprintln!("skipped: held jobs that cannot be steered on a real Slurm: {lacking}");
         }
     };
-    let stubborn = world.submit(&["--no-requeue", "--gres=gpu:1", COMMENT]);
-    let odd = world.submit(&["--gres=gpu:1", "--comment=apportion: throughput=v100=3 step=5"]);
-    let anothers = world.submit(&["--gres=gpu:1", "--comment=mine"]);
+    let stubborn = submit(&world, &["--no-requeue", "--gres=gpu:1", COMMENT]);
+    let odd = submit(&world, &["--gres=gpu:1", "--comment=apportion: throughput=v100=3 step=5"]);
+    let anothers = submit(&world, &["--gres=gpu:1", "--comment=mine"]);
     let said = |id: &str| world.slurm.said("scontrol", &["show", "job", id]);
     world.until("a word on the one", |_| said(&stubborn).contains("not taken in: Slurm may not put it back"));
     world.until("a word on the other", |_| said(&odd).contains("not taken in: its comment has `step=`"));
-    assert!(world.jobs().is_empty() && !said(&anothers).contains("AdminComment"));
-    world.update(&stubborn, "Requeue=1");
-    world.update(&odd, "Comment=apportion: throughput=v100=3 steps=5");
-    world.until("both to be taken in", |world| world.jobs().len() == 2);
-    world.until("both to run", |world| world.jobs().values().all(|job| job["state"] == "running"));
+    assert!(jobs(&world).is_empty() && !said(&anothers).contains("AdminComment"));
+    update(&world, &stubborn, "Requeue=1");
+    update(&world, &odd, "Comment=apportion: throughput=v100=3 steps=5");
+    world.until("both to be taken in", |world| jobs(world).len() == 2);
+    world.until("both to run", |world| jobs(world).values().all(|job| job["state"] == "running"));
     let failing = ["--parsable", "--hold", "--gres=gpu:1", COMMENT, "--output=/dev/null", "--wrap=exit 3"];
     let failing = world.slurm.said("sbatch", &failing).trim().to_owned();
-    world
-        .until("the failure", |world| world.jobs().get(&failing).is_some_and(|job| job["state"] == "failed"));
-    let last_end = world.jobs()[&failing]["last_end"].to_string();
+    world.until("the failure", |world| jobs(world).get(&failing).is_some_and(|job| job["state"] == "failed"));
+    let last_end = jobs(&world)[&failing]["last_end"].to_string();
     assert!(last_end.contains("FAILED (NonZeroExitCode), exit code 3"), "{last_end}");
 }
 
