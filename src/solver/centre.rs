@@ -21,7 +21,7 @@ use std::rc::Rc;
 use crate::program::{Program, Range, Sense};
 use crate::solver::backend::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::intake::{admit, without_columns};
-use crate::solver::normal::{Factor, Matrix, Plan};
+use crate::solver::normal::{Factor, Matrix, Plan, Products};
 use crate::solver::scaling::Scaled;
 use crate::solver::timing::Stopwatch;
 use lines::Lines;
@@ -205,22 +205,6 @@ impl Form {
         self.columns.len()
     }
 
-    /// G v.
-    fn times(&self, v: &[f64]) -> Vec<f64> {
-        let mut product = v[self.n()..].to_vec();
-        self.by_row.add_products(v, &mut product);
-        product
-    }
-
-    /// Gᵀ y.
-    fn transposed(&self, y: &[f64]) -> Vec<f64> {
-        let mut product = Vec::with_capacity(self.weights.len());
-        product.resize(self.n(), 0.0);
-        self.by_column.add_products(y, &mut product);
-        product.extend_from_slice(y);
-        product
-    }
-
     /// The costs of columns, then those of slacks, which are 0.
     fn costs(&self) -> impl Iterator<Item = f64> {
         self.cost.iter().copied().chain(std::iter::repeat_n(0.0, self.matrix.n_rows()))
@@ -240,6 +224,22 @@ impl Form {
             iterations: u64::from(steps),
             ..without_columns(Termination::Optimal)
         }
+    }
+}
+
+impl Products for Form {
+    fn times(&self, v: &[f64]) -> Vec<f64> {
+        let mut product = v[self.n()..].to_vec();
+        self.by_row.add_products(v, &mut product);
+        product
+    }
+
+    fn transposed(&self, y: &[f64]) -> Vec<f64> {
+        let mut product = Vec::with_capacity(self.weights.len());
+        product.resize(self.n(), 0.0);
+        self.by_column.add_products(y, &mut product);
+        product.extend_from_slice(y);
+        product
     }
 }
 
@@ -387,29 +387,16 @@ impl State {
         goes_on
     }
 
-    /// Solves the normal equations for a right-hand side: y and Gᵀ y. For all digits it is refined as in
-    /// [`Matrix::solve`], unless it is exact to [`EXACT`].
+    /// Solves the normal equations for a right-hand side: y and Gᵀ y.
     fn solve(&self, form: &Form, factor: &Factor, right: &[f64], digits: Digits) -> (Vec<f64>, Vec<f64>) {
-        let missed = |along: &[f64]| {
-            let scaled: Vec<f64> =
-                along.iter().zip(&self.ratio).map(|(value, ratio)| value * ratio).collect();
-            let mut missed = form.times(&scaled);
-            missed.iter_mut().zip(right).for_each(|(reached, right)| *reached = right - *reached);
-            missed
-        };
-        let size = |values: &[f64]| values.iter().map(|value| value.abs()).fold(0.0, f64::max);
-        let first = factor.solve(right);
-        let first_along = form.transposed(&first);
-        if digits == Digits::Few {
-            return (first, first_along);
+        match digits {
+            Digits::All => factor.solve_refined(form, &self.ratio, right, EXACT),
+            Digits::Few => {
+                let y = factor.solve(right);
+                let along = form.transposed(&y);
+                (y, along)
+            }
         }
-        let left = missed(&first_along);
-        if size(&left) <= EXACT * size(right) {
-            return (first, first_along);
-        }
-        let better: Vec<f64> = first.iter().zip(factor.solve(&left)).map(|(y, more)| y + more).collect();
-        let along = form.transposed(&better);
-        if size(&missed(&along)) < size(&left) { (better, along) } else { (first, first_along) }
     }
 
     /// The Newton step for Z Δv + V Δz = `complementarity` and no residuals.

@@ -11,6 +11,15 @@ pub(super) use factor::Factor;
 use factor::Layout;
 pub(super) use sums::Plan;
 
+/// Products of G and of its transpose with vectors.
+pub(super) trait Products {
+    /// G v.
+    fn times(&self, v: &[f64]) -> Vec<f64>;
+
+    /// Gᵀ y.
+    fn transposed(&self, y: &[f64]) -> Vec<f64>;
+}
+
 /// G: columns of a few terms each, then a slack for each row.
 #[derive(Clone, Debug)]
 pub(super) struct Matrix {
@@ -69,9 +78,10 @@ impl Matrix {
         let ranges = self.starts.windows(2).map(|ends| ends[0]..ends[1]);
         ranges.map(|range| (&self.term_rows[range.clone()], &self.term_values[range]))
     }
+}
 
-    /// G v.
-    pub(super) fn times(&self, v: &[f64]) -> Vec<f64> {
+impl Products for Matrix {
+    fn times(&self, v: &[f64]) -> Vec<f64> {
         let mut product = v[self.n_columns()..].to_vec();
         for ((rows, coefficients), value) in self.terms().zip(v) {
             for (row, coefficient) in rows.iter().zip(coefficients) {
@@ -81,8 +91,7 @@ impl Matrix {
         product
     }
 
-    /// Gᵀ y.
-    pub(super) fn transposed(&self, y: &[f64]) -> Vec<f64> {
+    fn transposed(&self, y: &[f64]) -> Vec<f64> {
         let dot = |(rows, values): (&[usize], &[f64])| {
             rows.iter().zip(values).map(|(row, value)| value * y[*row]).sum::<f64>()
         };
@@ -91,21 +100,34 @@ impl Matrix {
         product.extend_from_slice(y);
         product
     }
+}
 
-    /// Solves the normal equations for a right-hand side, with one step of iterative refinement where it helps: nearly
-    /// dependent rows cost a factor most of its digits.
-    pub(super) fn solve(&self, factor: &Factor, diagonal: &[f64], right: &[f64]) -> Vec<f64> {
-        let missed = |y: &[f64]| {
-            let mut scaled = self.transposed(y);
-            scaled.iter_mut().zip(diagonal).for_each(|(value, entry)| *value *= entry);
-            let mut missed = self.times(&scaled);
+impl Factor {
+    /// Solves the normal equations for a right-hand side: y and Gᵀ y. If y misses more than the fraction `exact` of the
+    /// right-hand side, one step of iterative refinement follows, and is kept where it helps: nearly dependent rows cost
+    /// a factor most of its digits.
+    pub(super) fn solve_refined(
+        &self,
+        products: &impl Products,
+        diagonal: &[f64],
+        right: &[f64],
+        exact: f64,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let missed = |along: &[f64]| {
+            let scaled: Vec<f64> = along.iter().zip(diagonal).map(|(value, entry)| value * entry).collect();
+            let mut missed = products.times(&scaled);
             missed.iter_mut().zip(right).for_each(|(reached, right)| *reached = right - *reached);
             missed
         };
         let size = |values: &[f64]| values.iter().map(|value| value.abs()).fold(0.0, f64::max);
-        let first = factor.solve(right);
-        let left = missed(&first);
-        let better: Vec<f64> = first.iter().zip(factor.solve(&left)).map(|(y, more)| y + more).collect();
-        if size(&missed(&better)) < size(&left) { better } else { first }
+        let first = self.solve(right);
+        let first_along = products.transposed(&first);
+        let left = missed(&first_along);
+        if size(&left) <= exact * size(right) {
+            return (first, first_along);
+        }
+        let better: Vec<f64> = first.iter().zip(self.solve(&left)).map(|(y, more)| y + more).collect();
+        let along = products.transposed(&better);
+        if size(&missed(&along)) < size(&left) { (better, along) } else { (first, first_along) }
     }
 }

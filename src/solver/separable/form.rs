@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use crate::program::{Affine, Program, Range, Sense};
 use crate::solver::backend::{Solution, Termination};
 use crate::solver::intake::without_columns;
-use crate::solver::normal::Matrix;
+use crate::solver::normal::{Matrix, Products};
 use crate::solver::separable::curve::{Curve, Shape};
 
 /// A curve and where its parts are.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::solver::backend::Limits;
-use crate::solver::normal::{Factor, Matrix, Plan};
+use crate::solver::normal::{Factor, Matrix, Plan, Products};
 use crate::solver::separable::form::{Form, Placed};
 use crate::solver::timing::Stopwatch;
 
@@ -311,8 +311,7 @@ impl<'a> Path<'a> {
         let pull: Vec<f64> = pull.collect();
         let mut right = self.matrix.times(&pull);
         right.iter_mut().zip(&self.primal).for_each(|(value, primal)| *value += primal);
-        let dy = self.matrix.solve(factor, &self.ratio, &right);
-        let mut dv = self.matrix.transposed(&dy);
+        let (dy, mut dv) = factor.solve_refined(&self.matrix, &self.ratio, &right, 0.0);
         for ((value, ratio), pull) in dv.iter_mut().zip(&self.ratio).zip(&pull) {
             *value = ratio * *value - pull;
         }
