@@ -17,7 +17,7 @@ use crate::policy::program::explain::prices::{Prices, is_close, rise, row_sizes}
 use crate::policy::program::explain::reasons::Reasons;
 use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
-use crate::policy::program::solve::Solved;
+use crate::policy::program::solve::Optimum;
 use crate::problem::Problem;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Constraint, Objective};
@@ -29,7 +29,7 @@ const DISCOUNT_MIN: f64 = 1e-6;
 #[derive(Debug)]
 pub(super) struct Explained {
     pub(super) reduced: Reduced,
-    pub(super) solved: Solved,
+    pub(super) solved: Optimum,
     pub(super) decision: Decision,
     /// The decision's throughputs, time and workers; none if that program is over other members.
     pub(super) held: Option<Held>,
@@ -161,7 +161,7 @@ impl Of<'_> {
 }
 
 /// The step of water filling that fixed a member's jobs, with its prices; the first step sets the objective.
-fn fixed(bound: &BoundObjective<'_>, solved: &Solved, member: usize, level: f64) -> Option<Fixed> {
+fn fixed(bound: &BoundObjective<'_>, solved: &Optimum, member: usize, level: f64) -> Option<Fixed> {
     let fixing = solved.fixing.as_ref()?;
     let step = fixing.step[member]?;
     // Where the inverse of the level is raised, its prices are: d(1/u) = −du/u².

@@ -7,9 +7,9 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError};
 use crate::program::{BoundObjective, Demand, Formulation};
 
-/// A level, raised.
+/// The optimum of a level program.
 #[derive(Clone, Debug)]
-pub(super) struct Raised {
+pub(super) struct LevelOptimum {
     /// Class time of the columns, [columns]; empty if a program over kinds raised the level: its time is not divided.
     pub(super) class_time: Vec<f64>,
     /// The throughput of each member there: [members].
@@ -22,7 +22,7 @@ pub(super) struct Raised {
     pub(super) demand_price: Vec<f64>,
 }
 
-impl Raised {
+impl LevelOptimum {
     /// The level that the answer to a level program reaches.
     pub(super) fn of(master: &ProgramColumns<'_>, formulation: &Formulation, answer: &Answer) -> Self {
         let class_time = formulation.class_time(&answer.solution.columns).to_vec();
@@ -48,10 +48,10 @@ pub(super) fn raise(
     master: &mut ProgramColumns<'_>,
     demands: &[Demand],
     mut old: Option<Formulation>,
-) -> Result<(Raised, Formulation, Answer), SolvingError> {
+) -> Result<(LevelOptimum, Formulation, Answer), SolvingError> {
     let (formulation, answer) =
         master.solve(solver, |bound| bound.with_demands_again(demands, old.take()))?;
-    Ok((Raised::of(master, &formulation, &answer), formulation, answer))
+    Ok((LevelOptimum::of(master, &formulation, &answer), formulation, answer))
 }
 
 /// The throughputs of all members at class times, [members], or what else the objective's levels ask for.

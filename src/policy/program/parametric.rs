@@ -12,7 +12,7 @@
 
 use crate::decomposition::PrimalDual;
 use crate::policy::program::kinds::KindProgram;
-use crate::policy::program::levels::{self, Raised};
+use crate::policy::program::levels::{self, LevelOptimum};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles;
@@ -33,7 +33,7 @@ const STEPS_MAX: u32 = 60;
 #[derive(Clone, Debug)]
 pub(super) struct Parametric {
     /// The allocation that reaches it, an optimum of the demands at a level that was tried.
-    pub(super) raised: Raised,
+    pub(super) raised: LevelOptimum,
     /// That level.
     pub(super) tried: f64,
     /// The demands of which it is an optimum.
@@ -139,14 +139,14 @@ fn tried_at(
     kinds: Option<&mut KindProgram>,
     demands: &[Demand],
     old: &mut Option<Formulation>,
-) -> Result<(Raised, Proof), SolvingError> {
+) -> Result<(LevelOptimum, Proof), SolvingError> {
     if let Some(kinds) = kinds {
         let why = |why| SolvingError::Strategy { strategy: Strategy::Kinds, why };
         let raised = kinds.raise(solver, master, demands).map_err(why)?;
         let (level, bound, demand_price) = (raised.level, raised.bound, raised.demand_price);
         let throughputs = demands.iter().map(|demand| demand.slope * level).collect();
         return Ok((
-            Raised { class_time: Vec::new(), throughputs, level, bound, demand_price },
+            LevelOptimum { class_time: Vec::new(), throughputs, level, bound, demand_price },
             Proof::default(),
         ));
     }
@@ -165,7 +165,7 @@ fn tried_at(
 /// The level at which the throughputs that it requires are worth, at the duals' prices, just what the duals' bound
 /// allows: by bisection between the level tried, which no allocation betters then, and an attained one. `None` if the
 /// duals do not exclude the level tried.
-fn cut(levels: &Levels, raised: &Raised, tried: f64, attained: f64) -> Option<f64> {
+fn cut(levels: &Levels, raised: &LevelOptimum, tried: f64, attained: f64) -> Option<f64> {
     let asks_too_much = |level: f64| {
         let priced = raised.demand_price.iter().enumerate().filter(|(_, price)| **price > 0.0);
         priced.map(|(member, price)| price * levels.required(member, level).value).sum::<f64>() > raised.bound

@@ -19,7 +19,7 @@ use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::rounding::{MISSED_MAX, within, without_rounding};
 use crate::policy::program::soft_constraints;
-use crate::policy::program::solve::{Solved, Task};
+use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::strategy::Strategy;
 use crate::policy::view::ThroughputView;
@@ -176,7 +176,7 @@ impl ProgramPolicy {
         }
     }
 
-    pub(super) fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Solved, Decision), PolicyError> {
+    pub(super) fn solve(&mut self, problem: &Problem) -> Result<(Reduced, Optimum, Decision), PolicyError> {
         self.check_data(problem)?;
         self.solver.begin(self.options.objective.route().name());
         let isolated_elapsed = self
@@ -203,7 +203,7 @@ impl ProgramPolicy {
         &mut self,
         problem: &Problem,
         isolated_elapsed: &[f64],
-    ) -> Result<(Reduced, Solved, Decision), PolicyError> {
+    ) -> Result<(Reduced, Optimum, Decision), PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solver.report().seconds;
         // (a named backend ends near the centre of its program; for that to be the centre over jobs, it is one over jobs)
@@ -319,12 +319,12 @@ impl ProgramPolicy {
         &mut self,
         problem: &Problem,
         reduced: &Reduced,
-        solved: &mut Solved,
+        solved: &mut Optimum,
         decision: Decision,
     ) -> Result<Decision, PolicyError> {
         let (clock, before) = (Stopwatch::start(), self.solver.report().seconds);
         let objective = self.options.objective.clone();
-        let throughput = |reduced: &Reduced, solved: &Solved| {
+        let throughput = |reduced: &Reduced, solved: &Optimum| {
             objective
                 .bind(&reduced.instance)
                 .map(|bound| bound.point(&solved.class_time).throughput().to_vec())
@@ -360,7 +360,7 @@ impl ProgramPolicy {
         &mut self,
         master: &mut ProgramColumns<'_>,
         hierarchy: Option<&Hierarchy>,
-    ) -> Result<Solved, PolicyError> {
+    ) -> Result<Optimum, PolicyError> {
         let mut task = Task { master, refine: self.options.refine, centred: self.centred, hierarchy };
         task.solve(&mut self.solver).map_err(|error| self.contradicted(error, master))
     }
@@ -369,7 +369,7 @@ impl ProgramPolicy {
         &mut self,
         problem: &Problem,
         master: &ProgramColumns<'_>,
-        solved: &Solved,
+        solved: &Optimum,
     ) -> Result<Decision, PolicyError> {
         let (reduced, bound) = (master.reduced(), master.bound());
         let interior = self.options.refine == Refine::Interior;

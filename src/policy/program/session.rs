@@ -22,7 +22,7 @@ use crate::policy::program::hierarchy::{self, Hierarchy};
 use crate::policy::program::policy::{ProgramPolicy, Refine};
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::reduce::{Keys, Reduced};
-use crate::policy::program::solve::Solved;
+use crate::policy::program::solve::Optimum;
 use crate::policy::program::tolerances::SHARE_MIN;
 use crate::problem::{ActiveJob, Colocation, Problem, ProblemError};
 use crate::program::{BoundObjective, Groups, Objective};
@@ -324,7 +324,7 @@ fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
 }
 
 /// The shares of one job of each class: [classes × K].
-fn shares(bound: &BoundObjective<'_>, reduced: &Reduced, solved: &Solved) -> Vec<f64> {
+fn shares(bound: &BoundObjective<'_>, reduced: &Reduced, solved: &Optimum) -> Vec<f64> {
     let k = reduced.instance.n_types();
     let mut shares = vec![0.0; reduced.classes.len() * k];
     for (column, time) in bound.columns().iter().zip(&solved.class_time) {

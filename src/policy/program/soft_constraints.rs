@@ -47,7 +47,7 @@ pub(super) fn drop_fewest(
     } else if singles::all_soft_constraints_met(solver, master) {
         return Ok(true);
     }
-    let Some(Relaxed { met, .. }) = relaxation(solver, master, &decided)? else { return Ok(false) };
+    let Some(Relaxation { met, .. }) = relaxation(solver, master, &decided)? else { return Ok(false) };
     if decided.iter().zip(met).all(|(decided, met)| decided.is_some() || met >= 1.0 - PROMISE_SLACK) {
         return Ok(true);
     }
@@ -64,7 +64,7 @@ fn up_to(all: bool) -> Range {
 }
 
 /// An optimum of the relaxation after some choices.
-pub(super) struct Relaxed {
+pub(super) struct Relaxation {
     /// A bound on the number of jobs whose soft constraints are met.
     pub(super) most: f64,
     /// The part of each member's soft constraint that is met: [members].
@@ -82,11 +82,11 @@ fn relaxation(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,
     decided: &[Option<bool>],
-) -> Result<Option<Relaxed>, SolvingError> {
+) -> Result<Option<Relaxation>, SolvingError> {
     if let Some(relaxed) = singles::relaxation(solver, master, decided) {
         return Ok(Some(relaxed));
     }
-    let relaxed = |(most, met)| Relaxed { most, met, dearest: Vec::new() };
+    let relaxed = |(most, met)| Relaxation { most, met, dearest: Vec::new() };
     let n = decided.len() as f64;
     let due = decided.iter().filter(|decided| **decided == Some(true)).count() as f64;
     let all_due = |met: &[f64]| {
@@ -154,7 +154,7 @@ fn branch_and_bound(
             solver.report().fallbacks.push(cut_short(n, *met, most));
             break;
         }
-        let Some(Relaxed { most, met, dearest }) = relaxation(solver, master, &node.decided)? else {
+        let Some(Relaxation { most, met, dearest }) = relaxation(solver, master, &node.decided)? else {
             continue;
         };
         // Requiring less of a job keeps an allocation feasible: constraints met in part may be dropped altogether.

@@ -20,9 +20,9 @@ use crate::solver::SolveError;
 /// The relative distance of the optimum from the level tried last up to which prices there are those of the optimum.
 const TRIED_MAX: f64 = 1e-6;
 
-/// A solved objective.
+/// The optimum of a decision's objective.
 #[derive(Clone, Debug)]
-pub(super) struct Solved {
+pub(super) struct Optimum {
     /// Class time of the columns, after refinement: [columns].
     pub(super) class_time: Vec<f64>,
     /// The value that no allocation betters.
@@ -43,7 +43,7 @@ pub(super) struct Solved {
     pub(super) discounts: Vec<f64>,
 }
 
-impl Solved {
+impl Optimum {
     /// Is the program that is to explain it one at a level that was only tried, which is not the optimum's?
     pub(super) fn is_tried_elsewhere(&self) -> bool {
         matches!(self.explaining, Explaining::Tried(tried, _) if is_elsewhere(tried, self.bound))
@@ -99,7 +99,7 @@ pub(super) struct Task<'a, 'o> {
 impl Task<'_, '_> {
     /// Finds the optimum that the policy asks for. If no solver finds a feasible point, soft constraints are eased by
     /// the smallest part of [`EASING_FROM_TOLERANCE`] at which one does.
-    pub(super) fn solve(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+    pub(super) fn solve(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let mut outcome = self.by_route(solver);
         for eased in EASING_FROM_TOLERANCE {
             let unsolved = outcome.as_ref().is_err_and(SolvingError::is_unsolved);
@@ -124,7 +124,7 @@ impl Task<'_, '_> {
         if self.master.is_priced() { Strategy::Pairs } else { Strategy::Written }
     }
 
-    fn by_route(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+    fn by_route(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let (strategy, reason) = strategy(self, solver)?;
         solver.decide_by(strategy, reason);
         let mut solved = match self.master.objective().route() {
@@ -143,7 +143,7 @@ impl Task<'_, '_> {
     }
 
     /// The lexicographic optimum, with weights that fall through entities if there are any.
-    fn fill(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+    fn fill(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
         let instance = &self.master.reduced().instance;
         let n = instance.n_members();
@@ -178,7 +178,7 @@ impl Task<'_, '_> {
             Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             Some(Ok(filled)) => {
                 let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
-                return Ok(Solved {
+                return Ok(Optimum {
                     reached,
                     ..singles::without_program(filled.class_time, level(filled.first.bound))
                 });
@@ -195,7 +195,7 @@ impl Task<'_, '_> {
         let bound = level(filled.first.bound);
         // Of a level whose inverse is raised, prices are those of the inverse: d(1/u) = −du/u².
         let price_factor = if inverse { -bound * bound } else { 1.0 };
-        Ok(Solved {
+        Ok(Optimum {
             reached,
             explaining: Explaining::Kept(Box::new(formulation)),
             answer: Some(answer),
@@ -215,7 +215,7 @@ impl Task<'_, '_> {
         }
     }
 
-    fn parametric(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+    fn parametric(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         match (solver.strategy() == Strategy::Kinds).then(|| self.parametric_of(solver)) {
             Some(Ok(solved)) => return Ok(solved),
             Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
@@ -275,7 +275,7 @@ impl Task<'_, '_> {
             .map(|member| found.raised.demand_price[member] * levels.required(member, level).slope)
             .sum();
         let price_factor = if steepness == 0.0 { 0.0 } else { steepness.recip() };
-        Ok(Solved {
+        Ok(Optimum {
             explaining: Explaining::Tried(found.tried, found.demands),
             answer: found.proof.answer,
             price_factor,
@@ -284,8 +284,8 @@ impl Task<'_, '_> {
     }
 
     /// The parametric optimum by programs over kinds of jobs.
-    fn parametric_of(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
-        let mut kinds = KindProgram::of(self.master, solver, BoundUse::Cut).map_err(GaveUp::Unfit)?;
+    fn parametric_of(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
+        let mut kinds = KindProgram::of(self.master, solver, BoundUse::Inequality).map_err(GaveUp::Unfit)?;
         let found = best_worst(solver, self.master, Some(&mut kinds));
         let found = found.map_err(|_| GaveUp::Unproven)?;
         let levels = self.master.bound().levels_kept().ok_or(GaveUp::Unfit(Unfit::Objective))?;
@@ -311,7 +311,7 @@ impl Task<'_, '_> {
         Ok(formulation.class_time(&answer.solution.columns).to_vec())
     }
 
-    fn direct(&mut self, solver: &mut SolverContext) -> Result<Solved, SolvingError> {
+    fn direct(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let solved = match solver.strategy() {
             Strategy::Singles => Some(self.solve_singles(solver)),
             Strategy::Kinds => Some(self.solve_kinds(solver)),
@@ -342,7 +342,7 @@ impl Task<'_, '_> {
             refined.0.unwrap_or(first)
         };
         let bound = formulation.value(answer.bound);
-        Ok(Solved {
+        Ok(Optimum {
             explaining: Explaining::Kept(Box::new(formulation)),
             answer: Some(answer),
             ..singles::without_program(class_time, bound)

@@ -3,14 +3,14 @@
 use crate::policy::program::kinds::{BoundUse, KindProgram, LinearKinds};
 use crate::policy::program::policy::Refine;
 use crate::policy::program::singles::without_program;
-use crate::policy::program::solve::{Solved, Task};
+use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::Demand;
 
 impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs, or whose inverse is, or of a linear sum.
-    pub(super) fn solve_kinds(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
+    pub(super) fn solve_kinds(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         if self.master.objective().inversion().is_none() {
             let linear = LinearKinds::of(self.master, solver).map_err(GaveUp::Unfit)?;
             let refined = self.refine == Refine::Utilization;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::policy::decision::ObjectiveReport;
-use crate::policy::program::solve::{Explaining, Solved};
+use crate::policy::program::solve::{Explaining, Optimum};
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Constraint, Formulation, Point, RowRole, Sides};
@@ -80,7 +80,7 @@ impl Prices {
     /// The prices of a program that was solved, if they prove the decision's optimum, too; else why they are not known.
     pub(super) fn of(
         bound: &BoundObjective<'_>,
-        solved: &Solved,
+        solved: &Optimum,
         formulation: &Formulation,
         held: &Held,
         objective: Option<&ObjectiveReport>,
@@ -226,7 +226,7 @@ impl Prices {
 /// By how much the level row of a member rises per step/s of one of its jobs; none where its levels are of something else
 /// than throughput, or in no proportion to it. The rows of a program that is written once are levels; those of programs at
 /// levels that are tried, or raised step by step, are throughputs.
-pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Solved, member: usize) -> Option<f64> {
+pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Optimum, member: usize) -> Option<f64> {
     let objective = bound.objective();
     objective.inversion().filter(|inversion| inversion.is_of_throughput())?;
     let is_tried = solved.fixing.is_some() || matches!(solved.explaining, Explaining::Tried(..));

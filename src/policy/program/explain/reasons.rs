@@ -3,7 +3,7 @@
 use crate::policy::explain::{Binding, JobExplanation, Limit};
 use crate::policy::program::explain::TIME_ALL;
 use crate::policy::program::explain::prices::Prices;
-use crate::policy::program::solve::Solved;
+use crate::policy::program::solve::Optimum;
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Formulation, RowRole, Sense};
@@ -18,7 +18,7 @@ impl Reasons {
     /// step, by the prices of that later step.
     pub(super) fn of(
         bound: &BoundObjective<'_>,
-        solved: &Solved,
+        solved: &Optimum,
         formulation: &Formulation,
         prices: &Prices,
     ) -> Self {
@@ -62,7 +62,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(bound: &BoundObjective<'_>, solved: &Solved, formulation: &Formulation, prices: &Prices) -> Self {
+    fn of(bound: &BoundObjective<'_>, solved: &Optimum, formulation: &Formulation, prices: &Prices) -> Self {
         let columns = &formulation.columns;
         let capacity = columns.iter().map(|column| prices.capacity[column.worker_type].counts).collect();
         let mut constraint = vec![None; columns.len()];
@@ -126,7 +126,7 @@ fn unasked(formulation: &Formulation, duals: &[f64]) -> Vec<bool> {
 /// for any other member.
 fn later(
     bound: &BoundObjective<'_>,
-    solved: &Solved,
+    solved: &Optimum,
     formulation: &Formulation,
     member: usize,
 ) -> Option<Vec<Limit>> {

@@ -11,7 +11,7 @@
 //! for demands d_i·t + b_i and prices κ_j of workers at which no member and no pair has a positive reduced cost. Only prices
 //! are taken from the program, and the inequality holds whatever they are.
 
-use super::{BoundUse, KindProgram, Raised, Solved};
+use super::{BoundUse, KindProgram, KindSolution, ProvenLevel};
 use crate::policy::program::pair_pricing::Prices;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::program::Demand;
@@ -41,7 +41,7 @@ struct Sides {
 impl KindProgram {
     /// A solved program's level, as far as its time could be divided, and an upper bound on the level, however far
     /// above it; nothing if prices give no finite bound.
-    pub(super) fn proven(&self, master: &ProgramColumns<'_>, solved: &Solved) -> Option<Raised> {
+    pub(super) fn proven(&self, master: &ProgramColumns<'_>, solved: &KindSolution) -> Option<ProvenLevel> {
         let lack = (1.0 - solved.fraction).max(0.0);
         let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;
         if let Some(saturation) = self.saturation().filter(|found| solved.level >= found.level - width(found))
@@ -53,7 +53,7 @@ impl KindProgram {
                 demand_price[*member] = (saturation.members.len() as f64).recip() / slope;
                 size = size.max(saturation.level + base / slope);
             }
-            return Some(Raised {
+            return Some(ProvenLevel {
                 level: solved.level - lack * size,
                 bound: saturation.level,
                 size,
@@ -64,7 +64,7 @@ impl KindProgram {
         let (size, bound) = (supply / slope, (supply - base) / slope);
         let demand_price = price.into_iter().map(|price| price / slope).collect();
         let level = solved.level - lack * size;
-        (slope > 0.0 && bound.is_finite()).then_some(Raised { level, bound, size, demand_price })
+        (slope > 0.0 && bound.is_finite()).then_some(ProvenLevel { level, bound, size, demand_price })
     }
 
     /// An upper bound on the linear objective in which a unit of throughput is worth `worth` `(kind, worker type)`, of
@@ -72,7 +72,7 @@ impl KindProgram {
     pub(super) fn linear_bound(
         &self,
         master: &ProgramColumns<'_>,
-        solved: &Solved,
+        solved: &KindSolution,
         worth: impl Fn(usize, usize) -> f64,
     ) -> Option<f64> {
         let Sides { supply, slope, base, .. } = self.sides(master, solved, worth)?;
@@ -83,7 +83,7 @@ impl KindProgram {
     /// The level at which the first members have all of their time at their fastest; nothing if levels are bounded by prices
     /// alone, or no member demands more with the level.
     pub(super) fn saturation(&self) -> Option<Saturation> {
-        if self.bound_use == BoundUse::Cut {
+        if self.bound_use == BoundUse::Inequality {
             return None;
         }
         let mut first = Saturation { level: f64::INFINITY, members: Vec::new() };
@@ -112,7 +112,7 @@ impl KindProgram {
     fn sides(
         &self,
         master: &ProgramColumns<'_>,
-        solved: &Solved,
+        solved: &KindSolution,
         worth: impl Fn(usize, usize) -> f64,
     ) -> Option<Sides> {
         let (instance, pairing) = (&master.reduced().instance, master.pairing()?);

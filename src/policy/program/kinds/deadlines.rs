@@ -25,13 +25,13 @@ const ROUNDS_MAX: u32 = 100;
 
 /// The cut for a kind at a speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct CutAt {
+struct SpeedCut {
     kind: usize,
     speed: f64,
 }
 
 /// An optimum of the program.
-struct Relaxed {
+struct KindRelaxation {
     /// An upper bound on how many jobs' constraints are kept.
     most: f64,
     /// The fraction to which each is: [members].
@@ -52,7 +52,7 @@ impl LinearKinds {
     ) -> Result<Vec<bool>, GaveUp> {
         // (with constraints that cannot be dropped, a dropped member would still require something)
         master.bound().promised().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
-        let Relaxed { most, kept, cost } = self.relaxed(solver, master, dropped)?;
+        let KindRelaxation { most, kept, cost } = self.relaxed(solver, master, dropped)?;
         let most = (most + WHOLE).floor();
         let n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
         let requires = |member: &usize| !dropped[*member] && self.program.demands[*member].slope > 0.0;
@@ -97,7 +97,7 @@ impl LinearKinds {
         solver: &mut SolverContext,
         master: &ProgramColumns<'_>,
         dropped: &[bool],
-    ) -> Result<Relaxed, GaveUp> {
+    ) -> Result<KindRelaxation, GaveUp> {
         let n_kinds = self.program.members.len();
         let mut program = self.program.bound().with_demands(&vec![Demand::floor(0.0); n_kinds]).program;
         program.forget_names();
@@ -109,8 +109,8 @@ impl LinearKinds {
             program.push_column(range, range, *jobs);
         }
         let first_row = program.n_rows();
-        let mut cuts: Vec<CutAt> = Vec::new();
-        let mut violated: Vec<CutAt> = (0..n_kinds).map(|kind| CutAt { kind, speed: 0.0 }).collect();
+        let mut cuts: Vec<SpeedCut> = Vec::new();
+        let mut violated: Vec<SpeedCut> = (0..n_kinds).map(|kind| SpeedCut { kind, speed: 0.0 }).collect();
         let mut basis = None;
         for _ in 0..ROUNDS_MAX {
             for cut in violated {
@@ -130,7 +130,7 @@ impl LinearKinds {
                         cost[column - parts] += dual * value;
                     }
                 }
-                return Ok(Relaxed { most: answer.bound, kept: x[parts..].to_vec(), cost });
+                return Ok(KindRelaxation { most: answer.bound, kept: x[parts..].to_vec(), cost });
             }
             basis = answer.solution.basis;
         }
@@ -144,7 +144,7 @@ impl LinearKinds {
         jobs * (self.program.demands[member].slope * (1.0 - PROMISE_SLACK) - speed).max(0.0)
     }
 
-    fn push(&self, program: &mut Program, master: &ProgramColumns<'_>, cut: CutAt, parts: usize) {
+    fn push(&self, program: &mut Program, master: &ProgramColumns<'_>, cut: SpeedCut, parts: usize) {
         let columns = self.program.columns[cut.kind].iter().filter(|column| column.speed > cut.speed);
         let mut terms: Vec<(usize, f64)> =
             columns.map(|of| (of.column as usize, of.uses * (of.speed - cut.speed))).collect();
@@ -157,7 +157,7 @@ impl LinearKinds {
     }
 
     /// The cut of each kind that an answer violates most.
-    fn violated(&self, master: &ProgramColumns<'_>, x: &[f64], parts: usize) -> Vec<CutAt> {
+    fn violated(&self, master: &ProgramColumns<'_>, x: &[f64], parts: usize) -> Vec<SpeedCut> {
         let mut violated = Vec::new();
         for (kind, members) in self.program.members.iter().enumerate() {
             let members = || members.iter().map(|member| *member as usize);
@@ -170,7 +170,7 @@ impl LinearKinds {
             let speeds = self.program.slots(kind, x).map(|slot| slot.speed);
             let most = speeds.map(|speed| (lack(speed), speed)).max_by(|a, b| a.0.total_cmp(&b.0));
             if let Some((_, speed)) = most.filter(|(lack, _)| *lack > LACK_MAX * all) {
-                violated.push(CutAt { kind, speed });
+                violated.push(SpeedCut { kind, speed });
             }
         }
         violated

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::program::level_unit;
-use super::{BoundUse, GAP_MAX, KindProgram, Solved};
+use super::{BoundUse, GAP_MAX, KindProgram, KindSolution};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
@@ -42,7 +42,7 @@ impl LinearKinds {
         }
         let worth = members.keys().map(|(_, worth)| f64::from_bits(*worth)).collect();
         let members = members.into_values().collect();
-        let mut program = KindProgram::of_members(master, solver, members, BoundUse::Cut)?;
+        let mut program = KindProgram::of_members(master, solver, members, BoundUse::Inequality)?;
         program.demands = required.into_iter().map(|slope| Demand { slope, base: 0.0 }).collect();
         Ok(Self { program, worth, by_type: worths.by_type })
     }
@@ -52,7 +52,7 @@ impl LinearKinds {
         &mut self,
         solver: &mut SolverContext,
         master: &ProgramColumns<'_>,
-    ) -> Result<Solved, GaveUp> {
+    ) -> Result<KindSolution, GaveUp> {
         let solved = self.program.solve_level(solver, master, 1.0)?;
         let required = self.program.demands.iter().any(|demand| demand.slope > 0.0);
         if !required || solved.level >= 1.0 - LEVEL_WIDTH { Ok(solved) } else { Err(GaveUp::Unproven) }
@@ -103,8 +103,8 @@ impl LinearKinds {
         &mut self,
         solver: &mut SolverContext,
         master: &ProgramColumns<'_>,
-        (mut solved, value): (Solved, f64),
-    ) -> Result<Solved, GaveUp> {
+        (mut solved, value): (KindSolution, f64),
+    ) -> Result<KindSolution, GaveUp> {
         let first = |kind: usize| self.program.members[kind][0] as usize;
         let (cost, _) = self.costs(|kind, _| master.reduced().equal_share[first(kind)].recip());
         let program = &mut solved.formulation.program;

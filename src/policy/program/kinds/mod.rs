@@ -19,7 +19,7 @@ mod program;
 
 use self::divide::MemberTime;
 pub(super) use self::linear::LinearKinds;
-use self::program::{Cut, KindColumn};
+use self::program::{FeasibilityCut, KindColumn};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
@@ -37,11 +37,11 @@ pub(super) const MEMBERS_PER_KIND: usize = 2;
 
 /// A solved kind program, and the time of each kind divided among its members.
 #[derive(Clone, Debug)]
-struct Solved {
+struct KindSolution {
     formulation: Formulation,
     /// The cuts in the order of their rows, which are the last ones until the refinement of a sum adds the row that
     /// holds the sum.
-    cuts: Vec<Cut>,
+    cuts: Vec<FeasibilityCut>,
     /// Dual values of the rows.
     duals: Vec<f64>,
     /// Class time of the columns.
@@ -53,9 +53,9 @@ struct Solved {
     fraction: f64,
 }
 
-/// The largest level of some demands, with its proof.
+/// The largest level of some demands, and the bound and prices that prove it.
 #[derive(Clone, Debug)]
-pub(super) struct Raised {
+pub(super) struct ProvenLevel {
     /// The level that all members have.
     pub(super) level: f64,
     /// An upper bound on the level of every allocation.
@@ -74,7 +74,7 @@ pub(super) enum BoundUse {
     Level,
     /// To bound more than this level: the demands of other levels in a parametric search, or a linear objective. There
     /// the inequality in the prices of all members is stronger than one member's fastest time, which is not used.
-    Cut,
+    Inequality,
 }
 
 /// The program over kinds of a decision, with the members of each kind. For a linear objective the members of a kind
@@ -92,7 +92,7 @@ pub(super) struct KindProgram {
     columns: Vec<Vec<KindColumn>>,
     /// What is demanded for each member: [members].
     demands: Vec<Demand>,
-    solved: Option<Solved>,
+    solved: Option<KindSolution>,
     /// Where the last program ended.
     basis: Option<Basis>,
     bound_use: BoundUse,
@@ -142,7 +142,7 @@ impl KindProgram {
         solver: &mut SolverContext,
         master: &ProgramColumns<'_>,
         demands: &[Demand],
-    ) -> Result<Raised, GaveUp> {
+    ) -> Result<ProvenLevel, GaveUp> {
         let finite = |demand: &Demand| demand.slope.is_finite() && demand.base.is_finite();
         if !demands.iter().all(finite) || demands.iter().all(|demand| demand.slope <= 0.0) {
             return Err(GaveUp::Unproven);
@@ -168,7 +168,7 @@ impl KindProgram {
         let equal_share: Vec<f64> = first.map(|member| master.reduced().equal_share[member]).collect();
         let held = solved.formulation.program_objective(level.min(solved.level));
         let formulation = self.bound().refine_utilization(solved.formulation, held, &equal_share);
-        let solved = self.add_cuts(solver, master, Solved { formulation, ..solved });
+        let solved = self.add_cuts(solver, master, KindSolution { formulation, ..solved });
         self.solved = Some(solved.map_err(|_| GaveUp::Unrefined)?);
         Ok(())
     }

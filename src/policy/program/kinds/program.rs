@@ -6,7 +6,7 @@
 
 use super::divide::{Division, MemberPrice, Slot, divide};
 use super::feasibility::{Required, Tightest, tightest};
-use super::{KindProgram, Solved};
+use super::{KindProgram, KindSolution};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::start::start;
@@ -42,7 +42,7 @@ pub(super) struct KindColumn {
 /// speed v_c is worth to a member, ω_i·v_c − μ_i. Two jobs each have half of the time of pairs within the kind, of which κ_c is
 /// the mean of the two largest.
 #[derive(Clone, Debug)]
-pub(super) struct Cut {
+pub(super) struct FeasibilityCut {
     pub(super) kind: usize,
     /// The speed θ of a speed cut: ω = 1, μ = θ for the members that require more than θ, and κ = (v − θ)⁺. None for a
     /// cut whose prices come from a division that failed.
@@ -53,7 +53,7 @@ pub(super) struct Cut {
     pub(super) scale: f64,
 }
 
-impl Cut {
+impl FeasibilityCut {
     /// The cut at a speed that the first `n_members` require more than.
     fn above(kind: usize, speed: f64, required: &Required, n_members: usize) -> Self {
         let price = |member: &u32| MemberPrice { member: *member, throughput: 1.0, time: speed };
@@ -123,7 +123,7 @@ impl KindProgram {
         solver: &mut SolverContext,
         master: &ProgramColumns<'_>,
         most: f64,
-    ) -> Result<Solved, GaveUp> {
+    ) -> Result<KindSolution, GaveUp> {
         let jobs = &master.reduced().instance.multiplicity;
         let demands = &self.demands;
         for members in &mut self.members {
@@ -152,7 +152,7 @@ impl KindProgram {
         // A level above bases, throughputs that members have already, begins at 0, whatever the last one was.
         let begun = self.demands.iter().any(|demand| demand.base > 0.0);
         let level = old.as_ref().map_or(1.0, |old| if begun { 0.0 } else { old.level });
-        let mut solved = Solved {
+        let mut solved = KindSolution {
             formulation,
             cuts: Vec::new(),
             duals: Vec::new(),
@@ -165,7 +165,7 @@ impl KindProgram {
             // (other members may require more than the speed now)
             let again = cut.above.map(|speed| {
                 let required = self.required(master, cut.kind, level);
-                Cut::above(cut.kind, speed, &required, required.n_above(speed))
+                FeasibilityCut::above(cut.kind, speed, &required, required.n_above(speed))
             });
             self.push(master, &mut solved, again.unwrap_or(cut));
         }
@@ -173,14 +173,15 @@ impl KindProgram {
     }
 
     /// The cuts whose rows bound the last program's optimum; its basis forgets the rows of the others.
-    fn binding_cuts(&mut self, cuts: Vec<Cut>) -> Vec<Cut> {
+    fn binding_cuts(&mut self, cuts: Vec<FeasibilityCut>) -> Vec<FeasibilityCut> {
         let first = 2 * self.members.len() + self.instance.n_types();
         let Some(basis) = self.basis.as_mut().filter(|basis| basis.rows.len() == first + cuts.len()) else {
             return cuts;
         };
         let status = basis.rows.split_off(first);
-        let binds = |(_, status): &(Cut, BasisStatus)| *status != BasisStatus::Basic;
-        let (cuts, status): (Vec<Cut>, Vec<BasisStatus>) = cuts.into_iter().zip(status).filter(binds).unzip();
+        let binds = |(_, status): &(FeasibilityCut, BasisStatus)| *status != BasisStatus::Basic;
+        let (cuts, status): (Vec<FeasibilityCut>, Vec<BasisStatus>) =
+            cuts.into_iter().zip(status).filter(binds).unzip();
         basis.rows.extend(status);
         cuts
     }
@@ -191,8 +192,8 @@ impl KindProgram {
         &mut self,
         solver: &mut SolverContext,
         master: &ProgramColumns<'_>,
-        mut solved: Solved,
-    ) -> Result<Solved, GaveUp> {
+        mut solved: KindSolution,
+    ) -> Result<KindSolution, GaveUp> {
         for _ in 0..ROUNDS_MAX {
             let program = &mut solved.formulation.program;
             program.forget_names();
@@ -224,8 +225,8 @@ impl KindProgram {
         &self,
         solver: &mut SolverContext,
         master: &ProgramColumns<'_>,
-        solved: &mut Solved,
-    ) -> Result<Vec<Cut>, GaveUp> {
+        solved: &mut KindSolution,
+    ) -> Result<Vec<FeasibilityCut>, GaveUp> {
         let of_kind = |kind: usize| {
             let slots: Vec<Slot> = self.slots(kind, &solved.time).collect();
             let required = self.required(master, kind, solved.level);
@@ -233,16 +234,17 @@ impl KindProgram {
             (slots, required, tightest)
         };
         let of_kinds: Vec<(Vec<Slot>, Required, Tightest)> = (0..self.members.len()).map(of_kind).collect();
-        let known = |cut: &Cut, cuts: &[Cut]| {
-            let same =
-                |known: &Cut| known.above.is_some() == cut.above.is_some() && known.prices == cut.prices;
+        let known = |cut: &FeasibilityCut, cuts: &[FeasibilityCut]| {
+            let same = |known: &FeasibilityCut| {
+                known.above.is_some() == cut.above.is_some() && known.prices == cut.prices
+            };
             cuts.iter().any(|known| known.kind == cut.kind && same(known))
         };
         let mut violated = Vec::new();
         for (kind, (_, required, tightest)) in of_kinds.iter().enumerate() {
             // (the cut at speed 0 is the kind's level row)
             if tightest.fraction < 1.0 - LACK_MAX && tightest.speed > 0.0 {
-                violated.push(Cut::above(kind, tightest.speed, required, tightest.n_members));
+                violated.push(FeasibilityCut::above(kind, tightest.speed, required, tightest.n_members));
             }
         }
         violated.retain(|cut| !known(cut, &solved.cuts));
@@ -258,14 +260,16 @@ impl KindProgram {
                     solved.fraction = solved.fraction.min(fraction);
                     solved.divided.push(divided);
                 }
-                Division::Impossible(prices) => violated.push(Cut { kind, above: None, prices, scale: 1.0 }),
+                Division::Impossible(prices) => {
+                    violated.push(FeasibilityCut { kind, above: None, prices, scale: 1.0 })
+                }
             }
         }
         violated.retain(|cut| !known(cut, &solved.cuts));
         Ok(violated)
     }
 
-    fn push(&self, master: &ProgramColumns<'_>, solved: &mut Solved, mut cut: Cut) {
+    fn push(&self, master: &ProgramColumns<'_>, solved: &mut KindSolution, mut cut: FeasibilityCut) {
         cut.push(self, &mut solved.formulation, &master.reduced().instance.multiplicity);
         solved.cuts.push(cut);
     }

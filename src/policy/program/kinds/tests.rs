@@ -28,7 +28,7 @@ proptest! {
         let master = ProgramColumns::new(&objective, reduced, layout, Some(pairing), limits);
         let linear = registry::default_chain(&crate::program::Program::new(Sense::Maximize));
         let mut solver = SolverContext::new(linear, Vec::new()).with_large(registry::backend("clarabel").ok());
-        let Ok(mut kinds) = KindProgram::of(&master, &solver, BoundUse::Cut) else { return Ok(()) };
+        let Ok(mut kinds) = KindProgram::of(&master, &solver, BoundUse::Inequality) else { return Ok(()) };
         let levels = master.bound().levels_kept().unwrap();
         let demand = |member| Demand { slope: levels.coefficients(member).unwrap().1, base: 0.0 };
         let demands: Vec<Demand> = (0..master.reduced().instance.n_members()).map(demand).collect();

@@ -2,9 +2,9 @@
 
 use super::{ResidualProblem, class_time, search, searched_columns, without_program};
 use crate::decomposition::PrimalDual;
-use crate::policy::program::levels::{self, Raised};
+use crate::policy::program::levels::{self, LevelOptimum};
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::solve::{Solved, Task};
+use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Demand, Goal, HOLD_SLACK, Singles};
@@ -14,12 +14,12 @@ use crate::program::{Demand, Goal, HOLD_SLACK, Singles};
 const TYPES_WRITTEN: usize = 16;
 
 /// The highest level of demands without a base, and the prices that prove it, whose class times are moved to
-/// [`Raised`]; `None` where that takes a program.
+/// [`LevelOptimum`]; `None` where that takes a program.
 pub(in crate::policy::program) fn raise(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
     demands: &[Demand],
-) -> Option<(Raised, PrimalDual)> {
+) -> Option<(LevelOptimum, PrimalDual)> {
     searched_columns(solver, master)?;
     if demands.iter().any(|demand| demand.base != 0.0) {
         return None;
@@ -28,7 +28,7 @@ pub(in crate::policy::program) fn raise(
     let (class_time, prices, bound) = raised(solver, master, demand)?;
     let throughputs = levels::throughputs(&master.bound(), &class_time);
     let (level, demand_price) = (prices.level, prices.throughput_price.clone());
-    Some((Raised { class_time, throughputs, level, bound, demand_price }, prices))
+    Some((LevelOptimum { class_time, throughputs, level, bound, demand_price }, prices))
 }
 
 /// The highest level of `demand`, throughput per unit of the level: its class times, [columns], the prices that prove
@@ -85,7 +85,7 @@ pub(in crate::policy::program) fn refine(
 
 impl Task<'_, '_> {
     /// The refined optimum of a level: the highest one or, where the inverse is raised, the lowest one.
-    pub(super) fn maximize_level(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
+    pub(super) fn maximize_level(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let demand = self.demand_in_proportion().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let raised = raised(solver, self.master, demand.clone());
         let (given, prices, bound) = raised.ok_or(GaveUp::Unproven)?;

@@ -8,7 +8,7 @@ use super::{class_time, search, searched_columns, without_program};
 use crate::decomposition::PrimalDual;
 use crate::policy::program::policy::Refine;
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::solve::{Solved, Task};
+use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Goal, Range, Singles, Worths};
@@ -48,7 +48,7 @@ pub(in crate::policy::program) fn all_soft_constraints_met(
 
 impl Task<'_, '_> {
     /// The largest sum, refined.
-    pub(super) fn maximize_linear(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
+    pub(super) fn maximize_linear(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let bound = self.master.bound();
         let (singles, worths) = bound.worths().ok_or_else(|| GaveUp::Unfit(Unfit::without_worths(&bound)))?;
         let found = maximize(solver, (&singles, &worths), bound.columns().len());

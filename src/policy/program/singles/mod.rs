@@ -23,7 +23,7 @@ pub(super) use self::residual::{FixedLevel, ResidualProblem};
 pub(super) use self::soft_constraints::{drop_dearest, relaxation};
 use crate::decomposition::{self, PrimalDual, RaisedLevel};
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::solve::{Explaining, Solved, Task};
+use crate::policy::program::solve::{Explaining, Optimum, Task};
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{BoundObjective, Goal, Route, Singles};
@@ -37,8 +37,8 @@ pub(super) fn class_time(bound: &BoundObjective<'_>, time: &[f64]) -> Vec<f64> {
 }
 
 /// A solved objective without a program over jobs. Where one was written, the caller adds it and its answer.
-pub(super) fn without_program(class_time: Vec<f64>, bound: f64) -> Solved {
-    Solved {
+pub(super) fn without_program(class_time: Vec<f64>, bound: f64) -> Optimum {
+    Optimum {
         class_time,
         bound,
         reached: None,
@@ -53,7 +53,7 @@ pub(super) fn without_program(class_time: Vec<f64>, bound: f64) -> Solved {
 impl Task<'_, '_> {
     /// The refined optimum of a level that is in proportion to throughputs (or whose inverse is), of a linear sum, or of a
     /// sum of logarithms.
-    pub(super) fn solve_singles(&mut self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
+    pub(super) fn solve_singles(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         match self.master.objective().route() {
             Route::Conic => self.maximize_logarithms(solver),
             _ if self.master.objective().inversion().is_none() => self.maximize_linear(solver),
@@ -62,7 +62,7 @@ impl Task<'_, '_> {
     }
 
     /// The optimum of a sum of logarithms. It fixes every throughput, so nothing is refined.
-    fn maximize_logarithms(&self, solver: &mut SolverContext) -> Result<Solved, GaveUp> {
+    fn maximize_logarithms(&self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let bound = self.master.bound();
         let (singles, logarithms) = bound.logarithms().ok_or(GaveUp::Unfit(Unfit::Objective))?;
         let found = search(solver, &singles, Goal::Logarithms(&logarithms), bound.columns().len());

@@ -9,7 +9,7 @@ use super::tie_break::{TieBreak, idle_workers};
 use super::{count, search, searched_columns, timed};
 use crate::decomposition::{self, SoftConstraintsKept};
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::soft_constraints::Relaxed;
+use crate::policy::program::soft_constraints::Relaxation;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::program::{Goal, PROMISE_SLACK, Range, Singles};
 use crate::solver::certificate::TOLERANCE;
@@ -32,7 +32,7 @@ pub(in crate::policy::program) fn relaxation(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
     decided: &[Option<bool>],
-) -> Option<Relaxed> {
+) -> Option<Relaxation> {
     let (mut singles, n_columns) = asked(solver, master)?;
     let dropped = |member: &usize| decided[*member] == Some(false);
     let mut uncounted = 0.0;
@@ -49,7 +49,7 @@ pub(in crate::policy::program) fn relaxation(
     let free = |member: &usize| decided[*member].is_none() && singles.demand[*member] > 0.0;
     let mut dearest: Vec<usize> = (0..decided.len()).filter(free).collect();
     dearest.sort_by(|a, b| found.cost[*b].total_cmp(&found.cost[*a]));
-    Some(Relaxed { most: found.bound - uncounted, met: found.part, dearest })
+    Some(Relaxation { most: found.bound - uncounted, met: found.part, dearest })
 }
 
 /// The certified relaxation in which the soft constraints of members that are `due`, [members], are met whole.

@@ -13,12 +13,12 @@ const NEWTON_MAX: u32 = 8;
 
 /// An inequality that every allocation satisfies, by the duals of a search: Σ throughput_price·rise ≤ most, for rises
 /// above what members have reached.
-struct Cut {
+struct ValidInequality {
     throughput_price: Vec<f64>,
     most: f64,
 }
 
-impl Cut {
+impl ValidInequality {
     /// Does the inequality allow a rise from `reached` to `target`, [members] each?
     fn allows(&self, reached: &[f64], target: &[f64]) -> bool {
         let priced = self.throughput_price.iter().zip(reached.iter().zip(target));
@@ -83,7 +83,7 @@ impl SinglesOracle<'_> {
         solver: &mut SolverContext,
         state: &mut FillState,
         target: &[f64],
-    ) -> Option<Result<(), Cut>> {
+    ) -> Option<Result<(), ValidInequality>> {
         let rise = target.iter().zip(&state.reached).map(|(target, reached)| {
             let rise = target - reached;
             if rise > LACK_MAX * target { rise } else { 0.0 }
@@ -99,7 +99,7 @@ impl SinglesOracle<'_> {
             for (member, of) in self.residual.members.iter().zip(throughput_price) {
                 price[*member] = of;
             }
-            return Some(Err(Cut { throughput_price: price, most: bound }));
+            return Some(Err(ValidInequality { throughput_price: price, most: bound }));
         }
         state.reached.copy_from_slice(target);
         // (a level above 1 would give more than the limits)

@@ -5,7 +5,7 @@ use std::iter::once;
 
 use super::{FillState, Filled, Oracle, Step, saturated, water_fill};
 use crate::policy::program::hierarchy::Rising;
-use crate::policy::program::levels::Raised;
+use crate::policy::program::levels::LevelOptimum;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduced_cost_fixing::TightRows;
@@ -19,7 +19,7 @@ const SLACK_MAX: f64 = 1e-6;
 const GAIN_REPORTED: f64 = 1e-6;
 
 /// A level program with its answer.
-type Solved = (Raised, Formulation, Answer);
+type SolvedLevel = (LevelOptimum, Formulation, Answer);
 
 /// The duals of the level program at which each member saturated: changes of that level.
 #[derive(Clone, Debug, Default)]
@@ -157,7 +157,7 @@ impl WrittenOracle<'_, '_> {
         &mut self,
         solver: &mut SolverContext,
         (slope, reached, had): (&[f64], &[f64], f64),
-    ) -> Result<(Solved, Vec<Demand>), SolvingError> {
+    ) -> Result<(SolvedLevel, Vec<Demand>), SolvingError> {
         let mut outcome = Err(SolvingError::Empty);
         let on_face = EASING.iter().map(|eased| (*eased, true));
         let without = EASING_FROM_TOLERANCE.iter().map(|eased| (*eased, false));
@@ -177,8 +177,8 @@ impl WrittenOracle<'_, '_> {
                 formulation
             };
             let solved = self.master.solve_priced(solver, formulate).map(|(formulation, answer)| {
-                let raised = Raised::of(self.master, &formulation, &answer);
-                let above = Raised { level: raised.level - had, bound: raised.bound - had, ..raised };
+                let raised = LevelOptimum::of(self.master, &formulation, &answer);
+                let above = LevelOptimum { level: raised.level - had, bound: raised.bound - had, ..raised };
                 (above, formulation, answer)
             });
             if let Ok((raised, ..)) = &solved {
@@ -198,7 +198,11 @@ impl WrittenOracle<'_, '_> {
 }
 
 /// Reports what the level gained because levels reached were eased, if it is much.
-fn report_gain(solver: &mut SolverContext, raised: &Raised, (slope, reached, eased): (&[f64], &[f64], f64)) {
+fn report_gain(
+    solver: &mut SolverContext,
+    raised: &LevelOptimum,
+    (slope, reached, eased): (&[f64], &[f64], f64),
+) {
     // (the level is concave in the demands, so this is a lower bound)
     let given_back = reached.iter().map(|base| base * eased);
     let gained: f64 = raised.demand_price.iter().zip(given_back).map(|(price, part)| price * part).sum();
