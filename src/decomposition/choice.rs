@@ -24,9 +24,9 @@ pub(super) struct Job<const K: usize> {
     pub(super) weight: f64,
 }
 
-/// Prices, and their inverses.
+/// The price of a worker of each type, and its inverse.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Prices<const K: usize> {
+pub(super) struct TypePrices<const K: usize> {
     pub(super) price: [f64; K],
     inverse: [f64; K],
 }
@@ -49,7 +49,7 @@ pub(super) enum Choice {
     Both(usize, usize),
 }
 
-impl<const K: usize> Prices<K> {
+impl<const K: usize> TypePrices<K> {
     pub(super) fn of(price: &[f64]) -> Self {
         Self { price: array::from_fn(|k| price[k]), inverse: array::from_fn(|k| price[k].recip()) }
     }
@@ -71,7 +71,7 @@ impl<const K: usize> Job<K> {
 
     /// The optimal choice at positive prices; none if it runs nowhere.
     #[inline]
-    pub(super) fn choose(&self, prices: &Prices<K>) -> Option<Choice> {
+    pub(super) fn choose(&self, prices: &TypePrices<K>) -> Option<Choice> {
         let (mut most, mut at) = (0.0, None);
         for k in 0..K {
             let per_price = self.speed[k] * prices.inverse[k];
@@ -140,7 +140,7 @@ impl<const K: usize> Job<K> {
 
     /// Time fractions of a choice.
     #[inline]
-    pub(super) fn time(&self, choice: Choice, prices: &Prices<K>) -> [f64; K] {
+    pub(super) fn time(&self, choice: Choice, prices: &TypePrices<K>) -> [f64; K] {
         let mut time = [0.0; K];
         match choice {
             Choice::Spare(k) => time[k] = (prices.inverse[k] / self.workers).min(1.0),
@@ -157,7 +157,7 @@ impl<const K: usize> Job<K> {
 
     /// The dual prices of throughput and of time that prove a choice optimal.
     #[inline]
-    pub(super) fn proof(&self, choice: Choice, prices: &Prices<K>) -> (f64, f64) {
+    pub(super) fn proof(&self, choice: Choice, prices: &TypePrices<K>) -> (f64, f64) {
         let rent = |k: usize| self.workers * prices.price[k];
         match choice {
             Choice::Spare(k) => (rent(k) / self.speed[k], 0.0),

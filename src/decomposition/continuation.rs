@@ -15,7 +15,7 @@ use crate::decomposition::tolerances::{
 
 /// Prices to start at, the box they are in, the first width, and how far prices may move as it narrows, in widths.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(super) struct ContinuationStart {
     pub(super) price: Vec<f64>,
     pub(super) price_box: PriceBox<Vec<f64>>,
     pub(super) width: f64,
@@ -87,8 +87,8 @@ impl Continuation<'_> {
         newton(&mut *self.demand, self.capacity, place).ok_or(Lost::Stuck)
     }
 
-    /// The prices at a width, by Newton's method from prices near them.
-    fn settle(&mut self, mut price: Vec<f64>, width: f64) -> Result<Vec<f64>, Lost> {
+    /// The prices of the smoothed market at a width, by Newton's method from prices near them.
+    fn at_width(&mut self, mut price: Vec<f64>, width: f64) -> Result<Vec<f64>, Lost> {
         let shift = vec![0.0; price.len()];
         let mut step = self.step(&Place::of(price.clone(), shift.clone(), width))?;
         let mut held_back = 0;
@@ -131,11 +131,11 @@ impl Continuation<'_> {
     }
 
     /// Follows prices to the last width, or to the `part` of the worth of all workers if that is larger.
-    pub(super) fn follow(&mut self, start: &Start, last: f64, part: f64) -> Result<Found, Lost> {
+    pub(super) fn follow(&mut self, start: &ContinuationStart, last: f64, part: f64) -> Result<Found, Lost> {
         let (mut price, mut width) = (start.price.clone(), start.width.max(last));
         let mut before: Option<(Vec<f64>, f64)> = None;
         loop {
-            price = self.settle(price, width)?;
+            price = self.at_width(price, width)?;
             if width <= last.max(part * product(&price, self.capacity)) {
                 break;
             }

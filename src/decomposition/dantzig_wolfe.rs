@@ -35,7 +35,7 @@ pub(super) struct PricePoint {
 
 /// Prices to begin with, and the box in which the restricted master's duals are kept.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(super) struct SearchStart {
     /// Prices to price out at, one after the other, before any that come from the restricted master.
     pub(super) prices: Vec<Vec<f64>>,
     pub(super) low: Vec<f64>,
@@ -75,7 +75,7 @@ pub(super) struct Search<'a> {
     pub(super) groups: usize,
     /// The part of all jobs that is searched: below 1 for a sample.
     pub(super) part: f64,
-    pub(super) start: &'a Start,
+    pub(super) start: &'a SearchStart,
     /// Relative gap to stop at.
     pub(super) gap: f64,
     /// Has the time limit been reached?
@@ -169,7 +169,7 @@ impl DualSmoothing {
     }
 }
 
-impl Start {
+impl SearchStart {
     /// A start without knowledge: the same worth for the workers of each type.
     pub(super) fn anywhere(capacity: &[f64]) -> Self {
         let n = capacity.len() as f64;

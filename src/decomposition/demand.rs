@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use crate::decomposition::choice::{Choice, Job, PriceBox, Prices};
+use crate::decomposition::choice::{Choice, Job, PriceBox, TypePrices};
 use crate::decomposition::smoothed_demand::{OptionOfJob, Place, Spending, UndecidedJob};
 use crate::decomposition::tolerances::PRICE_MIN;
 
@@ -86,7 +86,7 @@ impl<const K: usize> SampleDemand<K> {
             undecided: Vec::new(),
             options: Vec::new(),
         };
-        let (price_box, prices) = (price_box.fixed(), Prices::of(price));
+        let (price_box, prices) = (price_box.fixed(), TypePrices::of(price));
         for job in jobs {
             let choice = job.choose(&prices)?;
             if job.is_sure(choice, &price_box) {
@@ -155,7 +155,7 @@ impl<const K: usize> Demand for SampleDemand<K> {
     }
 
     fn narrow(&mut self, price_box: &PriceBox<Vec<f64>>, price: &[f64]) {
-        let (price_box, prices) = (price_box.fixed(), Prices::of(price));
+        let (price_box, prices) = (price_box.fixed(), TypePrices::of(price));
         let spare = std::mem::take(&mut self.undecided_spare);
         for undecided in spare.into_iter().chain(std::mem::take(&mut self.undecided)) {
             let job = &undecided.job;

@@ -19,7 +19,9 @@ use pricing_pass::{PricingPass, WorkerPrices};
 pub use soft_constraints::{SoftConstraintsKept, keep_soft_constraints};
 
 use crate::decomposition::certificate::PrimalDual;
-use crate::decomposition::dantzig_wolfe::{Found, LevelGoal, PricePoint, Search, Start, WarmPrices, groups};
+use crate::decomposition::dantzig_wolfe::{
+    Found, LevelGoal, PricePoint, Search, SearchStart, WarmPrices, groups,
+};
 use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::nash_welfare;
 use crate::decomposition::sampling::by_samples;
@@ -92,7 +94,7 @@ pub fn solve(
         _ => LevelGoal::Raise,
     };
     let found = batch.search(level_goal, batch.warm_start(near, units), limits)?;
-    Some((batch.settled(singles, goal, &found, units), batch.warm_prices(&found, units)))
+    Some((batch.primal_dual(singles, goal, &found, units), batch.warm_prices(&found, units)))
 }
 
 /// The highest level that every class could reach alone.
@@ -212,7 +214,7 @@ impl JobBatch {
     }
 
     /// The start of a search much like the one that left these prices; none if there was none.
-    fn warm_start(&self, near: &WarmPrices, units: Units) -> Option<Start> {
+    fn warm_start(&self, near: &WarmPrices, units: Units) -> Option<SearchStart> {
         let of_all = |(price, per_worker): (&f64, &f64)| {
             if *per_worker > 0.0 { price * units.objective / per_worker } else { 0.0 }
         };
@@ -220,7 +222,7 @@ impl JobBatch {
         if near.prices.is_empty() || near.prices.iter().any(|price| price.len() != self.k) {
             return None;
         }
-        Some(Start::about(near.prices.iter().map(scaled).collect(), self.n, near.level / units.level))
+        Some(SearchStart::about(near.prices.iter().map(scaled).collect(), self.n, near.level / units.level))
     }
 
     /// The prices that a search leaves.
@@ -235,11 +237,11 @@ impl JobBatch {
     }
 
     /// Searches from a `warm` start or, where there is none or it fails, from the prices of ever larger samples.
-    fn search(&self, goal: LevelGoal, warm: Option<Start>, limits: &Limits) -> Option<Found> {
+    fn search(&self, goal: LevelGoal, warm: Option<SearchStart>, limits: &Limits) -> Option<Found> {
         let clock = Stopwatch::start();
         let late = || limits.is_over(&clock);
         let used = self.used();
-        let search = |batch: &Self, start: &Start, gap: f64| {
+        let search = |batch: &Self, start: &SearchStart, gap: f64| {
             let groups = groups(batch.demand.len());
             let price_out = |point: &PricePoint| (batch.pass.price_out)(batch, &batch.at(point), groups);
             let given = (!batch.given.is_empty()).then(|| (batch.pass.given)(batch, groups));
@@ -255,7 +257,7 @@ impl JobBatch {
         if let Some(found) = warm.and_then(|start| search(self, &start, gap)) {
             return Some(found);
         }
-        let start = Start::anywhere(&vec![1.0; self.k]);
+        let start = SearchStart::anywhere(&vec![1.0; self.k]);
         let start = by_samples((self.n, SAMPLE_MAX), start, |step, start| {
             let sample = self.sample(step);
             let found = search(&sample, start, SAMPLE_GAP / sample.n as f64)?;
@@ -263,7 +265,7 @@ impl JobBatch {
                 return found.next_prices().map(|prices| start.at(prices));
             }
             // (where no type is scarce in a sample, it has no prices)
-            found.has_prices.then(|| Start::of_sample(&found, sample.n))
+            found.has_prices.then(|| SearchStart::of_sample(&found, sample.n))
         });
         search(self, &start, gap)
     }
@@ -313,7 +315,7 @@ impl JobBatch {
     }
 
     /// Class times of the mixture and the dual prices, in the instance's units.
-    fn settled(&self, singles: &Singles<'_>, goal: Goal<'_>, found: &Found, units: Units) -> PrimalDual {
+    fn primal_dual(&self, singles: &Singles<'_>, goal: Goal<'_>, found: &Found, units: Units) -> PrimalDual {
         let instance = singles.instance();
         let n_types = instance.n_types();
         let mut shares = PrimalDual {

@@ -13,8 +13,8 @@
 //! ([`continuation`](super::continuation)).
 
 use crate::decomposition::certificate::PrimalDual;
-use crate::decomposition::choice::{Job, PriceBox, Prices};
-use crate::decomposition::continuation::{Continuation, Found, Lost, Start};
+use crate::decomposition::choice::{Job, PriceBox, TypePrices};
+use crate::decomposition::continuation::{Continuation, ContinuationStart, Found, Lost};
 use crate::decomposition::dantzig_wolfe::WarmPrices;
 use crate::decomposition::demand::{Demand, SampleDemand, floor};
 use crate::decomposition::sampling::by_samples;
@@ -39,7 +39,7 @@ struct Market<'a> {
     capacity: Vec<f64>,
     passes: u32,
     /// The demand of every `step`-th class.
-    demand: fn(&Market<'_>, usize, &Start) -> Option<Box<dyn Demand>>,
+    demand: fn(&Market<'_>, usize, &ContinuationStart) -> Option<Box<dyn Demand>>,
     /// Writes the class times and dual prices of all classes at the prices found.
     allocate: fn(&Market<'_>, &Found, &mut PrimalDual) -> Option<()>,
 }
@@ -90,7 +90,11 @@ fn job<const K: usize>(market: &Market<'_>, class: usize) -> Job<K> {
     Job { speed, workers, weight: market.weight[class] / market.weights }
 }
 
-fn demand<const K: usize>(market: &Market<'_>, step: usize, start: &Start) -> Option<Box<dyn Demand>> {
+fn demand<const K: usize>(
+    market: &Market<'_>,
+    step: usize,
+    start: &ContinuationStart,
+) -> Option<Box<dyn Demand>> {
     let n = market.weight.len();
     let classes = (step / 2..n).step_by(step);
     // (the sample stands for all)
@@ -106,7 +110,7 @@ fn allocate<const K: usize>(market: &Market<'_>, found: &Found, shares: &mut Pri
     let instance = market.singles.instance();
     let n_types = instance.n_types();
     let (place, price_box) = (found.place.fixed(), found.price_box.fixed());
-    let (near, at) = (Prices::<K>::of(&found.place.price), Prices::<K>::of(&market.shifted(found)));
+    let (near, at) = (TypePrices::<K>::of(&found.place.price), TypePrices::<K>::of(&market.shifted(found)));
     let mut options = Vec::new();
     for (class, jobs) in instance.multiplicity.iter().enumerate() {
         let (job, weight) = (job::<K>(market, class), market.weight[class]);
@@ -136,15 +140,15 @@ impl Market<'_> {
     }
 
     /// A start about prices with an error, at a width.
-    fn about(&self, price: &[f64], error: f64, width: f64) -> Start {
+    fn about(&self, price: &[f64], error: f64, width: f64) -> ContinuationStart {
         let price_box = PriceBox::about(price, &self.capacity, error);
-        let mut start = Start { price: price.to_vec(), price_box, width, moved: MOVED };
+        let mut start = ContinuationStart { price: price.to_vec(), price_box, width, moved: MOVED };
         self.free(&mut start);
         start
     }
 
     /// Makes the box include 0 for types that may have idle workers.
-    fn free(&self, start: &mut Start) {
+    fn free(&self, start: &mut ContinuationStart) {
         for (k, capacity) in self.capacity.iter().enumerate() {
             if start.price[k] * capacity < IDLE_WIDTHS_SAMPLE * start.width {
                 start.price_box.low[k] = 0.0;
@@ -157,7 +161,7 @@ impl Market<'_> {
     fn search(
         &mut self,
         step: usize,
-        mut start: Start,
+        mut start: ContinuationStart,
         (last, part): (f64, f64),
         late: &dyn Fn() -> bool,
     ) -> Option<Found> {
@@ -186,11 +190,11 @@ impl Market<'_> {
                     let high =
                         price.iter().zip(floor).map(|(price, floor)| (price + floor) * wider).collect();
                     let moved = start.moved * MOVED_GROWTH;
-                    start = Start { price, price_box: PriceBox { low, high }, moved, ..start };
+                    start = ContinuationStart { price, price_box: PriceBox { low, high }, moved, ..start };
                     self.free(&mut start);
                     if attempt + 1 >= BOXES_MAX {
                         let price_box = PriceBox::anywhere(self.capacity.len());
-                        start = Start { price_box, width: WIDTH_FIRST, ..start };
+                        start = ContinuationStart { price_box, width: WIDTH_FIRST, ..start };
                     }
                 }
                 Err(Lost::Stuck) => return None,
@@ -209,7 +213,7 @@ impl Market<'_> {
             None => self.search_by_samples(&late)?,
         };
         let near = WarmPrices { prices: vec![found.place.price.clone()], level: 0.0 };
-        Some((self.settled(&found)?, near))
+        Some((self.primal_dual(&found)?, near))
     }
 
     /// The prices of all classes, from nothing: of ever larger samples, each started at the prices of the one before.
@@ -217,7 +221,7 @@ impl Market<'_> {
         let (n, k) = (self.weight.len(), self.capacity.len());
         let price = self.capacity.iter().map(|capacity| 1.0 / (capacity * k as f64)).collect();
         let price_box = PriceBox::anywhere(k);
-        let start = Start { price, price_box, width: WIDTH_FIRST, moved: MOVED };
+        let start = ContinuationStart { price, price_box, width: WIDTH_FIRST, moved: MOVED };
         let start = by_samples((n, NASH_SAMPLE_MAX), start, |step, start| {
             let size = n / step;
             let last = (WIDTH_SAMPLE_MIN, WIDTH_SAMPLE / (size as f64).sqrt());
@@ -228,14 +232,14 @@ impl Market<'_> {
     }
 
     /// The start of a search much like the one that left these prices; none if there was none.
-    fn warm_start(&self, near: &WarmPrices) -> Option<Start> {
+    fn warm_start(&self, near: &WarmPrices) -> Option<ContinuationStart> {
         let price = near.prices.first().filter(|price| price.len() == self.capacity.len())?;
         let n = self.weight.len();
         Some(self.about(price, error(n), (WIDTH_SAMPLE / (n as f64).sqrt()).min(WIDTH_FIRST)))
     }
 
-    /// Class times and dual prices, in the instance's units.
-    fn settled(&self, found: &Found) -> Option<PrimalDual> {
+    /// Class times and dual prices at the end of a search, in the instance's units.
+    fn primal_dual(&self, found: &Found) -> Option<PrimalDual> {
         let instance = self.singles.instance();
         let (n, n_types) = (instance.n_members(), instance.n_types());
         let priced = self.shifted(found).into_iter().zip(&instance.capacity);

@@ -7,8 +7,8 @@
 mod factor;
 mod sums;
 
+use factor::BlockStructure;
 pub(super) use factor::Factor;
-use factor::Layout;
 pub(super) use sums::Plan;
 
 /// Products of G and of its transpose with vectors.
@@ -30,20 +30,20 @@ pub(super) struct Matrix {
     term_rows: Vec<usize>,
     /// Coefficient of each term.
     pub(super) term_values: Vec<f64>,
-    layout: Layout,
+    structure: BlockStructure,
 }
 
 impl Matrix {
     /// Of columns given as (row, coefficient) terms.
     pub(super) fn of(columns: Vec<Vec<(usize, f64)>>, n_rows: usize) -> Self {
-        let layout = Layout::of(&columns, n_rows);
+        let structure = BlockStructure::of(&columns, n_rows);
         let mut starts = vec![0];
         starts.extend(columns.iter().scan(0, |end, terms| {
             *end += terms.len();
             Some(*end)
         }));
         let (term_rows, term_values) = columns.into_iter().flatten().unzip();
-        Self { n_rows, starts, term_rows, term_values, layout }
+        Self { n_rows, starts, term_rows, term_values, structure }
     }
 
     /// Columns, slacks apart.
@@ -63,8 +63,8 @@ impl Matrix {
 
     /// Multiplications that it takes to eliminate all blocks from the equations of what links them, at each step.
     pub(super) fn elimination_cost(&self) -> f64 {
-        let rows_of_blocks: usize = self.layout.sizes.iter().sum();
-        rows_of_blocks as f64 * (self.layout.n_links as f64).powi(2)
+        let rows_of_blocks: usize = self.structure.sizes.iter().sum();
+        rows_of_blocks as f64 * (self.structure.n_links as f64).powi(2)
     }
 
     /// The terms of one column: rows and coefficients.

@@ -5,7 +5,7 @@
 //! alone limits the level, the responses to the prices of the level before mostly fit, and one pass is enough. The
 //! prices found say which jobs are saturated and which worker types are scarce from then on.
 
-use super::{F64x8, JobBatch, LANES, LevelGoal, Start, Units, lowest_limit};
+use super::{F64x8, JobBatch, LANES, LevelGoal, SearchStart, Units, lowest_limit};
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::dantzig_wolfe::Found;
 use crate::decomposition::tolerances::{LACK_MAX, SCARCE_MIN};
@@ -43,13 +43,13 @@ pub fn raise_above(
     let of_base = |class: usize| goal.base(class) / (singles.demand[class] * limit);
     let demanding = (0..batch.n).filter(|class| singles.demand[*class] > 0.0);
     let base = demanding.map(of_base).fold(f64::INFINITY, f64::min);
-    let warm = (!near.is_empty()).then(|| Start::anywhere(&vec![1.0; batch.k]).at(near.clone()));
+    let warm = (!near.is_empty()).then(|| SearchStart::anywhere(&vec![1.0; batch.k]).at(near.clone()));
     let found = batch.search(LevelGoal::RaiseAbove { base }, warm, limits)?;
     let scarce = found.at.price.iter().map(|price| found.has_prices && *price > SCARCE_MIN);
     let mut scarce: Vec<bool> = scarce.collect();
     let binding = batch.binding(&found, &scarce);
     scarce.truncate(singles.instance().n_types());
-    let shares = batch.settled(singles, goal, &found, units);
+    let shares = batch.primal_dual(singles, goal, &found, units);
     let unchanged = || if near.is_empty() { vec![found.at.price.clone()] } else { near };
     let near = found.next_prices().unwrap_or_else(unchanged);
     Some(RaisedLevel { shares, binding, scarce, near })

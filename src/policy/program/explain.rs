@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
-use crate::policy::program::explain::prices::{Prices, is_close, rise, row_sizes};
+use crate::policy::program::explain::prices::{RowPrices, is_close, rise, row_sizes};
 use crate::policy::program::explain::reasons::Reasons;
 use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
@@ -45,8 +45,8 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     }
     let other = "the program that was written for them drops other jobs' constraints";
     let prices = held.as_ref().ok_or(other);
-    let prices =
-        prices.and_then(|held| Prices::of(bound, &solved, &formulation, held, decision.objective.as_ref()));
+    let prices = prices
+        .and_then(|held| RowPrices::of(bound, &solved, &formulation, held, decision.objective.as_ref()));
     let reasons = prices.as_ref().ok().map(|prices| Reasons::of(bound, &solved, &formulation, prices));
     let mut explanation = Explanation::of_shares(problem, decision, reason);
     let known = prices.as_ref().ok();
@@ -119,7 +119,7 @@ struct Of<'a> {
     reduced: &'a Reduced,
     decision: &'a Decision,
     held: Option<&'a Held>,
-    prices: Option<&'a Prices>,
+    prices: Option<&'a RowPrices>,
     sizes: &'a BTreeMap<(usize, usize), f64>,
 }
 

@@ -137,8 +137,8 @@ proptest! {
             (0..n).map(slope).collect()
         };
         let written = fill_written(&mut solver(), &mut master, &slopes, &vec![0.0; n]);
-        let mut quick = solver().with_large(registry::backend("clarabel").ok());
-        if let (Ok((written, ..)), Ok(singles)) = (written, fill_singles(&mut quick, &master, &slopes)) {
+        let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
+        if let (Ok((written, ..)), Ok(singles)) = (written, fill_singles(&mut by_prices, &master, &slopes)) {
             prop_assert!((singles.first.bound - written.first.bound).abs() <= 1e-8 * singles.first.bound);
             for (one, other) in singles.throughputs.iter().zip(&written.throughputs) {
                 prop_assert!((one - other).abs() <= 1e-6 * other.max(1e-2), "{:?} {:?}", singles.throughputs, written.throughputs);
@@ -213,9 +213,9 @@ fn levels_that_are_skipped_are_those_that_programs_go_through() {
     for (name, rates) in [("apart", apart), ("falling", falling)] {
         let mut written = solver();
         let (filled, ..) = fill_written(&mut written, &mut master, &rates, &vec![0.0; n]).unwrap();
-        let mut quick = solver().with_large(registry::backend("clarabel").ok());
-        let singles = fill_singles(&mut quick, &master, &rates).unwrap();
-        let solves = [quick.report().searches, written.report().solves];
+        let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
+        let singles = fill_singles(&mut by_prices, &master, &rates).unwrap();
+        let solves = [by_prices.report().searches, written.report().solves];
         assert!(3 * solves[0] < solves[1], "{name}: {solves:?}");
         for (member, (one, other)) in singles.throughputs.iter().zip(&filled.throughputs).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{name}, {member}: {one} {other}");
@@ -257,8 +257,8 @@ fn levels_of_residual_problems_are_those_of_programs() {
         let n = slope.len();
         let rates = Rates { slope, hierarchy: None };
         let (filled, ..) = fill_written(&mut solver(), &mut master, &rates, &vec![0.0; n]).unwrap();
-        let mut quick = solver().with_large(registry::backend("clarabel").ok());
-        let singles = fill_singles(&mut quick, &master, &rates).unwrap();
+        let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
+        let singles = fill_singles(&mut by_prices, &master, &rates).unwrap();
         for (member, (one, other)) in singles.throughputs.iter().zip(&filled.throughputs).enumerate() {
             assert!((one - other).abs() <= 1e-6 * other, "{seed}, {member}: {one} {other}");
         }
@@ -275,9 +275,9 @@ fn levels_on_many_types_are_found_without_programs() {
         let capacity = instance.capacity.clone();
         let size = instance.scale_factor.clone();
         let master = ProgramColumns::of_instance(&objective, instance);
-        let mut quick = solver().with_large(registry::backend("clarabel").ok());
+        let mut by_prices = solver().with_interior_point(registry::backend("clarabel").ok());
         let singles =
-            fill_singles(&mut quick, &master, &Rates { slope, hierarchy: None }).expect("no program");
+            fill_singles(&mut by_prices, &master, &Rates { slope, hierarchy: None }).expect("no program");
         let mut used = vec![0.0; capacity.len()];
         for (column, time) in master.bound().columns().iter().zip(&singles.class_time) {
             used[column.worker_type] += size[column.combination] * time;

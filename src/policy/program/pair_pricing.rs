@@ -33,7 +33,7 @@ const GAIN_MIN: f64 = 1e-10;
 
 /// Prices of members' throughput and time and of workers, by which columns are priced.
 #[derive(Clone, Debug)]
-pub(super) struct Prices {
+pub(super) struct DualPrices {
     /// A, of the throughput of a job: [members × K].
     pub(super) throughput: Vec<f64>,
     /// μ, of the time of a job: [members].
@@ -60,7 +60,7 @@ impl Best {
     }
 }
 
-impl Prices {
+impl DualPrices {
     /// A·T − μ of a member on a worker type, where it has this speed.
     fn bracket(&self, member: usize, worker_type: usize, speed: f64) -> f64 {
         self.throughput[member * self.capacity.len() + worker_type] * speed - self.time[member]
@@ -217,7 +217,7 @@ impl Pricing {
     }
 
     /// Prices all pairs, kind by kind.
-    fn price_by_kind(&self, instance: &Instance, prices: &Prices, gains: &mut Gains) {
+    fn price_by_kind(&self, instance: &Instance, prices: &DualPrices, gains: &mut Gains) {
         let (kinds, k) = (&self.pairing.kinds, instance.n_types());
         for g in 0..kinds.len() {
             let scale_factor = self.pairing.scale_factor(kinds.members(g)[0] as usize);
@@ -244,7 +244,7 @@ impl Pricing {
     /// The reduced cost of a pair on each worker type.
     fn reduced_costs<'p>(
         &self,
-        prices: &'p Prices,
+        prices: &'p DualPrices,
         pair: UnfixedPair<'p>,
     ) -> impl Iterator<Item = (usize, f64)> + use<'p> {
         let ([a, b], [mine, theirs], k) = (pair.members, pair.speeds, prices.capacity.len());
@@ -297,11 +297,12 @@ impl Pricing {
 
     /// Prices by the dual values of a program over members: per unit of class time, of throughput and per worker, in
     /// units of the program's objective, with the signs of a maximization.
-    fn prices(&self, instance: &Instance, formulation: &Formulation, duals: &[f64]) -> Prices {
+    fn prices(&self, instance: &Instance, formulation: &Formulation, duals: &[f64]) -> DualPrices {
         let (n, k) = (instance.n_members(), instance.n_types());
         let program = &formulation.program;
         let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
-        let mut prices = Prices { throughput: vec![0.0; n * k], time: vec![0.0; n], capacity: vec![0.0; k] };
+        let mut prices =
+            DualPrices { throughput: vec![0.0; n * k], time: vec![0.0; n], capacity: vec![0.0; k] };
         let mut reduced: Vec<f64> = program.cost[..formulation.columns.len()].to_vec();
         for (row, role) in formulation.rows.iter().enumerate() {
             // A dual value on the side of an infinite bound proves nothing: the certificate takes it as 0, too.

@@ -138,11 +138,13 @@ impl ProgramPolicy {
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
         // (where the answer is a centre, what comes before it may be any optimum)
         let centred = centred(&options);
-        let own = options.backend.is_none() && (options.refine != Refine::Interior || centred);
-        let large = own.then(|| registry::backend("clarabel")).transpose()?;
-        let quick: Option<Box<dyn Backend>> = if own { Some(Box::new(Simplex::forgetful())) } else { None };
+        let usual = options.backend.is_none() && (options.refine != Refine::Interior || centred);
+        let interior_point = usual.then(|| registry::backend("clarabel")).transpose()?;
+        let simplex: Option<Box<dyn Backend>> =
+            if usual { Some(Box::new(Simplex::forgetful())) } else { None };
         let (linear, conic) = chains(&options)?;
-        let solver = SolverContext::new(linear, conic).with_large(large).with_quick(quick);
+        let solver =
+            SolverContext::new(linear, conic).with_interior_point(interior_point).with_simplex(simplex);
         let solver = solver.with_strategy(options.strategy).with_time_limit(options.time_limit);
         let solver = solver.with_interrupt(options.interrupt.clone());
         let pricing = PricingLimits::default();
@@ -212,7 +214,7 @@ impl ProgramPolicy {
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
         self.solver.group(&master.reduced().classes);
         let published = self.options.fidelity == Fidelity::Published;
-        let told_apart = !self.promises || self.settle(&mut master)?;
+        let told_apart = !self.promises || self.drop_fewest(&mut master)?;
         if published && (!told_apart || master.reduced().instance.dropped.contains(&true)) {
             master.drop_constraints(vec![true; master.reduced().instance.n_members()]);
         } else if !told_apart {
@@ -220,11 +222,11 @@ impl ProgramPolicy {
             let mut apart =
                 self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
             self.solver.group(&apart.reduced().classes);
-            self.settle(&mut apart)?;
+            self.drop_fewest(&mut apart)?;
             let dropped = &apart.reduced().instance.dropped;
             master = self.master(problem, &objective, &self.selection(isolated_elapsed, dropped, classes))?;
             self.solver.group(&master.reduced().classes);
-            self.settle(&mut master)?;
+            self.drop_fewest(&mut master)?;
         }
         let hierarchy = |classes| Hierarchy::new(problem, classes, published);
         let hierarchy = self.options.hierarchical.then(|| hierarchy(&master.reduced().classes));
@@ -297,10 +299,10 @@ impl ProgramPolicy {
     }
 
     /// Drops as few soft constraints as possible; false if jobs must be told apart first.
-    fn settle(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
-        let settled =
+    fn drop_fewest(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
+        let done =
             self.solver.doing(Purpose::Promises, |solver| soft_constraints::drop_fewest(solver, master));
-        settled.map_err(|error| self.contradicted(error, master))
+        done.map_err(|error| self.contradicted(error, master))
     }
 
     /// The error of a program, with the constraints that contradict one another where that is why.

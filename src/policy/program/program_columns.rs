@@ -5,7 +5,7 @@ use crate::policy::program::pair_pricing::Pricing;
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::reduced_cost_fixing::unused_columns;
-use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError, Start};
+use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
 use crate::policy::program::start::start;
 use crate::policy::program::strategy::Strategy;
 use crate::program::{
@@ -137,10 +137,10 @@ impl<'a> ProgramColumns<'a> {
         let paired = !self.reduced.pairs.is_empty();
         let crash = || start(formulation);
         let from = match self.pricing {
-            Some(_) => Start::Last,
-            None if paired => Start::Crash(&crash),
-            None if wants_vertex(formulation) => Start::Last,
-            None => Start::Interior,
+            Some(_) => FirstMethod::Last,
+            None if paired => FirstMethod::Crash(&crash),
+            None if wants_vertex(formulation) => FirstMethod::Last,
+            None => FirstMethod::Interior,
         };
         solver.solve(&formulation.program, from)
     }

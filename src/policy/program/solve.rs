@@ -10,7 +10,7 @@ use crate::policy::program::policy::Refine;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles;
-use crate::policy::program::solver_context::{Answer, SolverContext, SolvingError, Start};
+use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
 use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
 use crate::policy::program::water_filling::{self, Fixing};
@@ -363,7 +363,7 @@ impl Task<'_, '_> {
         let formulation = formulate(&self.master.bound());
         let weights = central::weights(self.master.objective(), self.master.reduced(), &formulation);
         solver.means(&formulation);
-        let answer = solver.solve(&formulation.program, Start::Centre(weights))?;
+        let answer = solver.solve(&formulation.program, FirstMethod::Centre(weights))?;
         Ok((formulation, answer))
     }
 

@@ -40,7 +40,7 @@ pub(super) enum Place {
 
 /// The division of rows into blocks and links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct BlockStructure {
     pub(super) rows: Vec<Place>,
     /// Rows of each block.
     pub(super) sizes: Vec<usize>,
@@ -49,7 +49,7 @@ pub(super) struct Layout {
     pub(super) n_links: usize,
 }
 
-impl Layout {
+impl BlockStructure {
     /// Finds the blocks of columns given as (row, coefficient) terms.
     pub(super) fn of(terms: &[Vec<(usize, f64)>], n_rows: usize) -> Self {
         let mut row_terms = vec![0; n_rows];
@@ -149,7 +149,7 @@ impl Factor {
     /// None where a number is NaN or infinite. A row with a weak pivot in its block is made a linking row, if not too many are,
     /// and all is added up again: together with a level, which is among the links, it may be well determined.
     ///
-    /// `diagonal` is D; `plans` has the plans of the layouts met before: without weak rows, after the first round of
+    /// `diagonal` is D; `plans` has the plans of the block structures met before: without weak rows, after the first round of
     /// them, after the second, and so on.
     pub(in crate::solver) fn of(
         matrix: &Matrix,
@@ -157,23 +157,23 @@ impl Factor {
         plans: &mut Vec<Rc<Plan>>,
     ) -> Option<Self> {
         if plans.is_empty() {
-            plans.push(Rc::new(Plan::of(matrix, matrix.layout.clone())));
+            plans.push(Rc::new(Plan::of(matrix, matrix.structure.clone())));
         }
         let mut round = 0;
         loop {
             let plan = Rc::clone(&plans[round]);
-            let m = plan.layout.n_links;
+            let m = plan.structure.n_links;
             let mut blocks = plan.sums(matrix, diagonal);
             let mut links = blocks.split_off(plan.n_entries_of_blocks());
             let before: Vec<f64> = (0..m).map(|at| links[at * m + at].abs()).collect();
             let weak = plan.factor_blocks(&mut blocks)?;
             round += 1;
             if m > 0 && round < ROUNDS_MAX && !weak.is_empty() && m + weak.len() <= LINKS_MAX {
-                let mut layout = plan.layout.clone();
-                layout.promote(&weak);
-                if plans.get(round).is_none_or(|plan| plan.layout != layout) {
+                let mut structure = plan.structure.clone();
+                structure.promote(&weak);
+                if plans.get(round).is_none_or(|plan| plan.structure != structure) {
                     plans.truncate(round);
-                    plans.push(Rc::new(Plan::of(matrix, layout)));
+                    plans.push(Rc::new(Plan::of(matrix, structure)));
                 }
                 continue;
             }
@@ -187,7 +187,7 @@ impl Factor {
 
     /// y of the right-hand side: [rows].
     pub(in crate::solver) fn solve(&self, right: &[f64]) -> Vec<f64> {
-        let (plan, m) = (&*self.plan, self.plan.layout.n_links);
+        let (plan, m) = (&*self.plan, self.plan.structure.n_links);
         let mut ordered = vec![0.0; plan.n_ordered()];
         for (place, value) in plan.order.iter().zip(right) {
             ordered[*place as usize] = *value;

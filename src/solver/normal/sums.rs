@@ -4,11 +4,11 @@
 //! entries, so that they are looked up once. Each entry is summed up in the order of columns.
 
 use super::Matrix;
-use super::factor::{Layout, Place};
+use super::factor::{BlockStructure, Place};
 
-/// The entry to which each product of two terms is added, for one layout.
+/// The entry to which each product of two terms is added, for one block structure.
 pub(in crate::solver) struct Plan {
-    pub(super) layout: Layout,
+    pub(super) structure: BlockStructure,
     /// The entry of each pair of terms: columns that are not long, their terms, the terms up to that one.
     into: Vec<u32>,
     /// Where each block begins among the entries; the links come last: [blocks + 1]. A block of n rows has its lower part
@@ -19,28 +19,28 @@ pub(in crate::solver) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(matrix: &Matrix, layout: Layout) -> Self {
-        let m = layout.n_links;
+    pub(super) fn of(matrix: &Matrix, structure: BlockStructure) -> Self {
+        let m = structure.n_links;
         let mut starts = vec![0];
-        starts.extend(layout.sizes.iter().scan(0, |end, n| {
+        starts.extend(structure.sizes.iter().scan(0, |end, n| {
             *end += n * (n + m);
             Some(*end)
         }));
         let firsts: Vec<usize> =
-            layout.sizes.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
-        let n_own: usize = layout.sizes.iter().sum();
+            structure.sizes.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
+        let n_own: usize = structure.sizes.iter().sum();
         let ordered = |place: &Place| match place {
             Place::Block { block, at } => firsts[*block] + at,
             Place::Link { at } => n_own + at,
         };
         let index = |place: usize| u32::try_from(place).expect("fewer than 2^32 entries");
-        let order = layout.rows.iter().map(|place| index(ordered(place))).collect();
-        let mut plan = Self { layout, into: Vec::new(), starts, order };
+        let order = structure.rows.iter().map(|place| index(ordered(place))).collect();
+        let mut plan = Self { structure, into: Vec::new(), starts, order };
         let mut into = Vec::new();
-        for ((rows, _), long) in matrix.terms().zip(&plan.layout.long) {
+        for ((rows, _), long) in matrix.terms().zip(&plan.structure.long) {
             for (position, row) in rows.iter().enumerate().filter(|_| long.is_none()) {
                 let entry =
-                    |other: &usize| index(plan.entry(plan.layout.rows[*row], plan.layout.rows[*other]));
+                    |other: &usize| index(plan.entry(plan.structure.rows[*row], plan.structure.rows[*other]));
                 into.extend(rows[..=position].iter().map(entry));
             }
         }
@@ -50,35 +50,35 @@ impl Plan {
 
     /// The entry of two rows, whichever comes first.
     fn entry(&self, one: Place, other: Place) -> usize {
-        let m = self.layout.n_links;
+        let m = self.structure.n_links;
         match (one, other) {
             (Place::Block { block, at }, Place::Block { at: beside, .. }) => {
-                self.starts[block] + at.min(beside) * self.layout.sizes[block] + at.max(beside)
+                self.starts[block] + at.min(beside) * self.structure.sizes[block] + at.max(beside)
             }
             (Place::Block { block, at }, Place::Link { at: link })
             | (Place::Link { at: link }, Place::Block { block, at }) => {
-                self.starts[block] + self.layout.sizes[block] * self.layout.sizes[block] + at * m + link
+                self.starts[block] + self.structure.sizes[block] * self.structure.sizes[block] + at * m + link
             }
             (Place::Link { at }, Place::Link { at: beside }) => {
-                self.starts[self.layout.sizes.len()] + at.max(beside) * m + at.min(beside)
+                self.starts[self.structure.sizes.len()] + at.max(beside) * m + at.min(beside)
             }
         }
     }
 
     /// Entries of all blocks; those of the links [links × links] come behind.
     pub(super) fn n_entries_of_blocks(&self) -> usize {
-        self.starts[self.layout.sizes.len()]
+        self.starts[self.structure.sizes.len()]
     }
 
     /// Rows in blocks and links.
     pub(super) fn n_ordered(&self) -> usize {
-        self.layout.sizes.iter().sum::<usize>() + self.layout.n_links
+        self.structure.sizes.iter().sum::<usize>() + self.structure.n_links
     }
 
     /// The number of rows of each block, and its entries.
     pub(super) fn blocks<'e>(&self, entries: &'e [f64]) -> impl Iterator<Item = (usize, &'e [f64])> {
         let ends = self.starts.windows(2);
-        self.layout.sizes.iter().zip(ends).map(|(n, ends)| (*n, &entries[ends[0]..ends[1]]))
+        self.structure.sizes.iter().zip(ends).map(|(n, ends)| (*n, &entries[ends[0]..ends[1]]))
     }
 
     /// The same, to be changed.
@@ -86,8 +86,8 @@ impl Plan {
         &self,
         mut entries: &'e mut [f64],
     ) -> impl Iterator<Item = (usize, &'e mut [f64])> {
-        self.layout.sizes.iter().map(move |n| {
-            let (block, behind) = std::mem::take(&mut entries).split_at_mut(n * (n + self.layout.n_links));
+        self.structure.sizes.iter().map(move |n| {
+            let (block, behind) = std::mem::take(&mut entries).split_at_mut(n * (n + self.structure.n_links));
             entries = behind;
             (*n, block)
         })
@@ -95,15 +95,15 @@ impl Plan {
 
     /// The entries of this D, lower parts, block by block, then those of the links.
     pub(super) fn sums(&self, matrix: &Matrix, diagonal: &[f64]) -> Vec<f64> {
-        let m = self.layout.n_links;
-        let mut sums = vec![0.0; self.starts[self.layout.sizes.len()] + m * m];
+        let m = self.structure.n_links;
+        let mut sums = vec![0.0; self.starts[self.structure.sizes.len()] + m * m];
         let mut into = self.into.as_slice();
-        for (((rows, values), ratio), long) in matrix.terms().zip(diagonal).zip(&self.layout.long) {
+        for (((rows, values), ratio), long) in matrix.terms().zip(diagonal).zip(&self.structure.long) {
             if let Some(at) = long {
                 let own = Place::Link { at: *at };
                 sums[self.entry(own, own)] -= ratio.recip();
                 for (row, value) in rows.iter().zip(values) {
-                    sums[self.entry(own, self.layout.rows[*row])] += value;
+                    sums[self.entry(own, self.structure.rows[*row])] += value;
                 }
                 continue;
             }
@@ -116,7 +116,7 @@ impl Plan {
                 into = rest;
             }
         }
-        for (place, ratio) in self.layout.rows.iter().zip(&diagonal[matrix.n_columns()..]) {
+        for (place, ratio) in self.structure.rows.iter().zip(&diagonal[matrix.n_columns()..]) {
             sums[self.entry(*place, *place)] += ratio;
         }
         sums

@@ -64,7 +64,7 @@ pub(super) struct Price {
 
 /// The prices of a program's rows, over members: each row of a member speaks for all its jobs at once.
 #[derive(Clone, Debug)]
-pub(super) struct Prices {
+pub(super) struct RowPrices {
     /// Per worker: [K].
     pub(super) capacity: Vec<Price>,
     /// Per unit of a job's time: [members].
@@ -76,7 +76,7 @@ pub(super) struct Prices {
     pub(super) own: Vec<Vec<Price>>,
 }
 
-impl Prices {
+impl RowPrices {
     /// The prices of a program that was solved, if they prove the decision's optimum, too; else why they are not known.
     pub(super) fn of(
         bound: &BoundObjective<'_>,

@@ -2,7 +2,7 @@
 
 use crate::policy::explain::{Binding, JobExplanation, Limit};
 use crate::policy::program::explain::TIME_ALL;
-use crate::policy::program::explain::prices::Prices;
+use crate::policy::program::explain::prices::RowPrices;
 use crate::policy::program::solve::Optimum;
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
@@ -20,7 +20,7 @@ impl Reasons {
         bound: &BoundObjective<'_>,
         solved: &Optimum,
         formulation: &Formulation,
-        prices: &Prices,
+        prices: &RowPrices,
     ) -> Self {
         let open = Columns::of(bound, solved, formulation, prices);
         let limits = |member: usize| {
@@ -43,7 +43,7 @@ impl Reasons {
 }
 
 /// The policy's own constraints whose row for a member has a price.
-fn own(bound: &BoundObjective<'_>, prices: &Prices, member: usize) -> Vec<Limit> {
+fn own(bound: &BoundObjective<'_>, prices: &RowPrices, member: usize) -> Vec<Limit> {
     let constraints = bound.objective().constraints().iter().zip(&prices.own).enumerate();
     let held = constraints
         .filter(|(_, (constraint, rows))| constraint.subject == Some(Subject::Job) && rows[member].counts);
@@ -62,7 +62,12 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(bound: &BoundObjective<'_>, solved: &Optimum, formulation: &Formulation, prices: &Prices) -> Self {
+    fn of(
+        bound: &BoundObjective<'_>,
+        solved: &Optimum,
+        formulation: &Formulation,
+        prices: &RowPrices,
+    ) -> Self {
         let columns = &formulation.columns;
         let capacity = columns.iter().map(|column| prices.capacity[column.worker_type].counts).collect();
         let mut constraint = vec![None; columns.len()];

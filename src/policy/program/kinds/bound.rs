@@ -12,7 +12,7 @@
 //! are taken from the program, and the inequality holds whatever they are.
 
 use super::{BoundUse, KindProgram, KindSolution, ProvenLevel};
-use crate::policy::program::pair_pricing::Prices;
+use crate::policy::program::pair_pricing::DualPrices;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::program::Demand;
 
@@ -145,7 +145,7 @@ impl KindProgram {
             }
         }
         let capacity = (n_kinds..n_kinds + k).map(|row| scaled(row).max(0.0)).collect();
-        let mut prices = Prices { throughput, time, capacity };
+        let mut prices = DualPrices { throughput, time, capacity };
         prices.raise_capacity(instance, pairing);
         let mut sides = Sides { supply: 0.0, slope: 0.0, base: 0.0, price };
         for (member, jobs) in instance.multiplicity.iter().enumerate() {

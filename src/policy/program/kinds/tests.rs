@@ -27,7 +27,7 @@ proptest! {
         let limits = PricingLimits { from: 0, gain_max: 1e-9 };
         let master = ProgramColumns::new(&objective, reduced, layout, Some(pairing), limits);
         let linear = registry::default_chain(&crate::program::Program::new(Sense::Maximize));
-        let mut solver = SolverContext::new(linear, Vec::new()).with_large(registry::backend("clarabel").ok());
+        let mut solver = SolverContext::new(linear, Vec::new()).with_interior_point(registry::backend("clarabel").ok());
         let Ok(mut kinds) = KindProgram::of(&master, &solver, BoundUse::Inequality) else { return Ok(()) };
         let levels = master.bound().levels_kept().unwrap();
         let demand = |member| Demand { slope: levels.coefficients(member).unwrap().1, base: 0.0 };

@@ -47,7 +47,7 @@ fn raised(
 
 /// The class times, [columns], that use the workers best (the largest sum of throughputs over equal shares) at a held
 /// level of a demand; `None` where that takes a program. `class_time` reaches the level, and `prices` prove it: only
-/// the residual problem, which the prices leave undecided, is searched. If prices do not settle and there are more than
+/// the residual problem, which the prices leave undecided, is searched. If prices do not converge and there are more than
 /// [`TYPES_WRITTEN`] types, `class_time` stands, and the report says so.
 pub(in crate::policy::program) fn refine(
     solver: &mut SolverContext,

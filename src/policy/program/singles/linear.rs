@@ -22,7 +22,7 @@ const TIED_MAX: usize = 65_536;
 /// The part of the tied jobs' value that breaking ties may cost: below the tolerance of certificates.
 const LOSS_MAX: f64 = 1e-9;
 
-/// The largest sum at which all members have the throughputs that constraints ask for; `None` if prices do not settle.
+/// The largest sum at which all members have the throughputs that constraints ask for; `None` if prices do not converge.
 fn maximize(
     solver: &mut SolverContext,
     (singles, worths): (&Singles<'_>, &Worths),
@@ -34,7 +34,7 @@ fn maximize(
     search(solver, singles, goal, n_columns)
 }
 
-/// Is it known without a program that all soft constraints can be met at once? It is if prices settle on an optimum of
+/// Is it known without a program that all soft constraints can be met at once? It is if prices converge to an optimum of
 /// the objective that meets all of them.
 pub(in crate::policy::program) fn all_soft_constraints_met(
     solver: &mut SolverContext,

@@ -79,7 +79,7 @@ fn searched_columns(solver: &SolverContext, master: &ProgramColumns<'_>) -> Opti
     (alone && solver.may_replace_program().is_ok()).then_some(n_columns)
 }
 
-/// A certified optimum by a search for prices; `None` if prices do not settle, which is not reported as a fallback.
+/// A certified optimum by a search for prices; `None` if prices do not converge, which is not reported as a fallback.
 /// `n_columns`: of the program that is not written, for the report.
 fn search(
     solver: &mut SolverContext,
@@ -95,7 +95,7 @@ fn search(
     Some((optimum, certificate))
 }
 
-/// The next level of water filling, certified; `None` if prices do not settle. `near`: prices of the level before.
+/// The next level of water filling, certified; `None` if prices do not converge. `near`: prices of the level before.
 pub(super) fn search_above(
     solver: &mut SolverContext,
     singles: &Singles<'_>,

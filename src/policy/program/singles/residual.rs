@@ -78,7 +78,7 @@ impl ResidualProblem<'_> {
         let FixedLevel { instance, frozen, scarce, .. } = held;
         let k = instance.n_types();
         let undecided = held.undecided();
-        let settled = undecided.is_empty();
+        let all_decided = undecided.is_empty();
         let mut undecided = undecided.into_iter().peekable();
         let (mut members, mut allowed) = (Vec::new(), Vec::new());
         for (member, frozen) in frozen.iter().enumerate() {
@@ -91,7 +91,7 @@ impl ResidualProblem<'_> {
             }
         }
         let (left, had) = held.left(&members);
-        let open = |j: &usize| !(settled && scarce[*j]) && left[*j] > LEFT_MIN * instance.capacity[*j];
+        let open = |j: &usize| !(all_decided && scarce[*j]) && left[*j] > LEFT_MIN * instance.capacity[*j];
         let types: Vec<usize> = (0..k).filter(open).collect();
         for (member, allowed) in members.iter().zip(allowed.chunks_exact_mut(k)) {
             for (j, allowed) in allowed.iter_mut().enumerate() {
@@ -189,15 +189,15 @@ impl FixedLevel<'_> {
     /// Members that stop and may exchange scarce workers, each with the types on which it may have time, [K]. Empty if
     /// all their changes of time on scarce types are linearly independent: then every exchange changes the use of one.
     fn undecided(&self) -> Vec<(usize, Vec<bool>)> {
-        let (mut undecided, mut space, mut settled) = (Vec::new(), Space::default(), true);
+        let (mut undecided, mut space, mut independent) = (Vec::new(), Space::default(), true);
         let mut of = Vec::with_capacity(self.scarce.len());
         for member in (0..self.frozen.len()).filter(|member| self.frozen[*member]) {
             let Some(alternatives) = self.alternatives(member, &mut of) else { continue };
-            settled =
-                settled && alternatives.directions.iter().all(|direction| space.adds(direction, self.scarce));
+            independent = independent
+                && alternatives.directions.iter().all(|direction| space.adds(direction, self.scarce));
             undecided.push((member, alternatives.types));
         }
-        if settled { Vec::new() } else { undecided }
+        if independent { Vec::new() } else { undecided }
     }
 
     /// Workers that all other members leave to `members`, which are in ascending order, and workers that `members` use:

@@ -115,7 +115,7 @@ fn move_to_vertex(
 }
 
 /// Drops the dearest jobs until `met` are left: the dropped members, [members]; `None` if the soft constraints of the
-/// jobs that are left cannot be met, or prices do not settle.
+/// jobs that are left cannot be met, or prices do not converge.
 pub(in crate::policy::program) fn drop_dearest(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,

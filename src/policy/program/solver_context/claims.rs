@@ -16,7 +16,7 @@ impl SolverContext {
         error: SolvingError,
     ) -> Result<Answer, SolvingError> {
         // (a backend that was asked for stands or falls alone)
-        let small = self.quick.is_some() && program.is_linear() && program.n_rows() <= ROWS_LAST;
+        let small = self.simplex.is_some() && program.is_linear() && program.n_rows() <= ROWS_LAST;
         if small
             && error.is_unsolved()
             && let Ok(simplex) = registry::backend("simplex")

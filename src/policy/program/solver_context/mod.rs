@@ -39,27 +39,27 @@ const SIMPLEX_STEPS_MAX: u32 = 3_000;
 /// Rows up to which a program with a known start is first solved by our simplex, each step of which looks at all rows.
 const ROWS_FEW: usize = 512;
 
-/// How the solution of a program begins, before its chain of backends is asked.
-pub(super) enum Start<'a> {
-    /// From the basis of the last program if that is of its shape: with the chain if that ends in vertices, else with our
-    /// simplex first.
+/// What a program is tried by before its chain of backends.
+pub(super) enum FirstMethod<'a> {
+    /// Our simplex from the basis of the last program, if that is of its shape, unless the chain ends in vertices: then the
+    /// chain takes the basis.
     Last,
-    /// With an interior-point method, if the program is linear, large, and without a basis to begin with.
+    /// An interior-point method, if the program is linear, large, and without a basis to begin with.
     Interior,
-    /// With our simplex, if the program is linear and small: from the basis of the last program or, if that is of another
+    /// Our simplex, if the program is linear and small: from the basis of the last program or, if that is of another
     /// shape, from this one.
     Crash(&'a dyn Fn() -> Option<Basis>),
-    /// With the weighted analytic centre of a linear program's optima. Backends tried after that ignore the weights.
+    /// Our method for the weighted analytic centre of a linear program's optima. Backends tried after that ignore the weights.
     Centre(BarrierWeights),
 }
 
 /// The chains of one policy and the bookkeeping of one decision.
 #[derive(Debug)]
 pub(super) struct SolverContext {
-    /// The backend that large linear programs are tried by before their chain; it may decline.
-    large: Option<Box<dyn Backend>>,
-    /// The backend that small linear programs with a known start are tried by before their chain.
-    quick: Option<Box<dyn Backend>>,
+    /// What large linear programs are tried by before their chain, an interior-point method; it may decline.
+    interior_point: Option<Box<dyn Backend>>,
+    /// What small linear programs with a known basis are tried by before their chain.
+    simplex: Option<Box<dyn Backend>>,
     linear: Vec<Box<dyn Backend>>,
     conic: Vec<Box<dyn Backend>>,
     /// Those of a whole decision.
@@ -92,8 +92,8 @@ pub(super) struct SolverContext {
 impl SolverContext {
     pub(super) fn new(linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>) -> Self {
         Self {
-            large: None,
-            quick: None,
+            interior_point: None,
+            simplex: None,
             linear,
             conic,
             limits: Limits::default(),
@@ -112,14 +112,14 @@ impl SolverContext {
         }
     }
 
-    /// With a backend that large linear programs are tried by before their chain.
-    pub(super) fn with_large(self, large: Option<Box<dyn Backend>>) -> Self {
-        Self { large, ..self }
+    /// With what large linear programs are tried by before their chain.
+    pub(super) fn with_interior_point(self, interior_point: Option<Box<dyn Backend>>) -> Self {
+        Self { interior_point, ..self }
     }
 
-    /// With a backend that small linear programs with a known start are tried by before their chain.
-    pub(super) fn with_quick(self, quick: Option<Box<dyn Backend>>) -> Self {
-        Self { quick, ..self }
+    /// With what small linear programs with a known basis are tried by before their chain.
+    pub(super) fn with_simplex(self, simplex: Option<Box<dyn Backend>>) -> Self {
+        Self { simplex, ..self }
     }
 
     /// With the strategy of every decision, if there is one.
@@ -163,7 +163,7 @@ impl SolverContext {
     /// May optima be found without writing programs over jobs, if objectives allow it? If not, why.
     pub(super) fn may_replace_program(&self) -> Result<(), Unfit> {
         match self.asked() {
-            _ if self.large.is_none() => Err(Unfit::Backend),
+            _ if self.interior_point.is_none() => Err(Unfit::Backend),
             _ if self.recorded.is_some() => Err(Unfit::Recorded),
             _ if self.written => Err(Unfit::Explained),
             Some(Strategy::Written | Strategy::Pairs) => Err(Unfit::NotAsked),
@@ -236,7 +236,7 @@ impl SolverContext {
         conic: Vec<Box<dyn Backend>>,
         limits: Limits,
     ) {
-        (self.large, self.quick) = (None, None);
+        (self.interior_point, self.simplex) = (None, None);
         (self.linear, self.conic, self.limits) = (linear, conic, limits);
     }
 
@@ -319,17 +319,21 @@ impl SolverContext {
     }
 
     /// Solves one program; its answer is certified.
-    pub(super) fn solve(&mut self, program: &Program, start: Start<'_>) -> Result<Answer, SolvingError> {
+    pub(super) fn solve(
+        &mut self,
+        program: &Program,
+        start: FirstMethod<'_>,
+    ) -> Result<Answer, SolvingError> {
         let first = match start {
-            Start::Centre(weights) => {
+            FirstMethod::Centre(weights) => {
                 let mut chain = registry::interior_chain(program);
                 chain.insert(0, Box::new(Centre::new(weights)));
                 return self.solve_by(program, Some(&mut chain)).map_err(|error| self.proven(program, error));
             }
-            Start::Interior => self.try_interior(program)?,
-            Start::Crash(crash) => self.try_crash(program, crash)?,
-            Start::Last if self.ends_in_vertices() => None,
-            Start::Last => self.try_crash(program, &|| None)?,
+            FirstMethod::Interior => self.try_interior(program)?,
+            FirstMethod::Crash(crash) => self.try_crash(program, crash)?,
+            FirstMethod::Last if self.ends_in_vertices() => None,
+            FirstMethod::Last => self.try_crash(program, &|| None)?,
         };
         match first {
             Some(answer) => Ok(answer),
@@ -346,7 +350,7 @@ impl SolverContext {
             return Some(answer);
         }
         self.basis = basis;
-        self.solve(program, Start::Last).ok().filter(|answer| !answer.solution.row_duals.is_empty())
+        self.solve(program, FirstMethod::Last).ok().filter(|answer| !answer.solution.row_duals.is_empty())
     }
 
     /// Does the chain for linear programs begin with a method that ends in a vertex? Without HiGHS it does not.
@@ -362,7 +366,7 @@ impl SolverContext {
         program: &Program,
         crash: &dyn Fn() -> Option<Basis>,
     ) -> Result<Option<Answer>, SolvingError> {
-        if self.quick.is_none() || !program.is_linear() || program.n_rows() > ROWS_FEW {
+        if self.simplex.is_none() || !program.is_linear() || program.n_rows() > ROWS_FEW {
             return Ok(None);
         }
         let ends_in_vertices = self.ends_in_vertices();
@@ -375,12 +379,12 @@ impl SolverContext {
 
     /// A linear program by our simplex, from a basis; none if it fails, which is no fallback: the chain is asked next.
     fn try_simplex(&mut self, program: &Program, basis: Basis) -> Result<Option<Answer>, SolvingError> {
-        let Some(quick) = self.quick.take() else { return Ok(None) };
+        let Some(simplex) = self.simplex.take() else { return Ok(None) };
         let limits = Limits { iterations: Some(SIMPLEX_STEPS_MAX), ..self.limits.clone() };
         let limits = std::mem::replace(&mut self.limits, limits);
         self.basis = Some(basis);
-        let (quick, outcome) = self.try_alone(program, quick);
-        (self.quick, self.limits) = (Some(quick), limits);
+        let (simplex, outcome) = self.try_alone(program, simplex);
+        (self.simplex, self.limits) = (Some(simplex), limits);
         match outcome {
             Ok(answer) => Ok(Some(answer)),
             Err(SolvingError::Solve(SolveError::NotOptimal { .. })) => Ok(None),
@@ -395,9 +399,9 @@ impl SolverContext {
         let goes_on = self.linear.first().is_some_and(|first| first.supports(Feature::WarmStart));
         let basis = self.basis.is_some() || (self.to_be_held && goes_on);
         let fits = program.is_linear() && program.n_columns() >= COLUMNS_LARGE && !basis;
-        let Some(large) = (if fits { self.large.take() } else { None }) else { return Ok(None) };
-        let (large, outcome) = self.try_alone(program, large);
-        self.large = Some(large);
+        let Some(backend) = (if fits { self.interior_point.take() } else { None }) else { return Ok(None) };
+        let (backend, outcome) = self.try_alone(program, backend);
+        self.interior_point = Some(backend);
         match outcome {
             Ok(answer) => Ok(Some(answer)),
             Err(SolvingError::Solve(SolveError::NotOptimal { attempts, .. })) => {
@@ -454,8 +458,8 @@ impl SolverContext {
         self.to_be_held = false;
         let basis = self.basis.take().filter(|basis| fits(basis, program));
         let warm = WarmStart { basis, feasible: grown, columns: None };
-        let own = if program.is_linear() { &mut self.linear } else { &mut self.conic };
-        let chain = chain.unwrap_or(own);
+        let usual = if program.is_linear() { &mut self.linear } else { &mut self.conic };
+        let chain = chain.unwrap_or(usual);
         let clock = Stopwatch::start();
         let outcome = solve_certified(program, chain, &limits, Some(&warm));
         self.report.seconds.solve += clock.elapsed().as_secs_f64();

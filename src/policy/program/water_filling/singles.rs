@@ -98,7 +98,7 @@ impl Oracle for SinglesOracle<'_> {
         {
             limits = self.limits(state);
         }
-        // (if prices do not settle, the next level is raised from where this stands)
+        // (if prices do not converge, the next level is raised from where this stands)
         let _ = self.skip_saturated(solver, state, (rates, &limits));
     }
 }
