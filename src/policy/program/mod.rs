@@ -3,6 +3,7 @@
 
 mod central;
 mod conflict;
+mod crash;
 mod discount;
 mod errors;
 mod evaluate;
@@ -30,7 +31,6 @@ mod solve;
 mod solve_kinds;
 mod solve_to_explain;
 mod solver_context;
-mod start;
 mod strategy;
 mod tolerances;
 mod water_filling;

@@ -1,12 +1,12 @@
 //! Column generation: the members of a decision's programs, and the pairs of members that are columns so far. Variables
 //! that hold these are called `master`, after the restricted master program of column generation.
 
+use crate::policy::program::crash::crash_basis;
 use crate::policy::program::pair_pricing::Pricing;
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::reduced_cost_fixing::unused_columns;
 use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
-use crate::policy::program::start::start;
 use crate::policy::program::strategy::Strategy;
 use crate::program::{
     Auxiliary, AuxiliaryRole, BoundObjective, Column, Formulation, Layout, Objective, Range, RowRole, Sense,
@@ -135,7 +135,7 @@ impl<'a> ProgramColumns<'a> {
     ) -> Result<Answer, SolvingError> {
         solver.means(formulation);
         let paired = !self.reduced.pairs.is_empty();
-        let crash = || start(formulation);
+        let crash = || crash_basis(formulation);
         let from = match self.pricing {
             Some(_) => FirstMethod::Last,
             None if paired => FirstMethod::Crash(&crash),

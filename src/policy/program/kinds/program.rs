@@ -7,9 +7,9 @@
 use super::divide::{Division, MemberPrice, Slot, divide};
 use super::feasibility::{Required, Tightest, tightest};
 use super::{KindProgram, KindSolution};
+use crate::policy::program::crash::crash_basis;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
-use crate::policy::program::start::start;
 use crate::policy::program::strategy::GaveUp;
 use crate::program::{Demand, Formulation, Program, Range};
 use crate::solver::{Basis, BasisStatus};
@@ -200,7 +200,7 @@ impl KindProgram {
             let basis = self.basis.take();
             let basis = basis.and_then(|basis| with_rows(basis, program.n_columns(), program.n_rows()));
             let first = basis.is_none() && solved.cuts.is_empty();
-            let basis = if first { start(&solved.formulation) } else { basis };
+            let basis = if first { crash_basis(&solved.formulation) } else { basis };
             let answer = solver.solve_near(&solved.formulation.program, basis).ok_or(GaveUp::Unproven)?;
             self.basis = answer.solution.basis;
             let columns = &answer.solution.columns;

@@ -19,7 +19,7 @@ const PACE: [f64; 2] = [0.5, 0.2];
 
 /// A column that no other member has a part in.
 #[derive(Clone, Copy, Debug)]
-struct Own {
+struct OwnColumn {
     column: usize,
     worker_type: usize,
     /// Workers that one unit of the level takes.
@@ -34,7 +34,7 @@ struct Asking {
     /// Its level row and its time row.
     rows: [usize; 2],
     /// At least one.
-    own: Vec<Own>,
+    columns: Vec<OwnColumn>,
 }
 
 /// The coefficients of a column.
@@ -53,7 +53,7 @@ struct Terms {
 type Capacity = Vec<(usize, f64)>;
 
 /// The crash basis of a program; nothing if it has another form.
-pub(super) fn start(formulation: &Formulation) -> Option<Basis> {
+pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     let program = &formulation.program;
     let mut columns = vec![BasisStatus::Lower; program.n_columns()];
     let mut rows = vec![BasisStatus::Basic; program.n_rows()];
@@ -133,13 +133,13 @@ fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capac
             let room = n_levels == 1 && speed > 0.0 && time > 0.0 && workers > 0.0;
             let room = room && capacity[worker_type].1 > 0.0;
             let level_max = program.rows[time_row].upper / time * speed / asked;
-            room.then_some(Own { column, worker_type, workers: workers * asked / speed, level_max })
+            room.then_some(OwnColumn { column, worker_type, workers: workers * asked / speed, level_max })
         };
-        let own: Vec<Own> = program.row(row).filter_map(of).collect();
-        if own.is_empty() {
+        let columns: Vec<OwnColumn> = program.row(row).filter_map(of).collect();
+        if columns.is_empty() {
             return None;
         }
-        asking.push(Asking { rows: [row, time_row], own });
+        asking.push(Asking { rows: [row, time_row], columns });
     }
     (!asking.is_empty()).then_some((asking, capacity))
 }
@@ -153,9 +153,9 @@ fn pick(asking: &[Asking], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
     let mut prices = vec![1.0_f64; capacity.len()];
     let (mut bound, mut best) = (f64::INFINITY, (0.0, Vec::new(), None));
     for round in 0..ROUNDS {
-        let cost = |own: &Own| own.workers * prices[own.worker_type];
-        let least = |columns: &[Own]| columns.iter().map(cost).fold(f64::INFINITY, f64::min);
-        let asked: f64 = asking.iter().map(|member| least(&member.own)).sum();
+        let cost = |column: &OwnColumn| column.workers * prices[column.worker_type];
+        let least = |columns: &[OwnColumn]| columns.iter().map(cost).fold(f64::INFINITY, f64::min);
+        let asked: f64 = asking.iter().map(|member| least(&member.columns)).sum();
         let worth: f64 = capacity.iter().zip(&prices).map(|((_, workers), price)| workers * price).sum();
         bound = bound.min(worth / asked);
         let aim = AIM * bound;
@@ -163,12 +163,14 @@ fn pick(asking: &[Asking], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
         let (mut level, mut tight, mut picked) = (f64::INFINITY, None, Vec::with_capacity(asking.len()));
         for member in asking {
             // A member without time for the level aimed at chooses the column that comes nearest to it.
-            let rank = |own: &Own| if own.level_max < aim { (1, -own.level_max) } else { (0, cost(own)) };
-            let by_rank = |a: &&Own, b: &&Own| {
+            let rank = |column: &OwnColumn| {
+                if column.level_max < aim { (1, -column.level_max) } else { (0, cost(column)) }
+            };
+            let by_rank = |a: &&OwnColumn, b: &&OwnColumn| {
                 let (a, b) = (rank(a), rank(b));
                 a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
             };
-            let chosen = member.own.iter().min_by(by_rank)?;
+            let chosen = member.columns.iter().min_by(by_rank)?;
             used[chosen.worker_type] += chosen.workers;
             if chosen.level_max < level {
                 (level, tight) = (chosen.level_max, Some(member.rows[1]));
