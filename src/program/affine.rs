@@ -4,7 +4,7 @@
 //! keep at most (at least) as large as the expression, and that every optimum makes equal to it.
 
 use super::at::At;
-use super::bound::Term;
+use super::binding::Term;
 use super::builder::Builder;
 use super::expression::{Expr, Fold, Function, Node, Operator, Reduction, Subject};
 use super::program_map::{AuxiliaryRole, RowRole};

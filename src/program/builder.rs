@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::affine::{add, merge, unit};
 use super::at::At;
-use super::bound::BoundObjective;
+use super::binding::BoundObjective;
 use super::inversion::Inversion;
 use super::objective::Constraint;
 use super::program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
@@ -156,7 +156,7 @@ impl<'a> Builder<'a> {
         };
         let mut formulation = Formulation {
             program: self.program,
-            columns: Arc::clone(&self.bound.layout().columns),
+            columns: Arc::clone(&self.bound.binding().columns),
             auxiliaries: Arc::new(self.auxiliaries),
             rows: Arc::new(self.rows),
             row_scales: self.row_scales,

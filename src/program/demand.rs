@@ -5,7 +5,7 @@
 //! Each step of water filling and of a parametric search is such a program; only their demands differ. (Where a level asks
 //! for another affine form of the allocation, that takes the place of the throughput: see [`Inversion`](super::Inversion).)
 
-use super::bound::BoundObjective;
+use super::binding::BoundObjective;
 use super::expression::Subject;
 use super::program_map::{AuxiliaryRole, Formulation};
 use super::range::Reach;

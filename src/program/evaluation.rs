@@ -4,7 +4,7 @@
 //! their numbers. The order of summation does not depend on how many there are.
 
 use super::at::At;
-use super::bound::{BoundObjective, Point, quotient};
+use super::binding::{BoundObjective, Point, quotient};
 use super::expression::{Expr, Fold, Function, Node, Operator, Subject, Variable};
 
 /// Members that one walk evaluates.

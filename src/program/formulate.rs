@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::at::At;
-use super::bound::BoundObjective;
+use super::binding::BoundObjective;
 use super::builder::Builder;
 use super::expression::Subject;
 use super::instance::{Column, Instance};
@@ -188,7 +188,7 @@ impl BoundObjective<'_> {
     /// The columns of class time with their time and capacity rows, taken from an old formulation if that is over the same
     /// columns.
     pub(super) fn polytope<'b>(&'b self, reach: &'b Reach, old: Option<Formulation>) -> Builder<'b> {
-        let old = old.filter(|old| Arc::ptr_eq(&old.columns, &self.layout().columns));
+        let old = old.filter(|old| Arc::ptr_eq(&old.columns, &self.binding().columns));
         let is_new = old.is_none();
         let mut builder = Builder::new(self, reach, old);
         if is_new {

@@ -10,7 +10,7 @@ pub mod instance;
 pub mod inversion;
 pub mod objective;
 mod at;
-pub mod bound;
+pub mod binding;
 mod evaluation;
 mod range;
 pub mod program_map;
@@ -25,7 +25,7 @@ pub mod promise;
 pub mod classes;
 pub mod groups;
 
-pub use bound::{BindError, BoundObjective, Got, Layout, Point, Term};
+pub use binding::{BindError, Binding, BoundObjective, Got, Point, Term};
 pub use classes::{Classes, Unlike};
 pub use demand::Demand;
 pub use formulate::HOLD_SLACK;

@@ -9,7 +9,7 @@
 //! jobs, so branch and bound on them ends soon.
 
 use super::at::At;
-use super::bound::{BoundObjective, Point};
+use super::binding::{BoundObjective, Point};
 use super::builder::Builder;
 use super::expression::Subject;
 use super::instance::Part;

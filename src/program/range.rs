@@ -1,7 +1,7 @@
 //! Ranges of expressions over all allocations, by interval arithmetic.
 
 use super::at::At;
-use super::bound::BoundObjective;
+use super::binding::BoundObjective;
 use super::evaluation::{Quantity, Variables};
 use super::expression::{Expr, Fold, Function, Node, Subject, Variable};
 use super::standard::{Range, Sense};
@@ -35,7 +35,7 @@ impl Reach {
             reach.values[*variable as usize].reserve_exact(length);
         }
         let paired = !instance.pairs.is_empty();
-        let mut alone = bound.layout.columns.iter().take(if paired { 0 } else { usize::MAX }).peekable();
+        let mut alone = bound.binding.columns.iter().take(if paired { 0 } else { usize::MAX }).peekable();
         let (mut best, mut times, mut order) = (vec![0.0_f64; k], vec![0.0_f64; k], Vec::with_capacity(k));
         for member in 0..n {
             best.fill(0.0);
@@ -53,7 +53,7 @@ impl Reach {
             }
             if paired {
                 for term in bound.terms(member) {
-                    let combination = bound.layout.columns[term.column].combination;
+                    let combination = bound.binding.columns[term.column].combination;
                     let scale_factor = instance.scale_factor_of(combination);
                     add(term.worker_type, scale_factor, alike * term.time, term.throughput / term.time);
                 }

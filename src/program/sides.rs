@@ -1,7 +1,7 @@
 //! The two sides of a policy's own constraints at a point, and their prices.
 
 use super::at::At;
-use super::bound::{BoundObjective, Point};
+use super::binding::{BoundObjective, Point};
 use super::expression::{Comparison, Node, Operator};
 use super::inversion::Levels;
 use super::objective::Constraint;

@@ -11,7 +11,7 @@
 //! [`with_demands`](super::BoundObjective::with_demands) writes the same rows term by term; for a million members
 //! writing them takes longer than solving them.
 
-use super::bound::BoundObjective;
+use super::binding::BoundObjective;
 use super::expression::{Expr, Fold, Node, Subject};
 use super::instance::Instance;
 use super::inversion::{self, Inversion, StepKind};

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 
 use super::at::At;
-use super::bound::BoundObjective;
+use super::binding::BoundObjective;
 use super::builder::Builder;
 use super::expression::{
     Curvature, Dimension, Function, Measure, Scope, Sign, Source, Subject, Variable, Vocabulary, facts,

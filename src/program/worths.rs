@@ -3,7 +3,7 @@
 //!
 //! A coefficient is found by evaluating the expression where a member has all of its time on one worker type.
 
-use super::bound::{BoundObjective, Got};
+use super::binding::{BoundObjective, Got};
 use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, Variable, shape};
 use super::objective::{Constraint, Route};
 use super::singles::Singles;

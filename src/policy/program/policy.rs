@@ -24,7 +24,7 @@ use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::strategy::Strategy;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
-use crate::program::{Layout, LevelForm, Objective, Program, Route, Sense};
+use crate::program::{Binding, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{Backend, Interrupt, Limits, SolveError, registry};
@@ -262,7 +262,7 @@ impl ProgramPolicy {
         selection: &Selection<'_>,
     ) -> Result<ProgramColumns<'o>, PolicyError> {
         let reduced = reduce(problem, selection);
-        let layout = self.layout(objective, &reduced)?;
+        let binding = self.binding(objective, &reduced)?;
         let pairing = || Pairing::of(problem, &self.options.view, &reduced.classes, self.prune);
         let shared = self.options.pairs && !matches!(problem.colocation(), Colocation::None);
         let pairing = shared.then(pairing);
@@ -271,13 +271,13 @@ impl ProgramPolicy {
         let every = interior || objective.route() == Route::Conic;
         let never = every || objective.reads_time();
         let pricing = if never { PricingLimits::NEVER } else { self.pricing.under(self.solver.asked()) };
-        Ok(ProgramColumns::new(objective, reduced, layout, pairing, pricing))
+        Ok(ProgramColumns::new(objective, reduced, binding, pairing, pricing))
     }
 
-    /// The layout of the objective bound to an instance.
-    pub(super) fn layout(&self, objective: &Objective, reduced: &Reduced) -> Result<Layout, PolicyError> {
+    /// The binding of the objective to an instance.
+    pub(super) fn binding(&self, objective: &Objective, reduced: &Reduced) -> Result<Binding, PolicyError> {
         let bound = objective.bind(&reduced.instance).map_err(|error| self.bind_error(&error, reduced))?;
-        Ok(bound.layout().clone())
+        Ok(bound.binding().clone())
     }
 
     pub(super) fn selection<'a>(
@@ -337,9 +337,9 @@ impl ProgramPolicy {
             let discount = match discount::without(reduced, member) {
                 None => 1.0,
                 Some(rest) => {
-                    let layout = self.layout(&objective, &rest)?;
+                    let binding = self.binding(&objective, &rest)?;
                     let mut master =
-                        ProgramColumns::new(&objective, rest.clone(), layout, None, PricingLimits::NEVER);
+                        ProgramColumns::new(&objective, rest.clone(), binding, None, PricingLimits::NEVER);
                     let without = self.optimum(&mut master, None)?;
                     let without =
                         throughput(&rest, &without).map_err(|error| self.bind_error(&error, &rest))?;

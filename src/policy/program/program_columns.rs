@@ -9,7 +9,7 @@ use crate::policy::program::reduced_cost_fixing::unused_columns;
 use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
 use crate::policy::program::strategy::Strategy;
 use crate::program::{
-    Auxiliary, AuxiliaryRole, BoundObjective, Column, Formulation, Layout, Objective, Range, RowRole, Sense,
+    Auxiliary, AuxiliaryRole, Binding, BoundObjective, Column, Formulation, Objective, Range, RowRole, Sense,
 };
 
 /// Limits of column generation.
@@ -47,8 +47,8 @@ impl Default for PricingLimits {
 pub(super) struct ProgramColumns<'a> {
     objective: &'a Objective,
     reduced: Reduced,
-    /// The layout of the objective bound to the columns so far.
-    layout: Layout,
+    /// The binding of the objective to the columns so far.
+    binding: Binding,
     /// The pairs, and which of them are columns; none if all are columns, or there are no pairs.
     pub(super) pricing: Option<Pricing>,
     limits: PricingLimits,
@@ -58,17 +58,17 @@ pub(super) struct ProgramColumns<'a> {
 
 impl<'a> ProgramColumns<'a> {
     /// The columns to begin with: every combination of `reduced`, and of the pairs of `pairing` all if they are few, else
-    /// those that are faster together. `layout`: of the objective bound to the instance without pairs, as pairs never
+    /// those that are faster together. `binding`: of the objective bound to the instance without pairs, as pairs never
     /// make binding fail.
     pub(super) fn new(
         objective: &'a Objective,
         reduced: Reduced,
-        layout: Layout,
+        binding: Binding,
         pairing: Option<Pairing>,
         limits: PricingLimits,
     ) -> Self {
         let pricing = pairing.map(Pricing::new);
-        let mut master = Self { objective, reduced, layout, pricing, limits, idle: Vec::new() };
+        let mut master = Self { objective, reduced, binding, pricing, limits, idle: Vec::new() };
         if let Some(pricing) = &mut master.pricing {
             if pricing.pairing().all().nth(limits.from).is_some() {
                 pricing.unfix_all(&master.reduced.instance);
@@ -86,13 +86,13 @@ impl<'a> ProgramColumns<'a> {
     pub(super) fn of_instance(objective: &'a Objective, instance: crate::program::Instance) -> Self {
         let classes = crate::program::Classes::singletons(instance.n_members());
         let reduced = Reduced { instance, classes, pairs: Vec::new(), equal_share: Vec::new() };
-        let layout = objective.bind(&reduced.instance).unwrap().layout().clone();
-        Self::new(objective, reduced, layout, None, PricingLimits::NEVER)
+        let binding = objective.bind(&reduced.instance).unwrap().binding().clone();
+        Self::new(objective, reduced, binding, None, PricingLimits::NEVER)
     }
 
     /// The objective bound to the columns so far. Columns never change place: more come behind.
     pub(super) fn bound(&self) -> BoundObjective<'_> {
-        let bound = self.objective.bind_again(&self.reduced.instance, &self.layout);
+        let bound = self.objective.bind_again(&self.reduced.instance, &self.binding);
         bound.unwrap_or_else(|error| unreachable!("bound before: {error}"))
     }
 
@@ -214,16 +214,16 @@ impl<'a> ProgramColumns<'a> {
         }
         let bound = self.objective.bind(&self.reduced.instance);
         let bound = bound.unwrap_or_else(|error| unreachable!("bound before with fewer columns: {error}"));
-        let layout = bound.layout().clone();
+        let binding = bound.binding().clone();
         let n = self.reduced.instance.n_members();
-        let added = layout.columns[self.idle.len().min(layout.columns.len())..].iter();
+        let added = binding.columns[self.idle.len().min(binding.columns.len())..].iter();
         let closed = |column: &Column| {
             let pair = column.combination.checked_sub(n).map(|pair| self.reduced.pairs[pair]);
             pair.is_some_and(|pair| pricing.is_fixed(pair, column.worker_type))
         };
         let closed: Vec<bool> = added.map(closed).collect();
         self.idle.extend(closed);
-        self.layout = layout;
+        self.binding = binding;
     }
 
     /// Fixes columns, and pairs that are no columns yet, at 0 from now on where using them to the full would cost more

@@ -270,8 +270,8 @@ impl Session {
         }
         let selection = policy.selection(&[], &[], true);
         let reduced = Keys::of(problem, &selection).gather(groups.classes(), |class| groups.key(class));
-        let layout = policy.layout(objective, &reduced)?;
-        let mut master = ProgramColumns::new(objective, reduced, layout, None, PricingLimits::NEVER);
+        let binding = policy.binding(objective, &reduced)?;
+        let mut master = ProgramColumns::new(objective, reduced, binding, None, PricingLimits::NEVER);
         let as_listed = policy.options.fidelity == Fidelity::Published;
         let hierarchy = policy
             .options

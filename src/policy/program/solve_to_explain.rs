@@ -11,8 +11,8 @@ impl ProgramPolicy {
     pub(super) fn solve_to_explain(&mut self, problem: &Problem) -> Result<Explained, PolicyError> {
         let state = self.state();
         let (reduced, solved, decision) = self.solve(problem)?;
-        let layout = self.layout(&self.options.objective, &reduced)?;
-        let bound = self.options.objective.bind_again(&reduced.instance, &layout);
+        let binding = self.binding(&self.options.objective, &reduced)?;
+        let bound = self.options.objective.bind_again(&reduced.instance, &binding);
         let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
         let held = Some(Held::of(&bound, &solved.class_time));
         if solved.answer.is_some() && !solved.is_tried_elsewhere() {

@@ -31,7 +31,7 @@ impl KindProgram {
         let mut alone = vec![0.0; n * k];
         // (smaller member, larger member, worker type), and class time
         let mut together: Vec<((u32, u32, usize), f64)> = Vec::new();
-        for (column, of) in (0_u32..).zip(self.layout.columns.iter()) {
+        for (column, of) in (0_u32..).zip(self.binding.columns.iter()) {
             let j = of.worker_type;
             let of_kind = |kind: usize| times.get(&(column, kind)).map_or(&[][..], Vec::as_slice);
             let Some(pair) = of.combination.checked_sub(self.members.len()) else {

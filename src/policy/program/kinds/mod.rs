@@ -26,7 +26,7 @@ use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit};
 use crate::program::expression::Vocabulary;
 use crate::program::{
-    BoundObjective, Demand, Formulation, Instance, Layout, Objective, ObjectiveText, Sense,
+    Binding, BoundObjective, Demand, Formulation, Instance, Objective, ObjectiveText, Sense,
 };
 use crate::solver::Basis;
 
@@ -87,7 +87,7 @@ pub(super) struct KindProgram {
     objective: Objective,
     /// The kinds as members of an instance, with their pairs.
     instance: Instance,
-    layout: Layout,
+    binding: Binding,
     /// Columns of each kind, the fastest first: [kinds].
     columns: Vec<Vec<KindColumn>>,
     /// What is demanded for each member: [members].
@@ -130,10 +130,10 @@ impl KindProgram {
         let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
         let objective = Objective::check(&text, Vocabulary::default()).map_err(|_| Unfit::Objective)?;
         let instance = over_kinds(&members, of_members, pairing);
-        let layout = objective.bind(&instance).map_err(|_| Unfit::Objective)?.layout().clone();
-        let columns = columns_of_kinds(&instance, &layout);
+        let binding = objective.bind(&instance).map_err(|_| Unfit::Objective)?.binding().clone();
+        let columns = columns_of_kinds(&instance, &binding);
         let (demands, solved, basis) = (Vec::new(), None, None);
-        Ok(Self { members, objective, instance, layout, columns, demands, solved, basis, bound_use })
+        Ok(Self { members, objective, instance, binding, columns, demands, solved, basis, bound_use })
     }
 
     /// Maximizes the level of demands, [members].
@@ -188,7 +188,7 @@ impl KindProgram {
 
     /// The objective bound to the kinds.
     fn bound(&self) -> BoundObjective<'_> {
-        let bound = self.objective.bind_again(&self.instance, &self.layout);
+        let bound = self.objective.bind_again(&self.instance, &self.binding);
         bound.unwrap_or_else(|error| unreachable!("bound before: {error}"))
     }
 }
@@ -215,9 +215,9 @@ fn over_kinds(members: &[Vec<u32>], of_members: &Instance, pairing: &Pairing) ->
 }
 
 /// The columns of each kind, the fastest first.
-fn columns_of_kinds(instance: &Instance, layout: &Layout) -> Vec<Vec<KindColumn>> {
+fn columns_of_kinds(instance: &Instance, binding: &Binding) -> Vec<Vec<KindColumn>> {
     let mut of_kinds = vec![Vec::new(); instance.n_members()];
-    for (column, of) in (0_u32..).zip(layout.columns.iter()) {
+    for (column, of) in (0_u32..).zip(binding.columns.iter()) {
         for (kind, uses, speeds) in instance.parts(of.combination) {
             of_kinds[kind].push(KindColumn { speed: speeds[of.worker_type], column, uses });
         }

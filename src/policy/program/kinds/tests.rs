@@ -22,10 +22,10 @@ proptest! {
         let policy = policy(objectives()[0], true);
         let objective = policy.options().objective.clone();
         let reduced = reduce(&problem, &policy.selection(&[], &[], true));
-        let layout = policy.layout(&objective, &reduced).unwrap();
+        let binding = policy.binding(&objective, &reduced).unwrap();
         let pairing = Pairing::of(&problem, &policy.options().view, &reduced.classes, true);
         let limits = PricingLimits { from: 0, gain_max: 1e-9 };
-        let master = ProgramColumns::new(&objective, reduced, layout, Some(pairing), limits);
+        let master = ProgramColumns::new(&objective, reduced, binding, Some(pairing), limits);
         let linear = registry::default_chain(&crate::program::Program::new(Sense::Maximize));
         let mut solver = SolverContext::new(linear, Vec::new()).with_interior_point(registry::backend("clarabel").ok());
         let Ok(mut kinds) = KindProgram::of(&master, &solver, BoundUse::Inequality) else { return Ok(()) };

@@ -60,9 +60,9 @@ fn master<'o>(problem: &Problem, objective: &'o Objective, pricing: PricingLimit
     };
     let reduced = reduce(problem, &selection);
     assert_eq!(reduced.classes.len(), problem.n_jobs(), "no two are alike");
-    let layout = objective.bind(&reduced.instance).unwrap().layout().clone();
+    let binding = objective.bind(&reduced.instance).unwrap().binding().clone();
     let pairing = Pairing::of(problem, &ThroughputView::Measured, &reduced.classes, true);
-    ProgramColumns::new(objective, reduced, layout, Some(pairing), pricing)
+    ProgramColumns::new(objective, reduced, binding, Some(pairing), pricing)
 }
 
 const PRICED: PricingLimits = PricingLimits { from: 0, gain_max: 1e-9 };

@@ -125,7 +125,7 @@ impl Point {
 pub struct BoundObjective<'a> {
     pub(crate) objective: &'a Objective,
     pub(crate) instance: &'a Instance,
-    pub(crate) layout: Layout,
+    pub(crate) binding: Binding,
     data: Vec<&'a [f64]>,
     named_types: BTreeMap<String, usize>,
     /// Of the owners that it names, which members are theirs.
@@ -135,7 +135,7 @@ pub struct BoundObjective<'a> {
 /// The results of binding, shared by everything made from them, so that binding the same objective to the same instance again
 /// takes no time.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct Binding {
     pub(crate) columns: Arc<Vec<Column>>,
     /// Computed when first asked for, by a program that is written.
     terms: Arc<OnceLock<Terms>>,
@@ -169,12 +169,12 @@ impl Objective {
         if let Some(member) = runs.iter().position(|runs| !runs) {
             return Err(BindError::RunsNowhere { member });
         }
-        let layout = Layout { columns: Arc::new(columns), terms: Arc::default(), levels: None };
+        let binding = Binding { columns: Arc::new(columns), terms: Arc::default(), levels: None };
         let data = self.bind_data(instance, true)?;
         let named_types = self.bind_types(instance)?;
         let owned = self.bind_owned(instance)?;
-        let mut bound = BoundObjective { objective: self, instance, layout, data, named_types, owned };
-        bound.layout.levels = self.inversion().map(|inversion| {
+        let mut bound = BoundObjective { objective: self, instance, binding, data, named_types, owned };
+        bound.binding.levels = self.inversion().map(|inversion| {
             let data = inversion.steps.iter().map(|step| step.datum.as_ref());
             Arc::new(Levels::new(inversion, bound.step_data(&data.collect::<Vec<_>>())))
         });
@@ -182,18 +182,18 @@ impl Objective {
     }
 
     /// Binds the objective again to an instance of which only the dropped constraints and the easing have changed since
-    /// `layout` was made.
+    /// `binding` was made.
     ///
     /// # Errors
     /// As [`bind`](Self::bind), except that values of data are not checked again.
     pub fn bind_again<'a>(
         &'a self,
         instance: &'a Instance,
-        layout: &Layout,
+        binding: &Binding,
     ) -> Result<BoundObjective<'a>, BindError> {
         let (data, named_types) = (self.bind_data(instance, false)?, self.bind_types(instance)?);
-        let (owned, layout) = (self.bind_owned(instance)?, layout.clone());
-        Ok(BoundObjective { objective: self, instance, layout, data, named_types, owned })
+        let (owned, binding) = (self.bind_owned(instance)?, binding.clone());
+        Ok(BoundObjective { objective: self, instance, binding, data, named_types, owned })
     }
 
     fn bind_data<'a>(&self, instance: &'a Instance, checked: bool) -> Result<Vec<&'a [f64]>, BindError> {
@@ -297,29 +297,29 @@ impl<'a> BoundObjective<'a> {
 
     /// The columns of class time, first in every program made from this.
     pub fn columns(&self) -> &[Column] {
-        &self.layout.columns
+        &self.binding.columns
     }
 
     /// The results of binding, for [`bind_again`](Objective::bind_again).
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    pub fn binding(&self) -> &Binding {
+        &self.binding
     }
 
     /// The terms of one job of a member, by column.
     pub fn terms(&self, member: usize) -> &[Term] {
-        let write = || member_terms(self.instance, &self.layout.columns);
-        let Terms { all, starts } = self.layout.terms.get_or_init(write);
+        let write = || member_terms(self.instance, &self.binding.columns);
+        let Terms { all, starts } = self.binding.terms.get_or_init(write);
         &all[starts[member] as usize..starts[member + 1] as usize]
     }
 
     /// The members' levels as functions of throughput, where the objective has levels.
     pub fn levels(&self) -> Option<&Levels> {
-        self.layout.levels.as_deref()
+        self.binding.levels.as_deref()
     }
 
     /// The same, shared.
     pub fn levels_kept(&self) -> Option<Arc<Levels>> {
-        self.layout.levels.clone()
+        self.binding.levels.clone()
     }
 
     /// The level of one job of `member` at this throughput.
@@ -350,7 +350,7 @@ impl<'a> BoundObjective<'a> {
     /// The values of the variables at class times: `[columns]`.
     pub fn point(&self, class_time: &[f64]) -> Point {
         let mut point = self.no_time();
-        for (column, given) in self.layout.columns.iter().zip(class_time) {
+        for (column, given) in self.binding.columns.iter().zip(class_time) {
             for (member, uses, throughput) in self.instance.parts(column.combination) {
                 let time = uses / self.instance.multiplicity[member];
                 let workers = time * self.instance.workers_each(column.combination) * given;
