@@ -73,7 +73,7 @@ impl Continuation<'_> {
         longest
     }
 
-    /// The length of a step, relative to prices but those next to nothing.
+    /// The length of a step: the largest relative change of a price, with a floor under prices near 0.
     fn length(&self, price: &[f64], by: &[f64]) -> f64 {
         let floor = floor(price, self.capacity);
         let low = |k: usize| floor[k].max(STEP_WORTH_MIN / self.capacity[k]);

@@ -119,7 +119,7 @@ fn lanes(n: usize, of: impl Fn(usize) -> f64) -> Vec<F64x8> {
 }
 
 impl JobBatch {
-    /// The jobs of an instance, which require nothing; none if there is no code for so many worker types.
+    /// The jobs of an instance, without required throughputs; none if it has more worker types than code is compiled for.
     fn of_instance(singles: &Singles<'_>) -> Option<Self> {
         let instance = singles.instance();
         let (n, n_types) = (instance.n_members(), instance.n_types());
@@ -213,7 +213,7 @@ impl JobBatch {
         sample
     }
 
-    /// The start of a search much like the one that left these prices; none if there was none.
+    /// The start of a search from the prices that a similar one left; none if there was none.
     fn warm_start(&self, near: &WarmPrices, units: Units) -> Option<SearchStart> {
         let of_all = |(price, per_worker): (&f64, &f64)| {
             if *per_worker > 0.0 { price * units.objective / per_worker } else { 0.0 }

@@ -231,7 +231,7 @@ impl Market<'_> {
         self.search(1, start, (WIDTH_LAST, 0.0), late)
     }
 
-    /// The start of a search much like the one that left these prices; none if there was none.
+    /// The start of a search from the prices that a similar one left; none if there was none.
     fn warm_start(&self, near: &WarmPrices) -> Option<ContinuationStart> {
         let price = near.prices.first().filter(|price| price.len() == self.capacity.len())?;
         let n = self.weight.len();

@@ -7,7 +7,7 @@ const TYPES_EACH: usize = 16;
 /// Larger numbers of types that are compiled for.
 const TYPES_LARGE: [usize; 4] = [24, 32, 48, 64];
 
-/// The least number of types, as many or more, that there is code for; none above 64.
+/// The smallest number of types, at least `n_types`, that code is compiled for; none above 64.
 pub(super) fn compiled_for(n_types: usize) -> Option<usize> {
     let large = || TYPES_LARGE.into_iter().find(|large| *large >= n_types);
     if n_types <= TYPES_EACH { Some(n_types).filter(|n| *n > 0) } else { large() }

@@ -321,7 +321,7 @@ impl Levels {
                 }
                 StepKind::Sqrt if y < 0.0 => return constant(bound == Bound::AtLeast),
                 StepKind::Sqrt => (y, slope) = (y * y, slope * 2.0 * y),
-                // The datum alone may settle it: min(x, d) ≤ d, max(x, d) ≥ d.
+                // The datum alone may decide: min(x, d) ≤ d, max(x, d) ≥ d.
                 StepKind::Min if bound == Bound::AtMost && d <= y => return ALWAYS,
                 StepKind::Min if bound == Bound::AtLeast && d < y => return NEVER,
                 StepKind::Max if bound == Bound::AtLeast && d >= y => return ALWAYS,

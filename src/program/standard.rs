@@ -198,7 +198,7 @@ impl Program {
         self.names = Some((columns, rows));
     }
 
-    /// Makes room for so many columns, rows and terms in all.
+    /// Reserves memory for a program of this many columns, rows and terms.
     pub(crate) fn reserve(&mut self, n_columns: usize, n_rows: usize, n_terms: usize) {
         self.cost.reserve_exact(n_columns);
         self.columns.reserve_exact(n_columns);

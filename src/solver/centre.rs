@@ -42,9 +42,9 @@ const STEPS_MAX: u32 = 120;
 const CENTRING_STEPS_MAX: u32 = 20;
 /// How far products may be from their place on the path in the end, relative; centring goes on while it helps.
 const OFF_PATH_MAX: f64 = 1e-4;
-/// An answer whose products are farther off is given up.
+/// The relative distance of products from their place above which the answer is given up.
 const ASTRAY: f64 = 0.5;
-/// How far below what it can come to a column without bounds is bounded, relative to that or to 1.
+/// The distance of a free column's artificial lower bound from its implied one, relative to the implied one or to 1.
 const OUT_OF_REACH: f64 = 1e-4;
 /// A solution of normal equations is exact if it misses no more than this part of the right-hand side.
 const EXACT: f64 = 1e-12;
@@ -59,9 +59,8 @@ pub struct BarrierWeights {
 }
 
 /// Finds the weighted analytic centre of the optima of a linear program whose rows are one-sided and whose columns
-/// have a lower bound and no upper one. A column without bounds counts from 0, or from below what it can come to: right where
-/// every optimum has the same value of it, as of a level. Other programs, and those where rounding stops it before it
-/// is near, it fails to solve.
+/// have a lower bound and no upper one. A free column gets a lower bound that it cannot reach, which is right where it has
+/// the same value at every optimum, as a level has. It fails on other programs, and where rounding stops it too early.
 #[derive(Clone, Debug)]
 pub struct Centre {
     weights: BarrierWeights,
@@ -243,8 +242,8 @@ impl Products for Form {
     }
 }
 
-/// The lower bound that the method gives a free column of this implied range, as it needs one: 0 if that is below the range. Else
-/// it is below the range, since the reduced cost of a column at its bound would be missing from the rows' prices; and only just
+/// The lower bound that the method gives a free column of this implied range: 0 if that is below the range. Else it is
+/// below the range, since the reduced cost of a column at its bound would be missing from the rows' prices; and only just
 /// below, since the distance to it moves the centre.
 fn below(implied: Range) -> f64 {
     if implied.lower > 0.0 { 0.0 } else { implied.lower - OUT_OF_REACH * implied.lower.abs().max(1.0) }
@@ -424,7 +423,7 @@ impl State {
 }
 
 /// Columns and slacks of a point that leaves every row about half of its bound. Columns in rows with a bound above 0 are
-/// placed first, then those for which the first make room, such as a level. Where there is no room, the point misses
+/// placed first, then columns for which these make room, such as a level. Where there is no room, the point misses
 /// the row.
 fn inside(form: &Form) -> Vec<f64> {
     let mut v = vec![0.0; form.n()];

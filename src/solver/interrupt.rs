@@ -1,4 +1,4 @@
-//! What ends a solve from outside: a flag that others raise, or an instant on the wall clock.
+//! Interrupts that end a solve from outside: a flag that the caller raises, or an instant on the wall clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

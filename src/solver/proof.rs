@@ -19,8 +19,8 @@ const VIOLATED_MAX: f64 = 1e-6;
 /// Rows that are tried, one by one, whether they belong to a contradiction.
 const LEFT_OUT_MAX: usize = 200;
 
-/// Which of the two is proven, of a program that a backend claims to be infeasible or unbounded; `None` if neither is.
-/// That a program with cones is unbounded is not proven.
+/// Proves that a program without an optimum is infeasible, or that it is unbounded; `None` if neither is proven. For
+/// programs with cones, unboundedness is never proven.
 pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -> Option<Termination> {
     if !matches!(claim, Termination::Infeasible | Termination::Unbounded | Termination::InfeasibleOrUnbounded)
     {
@@ -46,9 +46,9 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
         .then_some(Termination::Unbounded)
 }
 
-/// Rows of `candidates` that contradict one another, all other rows being kept: the smallest such set that is found by
-/// leaving out one after another, or a larger one where there are more than so many to try. `None` if no contradiction is
-/// proven.
+/// Rows of `candidates` that contradict one another, all other rows being kept: the set that is left after every row
+/// without which the contradiction remains is taken out, one after another, up to a number of tries. `None` if no
+/// contradiction is proven.
 pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Option<Vec<usize>> {
     let (proof, first_of_row) = contradiction(program, limits)?;
     let duals = &proof.solution.row_duals;

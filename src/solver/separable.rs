@@ -8,7 +8,7 @@
 //!
 //! Method: infeasible primal-dual path following, predictor and corrector (Mehrotra, SIAM J. Optim. 2, 1992), on v·z =
 //! μ·w for columns and slacks. The weight w of a column follows the worth of the functions whose arguments
-//! it is in, so that functions whose worths differ by orders of magnitude settle together. For the argument u of a
+//! it is in, so that functions whose worths differ by orders of magnitude converge together. For the argument u of a
 //! function with slope ± κ·u^(−p) and multiplier λ the product is another one:
 //!
 //!   z·u^p = κ·λ        Newton on its logarithm:   Δz/z + p·Δu/u − Δλ/λ = log(κ·λ / (z·u^p))

@@ -33,7 +33,7 @@ pub(super) struct PricingPass {
 }
 
 impl PricingPass {
-    /// None if there is no code for so many types.
+    /// The passes for K types; none if no code is compiled for this K.
     pub(super) fn of(types: usize) -> Option<Self> {
         of_types!(types, K => Some(Self {
             price_out: price_out::<K>,

@@ -36,7 +36,7 @@ pub struct SoftConstraintsKept {
     pub passes: u32,
 }
 
-/// Keeps as many as possible of the soft constraints on throughput that classes `demand`, and in any case those that
+/// Keeps as many as possible of the soft constraints, the throughputs that classes `demand`, and in any case the ones that
 /// are `due`, `[members]`. None if no class has a soft constraint, if there are more than 64 worker types, or if prices
 /// do not converge in time.
 pub fn keep_soft_constraints(

@@ -8,20 +8,20 @@ use crate::program::{BoundObjective, Column, Formulation, Range, RowRole, Sense}
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::{Limits, conflict, registry, solve_certified};
 
-/// Conflicting rows up to which it is found out how far each is from being kept beside the others: a program a row.
+/// The most conflicting rows for which the distance of each from being kept beside the others is computed, by a program a row.
 const RELAXED_MAX: usize = 32;
 
-/// Members that are looked at for throughput that the objective needs and the constraints forbid: a program each.
+/// The most members for which throughput is sought that the objective needs and the constraints forbid, by a program each.
 const NEEDY_MAX: usize = 256;
 
-/// Throughput that is asked of such a member, relative to its largest on one worker all the time.
+/// The throughput that such a member is asked for, relative to its largest.
 const NEEDED_MIN: f64 = 1e-3;
 
-/// What stands in the place of a constraint where the objective is infinite without throughput of a job.
+/// The text in place of a constraint's where the objective is infinite without throughput of a job.
 const NEEDED: &str = "throughput > 0, without which the objective is infinite";
 
-/// Constraints of the policy that no allocation keeps, as few as [`conflict`] finds, in order of jobs; where all can be kept,
-/// those that leave a job nothing of what the objective needs of it; empty if no contradiction is proven.
+/// Constraints of the policy that no allocation keeps together, as few as [`conflict`] finds, in order of jobs. If all can be
+/// kept, constraints that forbid throughput without which the objective is infinite. Empty if no contradiction is proven.
 pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &Limits) -> Vec<Conflict> {
     let formulation = bound.constraints_alone();
     let own: Vec<usize> =
@@ -73,7 +73,7 @@ fn is_needed(bound: &BoundObjective<'_>, member: usize) -> bool {
     bound.value(&bound.point(&class_time)).is_infinite()
 }
 
-/// One row of those that contradict one another: what is left of it, by itself and beside the others.
+/// The conflict of one row: the value that it could reach alone, and beside the other rows of the contradiction.
 fn of_row(
     (reduced, bound): (&Reduced, &BoundObjective<'_>),
     formulation: &Formulation,

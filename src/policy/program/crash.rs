@@ -17,7 +17,7 @@ const AIM: f64 = 0.95;
 /// The strength a with which prices follow demand, and its decay b: a / (1 + b·round).
 const PACE: [f64; 2] = [0.5, 0.2];
 
-/// A column that no other member has a part in.
+/// A column of one member alone.
 #[derive(Clone, Copy, Debug)]
 struct OwnColumn {
     column: usize,
@@ -28,7 +28,7 @@ struct OwnColumn {
     level_max: f64,
 }
 
-/// A member that the level asks something of.
+/// A member that must rise with the level.
 #[derive(Clone, Debug)]
 struct Asking {
     /// Its level row and its time row.
@@ -96,7 +96,7 @@ fn level_column(formulation: &Formulation) -> Option<usize> {
     (is_level && alone && raised && formulation.rows.iter().all(known)).then_some(level)
 }
 
-/// The members that the level asks something of, and the capacity rows; nothing if one has no column of its own.
+/// The members that must rise with the level, and the capacity rows; nothing if one has no column of its own.
 fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capacity)> {
     let program = &formulation.program;
     let mut terms = vec![Terms::default(); level];
@@ -144,7 +144,7 @@ fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capac
     (!asking.is_empty()).then_some((asking, capacity))
 }
 
-/// One column a member, and the row that bounds their common level: those of the round with the highest level.
+/// One column for each member, and the row that bounds their common level, from the round with the highest level.
 ///
 /// A round chooses columns at the prices of worker types; prices then rise where the columns chosen take more workers
 /// than on average over types, and fall where they take fewer. Prices times workers, over what the cheapest columns

@@ -35,7 +35,7 @@ pub(super) struct Explained {
     pub(super) held: Option<Held>,
 }
 
-/// Adds prices to what the shares say.
+/// Explains a decision: what its shares say, with the prices of the program that explains it.
 pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: Explained) -> Explanation {
     let Explained { reduced, solved, decision, held } = explained;
     let (objective, formulation) = (bound.objective(), solved.explaining.clone().formulation(bound));
@@ -57,7 +57,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     let sizes = &row_sizes(&formulation);
     let constraint = |(position, constraint): (usize, &Constraint)| {
         let (decision, held) = (&explanation.decision, held.as_ref());
-        let of = Of { bound, reduced: &reduced, decision, held, prices: known, sizes };
+        let of = ConstraintSources { bound, reduced: &reduced, decision, held, prices: known, sizes };
         let rows = (0..of.n_rows(constraint)).map(|row| of.row(constraint, position, row));
         ConstraintExplanation {
             text: constraint.text.clone(),
@@ -113,8 +113,8 @@ fn idle(explanation: &Explanation, bound: &BoundObjective<'_>, member: usize) ->
     bound.terms(member).iter().any(|term| !explanation.types[term.worker_type].binds)
 }
 
-/// The sources of the rows of the policy's own constraints.
-struct Of<'a> {
+/// What the rows of the policy's own constraints are made from.
+struct ConstraintSources<'a> {
     bound: &'a BoundObjective<'a>,
     reduced: &'a Reduced,
     decision: &'a Decision,
@@ -123,7 +123,7 @@ struct Of<'a> {
     sizes: &'a BTreeMap<(usize, usize), f64>,
 }
 
-impl Of<'_> {
+impl ConstraintSources<'_> {
     /// Jobs, or worker types, that a constraint holds for; 1 for one on the whole cluster.
     fn n_rows(&self, constraint: &Constraint) -> usize {
         match constraint.subject {

@@ -13,14 +13,16 @@ use crate::index::Id;
 use crate::problem::{InnerRule, Problem};
 use crate::program::Classes;
 
+/// A child of an entity, or of the root.
 #[derive(Clone, Debug)]
 enum TreeNode {
-    /// A class of so many jobs, with the weight of one.
+    /// A class of `n_jobs` jobs, with the weight of one job.
     Member { member: usize, weight: f64, n_jobs: f64 },
     /// An entity, by its place.
     Entity(usize),
 }
 
+/// An entity with its children.
 #[derive(Clone, Debug)]
 struct EntityNode {
     weight: f64,
@@ -38,7 +40,8 @@ pub(super) struct Hierarchy {
     downwards: Vec<usize>,
 }
 
-/// Which entities have interchangeable jobs, [entities]: not those where order of arrival decides, in them or above them.
+/// Which entities have interchangeable jobs, [entities]: all but entities that serve jobs in order of arrival, and those
+/// below them.
 pub(super) fn interchangeable(problem: &Problem) -> Vec<bool> {
     let entities = problem.entities();
     let mut known: Vec<Option<bool>> =

@@ -1,4 +1,4 @@
-//! Idle workers that a job could use as it stands, given to jobs.
+//! Giving idle workers to jobs that can use them, after the optimum is found.
 //!
 //! A sum of logarithms is certified by its gap, relative to the whole sum. Where weights are far apart, that gap hides jobs
 //! of small weight: workers may idle that one of them could use. Each step here raises the throughput of one member and
@@ -12,7 +12,7 @@ const IDLE_MIN: f64 = 1e-6;
 /// Gains below this part of a member's throughput are left: the certificate tolerates as much.
 const GAIN_MIN: f64 = 1e-6;
 
-/// What class times leave.
+/// Workers and time that class times leave unused.
 struct Left {
     /// Workers of each type that are unused: [K].
     idle: Vec<f64>,
@@ -23,7 +23,7 @@ struct Left {
 }
 
 impl Left {
-    /// What is left; `None` if no workers are.
+    /// Of class times; `None` if no workers are unused.
     fn of(bound: &BoundObjective<'_>, class_time: &[f64]) -> Option<Self> {
         let instance = bound.instance();
         let mut idle = instance.capacity.clone();

@@ -1,4 +1,4 @@
-//! D_m: the isolated time a job has accumulated, which finish-time fairness measures against.
+//! D_m, the isolated time that a job has accumulated: finish-time fairness measures against it.
 //!
 //! At each decision D_m grows by (steps done since the last one)/(thr_iso at the last one): the time that the
 //! isolated share would have needed for what was done. It starts at what the problem in which the job is first seen
@@ -12,6 +12,7 @@ use crate::policy::view::{self, ThroughputView};
 use crate::problem::Problem;
 use crate::units::Steps;
 
+/// The isolated time of a job at the last decision, and what is needed to bring it up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Account {
     accumulated_s: f64,
@@ -19,7 +20,7 @@ struct Account {
     isolated_throughput: f64,
 }
 
-/// The accounts of all active jobs; those of jobs that are gone are deleted.
+/// The accounts of all active jobs; accounts of other jobs are deleted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct IsolatedTime {
     /// By job, ascending; written as a mapping.
@@ -75,7 +76,7 @@ impl IsolatedTime {
         seconds
     }
 
-    /// A job has so many steps more to go than was said.
+    /// Adds steps to those that a job was said to have left.
     pub(super) fn restate_steps(&mut self, job: JobId, more: Steps) {
         if let Ok(place) = self.accounts.binary_search_by_key(&job, |(other, _)| *other) {
             self.accounts[place].1.steps_remaining += more.get();

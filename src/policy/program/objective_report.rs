@@ -7,11 +7,10 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::program::{BoundObjective, Point, Route};
 use crate::solver::certificate::TOLERANCE;
 
-/// Value and bound of an objective are taken for 0 and rounding where both are below this part of the largest value that it can
-/// have.
+/// The part of the largest possible value below which value and bound of an objective are 0 up to rounding.
 const NOTHING: f64 = 1e-11;
 
-/// Violations of a policy's own constraints up to this part are a solver's rounding, in linear programs and beside cones.
+/// The largest relative violation of a policy's own constraints that is a solver's rounding: in linear programs, with cones.
 const ROUNDED_MAX: [f64; 2] = [1e-9, 1e-8];
 
 impl ProgramPolicy {

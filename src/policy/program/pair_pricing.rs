@@ -31,7 +31,7 @@ use crate::program::{Formulation, Instance, Range, RowRole, Sense};
 /// is within a solver's tolerances.
 const GAIN_MIN: f64 = 1e-10;
 
-/// Prices of members' throughput and time and of workers, by which columns are priced.
+/// Dual prices of members' throughput and time and of workers, by which columns are priced.
 #[derive(Clone, Debug)]
 pub(super) struct DualPrices {
     /// A, of the throughput of a job: [members × K].
@@ -158,7 +158,7 @@ impl Pricing {
         &self.pairing
     }
 
-    /// Marks pairs as columns; gives back those that were none.
+    /// Marks pairs as columns; returns the pairs that were none before.
     pub(super) fn admit(&mut self, pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
         pairs.into_iter().filter(|pair| self.admitted.insert(*pair)).collect()
     }

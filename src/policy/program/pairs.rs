@@ -19,7 +19,7 @@ pub(super) struct Pairing {
     /// Jobs of each member: [members].
     n_jobs: Vec<usize>,
     scale_factors: Vec<f64>,
-    /// Of each kind: [kinds].
+    /// The kinds that each kind may run beside: [kinds].
     beside: Vec<Beside>,
 }
 
@@ -126,8 +126,8 @@ impl Pairing {
         self.pair_of((a, self.kinds.class_of(a)), (b, self.kinds.class_of(b)))
     }
 
-    /// The pair of two members, each given with its kind. Members may be numbered as in any instance; kinds are those
-    /// of this pairing.
+    /// The pair of two members, each given with its kind. Members may have the numbers of any instance; kinds have those of
+    /// this pairing.
     pub(super) fn pair_of(&self, (a, g): (usize, usize), (b, h): (usize, usize)) -> Option<InstancePair> {
         let part = |member, kind, other, uses| {
             Some(Part { member, uses, throughput: self.beside(kind, other)?.to_vec() })

@@ -57,9 +57,8 @@ pub(super) struct ProgramColumns<'a> {
 }
 
 impl<'a> ProgramColumns<'a> {
-    /// The columns to begin with: every combination of `reduced`, and of the pairs of `pairing` all if they are few, else
-    /// those that are faster together. `binding`: of the objective bound to the instance without pairs, as pairs never
-    /// make binding fail.
+    /// The first columns: every combination of `reduced`, and all pairs of `pairing` if they are few, else the pairs that
+    /// are faster together. `binding`: of the objective to the instance without pairs, as pairs never make binding fail.
     pub(super) fn new(
         objective: &'a Objective,
         reduced: Reduced,
@@ -116,7 +115,8 @@ impl<'a> ProgramColumns<'a> {
         self.reduced.instance.dropped = dropped;
     }
 
-    /// Eases the droppable constraints that are kept by this part at least: they require so much less.
+    /// Eases the droppable constraints that are not dropped: what they require is lowered by the fraction `eased`, if it is
+    /// not lowered more already.
     pub(super) fn ease(&mut self, eased: f64) {
         let known = &mut self.reduced.instance.eased;
         *known = known.max(eased);

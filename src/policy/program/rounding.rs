@@ -56,8 +56,8 @@ fn rounded(reduced: &Reduced, columns: &[Column], class_time: &[f64]) -> Vec<f64
     columns.iter().zip(class_time).map(kept).collect()
 }
 
-/// The allocation of class times, and those times. Where they give away a little more than there is, all are made smaller
-/// by as much, and the objective with them.
+/// The allocation of class times, and the class times. Where these exceed time or workers by rounding, all are scaled down
+/// to fit, and the objective with them.
 pub(super) fn within(
     mut class_time: Vec<f64>,
     allocation: impl Fn(&[f64]) -> Result<Allocation, AllocationError>,

@@ -20,7 +20,7 @@ use super::sums::Plan;
 /// A row is linking, and a column long, if it has more than this many times the median number of terms, and more than
 /// [`TERMS_MIN`].
 const TIMES_MEDIAN: usize = 4;
-/// Terms that a linking row or a long column has more than.
+/// The number of terms that a linking row or a long column exceeds in any case.
 const TERMS_MIN: usize = 16;
 /// Part of a diagonal below which a pivot is rounding.
 const PIVOT_MIN: f64 = 1e-14;
@@ -28,7 +28,7 @@ const PIVOT_MIN: f64 = 1e-14;
 const WEAK: f64 = 1e-6;
 /// Rounds of finding weak pivots.
 const ROUNDS_MAX: usize = 4;
-/// Links up to which weak rows become some: their equations are dense, and a weak pivot costs digits only.
+/// The most links for which weak rows are made linking rows: equations of links are dense, a weak pivot costs digits only.
 const LINKS_MAX: usize = 500;
 
 /// The place of a row or a long column: in a block or among the links.
@@ -185,7 +185,7 @@ impl Factor {
         }
     }
 
-    /// y of the right-hand side: [rows].
+    /// Solves the equations for a right-hand side, [rows].
     pub(in crate::solver) fn solve(&self, right: &[f64]) -> Vec<f64> {
         let (plan, m) = (&*self.plan, self.plan.structure.n_links);
         let mut ordered = vec![0.0; plan.n_ordered()];

@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
         best.map(|variable| (variable, self.reduced[variable]))
     }
 
-    /// May one of these be better than the best so far? Hardly ever, and this is checked for all at once.
+    /// May one of these variables be better than the best so far? Hardly ever, so all are checked at once.
     #[inline]
     fn may_enter(&self, reduced: &[f64], weights: &[f64], ways: &[Way], most: f64) -> bool {
         let of = |slice| <&[f64; TOGETHER]>::try_from(slice);

@@ -12,7 +12,7 @@ use crate::solver::certificate::{Certificate, TOLERANCE};
 /// Dual values below this share of the largest of any kind are rounding.
 const DUAL_MIN: f64 = 1e-9;
 
-/// A row with more room than this part of its side holds nothing where it is.
+/// A row with more room than this part of its side does not bind.
 const ROOM_MAX: f64 = 1e-3;
 
 /// The largest product of a row's price and its room, and the largest difference of the optima of program and decision,
@@ -223,9 +223,9 @@ impl RowPrices {
     }
 }
 
-/// By how much the level row of a member rises per step/s of one of its jobs; none where its levels are of something else
-/// than throughput, or in no proportion to it. The rows of a program that is written once are levels; those of programs at
-/// levels that are tried, or raised step by step, are throughputs.
+/// The rise of a member's level row per step/s of one of its jobs; none where its levels are not proportional to throughput.
+/// A program that is written once has levels in these rows; programs at levels that are tried, or raised step by step, have
+/// throughputs.
 pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Optimum, member: usize) -> Option<f64> {
     let objective = bound.objective();
     objective.inversion().filter(|inversion| inversion.is_of_throughput())?;

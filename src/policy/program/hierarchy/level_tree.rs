@@ -67,6 +67,7 @@ impl Rising for Rates<'_> {
     }
 }
 
+/// The subject of a child.
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Member { member: usize, n_jobs: f64 },
@@ -151,7 +152,7 @@ impl Group {
         self.before(next) + weight * (height - self.height_before(next))
     }
 
-    /// What each child has when the entity has been granted so much.
+    /// The part of each child when the entity has been granted `granted`.
     fn parts(&self, granted: f64) -> impl Iterator<Item = (&Child, f64)> {
         let next = self.granted.partition_point(|full| *full <= granted);
         let above = granted - self.before(next);
@@ -203,7 +204,8 @@ impl LevelTree {
         levels
     }
 
-    /// Notes the levels at which a child's members become full. `level`: where the child has been granted so much.
+    /// Notes the levels at which a child's members become full. `level`: the level at which the child has been granted an
+    /// amount.
     fn note(&self, child: &Child, level: &dyn Fn(f64) -> f64, levels: &mut [f64]) {
         match child.of {
             Of::Member { member, .. } => levels[member] = level(child.lack),

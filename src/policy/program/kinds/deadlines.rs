@@ -91,7 +91,7 @@ impl LinearKinds {
         met
     }
 
-    /// The largest number of jobs whose constraints are kept, in part or whole.
+    /// The linear relaxation: the largest number of jobs whose constraints are kept, in part or whole.
     fn relaxed(
         &self,
         solver: &mut SolverContext,

@@ -54,7 +54,7 @@ pub(super) struct MemberPrice {
     pub(super) time: f64,
 }
 
-/// What came of a division.
+/// The outcome of a division.
 #[derive(Clone, Debug)]
 pub(super) enum Division {
     /// Every member has this fraction of its required throughput.
@@ -194,7 +194,7 @@ struct Mixture {
     /// Positions of slots, and how much of each.
     slots: Vec<(usize, f64)>,
     time: f64,
-    /// Its mean.
+    /// The mean speed.
     speed: f64,
     /// Is it too short, at less than [`SPREAD_MIN`], for the time of pairs within the kind that it has?
     own: bool,
@@ -214,7 +214,7 @@ impl Mixture {
         Self { slots: self.slots.iter().map(|(slot, of)| (*slot, of * part)).collect(), time, ..*self }
     }
 
-    /// The mixture with as much time of another as makes it long enough to be spread, and the rest of the other.
+    /// The mixture extended by time of another until it can be spread, and the other's remaining time.
     fn spread(&self, other: &Self) -> (Self, Option<Self>) {
         let missing = SPREAD_MIN - self.time;
         if other.own || other.time <= missing {
@@ -224,12 +224,12 @@ impl Mixture {
     }
 }
 
-/// The largest fraction of the required throughputs that all members can have of these.
+/// The largest fraction of the required throughputs that the mixtures can give all members.
 fn fraction_of(mixtures: &[Mixture], required: &Required) -> f64 {
     tightest(mixtures.iter().map(|mixture| (mixture.speed, mixture.time)), required).fraction
 }
 
-/// Mixes what must be spread with as much of a neighbor as that takes, the one that costs less; nothing if either leaves
+/// Mixes every slot that must be spread with time of a neighbor, the one that costs less; nothing if either neighbor leaves
 /// members less than the fraction `least`.
 fn mix(mixtures: &mut Vec<Mixture>, required: &Required, least: f64) -> Option<()> {
     while let Some(at) = mixtures.iter().position(|mixture| mixture.own) {
@@ -252,17 +252,16 @@ fn mix(mixtures: &mut Vec<Mixture>, required: &Required, least: f64) -> Option<(
     Some(())
 }
 
-/// Time that no member has yet, the fastest first.
+/// The time that is not divided yet, the fastest first.
 struct TimeLeft {
-    /// Speed and time, which may be 0.
+    /// Speed and time of each slot; the time may be 0.
     slots: Vec<(f64, f64)>,
-    /// All before this one are used up.
+    /// The first slot that is not used up.
     from: usize,
 }
 
 impl TimeLeft {
-    /// Takes the stretch of so much time of which the mean speed is `speed`, or is nearest to it: calls back with each slot
-    /// and the time taken.
+    /// Takes the stretch of this time with the mean speed nearest to `speed`; calls back with each slot and the time taken.
     fn take(&mut self, time: f64, speed: f64, mut each: impl FnMut(usize, f64)) {
         while self.from < self.slots.len() && self.slots[self.from].1 <= 0.0 {
             self.from += 1;
@@ -282,7 +281,7 @@ impl TimeLeft {
         }
     }
 
-    /// Where a stretch of so much time and throughput begins: the slot, and how much of it lies before.
+    /// The beginning of the stretch with this time and throughput: its first slot, and the slot's time before it.
     fn begin(&self, time: f64, throughput: f64) -> (usize, f64) {
         let slots = &self.slots;
         // the stretch that begins at the first slot: where it ends, and its throughput

@@ -24,7 +24,7 @@ pub(super) struct Required {
 }
 
 impl Required {
-    /// Of (member, jobs, steps/s that a job requires).
+    /// Sorts requirements, each (member, jobs, steps/s that a job requires).
     pub(super) fn of(required: impl IntoIterator<Item = (u32, f64, f64)>) -> Self {
         let mut all: Vec<(u32, f64, f64)> = required.into_iter().collect();
         all.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
@@ -80,7 +80,7 @@ impl Required {
     }
 }
 
-/// The condition, of those at all speeds, that limits members most.
+/// The tightest condition of a kind: the speed at which its members can have the smallest fraction of their requirements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tightest {
     /// The largest fraction of the requirements for which it holds; infinite if nothing is required.

@@ -67,8 +67,8 @@ impl LinearKinds {
         self.feasible(solver, master).is_ok()
     }
 
-    /// The class times of all columns that maximize the objective, and the bound that proves it; with `refined`, those of
-    /// them that use the workers best.
+    /// Class times of all columns that maximize the objective, and the bound that proves it. With `refined`, they are the
+    /// ones that use the workers best among the optima.
     pub(in crate::policy::program) fn maximize(
         mut self,
         solver: &mut SolverContext,
@@ -98,7 +98,7 @@ impl LinearKinds {
         Ok((self.program.class_time(master)?, bound * scale))
     }
 
-    /// The allocation with the largest Σ throughput ÷ equal share, of those with the largest value.
+    /// The allocation with the largest Σ throughput ÷ equal share among the optima.
     fn refine(
         &mut self,
         solver: &mut SolverContext,

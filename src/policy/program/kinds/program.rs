@@ -314,7 +314,7 @@ pub(super) fn push_scaled(program: &mut Program, least: f64, terms: Vec<(usize, 
     scale
 }
 
-/// A basis of a program of so many columns and rows from one of fewer rows.
+/// A basis extended by basic rows to a program of this size; nothing if it has other columns or more rows.
 pub(super) fn with_rows(mut basis: Basis, n_columns: usize, n_rows: usize) -> Option<Basis> {
     if basis.columns.len() != n_columns || basis.rows.len() > n_rows {
         return None;

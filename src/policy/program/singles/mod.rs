@@ -143,7 +143,7 @@ fn certified(
     Some(certificate)
 }
 
-/// Reports a search of so many passes, with the size, [columns, rows, terms], of the program that was not written.
+/// Reports a search: its passes, and the size, [columns, rows, terms], of the program that was not written.
 fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes: u32) {
     let report = solver.report();
     // (the largest program is reported: searches of residual problems have smaller ones)

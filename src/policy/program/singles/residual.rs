@@ -51,7 +51,7 @@ pub(in crate::policy::program) struct FixedLevel<'a> {
     pub(in crate::policy::program) given: &'a [f64],
     /// Members that rise no more: [members].
     pub(in crate::policy::program) frozen: &'a [bool],
-    /// Types all of whose workers are needed: [K].
+    /// Is a type scarce, every worker of it being in use at any optimum? [K]
     pub(in crate::policy::program) scarce: &'a [bool],
 }
 

@@ -8,7 +8,7 @@ use crate::solver::{Basis, BasisStatus};
 pub(super) struct TieBreak<'a> {
     pub(super) program: Program,
     singles: &'a Singles<'a>,
-    /// Columns that use each worker type, with the workers per unit of time: [K].
+    /// The columns that use each worker type, with their workers per unit of time: [K].
     rented: Vec<Vec<(usize, f64)>>,
 }
 
@@ -18,7 +18,7 @@ impl<'a> TieBreak<'a> {
         Self { program: Program::new(Sense::Maximize), singles, rented }
     }
 
-    /// A column for the class time of a member on a worker type, worth so much per unit.
+    /// Pushes a column for the class time of a member on a worker type, with its worth per unit.
     pub(super) fn push_time(&mut self, member: usize, worker_type: usize, worth: f64) -> usize {
         let range = Range { lower: 0.0, upper: self.singles.most(member, worker_type) };
         let column = self.program.push_column(range, range, worth);

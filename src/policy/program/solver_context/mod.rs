@@ -62,7 +62,7 @@ pub(super) struct SolverContext {
     simplex: Option<Box<dyn Backend>>,
     linear: Vec<Box<dyn Backend>>,
     conic: Vec<Box<dyn Backend>>,
-    /// Those of a whole decision.
+    /// The limits of a whole decision.
     limits: Limits,
     /// What breaks off decisions.
     interrupt: Interrupt,
@@ -70,7 +70,7 @@ pub(super) struct SolverContext {
     clock: Stopwatch,
     /// The basis of the last program, to start the next one from if that is of the same shape.
     basis: Option<Basis>,
-    /// Is that basis feasible for the next program, but far from optimal?
+    /// Was that basis extended to the next program, for which it is feasible but far from optimal?
     grown: bool,
     /// Will the program after the next hold the next one's optimum, and start from its basis?
     to_be_held: bool,
@@ -177,7 +177,7 @@ impl SolverContext {
         self
     }
 
-    /// When backends and searches give up; of the time for a decision, what is left.
+    /// The limits of the next program or search: the time is what is left of the decision's.
     pub(super) fn limits(&self) -> Limits {
         let time = self.limits.time.map(|time| time.saturating_sub(self.clock.elapsed()));
         let left = self.limits.interrupt.left();

@@ -26,7 +26,7 @@ pub(super) struct SinglesOracle<'a> {
     n_columns: usize,
     /// Class times: [members × K].
     given: Vec<f64>,
-    /// Types all of whose workers are needed: [K].
+    /// Is a type scarce, every worker of it being in use at any optimum? [K]
     scarce: Vec<bool>,
     /// Worker prices that the next search starts with.
     near: Vec<Vec<f64>>,

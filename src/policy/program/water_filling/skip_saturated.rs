@@ -1,4 +1,5 @@
-//! Skipped levels: levels at which members saturate at their limits, the highest throughputs on types not scarce.
+//! Skipping of levels at which members saturate only because they reach their limits, the highest throughputs on types that
+//! are not scarce.
 
 use super::FillState;
 use super::singles::{LACK_MAX, SinglesOracle};
