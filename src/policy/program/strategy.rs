@@ -7,6 +7,10 @@
 //! | `pairs` | column generation | many pairs, where `kinds` does not fit |
 //! | `written` | the whole program, solved by a chain of backends | everything else |
 //!
+//! The backends of `written` are libraries and our own: `separable` leads the chain of sums of logarithms, and the
+//! weighted analytic centre ([`centre`](crate::solver::centre)) the chain of an interior optimum. The report names the one
+//! that solved the program.
+//!
 //! A member is a class of identical jobs. [`strategy`] chooses from the objective's form, the refinement and what was
 //! asked for. Where a strategy finds on the way that it cannot go on, the next one takes over, and the report says why.
 
@@ -27,7 +31,7 @@ pub enum Strategy {
     Kinds,
     /// By column generation over pairs of jobs that share workers.
     Pairs,
-    /// By the whole program.
+    /// By the whole program, solved by a chain of backends.
     #[default]
     Written,
 }
