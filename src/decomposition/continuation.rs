@@ -32,7 +32,7 @@ pub(super) enum Lost {
 
 /// The prices at the last width, and the box in which choices were known.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct ContinuationEnd {
     pub(super) place: Place<Vec<f64>>,
     pub(super) price_box: PriceBox<Vec<f64>>,
 }
@@ -131,7 +131,12 @@ impl Continuation<'_> {
     }
 
     /// Follows prices to the last width, or to the `part` of the worth of all workers if that is larger.
-    pub(super) fn follow(&mut self, start: &ContinuationStart, last: f64, part: f64) -> Result<Found, Lost> {
+    pub(super) fn follow(
+        &mut self,
+        start: &ContinuationStart,
+        last: f64,
+        part: f64,
+    ) -> Result<ContinuationEnd, Lost> {
         let (mut price, mut width) = (start.price.clone(), start.width.max(last));
         let mut before: Option<(Vec<f64>, f64)> = None;
         loop {
@@ -159,7 +164,7 @@ impl Continuation<'_> {
             (price, width) = (target, next);
         }
         let shift = self.shift(&price, width)?;
-        Ok(Found { place: Place::of(price, shift, width), price_box: self.price_box.clone() })
+        Ok(ContinuationEnd { place: Place::of(price, shift, width), price_box: self.price_box.clone() })
     }
 
     /// Narrows the box about prices at a width; extrapolation predicts that they move `ahead` by as much, and they may

@@ -83,7 +83,7 @@ pub(super) struct Search<'a> {
 }
 
 /// The end of a search.
-pub(super) struct Found {
+pub(super) struct SearchEnd {
     /// The prices and the level that proved the bound.
     pub(super) at: PricePoint,
     /// Do prices prove the bound? Not at the highest level, which one job alone limits.
@@ -98,13 +98,13 @@ pub(super) struct Found {
 }
 
 /// The best bound so far.
-struct Bound {
+struct DualBound {
     value: f64,
     at: PricePoint,
     slope: f64,
 }
 
-impl Found {
+impl SearchEnd {
     /// The points whose columns are in the mixture, by descending weight, at most `most`.
     pub(super) fn mixed(&self, most: usize) -> impl Iterator<Item = &PricePoint> {
         let weight = |(_, weights): &(PricePoint, Vec<f64>)| weights.iter().sum::<f64>();
@@ -179,7 +179,7 @@ impl SearchStart {
     }
 
     /// A price box around the prices of a sample of this size.
-    pub(super) fn of_sample(found: &Found, size: usize) -> Self {
+    pub(super) fn of_sample(found: &SearchEnd, size: usize) -> Self {
         Self::about(vec![found.at.price.clone()], size, found.level)
     }
 
@@ -234,7 +234,7 @@ impl LevelGoal {
     }
 
     /// Has the restricted master's optimum met the bound? `stalled`: it no longer changes.
-    fn is_met(self, objective: f64, bound: &Bound, (gap, part): (f64, f64), stalled: bool) -> bool {
+    fn is_met(self, objective: f64, bound: &DualBound, (gap, part): (f64, f64), stalled: bool) -> bool {
         match self {
             Self::Hold { .. } => objective - bound.value <= gap * bound.value.abs().max(OBJECTIVE_MIN * part),
             Self::Raise => objective <= 1.0 + gap,
@@ -259,7 +259,7 @@ impl LevelGoal {
 
 impl Search<'_> {
     /// The optimum of a goal within the gap; none if a job cannot reach the level, or prices or time run out.
-    pub(super) fn solve(&self, goal: LevelGoal) -> Option<Found> {
+    pub(super) fn solve(&self, goal: LevelGoal) -> Option<SearchEnd> {
         let capacity = &self.capacity;
         let start = if goal.is_held() { self.start.clone() } else { self.start.normalized(capacity) };
         let mut master =
@@ -269,7 +269,7 @@ impl Search<'_> {
         }
         let mut known = start.prices.into_iter();
         let mut at = PricePoint { price: known.next()?, level: goal.first_level(start.level) };
-        let mut best: Option<Bound> = None;
+        let mut best: Option<DualBound> = None;
         let mut points: Vec<PricePoint> = Vec::new();
         let mut widened = BOX_WIDENED;
         let mut smoothing = DualSmoothing::of(capacity.len(), self.groups);
@@ -284,7 +284,7 @@ impl Search<'_> {
             }
             smoothing.adapt(&columns, capacity);
             if best.as_ref().is_none_or(|best| goal.is_tighter(proven, best.value)) {
-                best = Some(Bound { value: proven, at: at.clone(), slope: columns.slope });
+                best = Some(DualBound { value: proven, at: at.clone(), slope: columns.slope });
             }
             master.add(&columns);
             let (level, first) = (at.level, points.is_empty());
@@ -332,17 +332,17 @@ impl Search<'_> {
     }
 
     /// The end of a search whose first responses fit at the highest level: no mixture, and no prices.
-    fn unmixed(&self, points: Vec<PricePoint>) -> Found {
+    fn unmixed(&self, points: Vec<PricePoint>) -> SearchEnd {
         let (at, level) = (points[0].clone(), points[0].level);
         let mixture = points.into_iter().map(|point| (point, vec![1.0; self.groups])).collect();
-        Found { at, has_prices: false, level, mixture, given: vec![0.0; self.groups], passes: 1 }
+        SearchEnd { at, has_prices: false, level, mixture, given: vec![0.0; self.groups], passes: 1 }
     }
 
     /// The end of a search in which no level above the base can be reached.
-    fn unraised(&self, points: &[PricePoint], bound: &Bound) -> Found {
+    fn unraised(&self, points: &[PricePoint], bound: &DualBound) -> SearchEnd {
         let passes = u32::try_from(points.len()).unwrap_or(u32::MAX);
         let (mixture, given) = (Vec::new(), vec![1.0; self.groups]);
-        Found { at: bound.at.clone(), has_prices: true, level: 0.0, mixture, given, passes }
+        SearchEnd { at: bound.at.clone(), has_prices: true, level: 0.0, mixture, given, passes }
     }
 
     /// The end of a search: the mixture at its level. A response to a higher level is mixed with the given allocation
@@ -353,7 +353,7 @@ impl Search<'_> {
         points: Vec<PricePoint>,
         (at, has_prices): (PricePoint, bool),
         (level, factor): (f64, f64),
-    ) -> Found {
+    ) -> SearchEnd {
         let passes = u32::try_from(points.len()).unwrap_or(u32::MAX);
         let n_given = usize::from(goal.is_held() && self.given.is_some());
         let mut given = vec![0.0; self.groups];
@@ -369,7 +369,7 @@ impl Search<'_> {
         }
         let mut mixture: Vec<(PricePoint, Vec<f64>)> = points.into_iter().zip(weights).collect();
         mixture.retain(|(_, weights)| weights.iter().any(|weight| *weight != 0.0));
-        Found { at, has_prices, level, mixture, given, passes }
+        SearchEnd { at, has_prices, level, mixture, given, passes }
     }
 }
 

@@ -20,7 +20,7 @@ pub use soft_constraints::{SoftConstraintsKept, keep_soft_constraints};
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::dantzig_wolfe::{
-    Found, LevelGoal, PricePoint, Search, SearchStart, WarmPrices, groups,
+    LevelGoal, PricePoint, Search, SearchEnd, SearchStart, WarmPrices, groups,
 };
 use crate::decomposition::lanes::{F64x8, LANES};
 use crate::decomposition::nash_welfare;
@@ -226,7 +226,7 @@ impl JobBatch {
     }
 
     /// The prices that a search leaves.
-    fn warm_prices(&self, found: &Found, units: Units) -> WarmPrices {
+    fn warm_prices(&self, found: &SearchEnd, units: Units) -> WarmPrices {
         if !found.has_prices {
             return WarmPrices::default();
         }
@@ -237,7 +237,7 @@ impl JobBatch {
     }
 
     /// Searches from a `warm` start or, where there is none or it fails, from the prices of ever larger samples.
-    fn search(&self, goal: LevelGoal, warm: Option<SearchStart>, limits: &Limits) -> Option<Found> {
+    fn search(&self, goal: LevelGoal, warm: Option<SearchStart>, limits: &Limits) -> Option<SearchEnd> {
         let clock = Stopwatch::start();
         let late = || limits.is_over(&clock);
         let used = self.used();
@@ -294,7 +294,7 @@ impl JobBatch {
     }
 
     /// Time fractions of the mixture: [jobs × types], without the empty types that were added.
-    fn mixed(&self, found: &Found, n_types: usize) -> Vec<f64> {
+    fn mixed(&self, found: &SearchEnd, n_types: usize) -> Vec<f64> {
         let k = self.k;
         let mut time = vec![0.0; self.n * k];
         for (point, weights) in &found.mixture {
@@ -315,7 +315,13 @@ impl JobBatch {
     }
 
     /// Class times of the mixture and the dual prices, in the instance's units.
-    fn primal_dual(&self, singles: &Singles<'_>, goal: Goal<'_>, found: &Found, units: Units) -> PrimalDual {
+    fn primal_dual(
+        &self,
+        singles: &Singles<'_>,
+        goal: Goal<'_>,
+        found: &SearchEnd,
+        units: Units,
+    ) -> PrimalDual {
         let instance = singles.instance();
         let n_types = instance.n_types();
         let mut shares = PrimalDual {

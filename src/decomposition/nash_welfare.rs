@@ -14,7 +14,7 @@
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::choice::{Job, PriceBox, TypePrices};
-use crate::decomposition::continuation::{Continuation, ContinuationStart, Found, Lost};
+use crate::decomposition::continuation::{Continuation, ContinuationEnd, ContinuationStart, Lost};
 use crate::decomposition::dantzig_wolfe::WarmPrices;
 use crate::decomposition::demand::{Demand, SampleDemand, floor};
 use crate::decomposition::sampling::by_samples;
@@ -41,7 +41,7 @@ struct Market<'a> {
     /// The demand of every `step`-th class.
     demand: fn(&Market<'_>, usize, &ContinuationStart) -> Option<Box<dyn Demand>>,
     /// Writes the class times and dual prices of all classes at the prices found.
-    allocate: fn(&Market<'_>, &Found, &mut PrimalDual) -> Option<()>,
+    allocate: fn(&Market<'_>, &ContinuationEnd, &mut PrimalDual) -> Option<()>,
 }
 
 /// The largest sum of `weight`·log(throughput), `[members]`. None if weights are not positive, worker types too many
@@ -106,7 +106,11 @@ fn demand<const K: usize>(
     Some(Box::new(SampleDemand::of(jobs, &start.price_box, &start.price)?))
 }
 
-fn allocate<const K: usize>(market: &Market<'_>, found: &Found, shares: &mut PrimalDual) -> Option<()> {
+fn allocate<const K: usize>(
+    market: &Market<'_>,
+    found: &ContinuationEnd,
+    shares: &mut PrimalDual,
+) -> Option<()> {
     let instance = market.singles.instance();
     let n_types = instance.n_types();
     let (place, price_box) = (found.place.fixed(), found.price_box.fixed());
@@ -135,7 +139,7 @@ fn error(size: usize) -> f64 {
 
 impl Market<'_> {
     /// Prices with their shifts.
-    fn shifted(&self, found: &Found) -> Vec<f64> {
+    fn shifted(&self, found: &ContinuationEnd) -> Vec<f64> {
         (0..self.capacity.len()).map(|k| found.place.shifted(k)).collect()
     }
 
@@ -164,7 +168,7 @@ impl Market<'_> {
         mut start: ContinuationStart,
         (last, part): (f64, f64),
         late: &dyn Fn() -> bool,
-    ) -> Option<Found> {
+    ) -> Option<ContinuationEnd> {
         let (mut wider, mut evaluated) = (1.0, 0);
         let evaluated_max = EVALUATIONS_PER_JOB * (self.weight.len() / step) + EVALUATIONS_BESIDES;
         for attempt in 1..=BOXES_MAX {
@@ -217,7 +221,7 @@ impl Market<'_> {
     }
 
     /// The prices of all classes, from nothing: of ever larger samples, each started at the prices of the one before.
-    fn search_by_samples(&mut self, late: &dyn Fn() -> bool) -> Option<Found> {
+    fn search_by_samples(&mut self, late: &dyn Fn() -> bool) -> Option<ContinuationEnd> {
         let (n, k) = (self.weight.len(), self.capacity.len());
         let price = self.capacity.iter().map(|capacity| 1.0 / (capacity * k as f64)).collect();
         let price_box = PriceBox::anywhere(k);
@@ -239,7 +243,7 @@ impl Market<'_> {
     }
 
     /// Class times and dual prices at the end of a search, in the instance's units.
-    fn primal_dual(&self, found: &Found) -> Option<PrimalDual> {
+    fn primal_dual(&self, found: &ContinuationEnd) -> Option<PrimalDual> {
         let instance = self.singles.instance();
         let (n, n_types) = (instance.n_members(), instance.n_types());
         let priced = self.shifted(found).into_iter().zip(&instance.capacity);

@@ -7,7 +7,7 @@
 
 use super::{F64x8, JobBatch, LANES, LevelGoal, SearchStart, Units, lowest_limit};
 use crate::decomposition::certificate::PrimalDual;
-use crate::decomposition::dantzig_wolfe::Found;
+use crate::decomposition::dantzig_wolfe::SearchEnd;
 use crate::decomposition::tolerances::{LACK_MAX, SCARCE_MIN};
 use crate::program::singles::{Goal, Singles};
 use crate::solver::backend::Limits;
@@ -58,7 +58,7 @@ pub fn raise_above(
 impl JobBatch {
     /// Saturated jobs: those at their highest throughput, and those whose throughput has a positive dual price when
     /// only scarce types cost anything.
-    fn binding(&self, found: &Found, scarce: &[bool]) -> Vec<bool> {
+    fn binding(&self, found: &SearchEnd, scarce: &[bool]) -> Vec<bool> {
         let mut at = self.at(&found.at);
         at.level = found.level;
         for (price, scarce) in at.price.iter_mut().zip(scarce) {

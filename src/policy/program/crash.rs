@@ -30,7 +30,7 @@ struct OwnColumn {
 
 /// A member that must rise with the level.
 #[derive(Clone, Debug)]
-struct Asking {
+struct RisingMember {
     /// Its level row and its time row.
     rows: [usize; 2],
     /// At least one.
@@ -59,10 +59,10 @@ pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     let mut rows = vec![BasisStatus::Basic; program.n_rows()];
     if !is_sum(formulation) {
         let level = level_column(formulation)?;
-        let (asking, capacity) = asking(formulation, level)?;
-        let (picked, tight) = pick(&asking, &capacity)?;
+        let (rising, capacity) = rising(formulation, level)?;
+        let (picked, tight) = pick(&rising, &capacity)?;
         columns[level] = BasisStatus::Basic;
-        for (member, column) in asking.iter().zip(picked) {
+        for (member, column) in rising.iter().zip(picked) {
             rows[member.rows[0]] = BasisStatus::Lower;
             columns[column] = BasisStatus::Basic;
         }
@@ -97,7 +97,7 @@ fn level_column(formulation: &Formulation) -> Option<usize> {
 }
 
 /// The members that must rise with the level, and the capacity rows; nothing if one has no column of its own.
-fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capacity)> {
+fn rising(formulation: &Formulation, level: usize) -> Option<(Vec<RisingMember>, Capacity)> {
     let program = &formulation.program;
     let mut terms = vec![Terms::default(); level];
     let mut capacity = Vec::new();
@@ -115,7 +115,7 @@ fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capac
             _ => of_columns.for_each(|(column, _)| terms[column].n_levels += 1),
         }
     }
-    let mut asking = Vec::with_capacity(time_of.len());
+    let mut rising = Vec::with_capacity(time_of.len());
     for row in formulation.level_rows() {
         let RowRole::Level { member } = formulation.rows[row] else { return None };
         let asked = program.row(row).find(|(column, _)| *column == level).map_or(0.0, |(_, value)| -value);
@@ -139,9 +139,9 @@ fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capac
         if columns.is_empty() {
             return None;
         }
-        asking.push(Asking { rows: [row, time_row], columns });
+        rising.push(RisingMember { rows: [row, time_row], columns });
     }
-    (!asking.is_empty()).then_some((asking, capacity))
+    (!rising.is_empty()).then_some((rising, capacity))
 }
 
 /// One column for each member, and the row that bounds their common level, from the round with the highest level.
@@ -149,19 +149,19 @@ fn asking(formulation: &Formulation, level: usize) -> Option<(Vec<Asking>, Capac
 /// A round chooses columns at the prices of worker types; prices then rise where the columns chosen take more workers
 /// than on average over types, and fall where they take fewer. Prices times workers, over what the cheapest columns
 /// cost, bound the level of all rounds.
-fn pick(asking: &[Asking], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
+fn pick(rising: &[RisingMember], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
     let mut prices = vec![1.0_f64; capacity.len()];
     let (mut bound, mut best) = (f64::INFINITY, (0.0, Vec::new(), None));
     for round in 0..ROUNDS {
         let cost = |column: &OwnColumn| column.workers * prices[column.worker_type];
         let least = |columns: &[OwnColumn]| columns.iter().map(cost).fold(f64::INFINITY, f64::min);
-        let asked: f64 = asking.iter().map(|member| least(&member.columns)).sum();
+        let asked: f64 = rising.iter().map(|member| least(&member.columns)).sum();
         let worth: f64 = capacity.iter().zip(&prices).map(|((_, workers), price)| workers * price).sum();
         bound = bound.min(worth / asked);
         let aim = AIM * bound;
         let mut used = vec![0.0; capacity.len()];
-        let (mut level, mut tight, mut picked) = (f64::INFINITY, None, Vec::with_capacity(asking.len()));
-        for member in asking {
+        let (mut level, mut tight, mut picked) = (f64::INFINITY, None, Vec::with_capacity(rising.len()));
+        for member in rising {
             // A member without time for the level aimed at chooses the column that comes nearest to it.
             let rank = |column: &OwnColumn| {
                 if column.level_max < aim { (1, -column.level_max) } else { (0, cost(column)) }

@@ -140,7 +140,7 @@ impl Pairing {
 }
 
 /// Two kinds that may share workers, the smaller first, with a job of each.
-struct Two<'a> {
+struct KindPair<'a> {
     kinds: [usize; 2],
     jobs: [JobIndex; 2],
     /// Steps/s of the smaller and the larger of the two jobs, where the problem gives them by pair: `[K]`.
@@ -148,7 +148,7 @@ struct Two<'a> {
 }
 
 /// Every two kinds that the problem gives throughputs of, in order.
-fn may_share<'a>(problem: &'a Problem, classes: &Classes, kinds: &Classes) -> Vec<Two<'a>> {
+fn may_share<'a>(problem: &'a Problem, classes: &Classes, kinds: &Classes) -> Vec<KindPair<'a>> {
     match problem.colocation() {
         Colocation::None => Vec::new(),
         Colocation::Rows { .. } => {
@@ -158,7 +158,7 @@ fn may_share<'a>(problem: &'a Problem, classes: &Classes, kinds: &Classes) -> Ve
             let known: Vec<usize> = (0..kinds.len()).filter(with_row).collect();
             let two = |g: usize, h: usize| {
                 let second = if g == h { jobs(g).nth(1) } else { jobs(h).next() };
-                Some(Two { kinds: [g, h], jobs: [jobs(g).next()?, second?], given: None })
+                Some(KindPair { kinds: [g, h], jobs: [jobs(g).next()?, second?], given: None })
             };
             let from = |(place, g): (usize, usize)| known[place..].iter().filter_map(move |h| two(g, *h));
             known.iter().copied().enumerate().flat_map(from).collect()
@@ -171,7 +171,7 @@ fn may_share<'a>(problem: &'a Problem, classes: &Classes, kinds: &Classes) -> Ve
                 if g.0 > h.0 {
                     (g, h) = (h, g);
                 }
-                Some(Two { kinds: [g.0, h.0], jobs: [g.1, h.1], given: Some(speeds) })
+                Some(KindPair { kinds: [g.0, h.0], jobs: [g.1, h.1], given: Some(speeds) })
             };
             let mut two: Vec<_> = given.iter().filter_map(two).collect();
             two.sort_by_key(|two| two.kinds);
@@ -235,7 +235,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Finds the steps/s of each of two kinds' jobs beside the other; false if they share no worker type.
-    fn throughputs(&mut self, &Two { kinds, jobs: [first, second], given }: &Two<'_>) -> bool {
+    fn throughputs(&mut self, &KindPair { kinds, jobs: [first, second], given }: &KindPair<'_>) -> bool {
         let (problem, k) = (self.problem, self.problem.n_types());
         let together = Combination::pair(first, second);
         let swapped = together.first() != first;

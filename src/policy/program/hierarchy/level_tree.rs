@@ -67,9 +67,9 @@ impl Rising for Rates<'_> {
     }
 }
 
-/// The subject of a child.
+/// What a child is: a member, or a group of children by its place.
 #[derive(Clone, Copy, Debug)]
-enum Of {
+enum ChildKind {
     Member { member: usize, n_jobs: f64 },
     Group(usize),
 }
@@ -77,7 +77,7 @@ enum Of {
 /// A member, or the members of an entity, that are not full.
 #[derive(Clone, Copy, Debug)]
 struct Child {
-    of: Of,
+    of: ChildKind,
     weight: f64,
     /// What it must be granted to be full.
     lack: f64,
@@ -171,7 +171,7 @@ impl Group {
 impl LevelTree {
     fn member(&self, member: usize, weight: f64, n_jobs: f64) -> Option<Child> {
         let lack = self.lack[member] * n_jobs;
-        let child = Child { of: Of::Member { member, n_jobs }, weight: weight * n_jobs, lack };
+        let child = Child { of: ChildKind::Member { member, n_jobs }, weight: weight * n_jobs, lack };
         (lack > 0.0).then_some(child)
     }
 
@@ -187,7 +187,7 @@ impl LevelTree {
                     let group = Group::new(node.inner, below);
                     let full = group.granted.last().copied();
                     self.groups.push(group);
-                    let of = Of::Group(self.groups.len() - 1);
+                    let of = ChildKind::Group(self.groups.len() - 1);
                     full.map(|lack| Child { of, weight: node.weight, lack })
                 }
             });
@@ -208,8 +208,8 @@ impl LevelTree {
     /// amount.
     fn note(&self, child: &Child, level: &dyn Fn(f64) -> f64, levels: &mut [f64]) {
         match child.of {
-            Of::Member { member, .. } => levels[member] = level(child.lack),
-            Of::Group(group) => {
+            ChildKind::Member { member, .. } => levels[member] = level(child.lack),
+            ChildKind::Group(group) => {
                 let group = &self.groups[group];
                 for (at, child) in group.children.iter().enumerate() {
                     self.note(child, &|part| level(group.granted_with(at, part)), levels);
@@ -229,8 +229,8 @@ impl LevelTree {
 
     fn grant(&self, child: &Child, part: f64, risen: &mut [f64]) {
         match child.of {
-            Of::Member { member, n_jobs } => risen[member] = self.slope[member] * part / n_jobs,
-            Of::Group(group) => {
+            ChildKind::Member { member, n_jobs } => risen[member] = self.slope[member] * part / n_jobs,
+            ChildKind::Group(group) => {
                 for (child, part) in self.groups[group].parts(part) {
                     self.grant(child, part, risen);
                 }
