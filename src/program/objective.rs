@@ -135,6 +135,11 @@ impl Constraint {
         self.comparison == Comparison::Equal
     }
 
+    /// Does it read a job's deadline?
+    pub fn reads_deadline(&self) -> bool {
+        self.excess.contains(&|node| matches!(node, Node::Data { name, .. } if name == "slo_remaining"))
+    }
+
     /// Does it limit what the allocation gives, so that more may break it?
     pub fn is_limit(&self) -> bool {
         let small = match &self.excess.node {

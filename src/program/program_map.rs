@@ -147,6 +147,33 @@ impl Formulation {
         &columns[..self.columns.len()]
     }
 
+    /// The class times that one of the policy's constraints forbids by itself: it bounds by 0 a sum to which none adds less than 0.
+    pub fn forbidden(&self) -> Vec<usize> {
+        let own = (0..self.rows.len()).filter(|row| matches!(self.rows[*row], RowRole::Constraint { .. }));
+        let signed = |row: usize| match (self.program.rows[row].lower, self.program.rows[row].upper) {
+            (_, 0.0) => Some((row, 1.0)),
+            (0.0, _) => Some((row, -1.0)),
+            _ => None,
+        };
+        let adds = |(row, sign): (usize, f64)| {
+            let adds = |(column, value): (usize, f64)| {
+                sign * value >= 0.0 && self.program.columns[column].lower >= 0.0
+            };
+            self.program.row(row).all(adds)
+        };
+        let counted = |(row, _): (usize, f64)| self.program.row(row).filter(|(_, value)| *value != 0.0);
+        let mut forbidden: Vec<usize> = own
+            .filter_map(signed)
+            .filter(|signed| adds(*signed))
+            .flat_map(counted)
+            .map(|(column, _)| column)
+            .filter(|column| *column < self.columns.len())
+            .collect();
+        forbidden.sort_unstable();
+        forbidden.dedup();
+        forbidden
+    }
+
     /// The dual value of a row, which is 0 where the solver gives none; and where the row has no columns, as that of a worker
     /// type without workers: it limits nothing, and a solver may say anything of it.
     pub fn dual_of(&self, row: usize, row_duals: &[f64]) -> f64 {

@@ -130,7 +130,10 @@ impl fmt::Display for Standstill {
             }
             Self::Starved { since, rounds, jobs } => {
                 let (since, ids) = (since.hours(), Ids(jobs));
-                write!(f, "the policy has given nothing to {ids} since {since:.2} simulated hours")?;
+                write!(
+                    f,
+                    "the policy gives nothing to {ids}; nothing has changed since {since:.2} simulated hours"
+                )?;
                 write!(f, " ({rounds} {}), and nothing is to come", rounds_of(*rounds))
             }
             Self::Overtaken { since, jobs, n_before, n_arrived, n_active } => {

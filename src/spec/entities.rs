@@ -101,7 +101,7 @@ pub(super) fn depths(parents: &[Option<usize>]) -> Vec<usize> {
 /// What is said of an entity that is too deep.
 pub(super) fn too_deep(id: &str, depth: usize) -> String {
     format!(
-        "entity `{id}` is the {depth}th of a chain of owners, expected at most {DEPTH_MAX} one above another"
+        "entity `{id}` is number {depth} of a chain of owners, expected at most {DEPTH_MAX} one above another"
     )
 }
 

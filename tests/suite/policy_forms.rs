@@ -364,3 +364,56 @@ fn constraints_that_leave_a_job_nothing_of_what_the_objective_needs_are_named() 
         }
     }
 }
+
+/// A constraint that bounds by 0 what jobs may have gives them nothing, not a share of a solver's tolerance, whichever
+/// method decides.
+#[test]
+fn jobs_that_a_constraint_forbids_all_have_no_time_at_all() {
+    let snapshot = "cluster: {v100: 1, k80: 1}\nentities: [{id: a}, {id: b}]\njobs:
+  - {id: x, throughput: {v100: 4, k80: 1}, steps_remaining: 1000, entity: a}
+  - {id: y, throughput: {v100: 3, k80: 2}, steps_remaining: 1000, entity: b}\n";
+    let forbidden = "constraints: ['sum_over_jobs(owned_by(\"a\") * sum_over_worker_types(workers_on(type))) <= 0[workers]']\n";
+    for (objective, expected) in [
+        ("maximize: sum_over_jobs(throughput)\nrefine: interior\n", 3.0),
+        // 3 steps/s, and isolated half of 3 and half of 2
+        ("maximize: sum_over_jobs(sqrt(throughput / isolated_throughput))\n", (3.0_f64 / 2.5).sqrt()),
+    ] {
+        let decision = decide(&format!("{objective}{forbidden}"), snapshot).unwrap();
+        let given = decision.allocation.effective_throughput().as_slice().to_vec();
+        assert_eq!(given[0].to_bits(), 0.0_f64.to_bits(), "{objective}: {given:?}");
+        let report = decision.objective.unwrap();
+        assert!(report.optimal, "{objective}: {report:?}");
+        near(report.value, expected);
+    }
+    // A little is no nothing: this can be kept, and is not called a contradiction.
+    let little = forbidden.replace("<= 0[", "<= 1e-13[");
+    let decided = decide(
+        &format!("maximize: sum_over_jobs(log(throughput / isolated_throughput))\n{little}"),
+        snapshot,
+    );
+    assert!(
+        !matches!(decided, Err(PolicyError::Conflict { .. } | PolicyError::Infeasible { .. })),
+        "{decided:?}"
+    );
+    let nothing = decide(
+        &format!("maximize: sum_over_jobs(log(throughput / isolated_throughput))\n{forbidden}"),
+        snapshot,
+    );
+    assert!(matches!(nothing, Err(PolicyError::Conflict { .. })), "{nothing:?}");
+}
+
+/// A deadline that has passed drops what is asked for its sake, and nothing else.
+#[test]
+fn a_deadline_that_has_passed_drops_no_constraint_that_does_not_read_it() {
+    let snapshot = "cluster: {v100: 2}\njobs:
+  - {id: late, throughput: {v100: 4}, steps_remaining: 1000, slo_remaining: -5}
+  - {id: y, throughput: {v100: 3}, steps_remaining: 1000}\n";
+    let dropped = |constraint: &str| {
+        let policy = format!(
+            "maximize: sum_over_jobs(throughput)\nfor_each_job: [{{constraint: {constraint}, droppable: true}}]\n"
+        );
+        decide(&policy, snapshot).unwrap().dropped
+    };
+    assert!(dropped("throughput >= 0.25 * isolated_throughput").is_empty());
+    assert_eq!(dropped("throughput >= steps_remaining / slo_remaining"), [JobIndex::from_index(0)]);
+}

@@ -152,7 +152,10 @@ fn jobs_that_the_policy_gives_nothing_are_starved() {
     let mut stalled = simulation(listed(vec![named]), Box::new(Miser), Options::corrected());
     assert_eq!(stalled.run(&mut Unobserved, &Limits::default()).unwrap(), Outcome::Stalled);
     let text = stalled.standstill().unwrap().to_string();
-    assert!(text.starts_with("the policy has given nothing to 1 active job (short) since 0.00"), "{text}");
+    assert!(
+        text.starts_with("the policy gives nothing to 1 active job (short); nothing has changed since 0.00"),
+        "{text}"
+    );
     assert!(text.contains(" hours (1 round), and"), "{text}");
     assert_eq!(stalled.standstill().unwrap().name(), "starved");
 }

@@ -185,7 +185,10 @@ impl Serialize for Answer<'_> {
         answer.serialize_entry("allocation", &Shares(self))?;
         answer
             .serialize_entry("effective_throughput", &by_job(allocation.effective_throughput().as_slice()))?;
-        let objective = decision.objective.as_ref().map(|report| objective(report, measured));
+        let mut objective = decision.objective.as_ref().map(|report| objective(report, measured));
+        if let Some(objective) = objective.as_mut().filter(|_| question.is_discounted()) {
+            objective["before_discount"] = true.into();
+        }
         answer.serialize_entry("objective", &objective)?;
         answer.serialize_entry("certificate", &certificate)?;
         answer.serialize_entry("solve", &decision.solve.as_ref().map(solve))?;
@@ -277,6 +280,9 @@ fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> S
         let seen = if measured.is_some() { " at the throughputs that the policy sees" } else { "" };
         lines.push(format!("objective  {} {value}, bound {bound}{seen}", report.sense.name()));
         lines.extend(measured.map(|value| format!("           {value} at measured throughputs")));
+        if question.is_discounted() {
+            lines.push("           of the shares before the discount, which takes a part of each".to_owned());
+        }
         lines.push(format!(
             "           {verdict}: gap {gap_relative:.1e}, largest violation {violation_max:.1e}"
         ));

@@ -178,6 +178,11 @@ impl Question {
         }
     }
 
+    /// Are the shares less than what the objective is of, by the policy's discount?
+    pub fn is_discounted(&self) -> bool {
+        self.program.as_ref().is_some_and(|program| program.options().discounted)
+    }
+
     /// The objective at measured throughputs, where the policy sees others.
     ///
     /// # Errors

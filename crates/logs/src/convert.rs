@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion::index::{Id, RowId, WorkerTypeId};
+use apportion::spec::snapshot::NUMBER_MAX;
 use apportion::spec::{Source, SpecError, TracedJob};
 use apportion::throughput::Throughputs;
 use apportion::units::{Seconds, Steps};
@@ -16,7 +17,6 @@ use crate::pattern::{self, FirstMatch};
 use crate::reading::Reading;
 use crate::row::{Row, State};
 use crate::rules::{Arrival, DrawBy, EntityOf, Fate, Fractions, JobTypes, Rules, TooLarge, texts};
-use crate::table::NUMBER_MAX;
 use crate::tally::{Doubt, Reason, Tally};
 use crate::window::Window;
 
@@ -110,7 +110,7 @@ impl<'a> Converter<'a> {
         {
             if let Some(at) = beyond {
                 let message = format!(
-                    "the {}th entry of `{list}` that only comparing tells from others, expected at most {COMPARED_MAX}",
+                    "entry {} of `{list}` that only comparing tells from others, expected at most {COMPARED_MAX}",
                     COMPARED_MAX + 1
                 );
                 let help = "entries that name different texts without `*` are looked up, and may be as many as you like";

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use apportion::spec::snapshot::NUMBER_MAX;
 use apportion::spec::{Diagnostic, Place, SpecError};
 
 use crate::clock::{Clock, Moment, Zone};
 use crate::row::Row;
-use crate::table::NUMBER_MAX;
 use crate::tally::{Doubt, Reason, Tally, excerpt};
 
 /// The most complaints that are kept: a log of another form has one in every line.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use apportion::spec::snapshot::NUMBER_MAX;
 use apportion::spec::trace::field::{Field, split_at, split_commas};
 use apportion::spec::{Place, SpecError};
 
@@ -15,9 +16,6 @@ use crate::tally::{Doubt, counted, excerpt};
 
 /// What logs write where there is nothing, in any case.
 const NOTHING: [&str; 6] = ["none", "null", "nan", "n/a", "-", "unknown"];
-
-/// The largest number that a log's cell, a time of a row in s, or a number of steps of a trace may be.
-pub(crate) const NUMBER_MAX: f64 = apportion::spec::snapshot::NUMBER_MAX;
 
 /// The columns of a form.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,8 @@ const RELAXED_MAX: usize = 32;
 /// The most members for which throughput is sought that the objective needs and the constraints forbid, by a program each.
 const NEEDY_MAX: usize = 256;
 
-/// The throughput that such a member is asked for, relative to its largest.
+/// The throughput that such a member is asked for, relative to its largest. Where the other rows only compare parts of an
+/// allocation with one another, none that is above 0 is possible if this one is not.
 const NEEDED_MIN: f64 = 1e-3;
 
 /// The text in place of a constraint's where the objective is infinite without throughput of a job.
@@ -44,6 +45,9 @@ pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &
             asked.program.forget_names();
         }
         let Some(rows) = conflict(&asked.program, &own, limits) else { continue };
+        if !rows.iter().all(|row| is_homogeneous(&formulation.program.rows[*row])) {
+            continue;
+        }
         let alike = reduced.classes.members(member);
         let needed = Conflict {
             constraint: NEEDED.to_owned(),
@@ -63,6 +67,11 @@ fn in_order(conflicts: impl Iterator<Item = Conflict>) -> Vec<Conflict> {
     let mut conflicts: Vec<Conflict> = conflicts.collect();
     conflicts.sort_by_key(|conflict| (conflict.worker_type, conflict.job));
     conflicts
+}
+
+/// Are the bounds of a row 0, or none?
+fn is_homogeneous(range: &Range) -> bool {
+    [range.lower, range.upper].into_iter().all(|bound| bound == 0.0 || bound.is_infinite())
 }
 
 /// Is the objective infinite where a member has no time, and all others have some?

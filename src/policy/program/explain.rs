@@ -140,7 +140,8 @@ impl ConstraintSources<'_> {
             Some(Subject::Job) => {
                 let member = self.reduced.classes.class_of(row);
                 let dropped = self.reduced.instance.dropped.get(member) == Some(&true);
-                let past = self.decision.dropped.binary_search(&JobIndex::from_index(row)).is_ok();
+                let reported = self.decision.dropped.binary_search(&JobIndex::from_index(row)).is_ok();
+                let past = reported && constraint.reads_deadline();
                 (member, self.reduced.classes.members(member).len() as f64, dropped || past)
             }
         };

@@ -235,7 +235,9 @@ impl ProgramPolicy {
         let mut decision = self.decide(problem, &master, &solved)?;
         // (jobs whose constraint was to be kept, and is not, as the solver was inaccurate)
         let missed = std::mem::take(&mut decision.dropped);
-        let past = |job: &ActiveJob| job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
+        let constraints = objective.constraints();
+        let of_deadlines = constraints.iter().any(|one| one.droppable && one.reads_deadline());
+        let past = |job: &ActiveJob| of_deadlines && job.slo_remaining.is_some_and(|left| left.get() <= 0.0);
         let dropped = |(index, job): (JobIndex, &ActiveJob)| {
             let class = master.reduced().classes.class_of(index.index());
             let dropped = master.reduced().instance.dropped.get(class) == Some(&true);

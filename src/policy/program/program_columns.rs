@@ -42,6 +42,13 @@ impl Default for PricingLimits {
     }
 }
 
+/// Takes away what a solver's tolerance leaves of class times that a constraint forbids.
+pub(super) fn clear_forbidden(formulation: &Formulation, answer: &mut Answer) {
+    for column in formulation.forbidden() {
+        answer.solution.columns[column] = 0.0;
+    }
+}
+
 /// An objective over a problem's members; its columns grow where pairs are priced.
 #[derive(Clone, Debug)]
 pub(super) struct ProgramColumns<'a> {
@@ -142,7 +149,9 @@ impl<'a> ProgramColumns<'a> {
             None if wants_vertex(formulation) => FirstMethod::Last,
             None => FirstMethod::Interior,
         };
-        solver.solve(&formulation.program, from)
+        let mut answer = solver.solve(&formulation.program, from)?;
+        clear_forbidden(formulation, &mut answer);
+        Ok(answer)
     }
 
     /// Solves a program over all pairs: the answer's bound holds for every one of them. `formulate` is asked again when
@@ -171,7 +180,11 @@ impl<'a> ProgramColumns<'a> {
         let mut n_columns = None;
         loop {
             let mut formulation = formulate(&self.bound());
-            for (column, _) in self.idle.iter().enumerate().filter(|(_, idle)| **idle) {
+            let idle = self.idle.iter().enumerate().filter(|(_, idle)| **idle).map(|(column, _)| column);
+            // Cones are not solved to where all of a sum must be 0; what linear programs leave there is cleared.
+            let is_linear = formulation.program.is_linear();
+            let forbidden = if is_linear { Vec::new() } else { formulation.forbidden() };
+            for column in idle.chain(forbidden) {
                 formulation.program.columns[column] = Range::exactly(0.0);
                 formulation.program.implied[column] = Range::exactly(0.0);
             }

@@ -7,7 +7,7 @@ use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::levels;
 use crate::policy::program::parametric::best_worst;
 use crate::policy::program::policy::Refine;
-use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::program_columns::{ProgramColumns, clear_forbidden};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles;
 use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
@@ -363,7 +363,8 @@ impl Task<'_, '_> {
         let formulation = formulate(&self.master.bound());
         let weights = central::weights(self.master.objective(), self.master.reduced(), &formulation);
         solver.means(&formulation);
-        let answer = solver.solve(&formulation.program, FirstMethod::Centre(weights))?;
+        let mut answer = solver.solve(&formulation.program, FirstMethod::Centre(weights))?;
+        clear_forbidden(&formulation, &mut answer);
         Ok((formulation, answer))
     }
 

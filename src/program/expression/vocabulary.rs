@@ -181,7 +181,7 @@ static DATA: &[Atom] = &[
         "slo_remaining",
         (Dimension::SECONDS, Sign::POSITIVE),
         Source::Stated(Absent::Is(f64::INFINITY)),
-        "time until its deadline; a deadline that has passed counts as none",
+        "time until its deadline; a deadline that has passed counts as none, and a droppable constraint on it as dropped",
     ),
     Atom::of_job(
         "equal_share_throughput",

@@ -473,7 +473,7 @@ fn owners_in_a_longer_chain_than_is_believed_are_refused_at_their_place() {
     let ran = allocate(1_001);
     assert_eq!(ran.code, Some(2));
     assert!(
-        ran.stderr.contains("`o1000` is the 1001th of a chain of owners, expected at most 1000"),
+        ran.stderr.contains("`o1000` is number 1001 of a chain of owners, expected at most 1000"),
         "{}",
         ran.stderr
     );

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use apportion::spec::Place;
+use apportion::spec::snapshot::NUMBER_MAX;
 use apportion::spec::trace::field::Field;
 
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
-use crate::table::NUMBER_MAX;
 use crate::tally::{Doubt, Reason};
 
 /// One line: a run of a job, or of a component of one.

@@ -96,6 +96,9 @@ impl RowPrices {
         if solved.price_factor == 0.0 || !solved.price_factor.is_finite() {
             return Err("nothing that is asked of jobs has a price at the level that was found");
         }
+        if !program.is_linear() && !formulation.forbidden().is_empty() {
+            return Err("a constraint forbids all that it counts, and beside cones that has no price");
+        }
         let at = program.objective(&solution.columns);
         let mut prices = Self::none(bound);
         for (row, role) in formulation.rows.iter().enumerate() {

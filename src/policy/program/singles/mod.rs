@@ -103,6 +103,7 @@ pub(super) fn search_above(
     near: Vec<Vec<f64>>,
     n_columns: usize,
 ) -> Option<(RaisedLevel, Certificate)> {
+    solver.check_time().ok()?;
     let raised = timed(solver, |solver| decomposition::raise_above(singles, goal, near, &solver.limits()))?;
     let certificate = certified(solver, singles, goal, &raised.shares, n_columns)?;
     Some((raised, certificate))

@@ -9,6 +9,16 @@ impl SolverContext {
         Self { interrupt, ..self }
     }
 
+    /// The error of a decision that is broken off or has no time left; none before.
+    pub(in crate::policy::program) fn check_time(&self) -> Result<(), SolvingError> {
+        self.broken_off()?;
+        if self.limits().time.is_some_and(|time| time.is_zero()) {
+            let attempts = "the time limit of the decision is reached".to_owned();
+            return Err(SolveError::NotOptimal { attempts, termination: Termination::TimeLimit }.into());
+        }
+        Ok(())
+    }
+
     /// The error of a decision that is broken off; none before.
     pub(in crate::policy::program) fn broken_off(&self) -> Result<(), SolvingError> {
         if !self.limits.interrupt.is_raised() {

@@ -15,8 +15,7 @@ use crate::solver::centre::{BarrierWeights, Centre};
 use crate::solver::registry;
 use crate::solver::timing::Stopwatch;
 use crate::solver::{
-    Backend, Basis, BasisStatus, Feature, Interrupt, Limits, Solution, SolveError, Termination, WarmStart,
-    solve_certified,
+    Backend, Basis, BasisStatus, Feature, Interrupt, Limits, Solution, SolveError, WarmStart, solve_certified,
 };
 
 pub(super) use error::SolvingError;
@@ -205,6 +204,7 @@ impl SolverContext {
 
     /// Goes on by another strategy; an error if the one that gives up was asked for.
     pub(super) fn give_up(&mut self, why: GaveUp, next: Strategy) -> Result<(), SolvingError> {
+        self.check_time()?;
         let strategy = std::mem::replace(&mut self.strategy, next);
         if self.asked() == Some(strategy) {
             return Err(SolvingError::Strategy { strategy, why });
@@ -439,12 +439,8 @@ impl SolverContext {
         if program.n_columns() == 0 {
             return Err(SolvingError::Empty);
         }
-        self.broken_off()?;
+        self.check_time()?;
         let limits = self.limits();
-        if limits.time.is_some_and(|time| time.is_zero()) {
-            let attempts = "the time limit of the decision is reached".to_owned();
-            return Err(SolveError::NotOptimal { attempts, termination: Termination::TimeLimit }.into());
-        }
         if let Some(recorded) = &mut self.recorded {
             recorded.push(program, self.purpose);
         }
