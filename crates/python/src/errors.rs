@@ -1,5 +1,7 @@
 //! Errors of the engine as exceptions of `apportion._errors`, with the place in a document where they have one.
 
+use std::borrow::Cow;
+
 use apportion::CatalogError;
 use apportion::allocation::AllocationError;
 use apportion::index::{Id, WorkerTypeId};
@@ -49,10 +51,27 @@ fn exception(class: &str, message: &str, known: impl FnOnce(&Bound<'_, PyDict>) 
             let class = py.import("apportion._errors")?.getattr(class)?;
             let fields = PyDict::new(py);
             known(&fields)?;
-            Ok(PyErr::from_value(class.call((message,), Some(&fields))?))
+            Ok(PyErr::from_value(class.call((in_rows(message),), Some(&fields))?))
         };
         made().unwrap_or_else(|error| PyRuntimeError::new_err(format!("{message} ({error})")))
     })
+}
+
+/// A message in which lines of a trace that was given as a table are rows of it.
+fn in_rows(message: &str) -> Cow<'_, str> {
+    let Some((before, (row, after))) = message.split_once("<trace ").and_then(|(before, rest)| {
+        let (_, rest) = rest.split_once(">:")?;
+        let (line, after) = rest.split_once(':')?;
+        Some((before, (row_of(line.parse().ok()?)?, after)))
+    }) else {
+        return Cow::Borrowed(message);
+    };
+    Cow::Owned(format!("{before}trace, row {row}:{after}"))
+}
+
+/// The row of a table at a line of its text, from 0: it has a row a line, after a line of the columns' names.
+fn row_of(line: usize) -> Option<usize> {
+    line.checked_sub(2)
 }
 
 /// An input that is wrong, without a place.
@@ -78,10 +97,13 @@ pub(crate) fn results(message: impl AsRef<str>) -> PyErr {
 /// A complaint about a table that was given in place of a file, in words of its rows; none about a file.
 fn of_table(diagnostic: &Diagnostic) -> Option<String> {
     let table = ["trace", "throughputs"].into_iter().find(|what| is_given(&diagnostic.source, what))?;
-    // (its text has a row a line, after a line of the columns' names)
-    let row = diagnostic.line.checked_sub(2).filter(|_| table == "trace");
+    let row = row_of(diagnostic.line).filter(|_| table == "trace");
     let place = row.map_or_else(|| table.to_owned(), |row| format!("{table}, row {row}"));
-    Some(format!("{place}: {}", diagnostic.message))
+    let last = diagnostic.message.rsplit_once("the last on line ").and_then(|(said, line)| {
+        let last = row_of(line.strip_suffix(')')?.parse().ok()?)?;
+        Some(format!("{said}the last in row {last})"))
+    });
+    Some(format!("{place}: {}", last.as_deref().unwrap_or(&diagnostic.message)))
 }
 
 /// Is the source the text of such a table, which Python's part calls `<WHAT DIGEST>`?

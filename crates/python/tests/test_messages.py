@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_a_simulation_calls_jobs_by_their_numbers() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"workers": {"v100": 2**32}}, "4294967296 workers of 'v100', expected a whole number from 0 to 4294967295"),
+        ({"workers": {"v100": 2**32}}, "4294967296 workers of 'v100', expected a whole number from 0 to 10000000"),
         ({"workers": {"v100": "1"}}, "is '1', which is text"),
         ({"scale_factor": 2**40}, "scale_factor is 1099511627776, expected a whole number from 1"),
         ({"scale_factor": np.array([2**63], "u8")}, r"scale_factor is 9.22337203685478e\+18"),
@@ -221,3 +222,36 @@ def test_an_axis_of_a_picture_is_of_numbers(tmp_path: Path) -> None:
     study = ap.sweep(policies=["fifo", "srtf"], rates=[0.2], seeds=[0], jobs=3, cluster=WORKERS, out=tmp_path / "s")
     with pytest.raises(ap.InputError, match="x is 'policy', whose values are not numbers"):
         study.plot(x="policy", by="rate")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"cluster": "v100=2"}, "no policies are given.*apportion.policies"),
+        ({"policies": "fifo"}, "no cluster is given.*cluster={'v100': 36"),
+        ({"policies": "fifo", "cluster": "v100=2", "quick": True}, "quick is of a study that has a quick form"),
+        ({"policies": "fifo", "cluster": "v100=2,v100=3", "rates": [1]}, "worker type `v100` is named twice"),
+        ({"policies": "fifo", "cluster": "v100=2", "rates": 0.2}, r"rates: 0.2 is one value, expected several\s*.*\[0.2\]$"),
+        ({"policies": "fifo", "cluster": "v100=2", "seeds": 2}, r"or range\(2\)"),
+    ],
+)
+def test_what_a_sweep_lacks_is_said_by_its_arguments(arguments: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ap.InputError) as raised:
+        ap.sweep(out=tmp_path / "out", jobs=5, **arguments)
+    assert re.search(said, f"{raised.value} {raised.value.help}", re.DOTALL), f"{raised.value} {raised.value.help}"
+
+
+def test_rows_of_a_table_are_counted_alike_everywhere() -> None:
+    gang: dict[str, Any] = {"job_type": ["LM (batch size 20)"] * 2, "total_steps": [9, 9], "scale_factor": [1, 8]}
+    with pytest.raises(ap.InputError, match="^workload.trace: trace, row 1: job `1`"):
+        ap.simulate("fifo", {"v100": 2, "p100": 2, "k80": 2}, trace=ap.traces.table(arrival=[0, 1], **gang))
+    unknown: dict[str, Any] = {"job_type": ["LM (batch size 20)"] * 2 + ["nope"] * 2, "total_steps": [9] * 4}
+    with pytest.raises(ap.InputError, match=r"^trace, row 2: .*\(1 more like it, the last in row 3\)"):
+        ap.simulate("fifo", {"v100": 2, "p100": 2, "k80": 2}, trace=ap.traces.table(arrival=[0, 1, 2, 3], **unknown))
+
+
+def test_limits_that_are_named_are_those_that_hold(tmp_path: Path) -> None:
+    with pytest.raises(ap.InputError, match="from 0 to 10000000$"):
+        ap.allocate([[1.0]], {"a": 10_000_001})
+    with pytest.raises(ap.InputError, match="a character of code 0"):
+        ap.sweep(out="a\0b", policies="fifo", cluster="v100=1", jobs=1, rates=[1])

@@ -162,7 +162,9 @@ def text_of(what: str, value: Any) -> str:
 def path_of(what: str, value: Any) -> str:
     """A path, a name, or a text."""
     try:
-        return os.fsdecode(os.fsencode(value))
+        if "\0" in (path := os.fsdecode(os.fsencode(value))):
+            raise InputError(f"{what} is {short(value)}, which has a character of code 0")
+        return path
     except TypeError:
         raise InputError(f"{what} is {short(value)}, expected text or a path") from None
     except UnicodeEncodeError:

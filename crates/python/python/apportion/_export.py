@@ -111,14 +111,17 @@ def export_policy(
 def _whole_or_not(*paths: Path) -> Iterator[list[Path]]:
     """Files to be written in place of these in one folder, which they take the place of unless something is wrong with one."""
     folder = paths[0].parent
+    if not folder.is_dir():
+        raise InputError(f"{os.fspath(folder)} is no folder, and is to hold {paths[0].name}")
     with TemporaryDirectory(prefix=".exported-", dir=folder) as beside:
         new = [Path(beside, path.name) for path in paths]
         try:
             yield new
         except InputError as error:
             # (what was written is gone: places are those that were asked for)
-            error.args = tuple(said.replace(beside, os.fspath(folder)) for said in error.args)
-            error.source = error.source and error.source.replace(beside, os.fspath(folder))
+            made, asked = os.fspath(Path(beside, "_"))[:-1], os.fspath(Path(folder, "_"))[:-1]
+            error.args = tuple(said.replace(made, asked) for said in error.args)
+            error.source = error.source and error.source.replace(made, asked)
             raise
         for one, path in zip(new, paths):
             os.replace(one, path)

@@ -21,6 +21,8 @@ __all__ = ["check_names", "problem", "read_problem"]
 
 #: The most workers of a type, and the most that a job needs at once.
 WORKERS_MAX = 2**32 - 1
+# The most workers of one type.
+WORKERS_OF_TYPE_MAX = 10_000_000
 #: What is said of jobs in numbers.
 _NUMBERS = ("weight", "steps_remaining", "elapsed", "isolated_elapsed", "slo_remaining")
 
@@ -318,8 +320,8 @@ def _whole(kind: str, count: Any) -> int:
     if isinstance(count, (str, bytes)):
         raise InputError(f"the number of workers of {kind!r} is {short(count)}, which is text, expected a whole number")
     number = _number(f"the number of workers of {kind!r}", count)
-    if number != np.floor(number) or not 0 <= number <= WORKERS_MAX:
-        raise InputError(f"{short(count)} workers of {kind!r}, expected a whole number from 0 to {WORKERS_MAX}")
+    if number != np.floor(number) or not 0 <= number <= WORKERS_OF_TYPE_MAX:
+        raise InputError(f"{short(count)} workers of {kind!r}, expected a whole number from 0 to {WORKERS_OF_TYPE_MAX}")
     return int(number)
 
 

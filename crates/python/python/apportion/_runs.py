@@ -304,12 +304,19 @@ def sweep(
         text = path_of("study", study)
         _native.sweep(text, "\n" in text, given.native(), making, progress)
         return Study(out)
+    if quick:
+        raise InputError("quick is of a study that has a quick form", help="leave it out")
     document: dict[str, Any] = {
         "format": "apportion/sweep-v1",
         "name": re.sub("[^A-Za-z0-9._-]+", "_", Path(making["out"]).resolve().name)[:100] or "sweep",
         "run": given.fields(fields),
         "axes": _varied(given, policies, {"rate": rates, "seed": seeds}, axes),
     }
+    fixed = {**document["run"], **document["axes"]}
+    if "policy" not in fixed:
+        raise InputError("no policies are given", help="policies=[...]; apportion.policies() names those that ship")
+    if "cluster" not in fixed:
+        raise InputError("no cluster is given", help="cluster={'v100': 36, 'p100': 36, 'k80': 36}")
     if name is not None:
         document["name"] = text_of("name", name)
     if stop is not None:
@@ -374,7 +381,7 @@ def _stop(stop: Any) -> dict[str, Any]:
 def _listed(what: str, values: Any) -> list[Any]:
     """The values of an axis."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InputError(f"{what}: {short(values)} is one value, expected several", help=f"[{values!r}], or range({values!r})")
+        raise InputError(f"{what}: {short(values)} is one value, expected several", help=f"[{values!r}]" + (f", or range({values!r})" if what == "seeds" and isinstance(values, int) else ""))
     if is_set(values) or isinstance(values, Mapping):
         raise InputError(f"{what}: {short(values)} has no order, expected a list")
     return list(values)
