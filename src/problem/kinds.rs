@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::index::{Id, JobIndex};
 use crate::problem::{Colocation, Problem};
+use crate::workload::random::mixed;
 
 /// A pair, and what its jobs get beside each other.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,7 @@ impl Problem {
                 let jobs = [pair.first(), pair.second()?].map(Id::index);
                 let hashes = [0, 1].map(|mine| {
                     let words = speeds.iter().flat_map(|both| [both[mine], both[1 - mine]]);
-                    words.fold(0, |hash, speed| mix(hash ^ speed.to_bits()))
+                    words.fold(0, |hash, speed| mixed(hash ^ speed.to_bits()))
                 });
                 Some(Edge { jobs, speeds, hashes })
             });
@@ -64,7 +65,7 @@ fn kinds(problem: &Problem, edges: &[Edge<'_>]) -> Vec<u32> {
         let mut beside = vec![0_u64; n];
         for Edge { jobs: [first, second], hashes, .. } in edges {
             for (job, other, hash) in [(*first, *second, hashes[0]), (*second, *first, hashes[1])] {
-                beside[job] = beside[job].wrapping_add(mix(hash ^ mix(u64::from(kinds[other]))));
+                beside[job] = beside[job].wrapping_add(mixed(hash ^ mixed(u64::from(kinds[other]))));
             }
         }
         kinds = numbered(kinds.iter().copied().zip(beside));
@@ -121,15 +122,6 @@ fn numbered<T: Ord>(of: impl Iterator<Item = T>) -> Vec<u32> {
 
 fn count(kinds: &[u32]) -> usize {
     kinds.iter().max().map_or(0, |most| *most as usize + 1)
-}
-
-/// Spreads what differs in any bit over all of them.
-fn mix(word: u64) -> u64 {
-    // (the finalizer of SplitMix64, by Steele, Lea and Flood)
-    let word = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
 }
 
 #[cfg(test)]

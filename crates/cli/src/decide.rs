@@ -80,6 +80,13 @@ pub enum Refinement {
     None,
 }
 
+impl Refinement {
+    /// Its name, as documents have it.
+    pub fn name(self) -> String {
+        Refine::from(self).name().to_owned()
+    }
+}
+
 impl From<Refinement> for Refine {
     fn from(named: Refinement) -> Self {
         match named {

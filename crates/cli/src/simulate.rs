@@ -15,7 +15,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::Session;
 use crate::conditions::{ConditionArguments, number, round, time};
-use crate::decide::SemanticsFlag;
+use crate::decide::{Refinement, SemanticsFlag};
 use crate::exit::Failure;
 use crate::file::{at, check_files, named};
 use crate::output::{Cell, OutputFormat, Table};
@@ -136,9 +136,9 @@ pub struct SimulateArguments {
     /// Save the simulation here every minute and on interrupt, and go on from here if there is such a file; it is removed at the end
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Which optimum, in place of the policy's own choice
+    /// Which of several optima, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
-    refine: Option<String>,
+    refine: Option<Refinement>,
     /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
@@ -283,7 +283,7 @@ fn spec(arguments: &SimulateArguments) -> RunSpec {
     spec.mechanism.reset_interval = arguments.reset_interval;
     spec.mechanism.ideal = arguments.ideal;
     spec.mechanism.preemption_cost = arguments.preemption_cost;
-    spec.solver.refine.clone_from(&arguments.refine);
+    spec.solver.refine = arguments.refine.map(Refinement::name);
     spec.solver.backend.clone_from(&arguments.backend);
     arguments.conditions.put_into(&mut spec);
     spec.live = arguments.live.spec();

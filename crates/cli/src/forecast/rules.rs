@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::conditions::{round, time};
-use crate::decide::SemanticsFlag;
+use crate::decide::{Refinement, SemanticsFlag};
 use crate::exit::Failure;
 use crate::file::{Named, at, named};
 use crate::paths::name_or_path;
@@ -53,9 +53,9 @@ pub(super) struct RuleArguments {
     /// Time that a job loses when it changes workers, or the job that it shares them with
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     preemption_cost: Seconds,
-    /// Which optimum, in place of the policy's own choice
+    /// Which of several optima, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
-    refine: Option<String>,
+    refine: Option<Refinement>,
     /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
@@ -91,7 +91,7 @@ impl RuleArguments {
         spec.mechanism.round_length = self.round;
         spec.mechanism.reset_interval = self.reset_interval;
         spec.mechanism.preemption_cost = self.preemption_cost;
-        spec.solver.refine.clone_from(&self.refine);
+        spec.solver.refine = self.refine.map(Refinement::name);
         spec.solver.backend.clone_from(&self.backend);
         Ok(spec)
     }

@@ -19,6 +19,7 @@ use std::f64::consts::TAU;
 use crate::dual_agent::cluster::type_of;
 use crate::world::Servers;
 use apportion::index::{Id, JobId, ServerId};
+use apportion::workload::random::mixed;
 
 /// The model's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,16 +73,9 @@ enum Use {
     Noise,
 }
 
-/// 64 bits of a counter: SplitMix's finalizer over each word in turn.
+/// 64 bits of a counter: its words mixed in one after another.
 fn bits(seed: u64, words: [u64; 4]) -> u64 {
-    let mut state = seed;
-    for word in words {
-        state = (state ^ word).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        state ^= state >> 31;
-    }
-    state
+    words.into_iter().fold(seed, |state, word| mixed(state ^ word))
 }
 
 /// Uniform in [0, 1).

@@ -11,6 +11,7 @@ use crate::sweep::spec::{Axis, SweepSpec, canonical_value, value_text};
 use apportion::spec::nearest::name_list;
 use apportion::spec::run::RunSpec;
 use apportion::units::JobsPerHour;
+use apportion::workload::random::mixed;
 
 /// One run of a sweep.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,7 +192,7 @@ impl Shard {
     /// the order of the grid.
     pub fn deal(n: usize, count: usize) -> Vec<usize> {
         let mut shuffled: Vec<usize> = (0..n).collect();
-        shuffled.sort_by_key(|position| scattered(*position as u64));
+        shuffled.sort_by_key(|position| mixed(*position as u64));
         let mut shards = vec![1; n];
         for (turn, position) in shuffled.into_iter().enumerate() {
             shards[position] = turn % count + 1;
@@ -209,14 +210,6 @@ impl Shard {
             .map(|(point, _)| point)
             .collect()
     }
-}
-
-/// A number that says nothing of the other: the finalizer of splitmix64.
-fn scattered(number: u64) -> u64 {
-    let mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 impl FromStr for Shard {
