@@ -1,7 +1,5 @@
 //! The page of a live scheduler, in a browser.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::thread;
 use std::time::Duration;
 

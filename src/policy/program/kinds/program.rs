@@ -261,7 +261,7 @@ impl KindProgram {
                     solved.divided.push(divided);
                 }
                 Division::Impossible(prices) => {
-                    violated.push(FeasibilityCut { kind, above: None, prices, scale: 1.0 })
+                    violated.push(FeasibilityCut { kind, above: None, prices, scale: 1.0 });
                 }
             }
         }
