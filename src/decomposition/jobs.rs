@@ -10,13 +10,13 @@ mod best_response;
 mod lower_hull;
 mod pricing_pass;
 mod next_level;
-mod soft_constraints;
+mod droppable;
 
 use std::array;
 
+pub use droppable::{DroppableKept, keep_droppable};
 pub use next_level::{RaisedLevel, raise_above};
 use pricing_pass::{PricingPass, WorkerPrices};
-pub use soft_constraints::{SoftConstraintsKept, keep_soft_constraints};
 
 use crate::decomposition::certificate::PrimalDual;
 use crate::decomposition::dantzig_wolfe::{
@@ -48,7 +48,7 @@ struct JobBatch {
     by_type: Vec<f64>,
     /// Time fractions of a feasible allocation to begin with: [chunks × K], or empty.
     given: Vec<F64x8>,
-    /// Only where soft constraints are kept: 1 where the required throughput must be met, 0 where the job may instead
+    /// Only where droppable constraints are kept: 1 where the required throughput must be met, 0 where the job may instead
     /// have no time at all: [chunks], or empty.
     due: Vec<F64x8>,
     /// Jobs.

@@ -15,7 +15,7 @@
 //! | highest common level (max-min) | Dantzig-Wolfe, level raised | `dantzig_wolfe`, [`solve`] |
 //! | linear, with a level held | Dantzig-Wolfe, level held | `dantzig_wolfe`, [`solve`] |
 //! | next level of water filling | Dantzig-Wolfe, level raised above a base | `jobs/next_level`, [`raise_above`] |
-//! | number of soft constraints kept | Dantzig-Wolfe, level held | `jobs/soft_constraints`, [`keep_soft_constraints`] |
+//! | number of droppable constraints kept | Dantzig-Wolfe, level held | `jobs/droppable`, [`keep_droppable`] |
 //! | sum of logarithms (Nash welfare) | Eisenberg-Gale dual by smoothed Newton steps | `nash_welfare`, [`solve`] |
 //!
 //! Code that goes through all jobs is compiled for each number of worker types K (`types`), all else once.
@@ -37,7 +37,7 @@ mod jobs;
 
 pub use certificate::PrimalDual;
 pub use dantzig_wolfe::WarmPrices;
-pub use jobs::{RaisedLevel, SoftConstraintsKept, keep_soft_constraints, raise_above, solve};
+pub use jobs::{DroppableKept, RaisedLevel, keep_droppable, raise_above, solve};
 pub use tolerances::SCARCE_MIN;
 
 #[cfg(test)]

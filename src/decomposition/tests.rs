@@ -1,7 +1,7 @@
 //! Optima against the same program written out: their own certificate, and the other solvers.
 
 use super::dantzig_wolfe::WarmPrices;
-use super::jobs::{SoftConstraintsKept, keep_soft_constraints, raise_above, solve};
+use super::jobs::{DroppableKept, keep_droppable, raise_above, solve};
 use crate::decomposition::certificate::PrimalDual;
 use crate::program::expression::Vocabulary;
 use crate::program::singles::{Goal, Singles};
@@ -304,8 +304,8 @@ fn a_wrong_price_weakens_the_bound_and_a_wrong_share_shows() {
     assert!(!Certificate::of_jobs(&singles, Goal::Level, &wrong).optimal);
 }
 
-/// The program of soft constraints, term by term: columns of all classes on all types, then the kept parts.
-fn written_promises(singles: &Singles<'_>, due: &[bool]) -> Program {
+/// The program of droppable constraints, term by term: columns of all classes on all types, then the kept parts.
+fn written_droppable(singles: &Singles<'_>, due: &[bool]) -> Program {
     let instance = singles.instance();
     let (n, k) = (instance.n_members(), instance.n_types());
     let mut program = Program::new(Sense::Maximize);
@@ -333,11 +333,11 @@ fn written_promises(singles: &Singles<'_>, due: &[bool]) -> Program {
     program
 }
 
-/// Judges kept soft constraints: they fit, and no solver keeps more.
-fn judge_promises(singles: &Singles<'_>, due: &[bool], kept: &SoftConstraintsKept) {
+/// Judges kept droppable constraints: they fit, and no solver keeps more.
+fn judge_droppable(singles: &Singles<'_>, due: &[bool], kept: &DroppableKept) {
     let instance = singles.instance();
     let (n, k) = (instance.n_members(), instance.n_types());
-    let program = written_promises(singles, due);
+    let program = written_droppable(singles, due);
     let solution = Solution {
         termination: Termination::Optimal,
         columns: [&kept.time[..], &kept.part[..]].concat(),
@@ -355,11 +355,11 @@ fn judge_promises(singles: &Singles<'_>, due: &[bool], kept: &SoftConstraintsKep
     let dear = |class: &usize| kept.part[*class] < 1e-9 && kept.cost[*class] < 1.0 - 1e-6;
     let lost: Vec<usize> = (0..n).filter(|class| singles.demand[*class] > 0.0).filter(dear).collect();
     let within = |class: &usize| singles.fastest(*class) >= singles.demand[*class];
-    assert!(!lost.iter().any(within), "cheap promises are kept: {lost:?}");
+    assert!(!lost.iter().any(within), "cheap constraints are kept: {lost:?}");
 }
 
 #[test]
-fn promises_are_kept_as_another_solver_keeps_them() {
+fn constraints_are_kept_as_another_solver_keeps_them() {
     let (objective, limits) = (objective(), Limits::default());
     let mut settled = 0;
     for (kind, seed) in KINDS.into_iter().flat_map(|kind| (0..4).map(move |seed| (kind, seed))) {
@@ -370,8 +370,8 @@ fn promises_are_kept_as_another_solver_keeps_them() {
         let bound = objective.bind(&instance).unwrap();
         let singles = bound.singles(demand).unwrap();
         let mut due = vec![false; instance.n_members()];
-        let Some(kept) = keep_soft_constraints(&singles, &due, &limits) else { continue };
-        judge_promises(&singles, &due, &kept);
+        let Some(kept) = keep_droppable(&singles, &due, &limits) else { continue };
+        judge_droppable(&singles, &due, &kept);
         // some jobs that were dropped, as their constraints cost most, are now due
         let dropped = (0..due.len()).filter(|class| kept.part[*class] < 1e-9);
         let can = |class: &usize| {
@@ -380,8 +380,8 @@ fn promises_are_kept_as_another_solver_keeps_them() {
         for class in dropped.filter(can).take(3) {
             due[class] = true;
         }
-        let Some(kept) = keep_soft_constraints(&singles, &due, &limits) else { continue };
-        judge_promises(&singles, &due, &kept);
+        let Some(kept) = keep_droppable(&singles, &due, &limits) else { continue };
+        judge_droppable(&singles, &due, &kept);
         settled += 1;
     }
     assert!(settled >= 28, "{settled} of 32 settled");

@@ -147,7 +147,7 @@ pub struct Summary {
     pub fallbacks: u64,
     /// Decisions by an objective that were not proven to be its optimum.
     pub uncertified: u64,
-    /// Soft constraints (deadlines) that the policy dropped, summed over decisions.
+    /// Droppable constraints (deadlines) that the policy dropped, summed over decisions.
     pub promises_dropped: u64,
     /// Combinations that lost their workers while work was left.
     pub preemptions: u64,

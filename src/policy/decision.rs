@@ -68,7 +68,7 @@ pub struct Decision {
     pub levels: Option<Vec<f64>>,
     /// How it was solved; none for closed forms and heuristics.
     pub solve: Option<SolveReport>,
-    /// Jobs whose SLO (or other soft promise) was given up.
+    /// Jobs whose droppable constraints were dropped.
     pub dropped: Vec<JobIndex>,
     /// What the policy needs of the mechanism.
     pub rules: RoundRules,
@@ -155,7 +155,7 @@ pub struct SolveReport {
     /// Strategies that were tried before, each with why it gave up.
     pub gave_up: Vec<(Strategy, GaveUp)>,
     /// The backend that solved the program of the optimum or, where none was written for it, the last program that was: of
-    /// soft constraints, or of a choice among optima. None if none was written.
+    /// droppable constraints, or of a choice among optima. None if none was written.
     pub backend: Option<String>,
     /// `linear`, `parametric` or `conic`: [`Route::name`](crate::program::Route::name).
     pub route: String,

@@ -453,7 +453,7 @@ fn check_constraint(
     }
     let equality = comparison == Comparison::Equal;
     let convexity = shape(&excess, vocabulary);
-    let convexity_of_promise = convexity.clone();
+    let convexity_of_droppable = convexity.clone();
     let hard_job = subject == Some(Subject::Job) && !equality && constraint.soft.is_none();
     let inversion = match &convexity {
         Ok(shape) if shape.curvature.is_convex() && shape.piecewise_linear => None,
@@ -476,8 +476,8 @@ fn check_constraint(
         Err(error) => return Err(error),
     };
     let (text, soft, droppable) = (text.clone(), constraint.soft, constraint.droppable);
-    let promises = matches!(&convexity_of_promise, Ok(shape) if shape.curvature == Curvature::Affine);
-    if droppable && !(hard_job && promises) {
+    let affine = matches!(&convexity_of_droppable, Ok(shape) if shape.curvature == Curvature::Affine);
+    if droppable && !(hard_job && affine) {
         return Err(ExpressionError::new(Kind::NotDroppable, whole));
     }
     Ok((Constraint { text, subject, excess, comparison, soft, droppable, inversion }, conic))

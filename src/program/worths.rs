@@ -55,11 +55,11 @@ impl BoundObjective<'_> {
         self.least_throughputs().is_some()
     }
 
-    /// The throughputs that members were promised, `[members]`; nothing where a constraint is no promise, or asks
+    /// The throughputs that droppable constraints ask for, `[members]`; `None` where a constraint is not droppable, or asks
     /// for anything but a least throughput.
-    pub fn promised(&self) -> Option<Vec<f64>> {
-        let promises = self.objective.constraints().iter().all(|constraint| constraint.droppable);
-        if promises { self.least_throughputs() } else { None }
+    pub fn droppable_throughputs(&self) -> Option<Vec<f64>> {
+        let all = self.objective.constraints().iter().all(|constraint| constraint.droppable);
+        if all { self.least_throughputs() } else { None }
     }
 
     /// Is an expression of one job affine in what that job gets, and in nothing else?

@@ -39,7 +39,7 @@ pub struct InForce {
     pub objective: Option<ObjectiveReport>,
     /// How it was solved; none for closed forms and heuristics.
     pub solve: Option<SolveReport>,
-    /// Jobs whose SLO (or other soft constraint) was dropped.
+    /// Jobs whose droppable constraints were dropped.
     pub dropped: Vec<JobId>,
 }
 

@@ -46,7 +46,7 @@ pub enum Event<'a> {
         iterations: u64,
         /// Backends that were tried before, with what was wrong with their answers.
         fallbacks: &'a [String],
-        /// Jobs whose soft constraint was dropped.
+        /// Jobs whose droppable constraints were dropped.
         dropped: Vec<JobId>,
         /// Whether the policy has an objective, and the decision was not proven to be its optimum; false by default.
         #[serde(skip_serializing_if = "std::ops::Not::not")]

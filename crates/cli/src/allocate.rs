@@ -293,7 +293,7 @@ fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> S
         lines.extend(report.fallbacks.iter().map(|fallback| format!("fallback   {fallback}")));
     }
     for job in &decision.dropped {
-        lines.push(format!("dropped    the promise to job {}", question.label(*job)));
+        lines.push(format!("dropped    the droppable constraints of job {}", question.label(*job)));
     }
     lines.push(String::new());
     lines.join("\n")

@@ -71,7 +71,7 @@ pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     Some(Basis { columns, rows })
 }
 
-/// Is a linear objective maximized, of shares and of soft constraints that are met, under time rows, capacity rows and
+/// Is a linear objective maximized, of shares and of droppable constraints that are met, under time rows, capacity rows and
 /// linear constraints alone? The slack basis need not keep the constraints: simplex does so first.
 fn is_sum(formulation: &Formulation) -> bool {
     let given = |role: &RowRole| {

@@ -56,7 +56,7 @@ pub(super) fn use_idle(
     equal_share: &[f64],
     class_time: &[f64],
 ) -> Option<Vec<f64>> {
-    if bound.has_promises() {
+    if bound.has_droppable() {
         return None;
     }
     let constrained = !bound.objective().constraints().is_empty();

@@ -26,7 +26,7 @@ mod reduced_cost_fixing;
 mod rounding;
 mod session;
 mod singles;
-mod soft_constraints;
+mod droppable;
 mod solve;
 mod solve_kinds;
 mod solve_to_explain;

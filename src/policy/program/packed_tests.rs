@@ -41,9 +41,9 @@ pub(super) fn objectives() -> Vec<(Sense, &'static str, bool)> {
     ]
 }
 
-pub(super) fn policy((sense, text, promises): (Sense, &str, bool), priced: bool) -> ProgramPolicy {
+pub(super) fn policy((sense, text, droppable): (Sense, &str, bool), priced: bool) -> ProgramPolicy {
     let mut text = ObjectiveText::new(sense, text);
-    if promises {
+    if droppable {
         text.for_each_job = vec![ConstraintText::droppable("throughput >= steps_remaining / slo_remaining")];
     }
     let objective = Objective::check(&text, Vocabulary::default()).unwrap();
@@ -341,9 +341,9 @@ fn kinds_drop_as_few_as_programs() {
             if hard {
                 let (sense, text, _) = objectives()[4];
                 let mut text = ObjectiveText::new(sense, text);
-                let promised = ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
+                let deadline = ConstraintText::droppable("throughput >= steps_remaining / slo_remaining");
                 let least = ConstraintText::hard("throughput >= 0.02 * equal_share_throughput");
-                text.for_each_job = vec![promised, least];
+                text.for_each_job = vec![deadline, least];
                 let objective = Objective::check(&text, Vocabulary::default()).unwrap();
                 let pricing = policy.pricing;
                 policy =
@@ -426,7 +426,7 @@ proptest! {
     #[test]
     fn the_centre_over_classes_is_the_centre_over_jobs(mut jobs in drawn(4), copies in 1_usize..4, workers in 2_u32..5) {
         for (objective, pairs) in
-            objectives().into_iter().filter(|(_, _, promises)| !promises).flat_map(|o| [(o, true), (o, false)])
+            objectives().into_iter().filter(|(_, _, droppable)| !droppable).flat_map(|o| [(o, true), (o, false)])
         {
             for job in &mut jobs {
                 job.weight = 1.0;

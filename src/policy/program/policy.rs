@@ -8,6 +8,7 @@ use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrd
 use crate::policy::explain::Explanation;
 use crate::policy::program::conflict::conflicts;
 use crate::policy::program::discount;
+use crate::policy::program::droppable;
 use crate::policy::program::errors::ProgramPolicyError;
 use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
@@ -18,7 +19,6 @@ use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::rounding::{MISSED_MAX, within, without_rounding};
-use crate::policy::program::soft_constraints;
 use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::strategy::Strategy;
@@ -82,7 +82,7 @@ pub struct ProgramOptions {
     pub hierarchical: bool,
     /// Is each job's time discounted by what its presence costs the others? For objectives of throughput alone.
     pub discounted: bool,
-    /// `published`: gangs have time where they do not fit, entities serve jobs as listed, and where one soft constraint cannot
+    /// `published`: gangs have time where they do not fit, entities serve jobs as listed, and where one droppable constraint cannot
     /// be kept, all are dropped.
     pub fidelity: Fidelity,
     /// A backend to try first; the default chain if none.
@@ -102,7 +102,7 @@ pub struct ProgramPolicy {
     pub(super) options: ProgramOptions,
     pub(super) data: Vec<String>,
     prune: bool,
-    pub(super) promises: bool,
+    pub(super) droppable: bool,
     pub(super) pricing: PricingLimits,
     /// Is the analytic centre over jobs found by a program over their classes?
     pub(super) centred: bool,
@@ -130,7 +130,7 @@ impl ProgramPolicy {
         {
             return Err(ProgramPolicyError::NotHierarchical);
         }
-        let promises = objective.constraints().iter().any(|constraint| constraint.droppable);
+        let droppable = objective.constraints().iter().any(|constraint| constraint.droppable);
         if options.discounted && !discount::fits(&options) {
             return Err(ProgramPolicyError::NotDiscountable);
         }
@@ -148,7 +148,7 @@ impl ProgramPolicy {
         let solver = solver.with_strategy(options.strategy).with_time_limit(options.time_limit);
         let solver = solver.with_interrupt(options.interrupt.clone());
         let pricing = PricingLimits::default();
-        Ok(Self { options, data, prune, promises, pricing, centred, solver, isolated_time })
+        Ok(Self { options, data, prune, droppable, pricing, centred, solver, isolated_time })
     }
 
     /// Checks that the problem has the data without which the policy cannot decide.
@@ -200,7 +200,7 @@ impl ProgramPolicy {
         Ok((reduced, solved, decision))
     }
 
-    /// The decision in which the soft constraints of the fewest jobs are dropped.
+    /// The decision in which the droppable constraints of the fewest jobs are dropped.
     fn attempt(
         &mut self,
         problem: &Problem,
@@ -214,7 +214,7 @@ impl ProgramPolicy {
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
         self.solver.group(&master.reduced().classes);
         let published = self.options.fidelity == Fidelity::Published;
-        let told_apart = !self.promises || self.drop_fewest(&mut master)?;
+        let told_apart = !self.droppable || self.drop_fewest(&mut master)?;
         if published && (!told_apart || master.reduced().instance.dropped.contains(&true)) {
             master.drop_constraints(vec![true; master.reduced().instance.n_members()]);
         } else if !told_apart {
@@ -245,7 +245,7 @@ impl ProgramPolicy {
             let missed = !published && missed.binary_search(&index).is_ok();
             (dropped || missed || past(job)).then_some(index)
         };
-        if self.promises {
+        if self.droppable {
             decision.dropped = problem.jobs().enumerate().filter_map(dropped).collect();
         }
         let seconds = &mut self.solver.report().seconds;
@@ -300,10 +300,9 @@ impl ProgramPolicy {
         }
     }
 
-    /// Drops as few soft constraints as possible; false if jobs must be told apart first.
+    /// Drops as few droppable constraints as possible; false if jobs must be told apart first.
     fn drop_fewest(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
-        let done =
-            self.solver.doing(Purpose::Promises, |solver| soft_constraints::drop_fewest(solver, master));
+        let done = self.solver.doing(Purpose::Droppable, |solver| droppable::drop_fewest(solver, master));
         done.map_err(|error| self.contradicted(error, master))
     }
 
@@ -403,7 +402,7 @@ impl ProgramPolicy {
                 .collect();
             (0..problem.n_jobs()).map(|job| of_class[reduced.classes.class_of(job)]).collect()
         });
-        let missed = if self.promises { bound.missed(&point, MISSED_MAX) } else { Vec::new() };
+        let missed = if self.droppable { bound.missed(&point, MISSED_MAX) } else { Vec::new() };
         let is_missed = |job: &JobIndex| missed.get(reduced.classes.class_of(job.index())) == Some(&true);
         let dropped = problem.jobs().ids().filter(is_missed).collect();
         let rules = self.rules();

@@ -268,7 +268,7 @@ impl<'a> ProgramColumns<'a> {
     }
 }
 
-/// Must the answer be a vertex? Which soft constraints are kept is rounded from one, and a row that holds an optimum leaves
+/// Must the answer be a vertex? Which droppable constraints are kept is rounded from one, and a row that holds an optimum leaves
 /// an interior-point method no interior.
 fn wants_vertex(formulation: &Formulation) -> bool {
     let counts = |auxiliary: &Auxiliary| matches!(auxiliary.role, AuxiliaryRole::Kept { .. });

@@ -27,8 +27,8 @@ pub enum Purpose {
         /// The level, in the policy's units.
         level: f64,
     },
-    /// Keeps as many soft constraints as possible.
-    Promises,
+    /// Keeps as many droppable constraints as possible.
+    Droppable,
     /// Chooses among the optima, holding the value that was found.
     Choice,
     /// Finds the optimum without a job of a member, which says what its presence costs the others.

@@ -8,14 +8,14 @@ use crate::program::{BoundObjective, Column};
 /// The part of an objective's value that dropping shares as rounding may change.
 const CHANGE_MAX: f64 = 1e-9;
 
-/// A soft constraint counts as kept up to this violation, relative to the larger of its sides: solvers are no more exact.
+/// A droppable constraint counts as kept up to this violation, relative to the larger of its sides: solvers are no more exact.
 pub(super) const MISSED_MAX: f64 = 5e-7;
 
 /// Workers or time given away beyond what there is, relative to that, that are a solver's inaccuracy.
 const EXCESS_MAX: f64 = 1e-4;
 
 /// The class times without shares that are rounding, [columns], and the share up to which they are: 0, and all of them,
-/// where the objective, or whether a soft constraint is met, depends on such small shares.
+/// where the objective, or whether a droppable constraint is met, depends on such small shares.
 pub(super) fn without_rounding(
     reduced: &Reduced,
     bound: &BoundObjective<'_>,
@@ -35,7 +35,7 @@ pub(super) fn without_rounding(
     };
     let breaks = || {
         let missed = |time: &[f64]| bound.missed(&bound.point(time), MISSED_MAX);
-        bound.has_promises() && missed(&rounded) != missed(class_time)
+        bound.has_droppable() && missed(&rounded) != missed(class_time)
     };
     if is_whole || !(changes() || breaks()) {
         (rounded, Some(SHARE_MIN))

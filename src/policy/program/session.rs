@@ -117,7 +117,7 @@ impl Session {
     /// A session of `policy` on `problem`.
     ///
     /// # Errors
-    /// If the policy has pairs, soft constraints, discounts, accounts of isolated time, entities that serve in order, or a
+    /// If the policy has pairs, droppable constraints, discounts, accounts of isolated time, entities that serve in order, or a
     /// named backend for an interior optimum; or if the problem has data by position.
     pub fn new(mut policy: ProgramPolicy, problem: Problem) -> Result<Self, SessionError> {
         if let Some(reason) = unfit(&policy, &problem) {
@@ -310,7 +310,7 @@ fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
     let in_order = || hierarchy::interchangeable(problem).contains(&false);
     match () {
         () if options.pairs => Some("its jobs share workers, two by two"),
-        () if policy.promises => Some("it may let single jobs off their promises"),
+        () if policy.droppable => Some("it may drop constraints of single jobs"),
         () if options.discounted => Some("it decides once more for every job that is there"),
         () if policy.data.iter().any(|name| name == "isolated_elapsed") => {
             Some("it keeps account of every job's isolated time")

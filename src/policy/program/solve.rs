@@ -97,13 +97,13 @@ pub(super) struct Task<'a, 'o> {
 }
 
 impl Task<'_, '_> {
-    /// Finds the optimum that the policy asks for. If no solver finds a feasible point, soft constraints are eased by
+    /// Finds the optimum that the policy asks for. If no solver finds a feasible point, droppable constraints are eased by
     /// the smallest part of [`EASING_FROM_TOLERANCE`] at which one does.
     pub(super) fn solve(&mut self, solver: &mut SolverContext) -> Result<Optimum, SolvingError> {
         let mut outcome = self.by_route(solver);
         for eased in EASING_FROM_TOLERANCE {
             let unsolved = outcome.as_ref().is_err_and(SolvingError::is_unsolved);
-            if !unsolved || !self.master.bound().has_promises() {
+            if !unsolved || !self.master.bound().has_droppable() {
                 break;
             }
             self.master.ease(*eased);
@@ -332,7 +332,7 @@ impl Task<'_, '_> {
         let first = formulation.class_time(&answer.solution.columns).to_vec();
         let class_time = if !refinable {
             first
-        } else if self.master.is_priced() || self.master.bound().has_promises() {
+        } else if self.master.is_priced() || self.master.bound().has_droppable() {
             solver.among_optima(|solver| self.refined(solver, formulated, optimum, &first))?
         } else {
             // all columns are in the program already, which is extended and then restored
@@ -400,7 +400,7 @@ impl Task<'_, '_> {
     }
 
     /// The class times that use the workers best among the optima of a program, whose value is `optimum`. An optimum
-    /// that cannot be held in floating point, and soft constraints with it, are eased by the smallest part of
+    /// that cannot be held in floating point, and droppable constraints with it, are eased by the smallest part of
     /// [`GIVEN_UP_REFINING`] at which a solver finds a point. If it finds none, the optimum `first` stands, which is
     /// reported as a fallback.
     fn refined(

@@ -35,7 +35,7 @@ pub(super) fn options_of(text: &ObjectiveText) -> ProgramOptions {
     }
 }
 
-fn promising() -> ProgramOptions {
+fn dropping() -> ProgramOptions {
     let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
     text.for_each_job = vec![ConstraintText::droppable("throughput >= steps_remaining / slo_remaining")];
     options_of(&text)
@@ -67,7 +67,7 @@ fn problem(workers: [u32; 2], jobs: &[([f64; 2], u32, f64, Option<f64>)]) -> Pro
 }
 
 #[test]
-fn a_promise_that_cannot_be_kept_is_given_up_and_named() {
+fn a_droppable_constraint_that_cannot_be_kept_is_dropped_and_named() {
     // One fast worker: two jobs need it all the time, a third half of it.
     let problem = problem(
         [1, 0],
@@ -77,7 +77,7 @@ fn a_promise_that_cannot_be_kept_is_given_up_and_named() {
             ([1.0, 0.0], 1, 50.0, Some(100.0)),
         ],
     );
-    let mut policy = ProgramPolicy::try_new(promising()).unwrap();
+    let mut policy = ProgramPolicy::try_new(dropping()).unwrap();
     let decision = policy.allocate(&problem).unwrap();
     assert_eq!(decision.dropped, [JobIndex::from_index(0)]);
     let got = decision.allocation.effective_throughput();
@@ -88,12 +88,12 @@ fn a_promise_that_cannot_be_kept_is_given_up_and_named() {
 }
 
 #[test]
-fn a_promise_that_takes_all_of_a_job_s_time_is_kept_to_the_last_digits() {
+fn a_droppable_constraint_that_takes_all_of_a_job_s_time_is_kept_to_the_last_digits() {
     // As deadlines of as many digits as a file has make it: a little beyond the fastest type's speed.
     for beyond in [1e-10, 8e-10, 2e-9, 8e-9] {
         let (steps, deadline) = (41.75e3, 1e3 * (1.0 - beyond));
         let jobs = [([41.75, 0.0], 1, steps, Some(deadline)), ([1.0, 1.0], 1, 50.0, None)];
-        let mut policy = ProgramPolicy::try_new(promising()).unwrap();
+        let mut policy = ProgramPolicy::try_new(dropping()).unwrap();
         let decision = policy.allocate(&problem([1, 1], &jobs)).unwrap();
         assert_eq!(decision.dropped, []);
         let objective = decision.objective.unwrap();
@@ -104,11 +104,11 @@ fn a_promise_that_takes_all_of_a_job_s_time_is_kept_to_the_last_digits() {
 }
 
 #[test]
-fn promises_that_no_job_could_keep_alone_take_no_search() {
+fn constraints_that_no_job_could_keep_alone_take_no_search() {
     // There are workers for all; every other job has less time than its work takes, each by another part.
     let time = |index: u32| if index.is_multiple_of(2) { 50.0 + 3.0 * f64::from(index) } else { 200.0 };
     let jobs: Vec<_> = (0..16).map(|index| ([1.0, 0.5], 1, 100.0, Some(time(index)))).collect();
-    let mut policy = ProgramPolicy::try_new(promising()).unwrap();
+    let mut policy = ProgramPolicy::try_new(dropping()).unwrap();
     let decision = policy.allocate(&problem([16, 16], &jobs)).unwrap();
     let late: Vec<JobIndex> = (0..16).step_by(2).map(JobIndex::from_index).collect();
     assert_eq!(decision.dropped, late);
@@ -268,7 +268,7 @@ fn steps_that_are_not_stated_are_asked_for() {
     );
 }
 
-/// How many promises of the jobs in `chosen` can be kept at once, all or none, by a program of its own.
+/// How many droppable constraints of the jobs in `chosen` can be kept at once, all or none, by a program of its own.
 fn can_keep(jobs: &[([f64; 2], u32, f64, Option<f64>)], workers: [u32; 2], chosen: u32) -> bool {
     let kept = |index: usize| chosen & (1 << index) != 0;
     let jobs: Vec<_> = jobs
@@ -281,7 +281,7 @@ fn can_keep(jobs: &[([f64; 2], u32, f64, Option<f64>)], workers: [u32; 2], chose
     let mut hard = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
     hard.for_each_job = vec![ConstraintText::hard("throughput >= steps_remaining / slo_remaining")];
     let objective = Objective::check(&hard, Vocabulary::default()).unwrap();
-    let mut policy = ProgramPolicy::try_new(ProgramOptions { objective, ..promising() }).unwrap();
+    let mut policy = ProgramPolicy::try_new(ProgramOptions { objective, ..dropping() }).unwrap();
     policy.allocate(&problem(workers, &jobs)).is_ok()
 }
 
@@ -301,9 +301,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn as_few_promises_as_possible_are_given_up(jobs in jobs(6), fast in 2_u32..4, slow in 0_u32..3) {
+    fn as_few_constraints_as_possible_are_dropped(jobs in jobs(6), fast in 2_u32..4, slow in 0_u32..3) {
         let workers = [fast, slow];
-        let decision = ProgramPolicy::try_new(promising()).unwrap().allocate(&problem(workers, &jobs)).unwrap();
+        let decision = ProgramPolicy::try_new(dropping()).unwrap().allocate(&problem(workers, &jobs)).unwrap();
         let most = (0..1_u32 << jobs.len()).filter(|chosen| can_keep(&jobs, workers, *chosen)).map(u32::count_ones).max();
         prop_assert_eq!(jobs.len() - decision.dropped.len(), most.unwrap_or(0) as usize);
     }
@@ -404,12 +404,12 @@ fn large_programs_have_the_value_that_the_chain_finds() {
 
 #[test]
 fn what_soft_constraints_cost_is_in_value_and_bound() {
-    // The fast worker does 4 steps/s of job 0 or 2 of job 1, who is promised one: that would cost two.
+    // The fast worker does 4 steps/s of job 0 or 2 of job 1, which is to have one: that would cost two.
     let problem = problem([1, 0], &[([4.0, 0.0], 1, 100.0, None), ([2.0, 0.0], 1, 100.0, Some(100.0))]);
     for (penalty, expected, kept) in [(0.5, 4.0 - 0.5, 0.0), (5.0, 2.0 + 1.0, 1.0)] {
         let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
-        let promise = "throughput >= steps_remaining / slo_remaining".to_owned();
-        text.for_each_job = vec![ConstraintText::soft(promise, penalty)];
+        let deadline = "throughput >= steps_remaining / slo_remaining".to_owned();
+        text.for_each_job = vec![ConstraintText::soft(deadline, penalty)];
         let objective = Objective::check(&text, Vocabulary::default()).unwrap();
         let options = ProgramOptions { objective, ..options(Sense::Maximize, "sum_over_jobs(throughput)") };
         let decision = ProgramPolicy::try_new(options).unwrap().allocate(&problem).unwrap();

@@ -192,7 +192,7 @@ pub fn stage(purpose: Purpose) -> (&'static str, &'static str) {
         Purpose::Tried { .. } => {
             ("tried_level", "finds the part that all can have at once of what one level asks for them")
         }
-        Purpose::Promises => (
+        Purpose::Droppable => (
             "promises",
             "finds the jobs whose droppable constraints can be kept, before its optimum is looked for",
         ),

@@ -248,7 +248,7 @@ fn a_soft_constraint_has_at_most_its_penalty_for_a_price() {
     }
 }
 
-/// One promise asks for ten times what there is, and is dropped; the other takes half of the worker from a job that is
+/// One constraint asks for ten times what there is, and is dropped; the other takes half of the worker from a job that is
 /// four times as fast.
 #[test]
 fn a_dropped_constraint_has_no_price() {

@@ -1,6 +1,6 @@
-//! Soft constraints over pairs where not all can be met: which members' are dropped, by a program over kinds.
+//! Droppable constraints over pairs where not all can be met: which members' are dropped, by a program over kinds.
 //!
-//! With z_i, the fraction to which the soft constraint of member i, a required throughput d_i, is kept, the time of a kind can
+//! With z_i, the fraction to which the droppable constraint of member i, a required throughput d_i, is kept, the time of a kind can
 //! be divided only if for every speed θ
 //!
 //!   Σ_c (v_c − θ)⁺·y_c  ≥  Σ_i n_i·(d_i − θ)⁺·z_i
@@ -16,7 +16,7 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::policy::program::tolerances::WHOLE;
-use crate::program::{Demand, PROMISE_SLACK, Program, Range};
+use crate::program::{DROPPABLE_SLACK, Demand, Program, Range};
 
 /// A cut violated by no more than this fraction of what it requires counts as satisfied.
 const LACK_MAX: f64 = 1e-9;
@@ -41,7 +41,7 @@ struct KindRelaxation {
 }
 
 impl LinearKinds {
-    /// The members whose soft constraints are dropped so that those of all others can be met, provably as few as
+    /// The members whose droppable constraints are dropped so that those of all others can be met, provably as few as
     /// possible: [members]. Every member must be a single job. `dropped`: the members whose constraints are dropped
     /// already.
     pub(in crate::policy::program) fn drop_fewest(
@@ -51,7 +51,7 @@ impl LinearKinds {
         dropped: &[bool],
     ) -> Result<Vec<bool>, GaveUp> {
         // (with constraints that cannot be dropped, a dropped member would still require something)
-        master.bound().promised().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
+        master.bound().droppable_throughputs().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
         let KindRelaxation { most, kept, cost } = self.relaxed(solver, master, dropped)?;
         let most = (most + WHOLE).floor();
         let n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
@@ -141,7 +141,7 @@ impl LinearKinds {
     fn required_above(&self, master: &ProgramColumns<'_>, member: usize, speed: f64) -> f64 {
         let jobs = master.reduced().instance.multiplicity[member];
         // (less by a slack, so that rounding does not count a constraint that takes all of a job's time as lost)
-        jobs * (self.program.demands[member].slope * (1.0 - PROMISE_SLACK) - speed).max(0.0)
+        jobs * (self.program.demands[member].slope * (1.0 - DROPPABLE_SLACK) - speed).max(0.0)
     }
 
     fn push(&self, program: &mut Program, master: &ProgramColumns<'_>, cut: SpeedCut, parts: usize) {

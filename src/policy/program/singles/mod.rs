@@ -5,7 +5,7 @@
 //! | the highest common level, and the best use of workers at it | `level` |
 //! | a linear sum | `linear` |
 //! | a sum of logarithms (Nash welfare) | here |
-//! | the number of soft constraints that can be kept | `soft_constraints` |
+//! | the number of droppable constraints that can be kept | `droppable` |
 //!
 //! A *member* is a class of identical jobs. Every answer is certified from the members' own data. A program is written
 //! only over the few members that optimal prices leave undecided (`tie_break`); `residual` is the smaller problem over
@@ -14,13 +14,13 @@
 mod level;
 mod linear;
 mod residual;
-mod soft_constraints;
+mod droppable;
 mod tie_break;
 
+pub(super) use self::droppable::{drop_dearest, relaxation};
 pub(super) use self::level::{raise, refine};
-pub(super) use self::linear::all_soft_constraints_met;
+pub(super) use self::linear::all_droppable_met;
 pub(super) use self::residual::{FixedLevel, ResidualProblem};
-pub(super) use self::soft_constraints::{drop_dearest, relaxation};
 use crate::decomposition::{self, PrimalDual, RaisedLevel};
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::{Explaining, Optimum, Task};

@@ -28,7 +28,7 @@ pub(super) struct Answer {
 }
 
 /// Columns from which a linear program is large: it is first tried by an interior-point method, as simplex takes
-/// several times as long where no two jobs are alike, and for linear sums and soft constraints a search for prices
+/// several times as long where no two jobs are alike, and for linear sums and droppable constraints a search for prices
 /// takes its place where it can. Below, the vertices of simplex are the answers.
 pub(super) const COLUMNS_LARGE: usize = 2_000;
 

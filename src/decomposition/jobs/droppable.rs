@@ -1,7 +1,7 @@
-//! Soft constraints: the largest number of jobs whose required throughput can be met, in the linear relaxation.
+//! Droppable constraints: the largest number of jobs whose required throughput can be met, in the linear relaxation.
 //!
-//! These are the constraints that policy files call `droppable` and [`promise`](crate::program::promise) a promise:
-//! each is kept or dropped. (`soft` in a policy file is another thing: a price on violation.)
+//! Each is kept or dropped, as in the [program](crate::program::droppable) that keeps as many as possible. (`soft` in a policy
+//! file is another thing: a price on violation.)
 //!
 //!   maximize Σ n_m·z_m   subject to   throughput_m ≥ d_m·z_m,  time_m ≤ n_m·z_m,  z ≤ 1,  capacities of worker types
 //!
@@ -16,34 +16,30 @@
 //! of keeping the constraint.
 
 use super::{JobBatch, LevelGoal, WorkerPrices, class_times, lanes};
-use crate::program::promise::PROMISE_SLACK;
+use crate::program::droppable::DROPPABLE_SLACK;
 use crate::program::singles::Singles;
 use crate::solver::backend::Limits;
 
-/// An optimum of the relaxation: which soft constraints are kept, in part or whole, and the dual bound.
+/// An optimum of the relaxation: which droppable constraints are kept, in part or whole, and the dual bound.
 #[derive(Clone, Debug)]
-pub struct SoftConstraintsKept {
+pub struct DroppableKept {
     /// Class time: [members × K].
     pub time: Vec<f64>,
-    /// The part of the soft constraint that a job of each class keeps, 1 without one: `[members]`.
+    /// The part of the droppable constraint that a job of each class keeps, 1 without one: `[members]`.
     pub part: Vec<f64>,
     /// The cost of keeping all of it, at the prices that prove the bound, in jobs: `[members]`; 0 without a soft
     /// constraint.
     pub cost: Vec<f64>,
-    /// The dual bound on the number of jobs whose soft constraints are kept, parts added up.
+    /// The dual bound on the number of jobs whose droppable constraints are kept, parts added up.
     pub bound: f64,
     /// Passes over all jobs.
     pub passes: u32,
 }
 
-/// Keeps as many as possible of the soft constraints, the throughputs that classes `demand`, and in any case the ones that
-/// are `due`, `[members]`. None if no class has a soft constraint, if there are more than 64 worker types, or if prices
+/// Keeps as many as possible of the droppable constraints, the throughputs that classes `demand`, and in any case the ones that
+/// are `due`, `[members]`. None if no class has a droppable constraint, if there are more than 64 worker types, or if prices
 /// do not converge in time.
-pub fn keep_soft_constraints(
-    singles: &Singles<'_>,
-    due: &[bool],
-    limits: &Limits,
-) -> Option<SoftConstraintsKept> {
+pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> Option<DroppableKept> {
     let instance = singles.instance();
     let (n, n_types) = (due.len(), instance.n_types());
     let constrained = |class: usize| singles.demand[class] > 0.0;
@@ -76,17 +72,17 @@ pub fn keep_soft_constraints(
     for (class, (cost, due)) in cost.iter().zip(due).enumerate() {
         bound += instance.multiplicity[class] * if *due { 1.0 - cost } else { (1.0 - cost).max(0.0) };
     }
-    Some(SoftConstraintsKept { time, part, cost, bound, passes: found.passes })
+    Some(DroppableKept { time, part, cost, bound, passes: found.passes })
 }
 
-/// A soft constraint's throughput, less what rounding puts out of the job's reach.
+/// A droppable constraint's throughput, less what rounding puts out of the job's reach.
 fn required(singles: &Singles<'_>, class: usize) -> f64 {
     let (demand, fastest) = (singles.demand[class], singles.fastest(class));
-    if demand <= fastest * (1.0 + PROMISE_SLACK) { demand.min(fastest) } else { demand }
+    if demand <= fastest * (1.0 + DROPPABLE_SLACK) { demand.min(fastest) } else { demand }
 }
 
 impl JobBatch {
-    /// The least cost of keeping a job's soft constraint, infinite where it cannot be kept: `[members]`.
+    /// The least cost of keeping a job's droppable constraint, infinite where it cannot be kept: `[members]`.
     fn least_costs(mut self, singles: &Singles<'_>, at: &WorkerPrices) -> Vec<f64> {
         let (mut throughput_price, mut time_price) = (vec![0.0; self.n], vec![0.0; self.n]);
         self.workers = lanes(self.n, |class| singles.instance().scale_factor[class]);

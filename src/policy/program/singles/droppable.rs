@@ -1,32 +1,32 @@
-//! The relaxation of soft constraints, and the answer that drops the dearest jobs, by prices of worker types.
+//! The relaxation of droppable constraints, and the answer that drops the dearest jobs, by prices of worker types.
 //!
-//! Meeting a job's soft constraint counts 1, and at optimal prices it has a cost. Constraints are met in part only
+//! Meeting a job's droppable constraint counts 1, and at optimal prices it has a cost. Constraints are met in part only
 //! where the cost is 1, too; a small linear program moves these to a vertex, with all other jobs fixed. Dropping the
 //! jobs with the highest cost makes most room. The relaxation bounds how many jobs must be dropped: if dropping only
 //! that many suffices, the answer is optimal.
 
 use super::tie_break::{TieBreak, idle_workers};
 use super::{count, search, searched_columns, timed};
-use crate::decomposition::{self, SoftConstraintsKept};
+use crate::decomposition::{self, DroppableKept};
+use crate::policy::program::droppable::Relaxation;
 use crate::policy::program::program_columns::ProgramColumns;
-use crate::policy::program::soft_constraints::Relaxation;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
-use crate::program::{Goal, PROMISE_SLACK, Range, Singles};
+use crate::program::{DROPPABLE_SLACK, Goal, Range, Singles};
 use crate::solver::certificate::TOLERANCE;
 
-/// A soft constraint is met in part if the part is above this and below 1 less this.
+/// A droppable constraint is met in part if the part is above this and below 1 less this.
 const PART: f64 = 1e-9;
-/// Soft constraints met in part above which the small program would not be small.
+/// Droppable constraints met in part above which the small program would not be small.
 const PARTLY_MAX: usize = 512;
 
-/// The members with the throughputs that soft constraints ask for, and the number of columns; `None` where the
+/// The members with the throughputs that droppable constraints ask for, and the number of columns; `None` where the
 /// relaxation takes a program.
 fn asked<'a>(solver: &SolverContext, master: &'a ProgramColumns<'_>) -> Option<(Singles<'a>, usize)> {
     let n_columns = searched_columns(solver, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE)?;
-    Some((Singles::new(&master.reduced().instance, master.bound().promised()?), n_columns))
+    Some((Singles::new(&master.reduced().instance, master.bound().droppable_throughputs()?), n_columns))
 }
 
-/// The relaxation in which some members are `decided`, [members], to have their soft constraints met or dropped; `None`
+/// The relaxation in which some members are `decided`, [members], to have their droppable constraints met or dropped; `None`
 /// where that takes a program over all members.
 pub(in crate::policy::program) fn relaxation(
     solver: &mut SolverContext,
@@ -52,14 +52,14 @@ pub(in crate::policy::program) fn relaxation(
     Some(Relaxation { most: found.bound - uncounted, met: found.part, dearest })
 }
 
-/// The certified relaxation in which the soft constraints of members that are `due`, [members], are met whole.
+/// The certified relaxation in which the droppable constraints of members that are `due`, [members], are met whole.
 fn keep(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     due: &[bool],
     n_columns: usize,
-) -> Option<SoftConstraintsKept> {
-    let kept = timed(solver, |solver| decomposition::keep_soft_constraints(singles, due, &solver.limits()))?;
+) -> Option<DroppableKept> {
+    let kept = timed(solver, |solver| decomposition::keep_droppable(singles, due, &solver.limits()))?;
     let counted = kept.part.iter().zip(&singles.instance().multiplicity);
     let counted: f64 = counted.map(|(part, jobs)| part * jobs).sum();
     let gap = kept.bound - counted;
@@ -71,13 +71,13 @@ fn keep(
     Some(kept)
 }
 
-/// Moves the parts of soft constraints that are met in part to a vertex, with all other jobs fixed; `None` if they are
+/// Moves the parts of droppable constraints that are met in part to a vertex, with all other jobs fixed; `None` if they are
 /// too many.
 fn move_to_vertex(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
     due: &[bool],
-    found: &mut SoftConstraintsKept,
+    found: &mut DroppableKept,
 ) -> Option<()> {
     let instance = singles.instance();
     let (n, k) = (instance.n_members(), instance.n_types());
@@ -96,7 +96,7 @@ fn move_to_vertex(
         let jobs = instance.multiplicity[*member];
         let whole = Range { lower: 0.0, upper: 1.0 };
         let part = small.program.push_column(whole, whole, jobs);
-        let (mut time, mut throughput) = (vec![(part, -(1.0 + PROMISE_SLACK) * jobs)], vec![(part, -1.0)]);
+        let (mut time, mut throughput) = (vec![(part, -(1.0 + DROPPABLE_SLACK) * jobs)], vec![(part, -1.0)]);
         for j in (0..k).filter(|j| singles.runs(*member, *j)) {
             let column = small.push_time(*member, j, 0.0);
             time.push((column, 1.0));
@@ -114,7 +114,7 @@ fn move_to_vertex(
     Some(())
 }
 
-/// Drops the dearest jobs until `met` are left: the dropped members, [members]; `None` if the soft constraints of the
+/// Drops the dearest jobs until `met` are left: the dropped members, [members]; `None` if the droppable constraints of the
 /// jobs that are left cannot be met, or prices do not converge.
 pub(in crate::policy::program) fn drop_dearest(
     solver: &mut SolverContext,
@@ -150,7 +150,7 @@ mod tests {
     use crate::solver::{Limits, registry};
     use crate::units::{Seconds, Steps};
 
-    /// Jobs on three types, each with a soft constraint. Every `like`th job is the same. The number of workers is in
+    /// Jobs on three types, each with a droppable constraint. Every `like`th job is the same. The number of workers is in
     /// proportion to `part`.
     fn problem(n_jobs: u32, like: u32, part: u32) -> Problem {
         let workers = |of: u32| (n_jobs * of * part).div_ceil(1000).max(8);

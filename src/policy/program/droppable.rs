@@ -1,8 +1,7 @@
-//! The jobs whose soft constraints are dropped when not all can be met: as few as possible, by branch and bound.
+//! The jobs whose droppable constraints are dropped when not all can be met: as few as possible, by branch and bound.
 //!
-//! Jobs whose soft constraint could not be met with the whole cluster are dropped first. For the others the linear
-//! relaxation is tight (see [`promise`](crate::program::promise), where a soft constraint of one job is called a
-//! promise): at its vertices few constraints are met in part, and dropping these nearly always drops as few as the
+//! Jobs whose droppable constraint could not be met with the whole cluster are dropped first. For the others the linear
+//! relaxation is tight (see [`program::droppable`](crate::program::droppable)): at its vertices few constraints are met in part, and dropping these nearly always drops as few as the
 //! rounded bound allows, which ends the search. Without space sharing, relaxations need no program
 //! ([`singles::relaxation`]); with several jobs a kind, one program over kinds mostly decides
 //! ([`LinearKinds::drop_fewest`]).
@@ -12,19 +11,19 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::singles;
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::tolerances::WHOLE;
-use crate::program::{PROMISE_SLACK, Range};
+use crate::program::{DROPPABLE_SLACK, Range};
 
 /// Relaxations solved before the best answer found is taken as it is.
 const NODES_MAX: u32 = 4_000;
 
-/// Drops members so that the soft constraints of all others can be met; the pairs that this takes are columns
+/// Drops members so that the droppable constraints of all others can be met; the pairs that this takes are columns
 /// afterwards. False if members stand for several jobs and not all constraints can be met: each job must be a member of
 /// its own first.
 pub(super) fn drop_fewest(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,
 ) -> Result<bool, SolvingError> {
-    let mut dropped = master.bound().beyond_reach(PROMISE_SLACK);
+    let mut dropped = master.bound().beyond_reach(DROPPABLE_SLACK);
     for (dropped, before) in dropped.iter_mut().zip(&master.reduced().instance.dropped) {
         *dropped |= before;
     }
@@ -44,11 +43,11 @@ pub(super) fn drop_fewest(
             master.drop_constraints(dropped);
             return Ok(true);
         }
-    } else if singles::all_soft_constraints_met(solver, master) {
+    } else if singles::all_droppable_met(solver, master) {
         return Ok(true);
     }
     let Some(Relaxation { met, .. }) = relaxation(solver, master, &decided)? else { return Ok(false) };
-    if decided.iter().zip(met).all(|(decided, met)| decided.is_some() || met >= 1.0 - PROMISE_SLACK) {
+    if decided.iter().zip(met).all(|(decided, met)| decided.is_some() || met >= 1.0 - DROPPABLE_SLACK) {
         return Ok(true);
     }
     if single {
@@ -58,22 +57,22 @@ pub(super) fn drop_fewest(
     Ok(single)
 }
 
-/// The range of the part of a soft constraint that is met: up to all of it, or nothing.
+/// The range of the part of a droppable constraint that is met: up to all of it, or nothing.
 fn up_to(all: bool) -> Range {
     Range { lower: 0.0, upper: if all { 1.0 } else { 0.0 } }
 }
 
 /// An optimum of the relaxation after some choices.
 pub(super) struct Relaxation {
-    /// A bound on the number of jobs whose soft constraints are met.
+    /// A bound on the number of jobs whose droppable constraints are met.
     pub(super) most: f64,
-    /// The part of each member's soft constraint that is met: [members].
+    /// The part of each member's droppable constraint that is met: [members].
     pub(super) met: Vec<f64>,
-    /// The undecided members with a soft constraint, the one with the highest cost first; empty if costs are not known.
+    /// The undecided members with a droppable constraint, the one with the highest cost first; empty if costs are not known.
     pub(super) dearest: Vec<usize>,
 }
 
-/// The most jobs whose soft constraints can be met after some choices; `None` if the choices contradict one another.
+/// The most jobs whose droppable constraints can be met after some choices; `None` if the choices contradict one another.
 ///
 /// A member whose constraint is decided to be met has a large weight, not a bound: so the program is feasible over any
 /// pairs, and prices show which pairs are missing. If some such constraint is not met all the same, a second program
@@ -90,13 +89,13 @@ fn relaxation(
     let n = decided.len() as f64;
     let due = decided.iter().filter(|decided| **decided == Some(true)).count() as f64;
     let all_due = |met: &[f64]| {
-        decided.iter().zip(met).all(|(decided, met)| *decided != Some(true) || *met >= 1.0 - PROMISE_SLACK)
+        decided.iter().zip(met).all(|(decided, met)| *decided != Some(true) || *met >= 1.0 - DROPPABLE_SLACK)
     };
     let asked = |of: fn(Option<bool>, f64) -> (Range, f64)| -> Vec<(Range, f64)> {
         decided.iter().map(|decided| of(*decided, n)).collect()
     };
     let mut solve = |asked: Vec<(Range, f64)>| {
-        let (formulation, answer) = master.solve(solver, |bound| bound.promises(&asked))?;
+        let (formulation, answer) = master.solve(solver, |bound| bound.droppable(&asked))?;
         let met = answer.solution.columns[formulation.columns.len()..].to_vec();
         Ok::<_, SolvingError>((formulation.value(answer.bound), met))
     };
@@ -158,7 +157,7 @@ fn branch_and_bound(
             continue;
         };
         // Requiring less of a job keeps an allocation feasible: constraints met in part may be dropped altogether.
-        let rounded: Vec<bool> = met.iter().map(|met| *met < 1.0 - PROMISE_SLACK).collect();
+        let rounded: Vec<bool> = met.iter().map(|met| *met < 1.0 - DROPPABLE_SLACK).collect();
         let count = rounded.iter().filter(|dropped| !**dropped).count() as f64;
         if best.as_ref().is_none_or(|(met, _)| count > *met) {
             best = Some((count, rounded));
@@ -169,7 +168,7 @@ fn branch_and_bound(
             best = dropped.map(|dropped| (count, dropped)).or(best);
         }
         let fractional = (0..n)
-            .filter(|member| (WHOLE..1.0 - PROMISE_SLACK).contains(&met[*member]))
+            .filter(|member| (WHOLE..1.0 - DROPPABLE_SLACK).contains(&met[*member]))
             .max_by(|a, b| met[*a].total_cmp(&met[*b]).then(b.cmp(a)));
         let Some(member) = fractional.filter(|_| !beaten(most, &best)) else { continue };
         // The larger the part that is met, the likelier the whole can be: that branch is taken first.
@@ -187,7 +186,7 @@ fn cut_short(n: usize, met: f64, most: f64) -> String {
     let n = n as f64;
     let least = n - (most + WHOLE).floor();
     format!(
-        "soft constraints: {} of {n} dropped after {NODES_MAX} programs, at least {least} must be",
+        "droppable constraints: {} of {n} dropped after {NODES_MAX} programs, at least {least} must be",
         n - met
     )
 }

@@ -1,10 +1,9 @@
-//! The program that keeps as many droppable constraints as possible at once. A *promise* is a droppable constraint of
-//! one job, which the rest of the engine calls a soft constraint.
+//! The program that keeps as many droppable constraints as possible at once.
 //!
 //!   maximize Σ_m n_m·z_m   subject to   E_m(X) + u_m·z_m ≤ u_m,   time_m(X) ≤ n_m·z_m,   0 ≤ z ≤ 1
 //!
-//! where E_m(X) ≤ 0 is the promise to member m, and u_m > 0 the most that any allocation violates it by: for a promise of
-//! speed, its violation at X = 0. With z_m = 1 the promise is kept; with z_m = 0 it is dropped, and the member gets no time
+//! where E_m(X) ≤ 0 is the droppable constraint of member m, and u_m > 0 the most that any allocation violates it by: for a
+//! least throughput, its violation at X = 0. With z_m = 1 the constraint is kept; with z_m = 0 it is dropped, and the member gets no time
 //! if the policy has no other constraints. At a vertex few z are fractional, since only the rows of worker types couple
 //! jobs, so branch and bound on them ends soon.
 
@@ -17,51 +16,51 @@ use super::program_map::{AuxiliaryRole, Formulation, RowRole};
 use super::range::Reach;
 use super::standard::{Affine, Range, Sense};
 
-/// The relative violation up to which a promise counts as kept.
-pub const PROMISE_SLACK: f64 = 1e-8;
+/// The relative violation up to which a droppable constraint counts as kept.
+pub const DROPPABLE_SLACK: f64 = 1e-8;
 
 impl BoundObjective<'_> {
     /// Has the objective a droppable constraint?
-    pub fn has_promises(&self) -> bool {
+    pub fn has_droppable(&self) -> bool {
         self.objective.constraints().iter().any(|constraint| constraint.droppable)
     }
 
-    /// The members of whose jobs no allocation keeps the promise of any, not even up to a violation of this part:
+    /// The members of whose jobs no allocation keeps the droppable constraints of any, not even up to a violation of this part:
     /// `[members]`.
     pub fn beyond_reach(&self, part: f64) -> Vec<bool> {
         let reach = Reach::of_one_job(self);
-        let promises: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
+        let droppable: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
         let beyond = |at: At| {
-            let excess = promises.iter().map(|promise| self.range(&promise.excess, at, &reach));
+            let excess = droppable.iter().map(|constraint| self.range(&constraint.excess, at, &reach));
             excess.into_iter().any(|excess| excess.lower > part * excess.upper)
         };
         self.places(Subject::Job).map(beyond).collect()
     }
 
-    /// Whether each member's jobs miss a promise at `point`: `[members]`. A promise is missed where the side that must not be
+    /// Whether each member's jobs miss a droppable constraint at `point`: `[members]`. One is missed where the side that must not be
     /// larger exceeds the other by more than `part` of the larger of their magnitudes, and by more than
-    /// [`PROMISE_SLACK`] of the most that any allocation exceeds it by: beside that, shares that are almost 0 are 0.
+    /// [`DROPPABLE_SLACK`] of the most that any allocation exceeds it by: beside that, shares that are almost 0 are 0.
     pub fn missed(&self, point: &Point, part: f64) -> Vec<bool> {
-        let promises: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
+        let droppable: Vec<_> = self.objective.constraints().iter().filter(|one| one.droppable).collect();
         let mut reach = None;
         let mut is_missed = |member: usize| {
-            promises.iter().any(|promise| {
-                let sides = self.sides(promise, member, point);
+            droppable.iter().any(|constraint| {
+                let sides = self.sides(constraint, member, point);
                 if sides.slack() >= -part * sides.small.abs().max(sides.large.abs()) {
                     return false;
                 }
-                let at = At::of(promise.subject, member);
+                let at = At::of(constraint.subject, member);
                 let most =
-                    self.range(&promise.excess, at, reach.get_or_insert_with(|| Reach::of(self))).upper;
-                !most.is_finite() || sides.slack() < -PROMISE_SLACK * most
+                    self.range(&constraint.excess, at, reach.get_or_insert_with(|| Reach::of(self))).upper;
+                !most.is_finite() || sides.slack() < -DROPPABLE_SLACK * most
             })
         };
         (0..self.instance.n_members()).map(&mut is_missed).collect()
     }
 
-    /// The program that maximizes the weight of the jobs whose promises are kept. `asked`, `[members]`: the range of
+    /// The program that maximizes the weight of the jobs whose droppable constraints are kept. `asked`, `[members]`: the range of
     /// z, within 0 and 1, and the weight of one job.
-    pub fn promises(&self, asked: &[(Range, f64)]) -> Formulation {
+    pub fn droppable(&self, asked: &[(Range, f64)]) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = Builder::new(self, &reach, None);
         self.class_times(&mut builder);
@@ -72,19 +71,19 @@ impl BoundObjective<'_> {
             })
             .collect();
         let part = if self.serves_nobody_else() { &kept[..] } else { &[] };
-        self.shared_rows(&mut builder, part, 1.0 + PROMISE_SLACK);
+        self.shared_rows(&mut builder, part, 1.0 + DROPPABLE_SLACK);
         builder.hard_constraints();
         let mut count = Affine::default();
         for (at, column) in self.places(Subject::Job).zip(kept) {
             let (_, weight) = asked[at.member];
             count.terms.push((column, weight * self.instance.multiplicity[at.member]));
-            self.promise_rows(&mut builder, at, column, &reach);
+            self.droppable_rows(&mut builder, at, column, &reach);
         }
         builder.objective(count);
         builder.finish(Sense::Maximize)
     }
 
-    /// Is the time of a member whose promise is dropped of no use, to itself because all constraints are droppable, and
+    /// Is the time of a member whose droppable constraint is dropped of no use, to itself because all constraints are droppable, and
     /// to others because no job is faster in a pair than alone?
     fn serves_nobody_else(&self) -> bool {
         let instance = self.instance;
@@ -95,15 +94,16 @@ impl BoundObjective<'_> {
             && !instance.pairs.iter().any(|pair| pair.parts.iter().any(faster))
     }
 
-    fn promise_rows(&self, builder: &mut Builder<'_>, at: At, column: usize, reach: &Reach) {
-        for (constraint, promise) in self.objective.constraints().iter().enumerate() {
-            let most = if promise.droppable { self.range(&promise.excess, at, reach).upper } else { 0.0 };
+    fn droppable_rows(&self, builder: &mut Builder<'_>, at: At, column: usize, reach: &Reach) {
+        for (position, constraint) in self.objective.constraints().iter().enumerate() {
+            let most =
+                if constraint.droppable { self.range(&constraint.excess, at, reach).upper } else { 0.0 };
             if most <= 0.0 {
                 continue;
             }
-            let mut row = builder.affine(&promise.excess, at);
+            let mut row = builder.affine(&constraint.excess, at);
             row.terms.push((column, most));
-            let role = RowRole::Constraint { constraint, position: at.member };
+            let role = RowRole::Constraint { constraint: position, position: at.member };
             builder.row(role, Range::at_most(most), row);
         }
     }
