@@ -267,9 +267,9 @@ impl<'a> AllocationBuilder<'a> {
         Ok(())
     }
 
-    /// Has at hand what these jobs have received, for rows that follow. Whoever looks at job after job reads memory in
-    /// order, which is many times faster than where the second jobs of pairs happen to be.
-    pub fn look_at(&self, jobs: Range<usize>) {
+    /// Reads what these jobs have received into the processor's caches, for rows that follow: job after job is memory in order,
+    /// which is many times faster to read than where the second jobs of pairs are.
+    pub fn prefetch(&self, jobs: Range<usize>) {
         let n = self.received.len();
         let received = &self.received[jobs.start.min(n)..jobs.end.min(n)];
         black_box(received.iter().map(|received| received.time).sum::<f64>());

@@ -67,13 +67,13 @@ impl Sums {
 
 impl Certificate {
     /// The certificate of class times and prices, from the classes' own numbers, in one pass over them.
-    pub fn of_jobs(singles: &Singles<'_>, goal: Goal<'_>, shares: &PrimalDual) -> Self {
+    pub fn of_jobs(singles: &Singles<'_>, goal: Goal<'_>, answer: &PrimalDual) -> Self {
         let instance = singles.instance();
         let (n, k) = (instance.n_members(), instance.n_types());
-        let prices = [&shares.time_price, &shares.throughput_price, &shares.worker_price];
-        let lengths = shares.time.len() == n * k && prices.map(Vec::len) == [n, n, k];
+        let prices = [&answer.time_price, &answer.throughput_price, &answer.worker_price];
+        let lengths = answer.time.len() == n * k && prices.map(Vec::len) == [n, n, k];
         let numbers = prices.into_iter().flatten().all(|price| price.is_finite() && *price >= 0.0)
-            && shares.time.iter().chain([&shares.level]).all(|value| value.is_finite());
+            && answer.time.iter().chain([&answer.level]).all(|value| value.is_finite());
         if !lengths || !numbers {
             let (violation_max, gap_relative) = (f64::INFINITY, f64::INFINITY);
             return Self {
@@ -93,12 +93,12 @@ impl Certificate {
         };
         let mut sums = Sums { used: vec![0.0; k], had: f64::INFINITY, ..Sums::default() };
         for class in 0..n {
-            sums.class(singles, goal, shares, (class, level_max));
+            sums.class(singles, goal, answer, (class, level_max));
         }
         let used = std::mem::take(&mut sums.used);
         for (worker_type, (used, workers)) in used.iter().zip(&instance.capacity).enumerate() {
             sums.exceeds(used - workers, *workers);
-            sums.add(shares.worker_price[worker_type] * workers);
+            sums.add(answer.worker_price[worker_type] * workers);
         }
         let primal = match goal {
             Goal::Level | Goal::Above { .. } => {
@@ -106,7 +106,7 @@ impl Certificate {
                 let left = (1.0 - sums.priced).max(0.0) + SUM_ROUNDING * (1.0 + sums.priced);
                 sums.add(left * level_max);
                 sums.term_max = level_max;
-                shares.level
+                answer.level
             }
             Goal::Worth { level, .. } => {
                 sums.add(-sums.priced * level);
@@ -133,19 +133,19 @@ impl Sums {
         &mut self,
         singles: &Singles<'_>,
         goal: Goal<'_>,
-        shares: &PrimalDual,
+        answer: &PrimalDual,
         (class, level_max): (usize, f64),
     ) {
         let instance = singles.instance();
         let k = instance.n_types();
         let (jobs, size) = (instance.multiplicity[class], instance.scale_factor[class]);
-        let (time_price, throughput_price) = (shares.time_price[class], shares.throughput_price[class]);
+        let (time_price, throughput_price) = (answer.time_price[class], answer.throughput_price[class]);
         let (worth, by_type, level) = match goal {
-            Goal::Level | Goal::Above { .. } => (0.0, &[][..], shares.level),
+            Goal::Level | Goal::Above { .. } => (0.0, &[][..], answer.level),
             Goal::Worth { level, worth, by_type, .. } => (worth[class], by_type, level),
             Goal::Logarithms(_) => (0.0, &[][..], 0.0),
         };
-        let given = &shares.time[class * k..(class + 1) * k];
+        let given = &answer.time[class * k..(class + 1) * k];
         let (mut time, mut throughput, mut largest) = (0.0, 0.0, 0.0_f64);
         for (worker_type, (speed, given)) in instance.alone(class).iter().zip(given).enumerate() {
             let most = singles.most(class, worker_type);
@@ -159,7 +159,7 @@ impl Sums {
             self.worth += worth * per_time * given;
             self.term_max = self.term_max.max(worth * per_time * most);
             let (gain, rent) =
-                ((throughput_price + worth) * per_time, size * shares.worker_price[worker_type]);
+                ((throughput_price + worth) * per_time, size * answer.worker_price[worker_type]);
             let reduced = gain - time_price - rent;
             // (rounding of a reduced cost counts as a part of it)
             self.add((reduced.max(0.0) + SUM_ROUNDING * (gain + time_price + rent)) * most);

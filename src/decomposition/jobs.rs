@@ -324,7 +324,7 @@ impl JobBatch {
     ) -> PrimalDual {
         let instance = singles.instance();
         let n_types = instance.n_types();
-        let mut shares = PrimalDual {
+        let mut answer = PrimalDual {
             time: self.mixed(found, n_types),
             level: if let Goal::Worth { level, .. } = goal { level } else { found.level * units.level },
             worker_price: vec![0.0; n_types],
@@ -332,31 +332,31 @@ impl JobBatch {
             throughput_price: vec![0.0; self.n],
             passes: found.passes,
         };
-        class_times(&mut shares.time, singles);
+        class_times(&mut answer.time, singles);
         let limit_of = |class: usize| singles.limit_above(class, goal.base(class));
         if found.has_prices {
             let at = self.at(&found.at);
-            shares.worker_price.copy_from_slice(&at.price[..n_types]);
-            (self.pass.prove)(self, &at, &mut shares.throughput_price, &mut shares.time_price);
-            for (price, jobs) in shares.time_price.iter_mut().zip(&instance.multiplicity) {
+            answer.worker_price.copy_from_slice(&at.price[..n_types]);
+            (self.pass.prove)(self, &at, &mut answer.throughput_price, &mut answer.time_price);
+            for (price, jobs) in answer.time_price.iter_mut().zip(&instance.multiplicity) {
                 *price /= jobs;
             }
         } else if let Some(limiting) = (0..self.n).min_by(|a, b| limit_of(*a).total_cmp(&limit_of(*b))) {
             // one class alone limits the level, whatever the others get
-            shares.throughput_price[limiting] = 1.0;
-            shares.time_price[limiting] = singles.fastest(limiting) / instance.multiplicity[limiting];
+            answer.throughput_price[limiting] = 1.0;
+            answer.time_price[limiting] = singles.fastest(limiting) / instance.multiplicity[limiting];
         }
         let factor = if let Goal::Worth { .. } = goal {
             1.0 / units.objective
         } else {
-            let priced = shares.throughput_price.iter().zip(&singles.demand);
+            let priced = answer.throughput_price.iter().zip(&singles.demand);
             1.0 / priced.map(|(price, demand)| price * demand).sum::<f64>()
         };
-        let PrimalDual { worker_price, time_price, throughput_price, .. } = &mut shares;
+        let PrimalDual { worker_price, time_price, throughput_price, .. } = &mut answer;
         for price in worker_price.iter_mut().chain(time_price).chain(throughput_price) {
             *price *= factor;
         }
-        shares
+        answer
     }
 }
 

@@ -109,7 +109,7 @@ fn demand<const K: usize>(
 fn allocate<const K: usize>(
     market: &Market<'_>,
     found: &ContinuationEnd,
-    shares: &mut PrimalDual,
+    answer: &mut PrimalDual,
 ) -> Option<()> {
     let instance = market.singles.instance();
     let n_types = instance.n_types();
@@ -123,11 +123,11 @@ fn allocate<const K: usize>(
             Some(choice) => job.time(choice, &at),
             None => UndecidedJob::of(job).time(&place, &price_box, &mut options),
         };
-        shares.time.extend(time[..n_types].iter().map(|time| time * jobs));
+        answer.time.extend(time[..n_types].iter().map(|time| time * jobs));
         let choice = if sure.is_some() { sure } else { job.choose(&at) };
         let (throughput, time) = job.proof(choice?, &at);
-        shares.throughput_price.push(throughput * weight);
-        shares.time_price.push(time * weight / jobs);
+        answer.throughput_price.push(throughput * weight);
+        answer.time_price.push(time * weight / jobs);
     }
     Some(())
 }
@@ -247,7 +247,7 @@ impl Market<'_> {
         let instance = self.singles.instance();
         let (n, n_types) = (instance.n_members(), instance.n_types());
         let priced = self.shifted(found).into_iter().zip(&instance.capacity);
-        let mut shares = PrimalDual {
+        let mut answer = PrimalDual {
             time: Vec::with_capacity(n * n_types),
             level: 0.0,
             worker_price: priced.map(|(price, workers)| if *workers > 0.0 { price } else { 0.0 }).collect(),
@@ -255,17 +255,17 @@ impl Market<'_> {
             throughput_price: Vec::with_capacity(n),
             passes: self.passes,
         };
-        (self.allocate)(self, found, &mut shares)?;
+        (self.allocate)(self, found, &mut answer)?;
         let mut used = vec![0.0; n_types];
-        for (times, size) in shares.time.chunks_exact(n_types).zip(&instance.scale_factor) {
+        for (times, size) in answer.time.chunks_exact(n_types).zip(&instance.scale_factor) {
             used.iter_mut().zip(times).for_each(|(used, time)| *used += size * time);
         }
         // rounding must not use more workers than there are
         let factor = |(used, workers): (f64, &f64)| if used > 0.0 { (workers / used).min(1.0) } else { 1.0 };
         let factors: Vec<f64> = used.into_iter().zip(&instance.capacity).map(factor).collect();
-        for times in shares.time.chunks_exact_mut(n_types) {
+        for times in answer.time.chunks_exact_mut(n_types) {
             times.iter_mut().zip(&factors).for_each(|(time, factor)| *time *= factor);
         }
-        Some(shares)
+        Some(answer)
     }
 }

@@ -241,10 +241,10 @@ fn levels_above_what_classes_have_are_optimal_too() {
         let goal = Goal::Above { base: &base, given: &given };
         let Some(raised) = raise_above(&singles, goal, Vec::new(), &limits) else { continue };
         if part < 1.0 {
-            judge(&singles, goal, &raised.shares);
+            judge(&singles, goal, &raised.answer);
         }
         // a gap is judged relative to the level with the least base of any class that rises
-        let mut wrong = raised.shares.clone();
+        let mut wrong = raised.answer.clone();
         wrong.worker_price.iter_mut().for_each(|price| *price *= 1.5);
         let judged = Certificate::of_jobs(&singles, goal, &wrong);
         let rising = (0..base.len()).filter(|class| singles.demand[*class] > 0.0);
@@ -255,10 +255,10 @@ fn levels_above_what_classes_have_are_optimal_too() {
         let again = raise_above(&singles, goal, raised.near, &limits).unwrap();
         let near = |one: f64, other: f64| (one - other).abs() <= 1e-9 * (one.abs() + first.level);
         assert!(
-            near(again.shares.level, raised.shares.level),
+            near(again.answer.level, raised.answer.level),
             "{kind:?} {seed}: {} {} {}",
-            again.shares.level,
-            raised.shares.level,
+            again.answer.level,
+            raised.answer.level,
             first.level
         );
         settled += 1;

@@ -16,7 +16,7 @@ use crate::solver::backend::Limits;
 #[derive(Clone, Debug)]
 pub struct RaisedLevel {
     /// Class times and the dual prices that certify them.
-    pub shares: PrimalDual,
+    pub answer: PrimalDual,
     /// Is the class saturated: do the prices prove that no optimum raises it above the level? `[members]`.
     pub binding: Vec<bool>,
     /// Is a worker type scarce: has it a price, so that all its workers are used at every optimum? `[K]`.
@@ -49,10 +49,10 @@ pub fn raise_above(
     let mut scarce: Vec<bool> = scarce.collect();
     let binding = batch.binding(&found, &scarce);
     scarce.truncate(singles.instance().n_types());
-    let shares = batch.primal_dual(singles, goal, &found, units);
+    let answer = batch.primal_dual(singles, goal, &found, units);
     let unchanged = || if near.is_empty() { vec![found.at.price.clone()] } else { near };
     let near = found.next_prices().unwrap_or_else(unchanged);
-    Some(RaisedLevel { shares, binding, scarce, near })
+    Some(RaisedLevel { answer, binding, scarce, near })
 }
 
 impl JobBatch {

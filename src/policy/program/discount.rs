@@ -9,7 +9,7 @@
 
 use crate::allocation::Allocation;
 use crate::index::{CombinationId, Id, JobIndex};
-use crate::policy::program::policy::ProgramOptions;
+use crate::policy::program::options::ProgramOptions;
 use crate::policy::program::reduce::Reduced;
 use crate::program::{Classes, Instance};
 use crate::workload::Combination;

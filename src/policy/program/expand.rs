@@ -20,7 +20,7 @@ const AHEAD: usize = 16_384;
 
 /// A pair of jobs, and its part of its class pair's time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shared {
+struct JobPair {
     first: u32,
     second: u32,
     /// Position among the class pairs that have time.
@@ -32,7 +32,7 @@ struct Shared {
 ///
 /// `columns` and `time` are the program's columns and their class time; shares up to `rounding` become 0. If there is none, no
 /// share is rounded, pairs without time are kept, and a class pair's time is divided evenly among all pairs of its jobs.
-/// O(n·K) else: pairs come in order, and no vector has what the allocation does not keep.
+/// With a rounding it takes O(n·K) time: pairs are pushed in order, and nothing is held that the allocation does not keep.
 pub(super) fn expand(
     problem: &Problem,
     reduced: &Reduced,
@@ -66,11 +66,11 @@ pub(super) fn expand(
     let time_of = |place: u32| of(n_members + with_time[place as usize]);
     let whole = |pair: &ClassPair<'_>| together(&builder, pair.jobs, time_of(pair.place), least);
     let together: Vec<Option<Together>> =
-        pairs.shared.iter().map(|pair| whole(pair).filter(|_| !keep_all)).collect();
+        pairs.class_pairs.iter().map(|pair| whole(pair).filter(|_| !keep_all)).collect();
     for begin in (0..if with_time.is_empty() { 0 } else { n_jobs }).step_by(BLOCK) {
         let end = n_jobs.min(begin + BLOCK);
-        builder.look_at(begin + AHEAD..end + AHEAD);
-        for Shared { first, second, place, fraction } in pairs.of_first(begin..end) {
+        builder.prefetch(begin + AHEAD..end + AHEAD);
+        for JobPair { first, second, place, fraction } in pairs.of_first(begin..end) {
             let [first, second] = [*first, *second].map(|job| JobIndex::from_index(job as usize));
             let pair = Combination::pair(first, second);
             if let Some(together) = &together[*place as usize] {
@@ -100,11 +100,11 @@ fn together(
 
 /// The pairs of jobs among which class pairs divide their time, first job by first job.
 struct Pairs<'a> {
-    shared: Vec<ClassPair<'a>>,
+    class_pairs: Vec<ClassPair<'a>>,
     /// Of the first jobs asked for, class pair by class pair.
-    found: Vec<Shared>,
+    found: Vec<JobPair>,
     /// The same, in order.
-    in_order: Vec<Shared>,
+    in_order: Vec<JobPair>,
     /// Where the pairs of each of those jobs end.
     ends: Vec<u32>,
 }
@@ -120,7 +120,7 @@ struct ClassPair<'a> {
     /// The part of every pair, where all are alike.
     fraction: f64,
     /// The pair that the division is at; none at its end.
-    next: Option<Shared>,
+    next: Option<JobPair>,
 }
 
 impl<'a> Pairs<'a> {
@@ -136,8 +136,8 @@ impl<'a> Pairs<'a> {
             pair.next = pair.advance();
             pair
         };
-        let shared = (0..).zip(class_pairs).map(of).collect();
-        Self { shared, found: Vec::new(), in_order: Vec::new(), ends: Vec::new() }
+        let class_pairs = (0..).zip(class_pairs).map(of).collect();
+        Self { class_pairs, found: Vec::new(), in_order: Vec::new(), ends: Vec::new() }
     }
 
     /// At least as many as there are pairs.
@@ -146,14 +146,14 @@ impl<'a> Pairs<'a> {
             (Some(_), [a, b]) => a + b,
             (None, [a, b]) => a * b,
         };
-        self.shared.iter().map(of).sum()
+        self.class_pairs.iter().map(of).sum()
     }
 
     /// The pairs of these first jobs, by first job, then by second; to be asked of all jobs, in order. A count by first job
     /// puts all but a few where they belong.
-    fn of_first(&mut self, jobs: Range<usize>) -> &[Shared] {
+    fn of_first(&mut self, jobs: Range<usize>) -> &[JobPair] {
         self.found.clear();
-        for pair in &mut self.shared {
+        for pair in &mut self.class_pairs {
             pair.until(jobs.clone(), &mut self.found);
         }
         self.ends.clear();
@@ -167,7 +167,7 @@ impl<'a> Pairs<'a> {
             (*place, sum) = (sum, sum + *place);
         }
         self.in_order.clear();
-        self.in_order.resize(self.found.len(), Shared::default());
+        self.in_order.resize(self.found.len(), JobPair::default());
         for pair in &self.found {
             let place = &mut self.ends[pair.first as usize - jobs.start];
             self.in_order[*place as usize] = *pair;
@@ -188,14 +188,14 @@ impl<'a> Pairs<'a> {
 impl ClassPair<'_> {
     /// Goes on to the next pair of the division.
     #[inline]
-    fn advance(&mut self) -> Option<Shared> {
+    fn advance(&mut self) -> Option<JobPair> {
         let (a, b, fraction) = self.division.as_mut()?.next()?;
         let (one, other) = (self.jobs[0][a], self.jobs[1][b]);
-        Some(Shared { first: one.min(other), second: one.max(other), place: self.place, fraction })
+        Some(JobPair { first: one.min(other), second: one.max(other), place: self.place, fraction })
     }
 
     /// Adds the pairs whose first job is one of these, which follow those that were asked for before.
-    fn until(&mut self, jobs: Range<usize>, found: &mut Vec<Shared>) {
+    fn until(&mut self, jobs: Range<usize>, found: &mut Vec<JobPair>) {
         if self.division.is_none() {
             self.all_of(jobs, found);
             return;
@@ -209,14 +209,14 @@ impl ClassPair<'_> {
     }
 
     /// Every pair of two jobs of the classes whose first is one of these.
-    fn all_of(&self, jobs: Range<usize>, found: &mut Vec<Shared>) {
+    fn all_of(&self, jobs: Range<usize>, found: &mut Vec<JobPair>) {
         let [of_a, of_b] = self.jobs;
         let mut add = |of: &[u32], others: &[u32]| {
             for first in &of[of.partition_point(|job| (*job as usize) < jobs.start)
                 ..of.partition_point(|job| (*job as usize) < jobs.end)]
             {
                 let later = &others[others.partition_point(|other| other <= first)..];
-                let with = |second: &u32| Shared {
+                let with = |second: &u32| JobPair {
                     first: *first,
                     second: *second,
                     place: self.place,

@@ -2,7 +2,8 @@
 
 use crate::policy::decision::{ObjectiveReport, PolicyError};
 use crate::policy::program::conflict::conflicts;
-use crate::policy::program::policy::{ProgramPolicy, Refine};
+use crate::policy::program::options::Refine;
+use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::program::{BoundObjective, Point, Route};
 use crate::solver::certificate::TOLERANCE;

@@ -1,6 +1,4 @@
-//! Policies that solve a program: their options, and how a problem becomes a decision.
-
-use std::time::Duration;
+//! Policies that solve a program: how a problem becomes a decision.
 
 use crate::allocation::Allocation;
 use crate::index::{Id, JobId, JobIndex};
@@ -14,6 +12,7 @@ use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
+use crate::policy::program::options::{ProgramOptions, Refine};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
 use crate::policy::program::recorded::Purpose;
@@ -21,92 +20,32 @@ use crate::policy::program::reduce::{Reduced, Selection, reduce};
 use crate::policy::program::rounding::{MISSED_MAX, within, without_rounding};
 use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::{SolverContext, SolvingError};
-use crate::policy::program::strategy::Strategy;
 use crate::policy::view::ThroughputView;
 use crate::problem::{ActiveJob, Colocation, Problem};
 use crate::program::{Binding, LevelForm, Objective, Program, Route, Sense};
 use crate::solver::simplex::Simplex;
 use crate::solver::timing::Stopwatch;
-use crate::solver::{Backend, Interrupt, Limits, SolveError, registry};
+use crate::solver::{Backend, Limits, SolveError, registry};
 use crate::spec::Fidelity;
 use crate::units::Steps;
-
-/// Which of several optima to return.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Refine {
-    /// Hold the optimum and maximize Σ thr/`thr_eq`, so that no worker idles that a job could use.
-    #[default]
-    Utilization,
-    /// The lexicographic optimum.
-    WaterFilling,
-    /// Near the analytic centre of the optimal face, where an interior-point method without crossover ends.
-    Interior,
-    /// The optimum that the solver returns.
-    None,
-}
-
-impl Refine {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Utilization, Self::WaterFilling, Self::Interior, Self::None];
-
-    /// Its name, as policy files, sweeps and Python have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Utilization => "utilization",
-            Self::WaterFilling => "water_filling",
-            Self::Interior => "interior",
-            Self::None => "none",
-        }
-    }
-
-    /// The refinement of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|refine| refine.name() == name)
-    }
-}
-
-/// Everything that makes a program-backed policy what it is.
-#[derive(Clone, Debug)]
-pub struct ProgramOptions {
-    /// The policy's name, as users know it.
-    pub name: String,
-    /// What is optimized.
-    pub objective: Objective,
-    /// How throughputs are seen.
-    pub view: ThroughputView,
-    /// May two jobs share workers?
-    pub pairs: bool,
-    /// Which optimum.
-    pub refine: Refine,
-    /// Do the weights of jobs come from their owners, entity by entity?
-    pub hierarchical: bool,
-    /// Is each job's time discounted by what its presence costs the others? For objectives of throughput alone.
-    pub discounted: bool,
-    /// `published`: gangs have time where they do not fit, entities serve jobs as listed, and where one droppable constraint cannot
-    /// be kept, all are dropped.
-    pub fidelity: Fidelity,
-    /// A backend to try first; the default chain if none.
-    pub backend: Option<String>,
-    /// The strategy of every decision; the one that suits each problem if none. A problem that it does not fit is an error.
-    pub strategy: Option<Strategy>,
-    /// Wall time of a decision after which no further program is begun; unbounded if none. Programs are bounded in steps
-    /// always.
-    pub time_limit: Option<Duration>,
-    /// What breaks off a decision, which is then an error.
-    pub interrupt: Interrupt,
-}
 
 /// A policy that solves a program.
 #[derive(Debug)]
 pub struct ProgramPolicy {
+    /// What it was made with.
     pub(super) options: ProgramOptions,
+    /// Names of the jobs' data that the objective reads.
     pub(super) data: Vec<String>,
+    /// Are pairs left out that time slicing serves as well? Only where throughput alone counts.
     prune: bool,
+    /// Has it droppable constraints?
     pub(super) droppable: bool,
+    /// When pairs are priced in place of being columns from the start.
     pub(super) pricing: PricingLimits,
     /// Is the analytic centre over jobs found by a program over their classes?
     pub(super) centred: bool,
     pub(super) solver: SolverContext,
+    /// The account of isolated time, where the objective reads it.
     isolated_time: Option<IsolatedTime>,
 }
 
@@ -214,10 +153,10 @@ impl ProgramPolicy {
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
         self.solver.group(&master.reduced().classes);
         let published = self.options.fidelity == Fidelity::Published;
-        let told_apart = !self.droppable || self.drop_fewest(&mut master)?;
-        if published && (!told_apart || master.reduced().instance.dropped.contains(&true)) {
+        let is_settled = !self.droppable || self.drop_fewest(&mut master)?;
+        if published && (!is_settled || master.reduced().instance.dropped.contains(&true)) {
             master.drop_constraints(vec![true; master.reduced().instance.n_members()]);
-        } else if !told_apart {
+        } else if !is_settled {
             // Only some jobs of a class lose their constraint: find which by a program over jobs, and group the jobs anew.
             let mut apart =
                 self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
@@ -268,11 +207,12 @@ impl ProgramPolicy {
         let pairing = || Pairing::of(problem, &self.options.view, &reduced.classes, self.prune);
         let shared = self.options.pairs && !matches!(problem.colocation(), Colocation::None);
         let pairing = shared.then(pairing);
-        // Cones have no basis to go on from; an interior answer has time for every column.
-        let interior = self.options.refine == Refine::Interior && !self.centred;
-        let every = interior || objective.route() == Route::Conic;
-        let never = every || objective.reads_time();
-        let pricing = if never { PricingLimits::NEVER } else { self.pricing.under(self.solver.asked()) };
+        // Pairs are not priced where an answer has time for every column (interior), where there is no basis to go on from
+        // (cones), and where a column is worth more than its throughput (`time_on`).
+        let is_interior = self.options.refine == Refine::Interior && !self.centred;
+        let is_unpriced = is_interior || objective.route() == Route::Conic || objective.reads_time();
+        let asked = self.solver.asked();
+        let pricing = if is_unpriced { PricingLimits::NEVER } else { self.pricing.under(asked) };
         Ok(ProgramColumns::new(objective, reduced, binding, pairing, pricing))
     }
 
@@ -300,7 +240,8 @@ impl ProgramPolicy {
         }
     }
 
-    /// Drops as few droppable constraints as possible; false if jobs must be told apart first.
+    /// Drops droppable constraints of as few members as possible; false where only some jobs of a class would lose theirs: then
+    /// jobs must be told apart first.
     fn drop_fewest(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
         let done = self.solver.doing(Purpose::Droppable, |solver| droppable::drop_fewest(solver, master));
         done.map_err(|error| self.contradicted(error, master))

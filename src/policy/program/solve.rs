@@ -5,8 +5,8 @@ use crate::policy::program::hierarchy::{Hierarchy, Rates};
 use crate::policy::program::idle::use_idle;
 use crate::policy::program::kinds::{BoundUse, KindProgram};
 use crate::policy::program::levels;
+use crate::policy::program::options::Refine;
 use crate::policy::program::parametric::best_worst;
-use crate::policy::program::policy::Refine;
 use crate::policy::program::program_columns::{ProgramColumns, clear_forbidden};
 use crate::policy::program::recorded::Purpose;
 use crate::policy::program::singles;
@@ -223,7 +223,7 @@ impl Task<'_, '_> {
         }
         let mut found = best_worst(solver, self.master, None)?;
         let levels = self.master.bound().levels_kept().ok_or(SolvingError::Empty)?;
-        if solver.is_to_explain() && is_elsewhere(found.tried, found.value) {
+        if solver.is_explaining() && is_elsewhere(found.tried, found.value) {
             found.price_at_optimum(solver, self.master, &levels)?;
         }
         let n = self.master.reduced().instance.n_members();

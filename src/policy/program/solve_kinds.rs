@@ -1,7 +1,7 @@
 //! The strategy `kinds`: optima for jobs that share workers, by a program over the kinds of jobs.
 
 use crate::policy::program::kinds::{BoundUse, KindProgram, LinearKinds};
-use crate::policy::program::policy::Refine;
+use crate::policy::program::options::Refine;
 use crate::policy::program::singles::without_program;
 use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::SolverContext;

@@ -19,9 +19,9 @@ impl ProgramPolicy {
             return Ok(Explained { reduced, solved, decision, held });
         }
         self.restore(&state)?;
-        self.solver.write(true);
+        self.solver.set_explaining(true);
         let written = self.solve(problem);
-        self.solver.write(false);
+        self.solver.set_explaining(false);
         let (again, solved, _) = written?;
         let alike = again.classes == reduced.classes && again.instance.dropped == reduced.instance.dropped;
         Ok(Explained { reduced: again, solved, decision, held: held.filter(|_| alike) })

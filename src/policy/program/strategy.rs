@@ -2,9 +2,9 @@
 //!
 //! | strategy | method | when |
 //! |---|---|---|
-//! | `singles` | prices of worker types ([`decomposition`](crate::decomposition)); no program over all jobs is written | jobs alone: a level, a linear sum of many columns, a sum of logarithms |
-//! | `kinds` | a program over the kinds of jobs, with cuts, its time divided among the jobs of each kind | many pairs, two members a kind or more on average: a level or a linear sum |
-//! | `pairs` | column generation | many pairs, where `kinds` does not fit |
+//! | `singles` | prices of worker types ([`decomposition`](crate::decomposition)); no program over all jobs is written | jobs alone: a level, a linear sum of 2,000 columns or more (`COLUMNS_LARGE`), a sum of logarithms |
+//! | `kinds` | a program over the kinds of jobs, with cuts, its time divided among the jobs of each kind | more than 1,000 pairs of members (`PricingLimits`), two members a kind or more on average (`MEMBERS_PER_KIND`): a level or a linear sum |
+//! | `pairs` | column generation | as many pairs, where `kinds` does not fit |
 //! | `written` | the whole program, solved by a chain of backends | everything else |
 //!
 //! The backends of `written` are libraries and our own: `separable` leads the chain of sums of logarithms, and the
@@ -16,8 +16,8 @@
 
 use std::fmt;
 
-use crate::policy::program::kinds::MEMBERS_PER_KIND;
-use crate::policy::program::policy::Refine;
+use crate::policy::program::kinds::too_many_kinds;
+use crate::policy::program::options::Refine;
 use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext, SolvingError};
 use crate::program::{BoundObjective, LevelForm, Route, Sense};
@@ -240,13 +240,13 @@ fn kinds(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     form(task, solver)?;
     let instance = &task.master.reduced().instance;
     let n_kinds = task.master.pairing().map_or(0, |pairing| pairing.kinds.len());
-    let unlike = n_kinds * MEMBERS_PER_KIND > instance.n_members();
+    let unlike = too_many_kinds(n_kinds, instance.n_members(), solver);
     match task.master.objective().route() {
         Route::Conic => Err(Unfit::Objective),
         Route::Parametric if !task.is_lexicographic() && task.refine != Refine::Utilization => {
             Err(Unfit::Refinement)
         }
-        _ if unlike && solver.asked() != Some(Strategy::Kinds) => Err(Unfit::UnlikeJobs),
+        _ if unlike => Err(Unfit::UnlikeJobs),
         Route::Parametric | Route::Linear => Ok(()),
     }
 }

@@ -28,13 +28,13 @@ pub(super) struct Saturation {
 
 /// The sides of the inequality.
 struct Sides {
-    /// Σ_i n_i·μ_i + Σ_j w_j·κ_j.
+    /// Σ_i n_i·M_i + Σ_j w_j·κ_j.
     supply: f64,
-    /// Σ_i n_i·ω_i·d_i.
+    /// Σ_i n_i·Ω_i·d_i.
     slope: f64,
-    /// Σ_i n_i·ω_i·b_i.
+    /// Σ_i n_i·Ω_i·b_i.
     base: f64,
-    /// n_i·ω_i: [members].
+    /// n_i·Ω_i: [members].
     price: Vec<f64>,
 }
 

@@ -35,6 +35,11 @@ const GAP_MAX: f64 = 1e-8;
 /// How many members a kind must have, on average, for the kind program to be enough smaller than one over members.
 pub(super) const MEMBERS_PER_KIND: usize = 2;
 
+/// Are there too many kinds for a program over them to be enough smaller than one over members?
+pub(super) fn too_many_kinds(n_kinds: usize, n_members: usize, solver: &SolverContext) -> bool {
+    n_kinds * MEMBERS_PER_KIND > n_members && solver.asked() != Some(Strategy::Kinds)
+}
+
 /// A solved kind program, and the time of each kind divided among its members.
 #[derive(Clone, Debug)]
 struct KindSolution {
@@ -123,8 +128,7 @@ impl KindProgram {
         let pairing = master.pairing().ok_or(Unfit::NoPairs)?;
         let of_members = &master.reduced().instance;
         solver.may_replace_program()?;
-        let few = members.len() * MEMBERS_PER_KIND > of_members.n_members();
-        if few && solver.asked() != Some(Strategy::Kinds) {
+        if too_many_kinds(members.len(), of_members.n_members(), solver) {
             return Err(Unfit::UnlikeJobs);
         }
         let text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");

@@ -35,16 +35,16 @@ pub(super) struct KindColumn {
     pub(super) uses: f64,
 }
 
-/// A valid inequality for the time of a kind: Σ_c κ_c·y_c + Σ_i n_i·μ_i ≥ Σ_i n_i·ω_i·r_i, whatever the level, where
+/// A valid inequality for the time of a kind: Σ_c η_c·y_c + Σ_i n_i·μ_i ≥ Σ_i n_i·ω_i·r_i, whatever the level, where
 /// y_c is the kind's time in column c, and r_i what a job of member i requires at the level.
 ///
-/// ω_i ≥ 0 and μ_i ≥ 0 are prices of the throughput and of the time of a member i, and κ_c is the most that a unit of time at
-/// speed v_c is worth to a member, ω_i·v_c − μ_i. Two jobs each have half of the time of pairs within the kind, of which κ_c is
+/// ω_i ≥ 0 and μ_i ≥ 0 are prices of the throughput and of the time of a member i, and η_c is the most that a unit of time at
+/// speed v_c is worth to a member, ω_i·v_c − μ_i. Two jobs each have half of the time of pairs within the kind, of which η_c is
 /// the mean of the two largest.
 #[derive(Clone, Debug)]
 pub(super) struct FeasibilityCut {
     pub(super) kind: usize,
-    /// The speed θ of a speed cut: ω = 1, μ = θ for the members that require more than θ, and κ = (v − θ)⁺. None for a
+    /// The speed θ of a speed cut: ω = 1, μ = θ for the members that require more than θ, and η = (v − θ)⁺. None for a
     /// cut whose prices come from a division that failed.
     above: Option<f64>,
     /// Prices of members, by ascending member; a member that is not listed has prices of 0.
@@ -93,7 +93,7 @@ impl FeasibilityCut {
         self.scale = push_scaled(&mut formulation.program, least, terms);
     }
 
-    /// κ of a column.
+    /// η of a column: the most that a unit of its time is worth to a member.
     fn worth(&self, column: &KindColumn, members: &[u32], jobs: &[f64]) -> f64 {
         let mut best = [f64::NEG_INFINITY; 2];
         let mut offer = |worth: f64, twice: bool| {

@@ -6,7 +6,7 @@
 use super::tie_break::{TieBreak, idle_workers};
 use super::{class_time, search, searched_columns, without_program};
 use crate::decomposition::PrimalDual;
-use crate::policy::program::policy::Refine;
+use crate::policy::program::options::Refine;
 use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};

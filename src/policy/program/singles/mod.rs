@@ -105,7 +105,7 @@ pub(super) fn search_above(
 ) -> Option<(RaisedLevel, Certificate)> {
     solver.check_time().ok()?;
     let raised = timed(solver, |solver| decomposition::raise_above(singles, goal, near, &solver.limits()))?;
-    let certificate = certified(solver, singles, goal, &raised.shares, n_columns)?;
+    let certificate = certified(solver, singles, goal, &raised.answer, n_columns)?;
     Some((raised, certificate))
 }
 

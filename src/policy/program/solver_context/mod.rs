@@ -65,7 +65,7 @@ pub(super) struct SolverContext {
     limits: Limits,
     /// What breaks off decisions.
     interrupt: Interrupt,
-    /// Since the decision began.
+    /// Measures the time since the decision began.
     clock: Stopwatch,
     /// The basis of the last program, to start the next one from if that is of the same shape.
     basis: Option<Basis>,
@@ -82,8 +82,8 @@ pub(super) struct SolverContext {
     purpose: Purpose,
     /// Every program as it is solved, where they are recorded.
     recorded: Option<Recording>,
-    /// Is every program written, even where prices would do?
-    written: bool,
+    /// Is the decision being explained? Then every program is written, even where prices would do.
+    explaining: bool,
     /// Prices at which the last searches ended, by goal; none where decisions depend on their problem alone.
     warm: Option<[WarmPrices; 3]>,
 }
@@ -106,7 +106,7 @@ impl SolverContext {
             strategy: Strategy::Written,
             purpose: Purpose::Optimum,
             recorded: None,
-            written: false,
+            explaining: false,
             warm: None,
         }
     }
@@ -164,7 +164,7 @@ impl SolverContext {
         match self.asked() {
             _ if self.interior_point.is_none() => Err(Unfit::Backend),
             _ if self.recorded.is_some() => Err(Unfit::Recorded),
-            _ if self.written => Err(Unfit::Explained),
+            _ if self.explaining => Err(Unfit::Explained),
             Some(Strategy::Written | Strategy::Pairs) => Err(Unfit::NotAsked),
             _ => Ok(()),
         }
@@ -185,7 +185,7 @@ impl SolverContext {
 
     /// The strategy that was asked for, if one was; a program that explains a decision is written all the same.
     pub(super) fn asked(&self) -> Option<Strategy> {
-        self.asked.filter(|_| !self.written)
+        self.asked.filter(|_| !self.explaining)
     }
 
     /// The strategy of the optimum that is being looked for.
@@ -280,8 +280,8 @@ impl SolverContext {
         }
     }
 
-    /// Extends the last program's basis to a program of `n_rows` rows, or of as many, with another objective; it must
-    /// be feasible there.
+    /// Extends the last program's basis to a program of `n_rows` rows (of as many as now, if that is more), whose further rows are
+    /// basic. The basis must be feasible there; the objective may be another.
     pub(super) fn hold_basis(&mut self, n_rows: usize) {
         if let Some(basis) = &mut self.basis {
             basis.rows.resize(n_rows.max(basis.rows.len()), BasisStatus::Basic);
@@ -289,14 +289,14 @@ impl SolverContext {
         }
     }
 
-    /// Sets whether every program is written from now on, even where prices would do.
-    pub(super) fn write(&mut self, written: bool) {
-        self.written = written;
+    /// Sets whether a decision is explained from now on: then every program is written, even where prices would do.
+    pub(super) fn set_explaining(&mut self, explaining: bool) {
+        self.explaining = explaining;
     }
 
     /// Is a decision being explained?
-    pub(super) fn is_to_explain(&self) -> bool {
-        self.written
+    pub(super) fn is_explaining(&self) -> bool {
+        self.explaining
     }
 
     /// Announces that the program after the next will hold the next one's optimum by a row. It starts from the next

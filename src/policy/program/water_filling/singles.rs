@@ -76,15 +76,15 @@ impl Oracle for SinglesOracle<'_> {
             // (no demand clearly binds: the one with the largest share of the level's price counts as binding)
             let share = |(member, price): &(usize, &f64)| **price * slope[*member];
             let rising = |(member, _): &(usize, &f64)| slope[*member] > 0.0;
-            let priced = members().zip(&raised.shares.throughput_price).filter(rising);
+            let priced = members().zip(&raised.answer.throughput_price).filter(rising);
             let most = priced.max_by(|a, b| share(a).total_cmp(&share(b)));
             saturated.push(most.ok_or(GaveUp::Unproven)?.0);
         }
         for (kind, scarce) in self.residual.types.iter().zip(&raised.scarce) {
             self.scarce[*kind] |= *scarce;
         }
-        self.take(&raised.shares.time, 1.0);
-        let level = raised.shares.level;
+        self.take(&raised.answer.time, 1.0);
+        let level = raised.answer.level;
         self.raised = Some(raised);
         Ok(Step { level, bound, saturated, throughputs: self.throughputs() })
     }
@@ -140,7 +140,7 @@ impl SinglesOracle<'_> {
         let k = self.instance.n_types();
         let fixed = FixedLevel {
             instance: &self.residual.instance,
-            prices: &raised.shares,
+            prices: &raised.answer,
             given: &self.residual.times(&self.given, k),
             frozen: &self.residual.of_members(&state.frozen),
             scarce: &self.residual.types.iter().map(|kind| self.scarce[*kind]).collect::<Vec<bool>>(),

@@ -94,7 +94,7 @@ impl SinglesOracle<'_> {
             return Some(Ok(()));
         }
         let (raised, bound) = self.search(solver, state, &rise)?;
-        let PrimalDual { time, level, throughput_price, .. } = raised.shares;
+        let PrimalDual { time, level, throughput_price, .. } = raised.answer;
         if level < 1.0 - LACK_MAX {
             let mut price = vec![0.0; rise.len()];
             for (member, of) in self.residual.members.iter().zip(throughput_price) {

@@ -1,0 +1,74 @@
+//! What a policy that solves a program is made with.
+
+use std::time::Duration;
+
+use crate::policy::program::strategy::Strategy;
+use crate::policy::view::ThroughputView;
+use crate::program::Objective;
+use crate::solver::Interrupt;
+use crate::spec::Fidelity;
+
+/// Which of several optima to return.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refine {
+    /// Hold the optimum and maximize Σ thr/`thr_eq`, so that no worker idles that a job could use.
+    #[default]
+    Utilization,
+    /// The lexicographic optimum.
+    WaterFilling,
+    /// Near the analytic centre of the optimal face, where an interior-point method without crossover ends.
+    Interior,
+    /// The optimum that the solver returns.
+    None,
+}
+
+impl Refine {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Utilization, Self::WaterFilling, Self::Interior, Self::None];
+
+    /// Its name, as policy files, sweeps and Python have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Utilization => "utilization",
+            Self::WaterFilling => "water_filling",
+            Self::Interior => "interior",
+            Self::None => "none",
+        }
+    }
+
+    /// The refinement of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|refine| refine.name() == name)
+    }
+}
+
+/// Everything that makes a program-backed policy what it is.
+#[derive(Clone, Debug)]
+pub struct ProgramOptions {
+    /// The policy's name, as users know it.
+    pub name: String,
+    /// What is optimized.
+    pub objective: Objective,
+    /// How throughputs are seen.
+    pub view: ThroughputView,
+    /// May two jobs share workers?
+    pub pairs: bool,
+    /// Which optimum.
+    pub refine: Refine,
+    /// Do the weights of jobs come from their owners, entity by entity?
+    pub hierarchical: bool,
+    /// Is each job's time discounted by what its presence costs the others? For objectives of throughput alone.
+    pub discounted: bool,
+    /// Whether the published system's oddities are kept: as `published`, gangs have time where they do not fit, entities serve jobs
+    /// as listed, and where one droppable constraint cannot be kept, all are dropped.
+    pub fidelity: Fidelity,
+    /// A backend to try first; the default chain if none.
+    pub backend: Option<String>,
+    /// The strategy of every decision; the one that suits each problem if none. A problem that it does not fit is an error.
+    pub strategy: Option<Strategy>,
+    /// Wall time of a decision after which no further program is begun; unbounded if none. Programs are bounded in steps
+    /// always.
+    pub time_limit: Option<Duration>,
+    /// What breaks off a decision, which is then an error.
+    pub interrupt: Interrupt,
+}
