@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::errors::ReportError;
 use super::face::Scheduler;
+use crate::cluster::PRICES;
 use crate::index::{EntityId, Id, JobId, WorkerId, WorkerTypeId};
 use crate::problem::Entity;
-use crate::units::{Seconds, Steps, StepsPerSecond};
+use crate::units::{DollarsPerWorkerHour, Seconds, Steps, StepsPerSecond};
 use crate::workload::Combination;
 
 /// What a job, or two that shared, got of workers of one type, since the last report of it.
@@ -128,6 +129,29 @@ impl Scheduler {
         }
         self.driver.set_up(worker, up);
         self.refresh_up();
+        Ok(())
+    }
+
+    /// A worker type costs something else from now on: the policy is asked anew where that matters to it.
+    ///
+    /// # Errors
+    /// If the cluster has no such worker type, or the price is none that is [believed](crate::cluster::PRICES).
+    pub fn set_price(
+        &mut self,
+        worker_type: WorkerTypeId,
+        price: DollarsPerWorkerHour,
+    ) -> Result<(), ReportError> {
+        let Some(kind) = self.cluster.types().get(worker_type) else {
+            return Err(ReportError::UnknownType { worker_type });
+        };
+        if !PRICES.contains(&price.get()) {
+            return Err(ReportError::Value { field: "price", value: price.get() });
+        }
+        if kind.price != Some(price) {
+            Arc::make_mut(&mut self.cluster).set_price(worker_type, price);
+            self.driver.note_change();
+            self.refresh_up();
+        }
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! The scheduler of real servers, and the commands that talk to it.
 
+mod prices;
 mod remote;
 mod events;
 mod jobs;

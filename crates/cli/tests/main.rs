@@ -83,6 +83,9 @@ mod live_page;
 #[path = "suite/live_placing.rs"]
 mod live_placing;
 #[cfg(feature = "live")]
+#[path = "suite/live_prices.rs"]
+mod live_prices;
+#[cfg(feature = "live")]
 #[path = "suite/live_refused.rs"]
 mod live_refused;
 #[cfg(feature = "live")]

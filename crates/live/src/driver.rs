@@ -14,6 +14,7 @@ use std::time::Duration;
 use apportion::index::{Id, JobIndex};
 use apportion::policy::Policy;
 use apportion::scheduler::Scheduler;
+use apportion::simulator::PriceChange;
 use apportion::{Problem, Seconds};
 use serde::Serialize;
 use thiserror::Error;
@@ -284,7 +285,8 @@ pub struct Driver {
 
 impl Driver {
     /// Starts a scheduler on the records of a store. `scheduler` has no jobs; `explainer` is a policy of the same kind as its
-    /// own, which is asked why; none where that decides inside rounds.
+    /// own, which is asked why; none where that decides inside rounds. Prices are those of the scheduler's cluster, until they
+    /// change at instants of its clock, which begins with its first start.
     ///
     /// # Errors
     /// If the store cannot be opened, a setting is out of range, or there is no thread.
@@ -292,6 +294,7 @@ impl Driver {
         settings: Settings,
         scheduler: Scheduler,
         explainer: Option<Box<dyn Policy>>,
+        prices: Vec<PriceChange>,
         path: &Path,
     ) -> Result<Self, StartError> {
         let (mut store, mut stored) = Store::open(path)?;
@@ -300,8 +303,9 @@ impl Driver {
         let clock = sure.unwrap_or(Clock::resumed(store.clock()?));
         let (epoch, now) = (stored.epoch, clock.now());
         let header = log::header(&scheduler).into();
-        let (core, step) = Core::open(settings, scheduler, stored, now)?;
+        let (mut core, step) = Core::open(settings, scheduler, stored, now)?;
         store.commit(&step.records)?;
+        store.commit(&core.set_prices(prices).records)?;
         store.note_clock(now, wall_s())?;
         let (now_s, counters) = (now.get(), core.counters());
         let health = Health { epoch, now_s, idle_s: 0.0, decided_s_ago: None, disk: None, counters };

@@ -11,6 +11,8 @@ use crate::exit::Failure;
 use crate::file::check_folder;
 use apportion::policy::{Policy, PolicyError};
 use apportion::scheduler::{Options, Scheduler};
+use apportion::simulator::PriceChange;
+use apportion::spec::nearest::name_list;
 use apportion::throughput::Throughputs;
 use apportion::units::{Seconds, StepsPerSecond};
 use apportion::{Cluster, Job};
@@ -37,8 +39,8 @@ pub(super) fn check_round(length: Seconds) -> Result<(), Failure> {
     Err(Failure::usage(format!("--round-length is {length}, expected {ROUND_MIN} or more"), Some(help)))
 }
 
-/// Refuses a policy that needs prices of workers, which no scheduler of real servers is told: it would never decide. The
-/// policy is asked about one job.
+/// Refuses a policy that needs prices of workers and is not told all of them: it would never decide. The policy is asked about
+/// one job.
 ///
 /// # Errors
 /// If it needs them.
@@ -64,8 +66,12 @@ pub(super) fn check_prices(
     let answer = problem.map(|problem| trial.allocate(&problem).map(drop));
     match answer {
         Some(Err(PolicyError::Data { field, .. })) if field == "price" => {
-            let help = "take one without costs, such as `max_sum_throughput_perf`; `apportion simulate --prices FILE` tries this one";
-            let message = format!("--policy: `{own}` needs the prices of workers, which `serve` is not told");
+            let missing = cluster.types().iter().filter(|kind| kind.price.is_none());
+            let missing = name_list(missing.map(|kind| kind.name.as_str()));
+            let help = "`--prices FILE` states them, such as {v100: 2.48, p100: 1.46}; or take a policy without costs, such as \
+                        `max_sum_throughput_perf`";
+            let message =
+                format!("--policy: `{own}` needs the prices of workers, and there is none of {missing}");
             Err(Failure::usage(message, Some(help.to_owned())))
         }
         _ => Ok(()),
@@ -90,7 +96,7 @@ fn doubt(folder: &Path) -> Option<String> {
 /// # Errors
 /// If they are another's or cannot be used, or a setting is out of range.
 pub(super) fn start(
-    (folder, settings): (&Path, Settings),
+    (folder, settings, prices): (&Path, Settings, Vec<PriceChange>),
     scheduler: Scheduler,
     explainer: Option<Box<dyn Policy>>,
     log: &Log<'_>,
@@ -107,7 +113,7 @@ pub(super) fn start(
         let text = format!("another scheduler uses {}: it is given 5 s to end", folder.display());
         log.say(&text, &json!({}));
     }
-    Driver::start(settings, scheduler, explainer, &records).map_err(|error| match error {
+    Driver::start(settings, scheduler, explainer, prices, &records).map_err(|error| match error {
         StartError::Setting(SettingError { setting, value, expected }) => {
             Failure::usage(format!("--{} is {value}, expected {expected}", setting.replace('_', "-")), None)
         }

@@ -37,25 +37,27 @@ pub struct HistoryArguments {
 pub(super) fn run(arguments: &HistoryArguments, session: &Session) -> Result<(), Failure> {
     check_files(&arguments.remote.files(), &[at("--out", arguments.out.as_deref())])?;
     let jobs = Remote::new(&arguments.remote)?.get("/v1/jobs")?;
-    let mut rows: Vec<Row> = list(&jobs).iter().map(row).collect();
-    rows.sort_by(|one, other| one.submitted_s.unwrap_or(0.0).total_cmp(&other.submitted_s.unwrap_or(0.0)));
+    let mut jobs: Vec<(Row, &Value)> = list(&jobs).iter().map(|job| (row(job), &job["cost"])).collect();
+    let submitted = |row: &Row| row.submitted_s.unwrap_or(0.0);
+    jobs.sort_by(|(one, _), (other, _)| submitted(one).total_cmp(&submitted(other)));
     if session.output.format() == OutputFormat::Json {
-        let rows: Vec<Value> = rows.iter().map(document).collect();
+        let rows: Vec<Value> = jobs.iter().map(|(row, cost)| document(row, cost)).collect();
         return write_or_print(session, arguments.out.as_deref(), &format!("{:#}\n", Value::from(rows)));
     }
+    let rows: Vec<Row> = jobs.into_iter().map(|(row, _)| row).collect();
     let mut text = Vec::new();
     write_rows(&mut text, &rows).map_err(Failure::io("write the log"))?;
     write_or_print(session, arguments.out.as_deref(), &String::from_utf8_lossy(&text))
 }
 
-/// A row as JSON, by the names of the columns; what is not known is `null`.
-fn document(row: &Row) -> Value {
+/// A row as JSON, by the names of the columns, and its cost in $; what is not known is `null`.
+fn document(row: &Row, cost: &Value) -> Value {
     json!({
         "id": &*row.id, "name": row.name.as_deref(), "user": row.user.as_deref(), "group": row.group.as_deref(),
         "submitted_s": row.submitted_s, "eligible_s": row.eligible_s, "started_s": row.started_s,
         "ended_s": row.ended_s, "ran_s": row.ran_s, "gpus": row.n_workers, "gpu_fraction": row.fraction,
         "nodes": row.n_nodes, "gpu_type": row.worker_type.as_deref(), "state": row.state.name(),
-        "attempts": row.n_attempts, "class": row.class.as_deref(),
+        "attempts": row.n_attempts, "class": row.class.as_deref(), "cost": cost,
     })
 }
 
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!((waits.state, waits.ran_s, waits.worker_type), (State::Pending, None, None));
         let new = row(&json!({"job": 8, "starts": 1, "received_s": {}, "state": "starting"}));
         assert_eq!(new.ran_s.map(|ran| ran.to_string()).as_deref(), Some("0"));
-        assert_eq!(document(&new)["attempts"], 1);
+        assert_eq!(document(&new, &Value::Null)["attempts"], 1);
         let both = row(
             &json!({"job": 9, "starts": 2, "received_s": {"k80": 5.0, "v100": 300.0}, "state": "failed"}),
         );

@@ -99,8 +99,10 @@ pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Fa
     if session.output.format() == OutputFormat::Json {
         return session.output.json(&jobs);
     }
-    let columns =
-        ["job", "name", "job_type", "workers", "state", "done_%", "on", "servers", "starts", "last_end"];
+    let columns = [
+        "job", "name", "job_type", "workers", "state", "done_%", "on", "servers", "starts", "cost",
+        "last_end",
+    ];
     let mut table = Table::new(columns);
     for job in list(&jobs) {
         let (steps, total) = (job["steps"].as_f64(), job["total_steps"].as_f64());
@@ -119,6 +121,7 @@ pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Fa
             text(&job["worker_type"]),
             joined(list(&job["servers"])),
             count(&job["starts"]),
+            job["cost"].as_f64().map_or(Cell::Empty, |cost| Cell::Number(cost, 3)),
             text(&job["last_end"]),
         ]);
     }

@@ -16,6 +16,7 @@ use super::demo::{self, Demo};
 use super::front_door::{self, ByRequests};
 use super::local;
 use super::log::{Log, LogForm};
+use super::prices;
 use super::shadow;
 use super::slurm::{self, Partition, SlurmArguments};
 use super::times::TimeArguments;
@@ -27,6 +28,7 @@ use apportion::Cluster;
 use apportion::catalog::{PolicyOptions, Ready};
 use apportion::policy::Policy;
 use apportion::scheduler::{Options as SchedulerOptions, Scheduler, SetupError};
+use apportion::simulator::PriceChange;
 use apportion::spec::load_throughputs;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::run::{RunSpec, WorkerCounts};
@@ -101,6 +103,10 @@ pub struct ServeArguments {
     /// A throughput matrix's name, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "osdi20", value_parser = name_or_path())]
     throughputs: String,
+    /// Prices in $/h: {v100: 2.48, p100: 1.46}, or over time as CSV under `time,worker_type,price`, from the first start of
+    /// this state on
+    #[arg(long, value_name = "FILE", value_parser = name_or_path())]
+    prices: Option<String>,
     /// Length of a round; 360 s where not given
     #[arg(long, value_name = "SECONDS", value_parser = round, allow_negative_numbers = true)]
     round_length: Option<Seconds>,
@@ -144,6 +150,8 @@ enum Shadowed {
 #[derive(Debug)]
 pub(super) struct Plan {
     cluster: Cluster,
+    /// How the prices of the cluster change.
+    prices: Vec<PriceChange>,
     pub(super) policy: String,
     pub(super) state: PathBuf,
     pub(super) throughputs: Arc<Throughputs>,
@@ -170,6 +178,7 @@ impl Plan {
         let servers = arguments.servers.as_ref().or(of_slurm.as_ref().map(|(_, servers)| servers));
         let servers = servers.or(Some(counts).filter(|_| is_local));
         let cluster = cluster(counts, servers, &throughputs)?;
+        let (cluster, prices) = arguments.priced(cluster, &throughputs)?;
         if arguments.local && !arguments.demo && local::n_servers(&cluster) != 1 {
             let help =
                 "`--local` runs jobs on the workers of this machine: name their type and how many there are";
@@ -200,6 +209,7 @@ impl Plan {
         }
         Ok(Self {
             cluster,
+            prices,
             policy,
             state: state.ok_or_else(|| missing("state"))?,
             throughputs,
@@ -219,6 +229,22 @@ fn named(name_or_path: &str, ships: bool) -> String {
 }
 
 impl ServeArguments {
+    /// The cluster with its prices, and how they change.
+    fn priced(
+        &self,
+        cluster: Cluster,
+        throughputs: &Throughputs,
+    ) -> Result<(Cluster, Vec<PriceChange>), Failure> {
+        let Some(path) = &self.prices else { return Ok((cluster, Vec::new())) };
+        let (cluster, changes) = prices::read(path, cluster, throughputs)?;
+        if self.shadow.is_some() && !changes.is_empty() {
+            let message = format!("--prices: {path} has prices that change, and a shadow has constant ones");
+            let help = "give it a file such as {v100: 2.48, p100: 1.46}";
+            return Err(Failure::usage(message, Some(help.to_owned())));
+        }
+        Ok((cluster, changes))
+    }
+
     /// Refuses what would mean nothing for a policy that decides inside rounds.
     fn check_in_rounds(&self, policy: &str) -> Result<(), Failure> {
         for (flag, is_given, has) in [
@@ -304,7 +330,7 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     let tls = tls(arguments)?;
     let (listener, address) = listen(&arguments.listen, tokens.is_some())?;
     let log = Log { form: arguments.log, session };
-    let driver = begin::start((&plan.state, plan.settings), scheduler, explainer, &log)?;
+    let driver = begin::start((&plan.state, plan.settings, plan.prices.clone()), scheduler, explainer, &log)?;
     if arguments.log == LogForm::Json {
         session.interrupt.hush();
     }

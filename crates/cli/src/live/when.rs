@@ -24,7 +24,7 @@ use apportion::index::JobId;
 use apportion::scheduler::SchedulerState;
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
-use apportion::spec::run::{RunSpec, ThroughputsName, WorkerCounts};
+use apportion::spec::run::{PricesSpec, RunSpec, ThroughputsName, WorkerCounts};
 use apportion::units::{Seconds, Steps};
 use apportion_live::core::{How, PastView, SITUATION_FORMAT, SituationView};
 use apportion_live::front::{Served, Situated};
@@ -355,6 +355,7 @@ fn simulated(served: &Served, situation: &SituationView) -> Result<Run, Failure>
         servers: counts(&servers.join(","))?,
         ..RunSpec::default()
     };
+    spec.prices = PricesSpec::Constant(situation.prices.clone());
     spec.workload.trace = Some(NO_JOBS.to_owned());
     spec.mechanism.round_length = Seconds::new(situation.round_length_s);
     spec.mechanism.reset_interval = Seconds::new(situation.reset_interval_s);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion::Seconds;
 use apportion::index::{Id, WorkerTypeId};
+use apportion::units::Dollars;
 use serde::Serialize;
 
 use super::Core;
@@ -72,6 +73,8 @@ pub struct JobView {
     pub ended_s: Option<f64>,
     /// How long all of its ranks have run on workers of each type, s.
     pub received_s: BTreeMap<String, f64>,
+    /// What its time on workers has cost, in $; none without prices.
+    pub cost: Option<f64>,
     /// What became of it, or of its last start.
     pub last_end: Option<String>,
 }
@@ -161,7 +164,8 @@ impl Core {
         servers.dedup();
         let worker_type = worker_type.map(|worker_type| self.type_name(worker_type));
         let scale_factor = self.size(job);
-        JobView { scale_factor, steps, worker_type, servers, ..view_of(&job.record, state) }
+        let cost = job.record.cost.or(self.is_priced().then_some(Dollars::ZERO)).map(Dollars::get);
+        JobView { scale_factor, steps, worker_type, servers, cost, ..view_of(&job.record, state) }
     }
 
     /// How many workers a job has, or is to have at its next start.
@@ -248,6 +252,7 @@ pub(super) fn view_of(record: &JobRecord, state: State) -> JobView {
         started_s: record.started.map(Seconds::get),
         ended_s: record.outcome.as_ref().map(|outcome| outcome.at.get()),
         received_s: record.received.iter().map(|(name, ran)| (name.clone(), ran.get())).collect(),
+        cost: record.cost.map(Dollars::get),
         last_end: record
             .outcome
             .as_ref()

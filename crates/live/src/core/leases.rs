@@ -3,6 +3,7 @@
 use apportion::index::{JobId, WorkerTypeId};
 use apportion::scheduler::Received;
 use apportion::simulator::{Event, Slice};
+use apportion::units::Dollars;
 use apportion::workload::Combination;
 use apportion::{Seconds, Steps};
 
@@ -32,14 +33,18 @@ impl Core {
         let counts = jobs.first() == job.id || !self.is_running(jobs.first(), jobs);
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
         let name = self.type_name(worker_type);
+        let time = now - run.running.map_or(now, |running| running.max(run.counted));
+        let cost = self.cost_of(time, run.ranks.len(), run.lease);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = &mut job.run else { return };
-        let since = std::mem::replace(&mut run.counted, now);
-        let time = now - run.running.map_or(now, |running| running.max(since));
+        run.counted = now;
         if time.get() <= 0.0 || run.is_displaced() {
             return;
         }
         *job.record.received.entry(name).or_insert(Seconds::ZERO) += time;
+        if let Some(cost) = cost {
+            *job.record.cost.get_or_insert_default() += cost;
+        }
         if !counts {
             return;
         }
@@ -77,9 +82,14 @@ impl Core {
         };
         let is_counted_by_another = lease.0.first() != job.id && self.is_running(lease.0.first(), lease.0);
         let name = self.type_name(lease.1);
+        let cost = self.cost_of(more, run.ranks.len(), lease);
         if let Some(job) = self.jobs.get_mut(&number) {
             let received = job.record.received.entry(name).or_insert(Seconds::ZERO);
             *received = (*received + more).max(Seconds::ZERO);
+            if let Some(cost) = cost {
+                let known = job.record.cost.get_or_insert_default();
+                *known = (*known + cost).max(Dollars::ZERO);
+            }
         }
         if !is_counted_by_another {
             self.correct_accounts(number, lease, more);

@@ -16,6 +16,7 @@ mod ends;
 mod job;
 mod leases;
 mod orders;
+mod prices;
 mod record;
 mod reports;
 mod requests;
@@ -32,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use apportion::index::{Id, JobId, WorkerId, WorkerTypeId};
 use apportion::problem::ActiveJob;
 use apportion::scheduler::{Scheduler, SchedulerState};
-use apportion::simulator::Event;
+use apportion::simulator::{Event, PriceChange};
 use apportion::workload::Combination;
 use apportion::{Cluster, Problem, Seconds};
 use serde::Serialize;
@@ -148,6 +149,8 @@ pub struct Core {
     now: Seconds,
     /// When it wanted to be woken at the latest, as it said after the last input.
     due: Seconds,
+    /// Changes of prices that are still to come, in order of time.
+    prices: VecDeque<PriceChange>,
     /// Until then servers are given time to report, since the scheduler itself was away: no run is over without a word.
     listens_until: Seconds,
     /// When the jobs that wait for a time were last looked at.
@@ -203,6 +206,7 @@ impl Core {
             is_vacant: false,
             now,
             due: now,
+            prices: VecDeque::new(),
             listens_until: now + settings.silence,
             looked: now,
             touched: BTreeSet::new(),
@@ -356,6 +360,7 @@ impl Core {
     pub fn take(&mut self, now: Seconds, input: Input) -> Step {
         self.now = self.now.max(now);
         self.note_absence();
+        self.apply_prices();
         match input {
             Input::Report(report) => {
                 let taken = self.take_report(&report);

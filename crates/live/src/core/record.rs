@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion::index::WorkerId;
+use apportion::units::Dollars;
 use apportion::{Job, Seconds};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,9 @@ pub struct JobRecord {
     /// How long all of its ranks have run on workers of each type, by name, since it arrived.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub received: BTreeMap<String, Seconds>,
+    /// What its time on workers has cost; none where none of them had a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Dollars>,
     /// How often it failed in a row, by its own fault.
     pub failures: u32,
     /// After a failure it is not started before this instant of the scheduler's clock; none if it may be.

@@ -293,6 +293,7 @@ impl Core {
             run: None,
             checkpointed: 0.0,
             received: BTreeMap::new(),
+            cost: None,
             failures: 0,
             not_before: None,
             last_end: None,

@@ -30,6 +30,9 @@ pub struct SituationView {
     /// nothing of them.
     #[serde(default)]
     pub workers_up: Option<BTreeMap<String, u32>>,
+    /// What a worker costs now, in $/h, by type; those without a price are left out.
+    #[serde(default)]
+    pub prices: BTreeMap<String, f64>,
     /// Length of a round.
     pub round_length_s: f64,
     /// Least time between two computations of the allocation.
@@ -103,6 +106,11 @@ impl Core {
             cluster: cluster.to_string(),
             workers_per_server: on_servers.collect(),
             workers_up: Some(self.workers_up()),
+            prices: cluster
+                .types()
+                .iter()
+                .filter_map(|kind| Some((kind.name.clone(), kind.price?.get())))
+                .collect(),
             round_length_s: options.round_length.get(),
             reset_interval_s: options.mechanism.reset_interval.get(),
             scheduler,

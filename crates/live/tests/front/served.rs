@@ -38,7 +38,7 @@ pub(crate) fn driver(path: &Path) -> Result<Driver, StartError> {
     let scheduler = Scheduler::new(&cluster, throughputs, policy(), options).unwrap();
     // (a crowded machine is slow, and no server of this test is ever silent)
     let settings = Settings { silence: Seconds::new(30.0), ..Settings::of_round(round) };
-    Driver::start(settings, scheduler, Some(policy()), path)
+    Driver::start(settings, scheduler, Some(policy()), Vec::new(), path)
 }
 
 impl Served {

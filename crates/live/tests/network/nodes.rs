@@ -49,7 +49,7 @@ pub(crate) fn driver(path: &Path, silence: f64) -> Driver {
         decision_limit: Some(Duration::from_secs(5)),
         ..Settings::of_round(round)
     };
-    Driver::start(settings, scheduler, Some(policy()), path).unwrap()
+    Driver::start(settings, scheduler, Some(policy()), Vec::new(), path).unwrap()
 }
 
 /// A scheduler of two servers, and its front.

@@ -16,6 +16,7 @@ mod fidelity;
 mod late;
 mod node;
 mod placing;
+mod prices;
 mod random;
 mod resized;
 mod restarts;

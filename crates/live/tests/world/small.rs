@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion::policy::RoundPolicy;
 use apportion::scheduler::{Options, Rounds, Scheduler};
+use apportion::simulator::PriceChange;
 use apportion::{Catalog, Cluster, Job, Seconds, StepsPerSecond, Throughputs};
 use apportion_live::agent::Server;
 use apportion_live::core::{
@@ -40,6 +41,8 @@ pub(crate) struct Small {
     pub(crate) policy: &'static str,
     /// What the policy is by which it decides inside rounds; none = it is behind the mechanism.
     pub(crate) placing: Option<fn(Rounds) -> Box<dyn RoundPolicy>>,
+    /// What workers cost from which instants on.
+    pub(crate) prices: Vec<PriceChange>,
     pub(crate) jobs: BTreeMap<JobNumber, JobRecord>,
     pub(crate) notes: Vec<Note>,
     pub(crate) events: Vec<serde_json::Value>,
@@ -77,6 +80,7 @@ impl Small {
             settings,
             policy,
             placing: None,
+            prices: Vec::new(),
             jobs: BTreeMap::new(),
             notes: Vec::new(),
             events: Vec::new(),
@@ -129,9 +133,11 @@ impl Small {
             drawn: self.now.to_bits(),
             set_aside: Vec::new(),
         };
-        let (core, step) = Core::open(self.settings, scheduler, stored, Seconds::new(self.now)).unwrap();
+        let (mut core, step) = Core::open(self.settings, scheduler, stored, Seconds::new(self.now)).unwrap();
+        let priced = core.set_prices(self.prices.clone());
         self.core = Some(core);
         self.put(step);
+        self.put(priced);
     }
 
     /// The next start is on a copy of before the first decision.

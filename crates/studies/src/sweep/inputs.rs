@@ -358,7 +358,7 @@ impl Inputs {
 }
 
 /// The cluster at the prices of an instant, and how they change from then on; of its own worker types alone.
-fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cluster, Vec<PriceChange>) {
+pub fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cluster, Vec<PriceChange>) {
     let PriceSeries { initial, changes } = series;
     let (past, later): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(at, ..)| *at <= origin);
     for (name, price) in initial.into_iter().chain(past.into_iter().map(|(_, name, price)| (name, price))) {
