@@ -279,6 +279,13 @@ pub enum End {
     Vanished,
     /// It is gone without an account of its end, by no fault of its own for all that is known; what is known of why.
     Lost(String),
+    /// It was ended from outside while it ran, together with what watched it. Its job waits before it is started again.
+    Cut {
+        /// What is known of it, in words.
+        why: String,
+        /// Does it count as a failure of the job?
+        is_failure: bool,
+    },
     /// It is over, its job cannot be started again, and why.
     Final(String),
 }
@@ -292,6 +299,7 @@ impl fmt::Display for End {
             Self::Killed => f.write_str("was killed, since it did not stop in time"),
             Self::NotStarted(why) | Self::NotExecutable(why) => write!(f, "could not be started: {why}"),
             Self::Lost(why) => write!(f, "was lost: {why}"),
+            Self::Cut { why, .. } => write!(f, "was ended from outside: {why}"),
             Self::Final(why) => write!(f, "cannot be started again: {why}"),
             Self::Vanished => f.write_str("was gone when its agent looked, without a word of its end"),
         }

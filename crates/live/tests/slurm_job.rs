@@ -128,7 +128,8 @@ fn what_outlives_the_batch_process_is_killed() {
     assert!(programs.iter().all(|pid| lives(*pid)));
     job.signal(Signal::KILL);
     for (rank, pid) in (0..).zip(programs) {
-        assert_eq!(job.end(rank), "killed", "its grace is long, and its workers may be another's");
+        let cut = json!({"why": "the process of its Slurm job was killed", "is_failure": true});
+        assert_eq!(job.end(rank), json!({"cut": cut}), "its grace is long, and its workers may be another's");
         assert!(!lives(pid));
     }
 }

@@ -91,3 +91,21 @@ fn a_gang_is_over_when_its_last_rank_is() {
     let job = until(&world, |job| !job["ended_s"].is_null());
     assert_eq!(job["state"], "completed", "{job}");
 }
+
+#[test]
+fn a_job_whose_batch_process_is_killed_waits_before_its_next_start() {
+    let mut world = match World::start(&NODES[..1]) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
+    };
+    world.serve(&[&SERVE[..], &["--round-length", "60", "--back-off", "3600"]].concat());
+    world.submit(&["--steps", "1000000"], &TRAINER);
+    until(&world, |job| job["state"] == "running");
+    let id = world.slurm.said("squeue", &["--noheader", "--format=%A"]);
+    world.slurm.said("scancel", &["--batch", "--signal=KILL", id.trim()]);
+    let job = until(&world, |job| !job["last_end"].is_null());
+    assert!(job["last_end"].as_str().unwrap().contains("was ended from outside"), "{job}");
+    let why = world.ask(&["why", "0"]);
+    assert!(why.contains("is not started again for 3"), "{why}");
+    assert_eq!(world.jobs()["0"]["starts"], 1, "{why}");
+}

@@ -19,6 +19,8 @@ enum Verdict {
     Stopped(String),
     /// It was stopped without its work since the last checkpoint, by no fault of its own.
     Lost(String),
+    /// The same, and it waits before it is started again.
+    Cut(String),
     /// It failed by itself, on this server; none where the fault is the job's alone, on whatever server.
     Failed(String, Option<String>),
     /// It did not end well, and nothing is left that could be started again.
@@ -69,6 +71,9 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     if let Some((rank, Some(end))) = ends.iter().find(|(_, end)| matches!(end, Some(End::Lost(_)))) {
         return Verdict::Lost(format!("on {}, it {end}", rank.server));
     }
+    if let Some((rank, Some(end))) = ends.iter().find(|(_, end)| matches!(end, Some(End::Cut { .. }))) {
+        return Verdict::Cut(format!("on {}, it {end}", rank.server));
+    }
     let is_saved = run.progress.speaks && run.progress.checkpointed >= run.progress.steps;
     if ends.iter().any(|(_, end)| matches!(end, Some(End::Killed))) && is_saved {
         return Verdict::Stopped(
@@ -92,7 +97,12 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
 fn is_failure(end: &End) -> bool {
     matches!(
         end,
-        End::Signal(_) | End::NotStarted(_) | End::NotExecutable(_) | End::Vanished | End::Exit(1..)
+        End::Signal(_)
+            | End::NotStarted(_)
+            | End::NotExecutable(_)
+            | End::Vanished
+            | End::Exit(1..)
+            | End::Cut { is_failure: true, .. }
     )
 }
 
@@ -133,7 +143,11 @@ impl Core {
             Verdict::Completed(_) => true,
             // A program that says nothing of its checkpoints has made one if it stopped when it was asked to.
             Verdict::Stopped(_) => !run.progress.speaks || run.progress.checkpointed >= run.progress.steps,
-            Verdict::Lost(_) | Verdict::Failed(..) | Verdict::Refused(..) | Verdict::Final(_) => false,
+            Verdict::Lost(_)
+            | Verdict::Cut(_)
+            | Verdict::Failed(..)
+            | Verdict::Refused(..)
+            | Verdict::Final(_) => false,
         };
         self.close_run(&run, keeps);
         let workers = run.workers();
@@ -166,22 +180,15 @@ impl Core {
         let what = match verdict {
             Verdict::Completed(reason) => return self.end_job(number, How::Completed, reason),
             Verdict::Final(reason) => return self.end_job(number, How::Failed, reason),
-            Verdict::Stopped(reason) | Verdict::Lost(reason) if is_cancelled => {
+            Verdict::Stopped(reason) | Verdict::Lost(reason) | Verdict::Cut(reason) if is_cancelled => {
                 return self.end_job(number, How::Cancelled, reason);
             }
             Verdict::Stopped(what) => what,
-            Verdict::Lost(what) => {
-                let has_run = run.running.is_some() || run.ran_longest().get() > 0.0;
-                let text = if has_run {
-                    format!(
-                        "of {} nothing counts since the last checkpoint that was reported: {what}",
-                        run.run
-                    )
-                } else {
-                    format!("{} was not reported to run: {what}", run.run)
-                };
-                self.warn(text, Some(number), None);
-                what
+            Verdict::Lost(what) => self.note_lost(number, run, what),
+            Verdict::Cut(what) => {
+                let not_before = self.now + self.back_off(1);
+                self.rest(number, not_before);
+                self.note_lost(number, run, what)
             }
             Verdict::Refused(what, server) => {
                 self.note_refused(number, run, (&what, &server));
@@ -196,6 +203,18 @@ impl Core {
             job.record.last_end = Some(what);
         }
         self.record_job(number);
+    }
+
+    /// A run was lost. Answers what is known of why.
+    fn note_lost(&mut self, number: JobNumber, run: &LiveRun, what: String) -> String {
+        let has_run = run.running.is_some() || run.ran_longest().get() > 0.0;
+        let text = if has_run {
+            format!("of {} nothing counts since the last checkpoint that was reported: {what}", run.run)
+        } else {
+            format!("{} was not reported to run: {what}", run.run)
+        };
+        self.warn(text, Some(number), None);
+        what
     }
 
     /// A job failed: it waits, or is given up. Answers why, if it is.

@@ -27,6 +27,8 @@ pub(super) struct Stopping {
     asked: Option<(Seconds, Why)>,
     terminated: bool,
     killed: bool,
+    /// Had it not been asked to stop yet when its workers might be another's already? None where they never might.
+    was_unasked: Option<bool>,
     /// When the program itself ended, though processes that it started are left.
     program_ended: Option<Seconds>,
     rest_terminated: bool,
@@ -51,6 +53,7 @@ impl Stopping {
             asked: None,
             terminated: false,
             killed: false,
+            was_unasked: None,
             program_ended: None,
             rest_terminated: false,
         }
@@ -75,6 +78,7 @@ impl Stopping {
     /// Notes that the program's workers may be another's already: it is killed.
     pub(super) fn note_orphaned(&mut self, now: Seconds) {
         self.wanted = Some(Stop::Kill);
+        self.was_unasked.get_or_insert(self.asked.is_none());
         self.asked.get_or_insert((now, Why::Signal));
     }
 
@@ -93,6 +97,11 @@ impl Stopping {
 
     pub(super) fn was_killed(&self) -> bool {
         self.killed
+    }
+
+    /// Had it not been asked to stop when what watched over it was gone? None where that never went.
+    pub(super) fn was_unasked(&self) -> Option<bool> {
+        self.was_unasked
     }
 
     /// What is to be done at `now`, to a program that `speaks` or not.

@@ -14,6 +14,12 @@ use crate::shim::launch::Launched;
 use crate::shim::signals::Told;
 use crate::shim::stopping::{Measure, Stopping};
 
+/// The end of a program that was killed since the process of its Slurm job was gone: a failure where nobody had asked it to stop.
+fn cut(was_unasked: bool) -> End {
+    let asked = if was_unasked { "" } else { ", when it had been asked to stop" };
+    End::Cut { why: format!("the process of its Slurm job was killed{asked}"), is_failure: was_unasked }
+}
+
 /// A program and what has been done to it.
 pub(super) struct Watch<'a> {
     folder: &'a RankFolder,
@@ -156,7 +162,9 @@ impl<'a> Watch<'a> {
         match (code, signal) {
             (Some(code), _) if was_asked => End::Stopped(Some(code)),
             (Some(code), _) => End::Exit(code),
-            (None, Some(number)) if is(number, Signal::KILL) && self.stopping.was_killed() => End::Killed,
+            (None, Some(number)) if is(number, Signal::KILL) && self.stopping.was_killed() => {
+                self.stopping.was_unasked().map_or(End::Killed, cut)
+            }
             (None, Some(number))
                 if is(number, Signal::TERM) && (self.stopping.was_terminated() || told.is_told()) =>
             {

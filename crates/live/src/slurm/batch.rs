@@ -286,6 +286,13 @@ impl Batch {
             return End::Stopped(None);
         }
         let last = entries.last().map(|entry| (entry.id, entry.state.as_str(), entry.reason.as_str()));
+        let is_by_us = self.stop.is_some() || self.cancelled.is_some();
+        if let Some((id, state, reason)) = last.filter(|_| has_begun && !is_by_us) {
+            // (a batch process that is killed, as for want of memory, is a failure like that of any other rank)
+            let is_failure = ["FAILED", "OUT_OF_MEMORY", "COMPLETED"].contains(&state);
+            let why = format!("Slurm says of its job {id}: {state} ({reason})");
+            return End::Cut { why, is_failure };
+        }
         End::Lost(match last {
             Some((id, "FAILED" | "COMPLETED", _)) if !has_begun => format!(
                 "Slurm job {id} ended before it could run the program: is this folder, and the program of apportion, the \

@@ -245,3 +245,34 @@ fn a_program_that_cannot_be_executed_is_tried_twice() {
     assert_eq!(record.incarnation, 2, "{reason}");
     assert!(reason.contains("its program could not be executed twice in a row"), "{reason}");
 }
+
+#[test]
+fn a_job_that_was_ended_from_outside_waits_and_has_not_failed() {
+    let mut small = Small::new("isolated", &[("v100", 1)]);
+    (small.settings.back_off, small.settings.failures_max) = (Seconds::new(20.0), 1);
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(1000));
+    small.until(10.0);
+    small.doom(number, &End::Cut { why: "its node failed".into(), is_failure: false });
+    while small.jobs[&number].run.is_some() {
+        small.until(small.now + 0.25);
+    }
+    let ended = small.now;
+    let record = small.jobs[&number].clone();
+    assert_eq!((record.failures, record.incarnation, record.outcome), (0, 1, None));
+    assert!((record.not_before.unwrap().get() - ended - 20.0).abs() < 1.0);
+    small.until(ended + 19.0);
+    assert_eq!(small.jobs[&number].incarnation, 1);
+    small.until(ended + 22.0);
+    assert!(small.jobs[&number].incarnation > 1, "{:?}", small.jobs[&number]);
+    // One that counts as a failure is given up after so many.
+    let number = small.submit(job(1000));
+    small.doom(number, &End::Cut { why: "no memory".into(), is_failure: true });
+    small.until(small.now + 200.0);
+    assert!(
+        small.notes.iter().any(|note| note.text.contains("it failed 1 times in a row")),
+        "{:?}",
+        small.notes
+    );
+}

@@ -40,6 +40,7 @@ fn kind(verdict: &Verdict) -> (&'static str, Option<&str>) {
         Verdict::Completed(_) => ("completed", None),
         Verdict::Stopped(_) => ("stopped", None),
         Verdict::Lost(_) => ("lost", None),
+        Verdict::Cut(_) => ("cut", None),
         Verdict::Failed(_, server) => ("failed", server.as_deref()),
         Verdict::Final(_) => ("final", None),
         Verdict::Refused(_, server) => ("refused", Some(server)),
@@ -124,6 +125,16 @@ fn what_is_not_known_is_lost_before_a_kill_or_a_late_start_is_looked_at() {
         panic!("it was not started")
     };
     assert!(what.contains("could be started in time"), "{what}");
+}
+
+#[test]
+fn what_ends_from_outside_is_a_failure_where_it_says_so() {
+    let cut = |is_failure| Some(End::Cut { why: "its node failed".into(), is_failure });
+    assert_eq!(kind(&verdict(&[cut(true)], None)), ("failed", Some("a")));
+    let Verdict::Cut(what) = verdict(&[Some(End::Killed), cut(false)], Some(Reason::RankEnded)) else {
+        panic!("the gang is not over for this reason")
+    };
+    assert_eq!(what, "on b, it was ended from outside: its node failed");
 }
 
 #[test]
