@@ -82,6 +82,8 @@ pub(super) struct ByRequests {
     throughputs: Arc<Throughputs>,
     /// Workers of each type, and workers on each of its servers.
     workers: BTreeMap<String, (u32, u32)>,
+    /// What Slurm calls the workers of each type; none where it says only how many there are.
+    gres_types: BTreeMap<String, BTreeSet<Option<String>>>,
 }
 
 impl ByRequests {
@@ -91,7 +93,11 @@ impl ByRequests {
             let size = servers.0.iter().find(|(other, _)| **other == name).map_or(1, |(_, size)| *size);
             (name, (count, size))
         };
-        Self { client, throughputs, workers: counts.0.into_iter().map(with_size).collect() }
+        let mut gres_types: BTreeMap<String, BTreeSet<Option<String>>> = BTreeMap::new();
+        for (node, worker_type) in partition.nodes() {
+            gres_types.entry(worker_type.clone()).or_default().insert(node.gres_type.clone());
+        }
+        Self { client, throughputs, workers: counts.0.into_iter().map(with_size).collect(), gres_types }
     }
 
     /// What the policy is to know of a job.
@@ -99,10 +105,28 @@ impl ByRequests {
     /// # Errors
     /// Why it cannot be taken in, in words.
     fn form(&self, newcomer: &Newcomer<'_>) -> Result<JobForm, String> {
-        let Newcomer { job, n_nodes, per_node } = *newcomer;
+        let Newcomer { job, n_nodes, per_node, gres_type } = *newcomer;
         let mut form = comment::read(job.terms.as_deref().unwrap_or_default())?;
         form.scale_factor = n_nodes.saturating_mul(per_node);
-        let fits = self.types_for(n_nodes, per_node);
+        let mut fits = self.types_for(n_nodes, per_node);
+        if let Some(asked) = gres_type {
+            let known = || self.gres_types.values().flatten().flatten();
+            if !known().any(|known| known == asked) {
+                let known: BTreeSet<&str> = known().map(String::as_str).collect();
+                let known = if known.is_empty() { "no type".to_owned() } else { name_list(known) };
+                return Err(format!(
+                    "it asks for GPUs of the type `{asked}`, and Slurm says {known} of those of this partition"
+                ));
+            }
+            fits.retain(|name| self.is_only(name, asked));
+            if fits.is_empty() {
+                return Err(format!(
+                    "it asks for {per_node} GPUs of the type `{asked}` on each of {n_nodes} nodes, and apportion cannot be sure to \
+                     give it these: a job of several nodes has all GPUs of each; a type that `--slurm-types` calls as it calls another \
+                     is not asked for by name; ask for `--gres=gpu:{per_node}`, and keep it from other types by `throughput=TYPE=X`"
+                ));
+            }
+        }
         if fits.is_empty() {
             return Err(format!(
                 "it asks for {per_node} GPUs on each of {n_nodes} nodes: a job of several nodes has all GPUs of each, and no \
@@ -120,6 +144,12 @@ impl ByRequests {
         }
         form.throughput = Some(speeds);
         Ok(form)
+    }
+
+    /// Are all workers of a type of this type of Slurm's?
+    fn is_only(&self, worker_type: &str, gres_type: &str) -> bool {
+        let all = self.gres_types.get(worker_type);
+        all.is_some_and(|all| all.iter().all(|one| one.as_deref() == Some(gres_type)))
     }
 
     /// The types with nodes such as a job asks for, and where the rounds give it no other ones: a part of one node, or all of
@@ -172,7 +202,7 @@ impl Intake for ByRequests {
         let job = self.form(newcomer).map_err(NotTaken::Refused)?;
         let slurm = newcomer.job;
         let form = Form {
-            name: Some(format!("{} (Slurm {})", slurm.name, slurm.id)),
+            name: Some(format!("{} (Slurm {})", slurm.name, slurm.address())),
             user: Some(slurm.user.clone()),
             key: Some(newcomer.key()),
             job,

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -34,7 +36,11 @@ const COMMENT: &str = "--comment=apportion: throughput=v100=3 steps=100000";
 
 /// A cluster and its scheduler. The error says what this machine lacks for a Slurm.
 fn start() -> Result<World, String> {
-    let mut world = World::start(&NODES)?;
+    start_on(&NODES)
+}
+
+fn start_on(nodes: &[Node<'_>]) -> Result<World, String> {
+    let mut world = World::start(nodes)?;
     world.serve(&SERVE);
     Ok(world)
 }
@@ -168,6 +174,47 @@ fn jobs_that_cannot_be_steered_are_refused_with_a_word_and_taken_once_they_can()
     world.until("the failure", |world| jobs(world).get(&failing).is_some_and(|job| job["state"] == "failed"));
     let last_end = jobs(&world)[&failing]["last_end"].to_string();
     assert!(last_end.contains("FAILED (NonZeroExitCode), exit code 3"), "{last_end}");
+}
+
+#[test]
+fn gpus_of_a_type_in_all_and_tasks_of_arrays_are_taken_in() {
+    let world = start_on(&[NODES[0], ("k80-0", "CPUs=4 RealMemory=1000 Gres=gpu:k80:2")]);
+    let world = match world {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: types and arrays at the door of a real Slurm: {lacking}"),
+    };
+    let both = "--comment=apportion: throughput=v100=3,k80=3 steps=100000";
+    let typed = submit(&world, &["--gpus=k80:2", both]);
+    let array = submit(&world, &["--array=0-2", "--gres=gpu:v100:1", both]);
+    let unknown = submit(&world, &["--gres=gpu:v100:1", "--comment=apportion: throughput=k80=3 steps=5"]);
+    let limited = submit(&world, &["--array=0-1%1", "--gres=gpu:1", both]);
+    let tasks = [0, 1, 2].map(|task| format!("{array}_{task}"));
+    world.until("all to be taken in", |world| jobs(world).len() == 4);
+    let starts =
+        |world: &World, id: &str| jobs(world).get(id).map_or(0, |job| job["starts"].as_u64().unwrap());
+    world.until("each to run", |world| {
+        starts(world, &typed) > 0 && tasks.iter().all(|task| starts(world, task) > 0)
+    });
+    for _ in 0..20 {
+        let queue =
+            world.slurm.said("squeue", &["--noheader", "--array", "--states=running", "--format=%i %N"]);
+        for line in queue.lines() {
+            let (id, nodes) = line.split_once(' ').unwrap();
+            assert_eq!(nodes, if id == typed { "k80-0" } else { "v100-0" }, "{queue}");
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    let said = |id: &str| world.slurm.said("scontrol", &["show", "job", id]);
+    assert!(said(&unknown).contains("it has a speed on none of the types"), "{}", said(&unknown));
+    assert!(said(&limited).contains("ArrayTaskThrottle=0"), "{}", said(&limited));
+
+    // The record that had the array's number is one task by now: what is done to it is done to that alone.
+    world.slurm.said("scancel", &[&tasks[2]]);
+    world.until("one task to be cancelled", |world| jobs(world)[&tasks[2]]["state"] == "cancelled");
+    fs::write(world.folder.path().join("go"), "").unwrap();
+    world.until("the end of the others", |world| {
+        [&typed, &tasks[0], &tasks[1]].iter().all(|id| jobs(world)[*id]["state"] == "completed")
+    });
 }
 
 #[test]

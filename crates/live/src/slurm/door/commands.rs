@@ -21,36 +21,41 @@ pub(super) enum Command {
 ///
 /// # Errors
 /// If it refuses, or does not answer.
-pub(super) fn steer(id: u64, words: &[&str]) -> Result<String, ToolError> {
+pub(super) fn steer(address: &str, words: &[&str]) -> Result<String, ToolError> {
     let words = words.iter().map(|word| (*word).to_owned());
-    order("scontrol", &words.chain([id.to_string()]).collect::<Vec<_>>())
+    order("scontrol", &words.chain([address.to_owned()]).collect::<Vec<_>>())
 }
 
 /// Asks Slurm for something.
 ///
 /// # Errors
 /// If it refuses, or does not answer. What it answers is no word that it is done for good.
-pub(super) fn carry_out(id: u64, command: &Command) -> Result<String, ToolError> {
+pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Result<String, ToolError> {
     let update = |more: &[String]| {
-        let words = ["update".to_owned(), format!("JobId={id}")];
+        let words = ["update".to_owned(), format!("JobId={address}")];
         order("scontrol", &words.iter().chain(more).cloned().collect::<Vec<_>>())
     };
     match command {
         Command::Release(nodes) => {
-            update(&[format!("NodeList={nodes}"), "StartTime=now".to_owned()])?;
-            steer(id, &["release"])
+            let mut words = vec![format!("NodeList={nodes}"), "StartTime=now".to_owned()];
+            if is_in_all {
+                // (else Slurm takes GPUs of further nodes, where those of this one are not free yet)
+                words.push("NumNodes=1-1".to_owned());
+            }
+            update(&words)?;
+            steer(address, &["release"])
         }
         Command::StartNow => update(&["StartTime=now".to_owned()]),
-        Command::Hold => steer(id, &["uhold"]),
+        Command::Hold => steer(address, &["uhold"]),
         // (without this word a job that has just been completed would run again)
-        Command::Requeue => steer(id, &["requeuehold", "Incomplete"]),
-        Command::Cancel => order("scancel", &[id.to_string()]),
+        Command::Requeue => steer(address, &["requeuehold", "Incomplete"]),
+        Command::Cancel => order("scancel", &[address.to_owned()]),
     }
 }
 
 /// Tells a job's user, where Slurm lets it: `scontrol show job` has it as AdminComment.
-pub(super) fn tell(id: u64, text: &str) {
-    let words = ["update".to_owned(), format!("JobId={id}"), format!("AdminComment={text}")];
+pub(super) fn tell(address: &str, text: &str) {
+    let words = ["update".to_owned(), format!("JobId={address}"), format!("AdminComment={text}")];
     // (only an operator may: who may not has said it to the scheduler)
     let _ = order("scontrol", &words);
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::jobs::HeldJob;
 use crate::protocol::{JobNumber, Program};
+use crate::slurm::tools::ToolError;
 
 /// What stands for the program of a Slurm job, before its number.
 pub(super) const PROGRAM: &str = "slurm-job";
@@ -17,6 +18,8 @@ pub struct Newcomer<'a> {
     pub n_nodes: u32,
     /// How many workers it asks for on each.
     pub per_node: u32,
+    /// Their type, as Slurm calls it; none is any.
+    pub gres_type: Option<&'a str>,
 }
 
 impl Newcomer<'_> {
@@ -57,4 +60,30 @@ pub trait Intake {
     fn remark(&mut self, job: Option<JobNumber>, text: &str);
     /// The jobs that are over, as far back as they are known, and whether each was cancelled; none where there is no answer now.
     fn over(&mut self) -> Option<BTreeMap<JobNumber, bool>>;
+}
+
+/// Refuses a job that is not held, or not by its user.
+pub(super) fn check_held(job: &HeldJob) -> Result<(), NotTaken> {
+    if !job.is_held() {
+        let why =
+            "it is not held: Slurm alone runs it; what apportion is to start is submitted with `--hold`";
+        return Err(NotTaken::Refused(why.to_owned()));
+    }
+    if job.is_held_by_admin() {
+        let address = job.address();
+        let why =
+            format!("an administrator holds it: `scontrol release {address}; scontrol uhold {address}`");
+        return Err(NotTaken::Refused(why));
+    }
+    Ok(())
+}
+
+/// Why a job is not taken in that Slurm does not let be steered.
+pub(super) fn unsteerable(error: ToolError) -> NotTaken {
+    match error {
+        ToolError::Refused { said, .. } => NotTaken::Refused(format!(
+            "Slurm does not let this user steer it ({said}): run `serve` as Slurm's operator, or as the job's own user"
+        )),
+        _ => NotTaken::Later,
+    }
 }

@@ -32,7 +32,9 @@ pub struct HeldJob {
     pub n_nodes_most: u32,
     /// What it asks for on each node, such as `gres:gpu:2`.
     pub per_node: String,
-    /// What it asks for in all, by task or by socket.
+    /// What it asks for in all, such as `gres:gpu:2`.
+    pub per_job: String,
+    /// What it asks for by task or by socket.
     pub per_other: String,
     /// The nodes that it asks for by name.
     pub required_nodes: String,
@@ -40,8 +42,12 @@ pub struct HeldJob {
     pub excluded_nodes: String,
     /// On which jobs it depends.
     pub dependency: String,
-    /// Is it an array, or a part of one, or of several jobs at once?
+    /// Is it one of several jobs at once?
     pub is_many: bool,
+    /// Which task it is of which array, as `ARRAY_TASK`; none where it is a job by itself.
+    pub task: Option<String>,
+    /// The tasks that wait, of an array that has not been taken apart yet.
+    pub tasks: String,
     /// May Slurm put it back into its queue?
     pub may_requeue: bool,
     /// When it was submitted, or last put back, in s since 1970.
@@ -67,6 +73,11 @@ pub struct HeldJob {
 }
 
 impl HeldJob {
+    /// What Slurm's commands call it: the number of an array would be all of its tasks.
+    pub fn address(&self) -> String {
+        self.task.clone().unwrap_or_else(|| self.id.to_string())
+    }
+
     pub(super) fn is_pending(&self) -> bool {
         !self.is_completing && queue::stage(&self.state) == queue::Stage::Pending
     }
@@ -104,7 +115,7 @@ impl HeldJob {
         } else {
             format!(" ({})", self.reason)
         };
-        format!("Slurm says of its job {}: {}{why}{how}", self.id, self.state)
+        format!("Slurm says of its job {}: {}{why}{how}", self.address(), self.state)
     }
 }
 
@@ -156,9 +167,14 @@ pub fn kill_wait() -> Result<Option<f64>, ToolError> {
 }
 
 /// How a job ended that `squeue` does not show any more, by Slurm's accounts; none where these have no end of it.
-pub(super) fn ended(id: u64) -> Option<HeldJob> {
-    let arguments =
-        ["--noheader", "--parsable2", "--allocations", "--format=State,ExitCode", &format!("--jobs={id}")];
+pub(super) fn ended(id: u64, address: &str) -> Option<HeldJob> {
+    let arguments = [
+        "--noheader",
+        "--parsable2",
+        "--allocations",
+        "--format=State,ExitCode",
+        &format!("--jobs={address}"),
+    ];
     ended_as(id, &ask("sacct", &arguments.map(str::to_owned)).ok()?)
 }
 
@@ -199,7 +215,7 @@ fn job(id: u64, value: &Value) -> Result<HeldJob, &'static str> {
     let small = |name: &'static str| number(value, name).and_then(|number| u32::try_from(number).ok());
     let needed = |name: &'static str| small(name).ok_or(name);
     let (state, is_completing) = state(value).ok_or("job_state")?;
-    let others = ["tres_per_job", "tres_per_task", "tres_per_socket"].map(|name| word(value, name));
+    let others = ["tres_per_task", "tres_per_socket"].map(|name| word(value, name));
     let is_set = |name: &str| number(value, name).is_some_and(|number| number > 0);
     Ok(HeldJob {
         id,
@@ -209,13 +225,14 @@ fn job(id: u64, value: &Value) -> Result<HeldJob, &'static str> {
         n_nodes: needed("node_count")?,
         n_nodes_most: small("max_nodes").unwrap_or(0),
         per_node: word(value, "tres_per_node"),
+        per_job: word(value, "tres_per_job"),
         per_other: others.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(","),
         required_nodes: word(value, "required_nodes"),
         excluded_nodes: word(value, "excluded_nodes"),
         dependency: word(value, "dependency"),
-        is_many: is_set("array_job_id")
-            || is_set("het_job_id")
-            || !word(value, "array_task_string").is_empty(),
+        is_many: is_set("het_job_id"),
+        task: task(value),
+        tasks: word(value, "array_task_string"),
         may_requeue: value.get("requeue").and_then(Value::as_bool).ok_or("requeue")?,
         submitted_s: number(value, "submit_time").unwrap_or(0),
         begins_s: small("eligible_time").unwrap_or(0),
@@ -228,6 +245,15 @@ fn job(id: u64, value: &Value) -> Result<HeldJob, &'static str> {
         nodes: word(value, "nodes"),
         exit_status: exit_status(value).unwrap_or(0),
     })
+}
+
+/// The task of an array that a job is, as Slurm's commands name it.
+fn task(value: &Value) -> Option<String> {
+    let array = number(value, "array_job_id").filter(|array| *array > 0)?;
+    let found = value.get("array_task_id")?;
+    let is_set = found.get("set").and_then(Value::as_bool) == Some(true);
+    let task = found.as_u64().or_else(|| number(value, "array_task_id").filter(|_| is_set))?;
+    word(value, "array_task_string").is_empty().then(|| format!("{array}_{task}"))
 }
 
 /// A number, or one with whether it is set.
@@ -300,6 +326,22 @@ mod tests {
                 "{\"return_code\": {\"set\": true, \"number\": 3}, \"signal\": {\"id\": {\"set\": false}}}",
             );
         assert_eq!(read(&new).all[&7], old);
+    }
+
+    #[test]
+    fn tasks_of_arrays_are_told_from_arrays() {
+        let of = |more: &str| {
+            let job = read(&OLD.replace("\"array_job_id\": 0", more)).all.remove(&7).unwrap();
+            (job.address(), job.tasks)
+        };
+        for task in ["0", "{\"set\": true, \"number\": 0}"] {
+            let text = format!("\"array_job_id\": 5, \"array_task_id\": {task}, \"array_task_string\": \"\"");
+            assert_eq!(of(&text), ("5_0".to_owned(), String::new()), "{task}");
+        }
+        let text = "\"array_job_id\": 7, \"array_task_id\": null, \"array_task_string\": \"0-3\"";
+        assert_eq!(of(text), ("7".to_owned(), "0-3".to_owned()));
+        let text = "\"array_job_id\": 0, \"array_task_id\": {\"set\": false, \"number\": 0}";
+        assert_eq!(of(text), ("7".to_owned(), String::new()));
     }
 
     #[test]

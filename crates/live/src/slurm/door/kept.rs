@@ -51,6 +51,9 @@ impl Order {
 pub(super) struct Kept {
     /// Slurm's number of it.
     pub(super) id: u64,
+    /// What Slurm's commands call it, where that is not its number: as a task of an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) task: Option<String>,
     /// Apportion's.
     pub(super) number: JobNumber,
     /// What its user had said of it when it was taken in.
@@ -62,4 +65,11 @@ pub(super) struct Kept {
     pub(super) boot: Option<String>,
     /// Why apportion steers it no more; none if it does.
     pub(super) given_up: Option<String>,
+}
+
+impl Kept {
+    /// What Slurm's commands call it.
+    pub(super) fn address(&self) -> String {
+        self.task.clone().unwrap_or_else(|| self.id.to_string())
+    }
 }

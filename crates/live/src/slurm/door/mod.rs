@@ -10,6 +10,7 @@
 mod commands;
 mod jobs;
 mod intake;
+mod arrays;
 mod terms;
 mod kept;
 mod steered;
@@ -36,8 +37,9 @@ use crate::agent::{Act, Adopted, Agent, Home, Link, LinkError, ProcessesError, R
 use crate::clock;
 use crate::files;
 use crate::protocol::{End, JobNumber, Orders, Phase, Progress, RankReport, Stop};
+use arrays::take_apart;
 use commands::{carry_out, steer, tell};
-use intake::PROGRAM;
+use intake::{PROGRAM, check_held, unsteerable};
 use jobs::Jobs;
 use kept::{Kept, Order, Place};
 use steered::{Event, Steered, View};
@@ -206,7 +208,8 @@ impl Door {
             if self.steered.contains_key(&job.id) || is_known || job.is_completing {
                 continue;
             }
-            match self.admitted(job, intake) {
+            let taken = if job.tasks.is_empty() { self.admitted(job, intake) } else { take_apart(job) };
+            match taken {
                 Ok(()) => {}
                 Err(NotTaken::Refused(why)) => self.refuse(job.id, Some(job), &why, intake),
                 Err(NotTaken::Later) => break,
@@ -217,34 +220,22 @@ impl Door {
 
     /// Takes a job in.
     fn admitted(&mut self, job: &HeldJob, intake: &mut dyn Intake) -> Result<(), NotTaken> {
-        if !job.is_held() {
-            let why =
-                "it is not held: Slurm alone runs it; what apportion is to start is submitted with `--hold`";
-            return Err(NotTaken::Refused(why.to_owned()));
-        }
-        if job.is_held_by_admin() {
-            let why =
-                format!("an administrator holds it: `scontrol release {0}; scontrol uhold {0}`", job.id);
-            return Err(NotTaken::Refused(why));
-        }
-        let shape = terms::check(job, clock::wall_s()).map_err(NotTaken::Refused)?;
+        check_held(job)?;
+        let (shape, gres_type) = terms::check(job, clock::wall_s()).map_err(NotTaken::Refused)?;
         // (what is held already stays so: this is how Slurm says whether it would be steered)
-        steer(job.id, &["uhold"]).map_err(|error| match error {
-            ToolError::Refused { said, .. } => NotTaken::Refused(format!(
-                "Slurm does not let this user steer it ({said}): run `serve` as Slurm's operator, or as the job's own user"
-            )),
-            _ => NotTaken::Later,
-        })?;
-        let Shape { n_nodes, per_node } = shape;
-        let number = intake.take_in(&Newcomer { job, n_nodes, per_node })?;
+        steer(&job.address(), &["uhold"]).map_err(unsteerable)?;
+        let Shape { n_nodes, per_node, .. } = shape;
+        let newcomer = Newcomer { job, n_nodes, per_node, gres_type: gres_type.as_deref() };
+        let number = intake.take_in(&newcomer)?;
         let terms = job.terms.clone().unwrap_or_default();
         let (order, boot, given_up) = (None, None, None);
-        let kept = Kept { id: job.id, number, terms, shape, order, boot, given_up };
+        let task = job.task.clone();
+        let kept = Kept { id: job.id, task, number, terms, shape, order, boot, given_up };
         let mut steered = Steered::new(kept, NEVER);
         steered.is_changed = true;
         self.steered.insert(job.id, steered);
         self.refused.remove(&job.id);
-        tell(job.id, &format!("apportion: job {number}"));
+        tell(&job.address(), &format!("apportion: job {number}"));
         Ok(())
     }
 
@@ -252,8 +243,9 @@ impl Door {
     fn refuse(&mut self, id: u64, job: Option<&HeldJob>, why: &str, intake: &mut dyn Intake) {
         let before = self.refused.insert(id, (job.cloned(), why.to_owned()));
         if before.is_none_or(|(_, said)| said != why) {
-            intake.remark(None, &format!("Slurm job {id} is not taken in: {why}"));
-            tell(id, &format!("apportion: not taken in: {why}"));
+            let address = job.map_or_else(|| id.to_string(), HeldJob::address);
+            intake.remark(None, &format!("Slurm job {address} is not taken in: {why}"));
+            tell(&address, &format!("apportion: not taken in: {why}"));
         }
     }
 
@@ -265,6 +257,7 @@ impl Door {
         }
         for id in self.steered.keys().copied().collect::<Vec<_>>() {
             let Some(steered) = self.steered.get_mut(&id) else { continue };
+            let (address, is_in_all) = (steered.kept.address(), steered.kept.shape.is_in_all);
             let over_here = self.over.0.get(&steered.kept.number).copied();
             let (jobs, asked) = (&self.seen.0, self.seen.1);
             let view = View { job: jobs.all.get(&id), asked, boot: &jobs.boot, now, over_here };
@@ -274,7 +267,7 @@ impl Door {
                 continue;
             }
             let Some(command) = command else { continue };
-            let done = carry_out(id, &command);
+            let done = carry_out(&address, &command, is_in_all);
             let now = clock::node_now();
             let Some(steered) = self.steered.get_mut(&id) else { continue };
             match done {
@@ -312,13 +305,13 @@ impl Door {
                 Event::Withdrawn(why) if intake.withdraw(job, &why) => {
                     steered.is_withdrawn = true;
                     if !steered.is_over {
-                        tell(id, &format!("apportion: given up: {why}"));
+                        tell(&steered.kept.address(), &format!("apportion: given up: {why}"));
                     }
                 }
                 Event::Withdrawn(_) => {}
                 Event::Words(text) => intake.remark(Some(job), &text),
                 Event::Missing => {
-                    let events = match jobs::ended(id) {
+                    let events = match jobs::ended(id, &steered.kept.address()) {
                         Some(ended) => steered.note_accounts(&ended),
                         None => steered.note_lost(),
                     };

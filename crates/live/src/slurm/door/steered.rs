@@ -144,7 +144,7 @@ impl Steered {
             }
             Command::Requeue => self.give_up(format!("Slurm does not put it back: {said}")),
             Command::StartNow | Command::Hold | Command::Cancel => {
-                self.say(format!("Slurm refuses what is asked of its job {}: {said}", self.kept.id));
+                self.say(format!("Slurm refuses what is asked of its job {}: {said}", self.kept.address()));
             }
         }
         self.note_command(command, now);
@@ -182,7 +182,7 @@ impl Steered {
                 None => self.give_up("its comment is not apportion's any more: it was taken back".to_owned()),
                 Some(terms) if *terms != self.kept.terms => {
                     let what = "its comment was changed; what it said when it was taken in goes on to hold";
-                    self.say(format!("Slurm job {}: {what}", self.kept.id));
+                    self.say(format!("Slurm job {}: {what}", self.kept.address()));
                 }
                 Some(_) => {}
             }
@@ -226,7 +226,7 @@ impl Steered {
         if was_put_back {
             order.n_restarts = job.n_restarts;
             self.is_changed = true;
-            let text = format!("Slurm has put its job {} back and started it again by itself", job.id);
+            let text = format!("Slurm has put its job {} back and started it again by itself", job.address());
             self.events.push(Event::Words(text));
         } else if job.state != "CONFIGURING" && !order.has_begun {
             order.has_begun = true;
@@ -255,7 +255,7 @@ impl Steered {
             return Some(Command::StartNow);
         }
         if !["None", "Priority", ""].contains(&job.reason.as_str()) {
-            self.say(format!("Slurm job {} waits for its workers: {}", job.id, job.reason));
+            self.say(format!("Slurm job {} waits for its workers: {}", job.address(), job.reason));
         }
         None
     }
@@ -334,10 +334,10 @@ impl Steered {
             return None;
         }
         if !wish.order.fits(shape) {
-            let Shape { n_nodes, per_node } = shape;
+            let Shape { n_nodes, per_node, .. } = shape;
             let text = format!(
                 "the round gives Slurm job {} workers on {}, and it asks for {per_node} on each of {n_nodes}: it waits",
-                self.kept.id,
+                self.kept.address(),
                 wish.order.nodes().join(", ")
             );
             self.say(text);
@@ -380,7 +380,7 @@ impl Steered {
     pub(super) fn note_lost(&mut self) -> Vec<Event> {
         self.is_over = true;
         self.drop_wanted();
-        let what = format!("Slurm does not know its job {} any more, nor how it ended", self.kept.id);
+        let what = format!("Slurm does not know its job {} any more, nor how it ended", self.kept.address());
         if self.current.is_some() {
             self.end(End::Final(what));
         } else {

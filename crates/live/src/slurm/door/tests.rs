@@ -34,10 +34,18 @@ impl World {
             reason: "JobHeldUser".to_owned(),
             ..HeldJob::default()
         };
-        let shape = Shape { n_nodes, per_node };
+        let shape = Shape { n_nodes, per_node, is_in_all: false };
         let terms = "steps=5".to_owned();
-        let kept =
-            Kept { id: 7, number: JobNumber(3), terms, shape, order: None, boot: None, given_up: None };
+        let kept = Kept {
+            id: 7,
+            task: None,
+            number: JobNumber(3),
+            terms,
+            shape,
+            order: None,
+            boot: None,
+            given_up: None,
+        };
         let (steered, events) = (Steered::new(kept, LONG), Vec::new());
         Self { job: Some(job), boot: "noon", steered, now: 0.0, over_here: None, events }
     }

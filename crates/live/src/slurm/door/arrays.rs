@@ -1,0 +1,71 @@
+//! Held arrays of jobs: Slurm keeps the tasks that wait as one job until something is asked of one of them.
+
+use super::commands::steer;
+use super::intake::{NotTaken, check_held, unsteerable};
+use super::jobs::HeldJob;
+
+/// The most tasks that are taken out of arrays at one look: each is a request to Slurm.
+const AT_ONCE: usize = 10;
+
+/// Makes the first tasks of a held array that wait jobs of their own, which are then taken in: Slurm does so when something is
+/// asked of one.
+pub(super) fn take_apart(job: &HeldJob) -> Result<(), NotTaken> {
+    check_held(job)?;
+    let Some((list, limit)) = job.tasks.split_once('%').or(Some((job.tasks.as_str(), "0"))) else {
+        return Ok(());
+    };
+    if limit != "0" {
+        let why = format!(
+            "of its array only {limit} tasks may run at once, and apportion says when each does: `scontrol update JobId={} \
+             ArrayTaskThrottle=0`",
+            job.id
+        );
+        return Err(NotTaken::Refused(why));
+    }
+    let strange =
+        || NotTaken::Refused(format!("its array has the tasks `{list}`, which is no list that is known"));
+    for task in first_tasks(list, AT_ONCE).ok_or_else(strange)? {
+        steer(&format!("{}_{task}", job.id), &["uhold"]).map_err(unsteerable)?;
+    }
+    Ok(())
+}
+
+/// The first tasks of a list such as Slurm writes: `0-3,7,10-30:5`, cut off where it is long. None if it is of no known form.
+fn first_tasks(list: &str, most: usize) -> Option<Vec<u64>> {
+    let mut tasks = Vec::new();
+    for part in list.split(',') {
+        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (Ok(first), Ok(last), Ok(step)) =
+            (first.parse::<u64>(), last.parse::<u64>(), step.parse::<usize>())
+        else {
+            // (what is cut off is shown once the tasks before it are none of the array any more)
+            break;
+        };
+        tasks.extend((first..=last).step_by(step.max(1)).take(most - tasks.len()));
+        if tasks.len() >= most {
+            break;
+        }
+    }
+    (!tasks.is_empty()).then_some(tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_tasks_are_read_as_far_as_they_are_asked_for() {
+        for (list, tasks) in [
+            ("3", &[3][..]),
+            ("0-3", &[0, 1, 2, 3]),
+            ("0-1,3", &[0, 1, 3]),
+            ("0-98:7", &[0, 7, 14, 21, 28]),
+            ("2,4-99999999", &[2, 4, 5, 6, 7]),
+            ("1,2,...", &[1, 2]),
+        ] {
+            assert_eq!(first_tasks(list, 5).as_deref(), Some(tasks), "{list}");
+        }
+        assert_eq!((first_tasks("...", 5), first_tasks("", 5), first_tasks("9-1", 5)), (None, None, None));
+    }
+}
