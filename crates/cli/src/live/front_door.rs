@@ -19,7 +19,7 @@ use apportion_live::core::{Answer, Refusal, Request, Settings, State};
 use apportion_live::driver::Client;
 use apportion_live::front::{Form, JobForm};
 use apportion_live::protocol::JobNumber;
-use apportion_live::slurm::{Door, DoorOptions, Intake, Newcomer, NotTaken, kill_wait};
+use apportion_live::slurm::{Door, DoorOptions, Intake, Newcomer, NotTaken, SlurmError, kill_wait};
 
 /// Its folder, in that of the state.
 const FOLDER: &str = "sbatch";
@@ -60,7 +60,12 @@ pub(super) fn open(partition: &Partition, state: &Path) -> Result<Door, Failure>
         nodes: partition.nodes().to_vec(),
     };
     Door::open(options).map_err(|error| {
-        let help = "`--state DIR` names a folder on a local disk, which this user may write";
+        let help = match error {
+            SlurmError::Claimed { .. } => {
+                "one scheduler has a partition: end that one, or name another `--partition`"
+            }
+            _ => "`--state DIR` names a folder on a local disk, which this user may write",
+        };
         Failure::usage(error.to_string(), Some(help.to_owned()))
     })
 }

@@ -218,6 +218,31 @@ fn gpus_of_a_type_in_all_and_tasks_of_arrays_are_taken_in() {
 }
 
 #[test]
+fn a_partition_has_one_scheduler_and_another_after_its_end() {
+    let mut world = match World::start() {
+        Ok(world) => world,
+        Err(lacking) => {
+            return eprintln!("skipped: two schedulers of one partition of a real Slurm: {lacking}");
+        }
+    };
+    let elsewhere = TempDir::new().unwrap();
+    let more = ["--listen", "127.0.0.1:0"];
+    let mut second = crate::live::command(elsewhere.path(), &[&SERVE[..], &more].concat());
+    let said = said_with_2(second.env("SLURM_CONF", world.slurm.at("slurm.conf")).output().unwrap());
+    assert!(said.contains("are steered by another scheduler: process "), "{said}");
+    assert!(said.contains(&world.folder.path().join("state/sbatch").display().to_string()), "{said}");
+    // (killed, it leaves its mark; the process of it is known to be gone)
+    drop(world.served.take());
+    assert!(world.slurm.said("scontrol", &["show", "node"]).contains("Extra=apportion:"));
+    world.folder = elsewhere;
+    world.serve();
+    let job = world.submit(&["--gres=gpu:1", COMMENT]);
+    world.until("a job to run", |world| world.jobs().get(&job).is_some_and(|job| job["state"] == "running"));
+    assert_eq!(world.served.take().unwrap().end(), Some(0));
+    assert!(!world.slurm.said("scontrol", &["show", "node"]).contains("Extra=apportion:"));
+}
+
+#[test]
 fn flags_that_mean_nothing_at_this_door_are_refused() {
     let folder = TempDir::new().unwrap();
     for (more, says) in [

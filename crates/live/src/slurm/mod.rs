@@ -120,6 +120,14 @@ pub enum SlurmError {
         /// The character.
         letter: char,
     },
+    /// Another scheduler steers the held jobs of the partition.
+    #[error("the held jobs of the partition `{partition}` are steered by another scheduler: {by}")]
+    Claimed {
+        /// The partition.
+        partition: String,
+        /// Which, in words.
+        by: String,
+    },
     /// A job that asks for a worker of a node would not be taken.
     #[error("Slurm would not take a job for a worker of {node}: {source}")]
     Refuses {

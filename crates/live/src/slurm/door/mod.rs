@@ -11,6 +11,7 @@ mod commands;
 mod jobs;
 mod intake;
 mod arrays;
+mod claim;
 mod terms;
 mod kept;
 mod steered;
@@ -38,6 +39,7 @@ use crate::clock;
 use crate::files;
 use crate::protocol::{End, JobNumber, Orders, Phase, Progress, RankReport, Stop};
 use arrays::take_apart;
+use claim::{Claim, Claimed};
 use commands::{carry_out, steer, tell};
 use intake::{PROGRAM, check_held, unsteerable};
 use jobs::Jobs;
@@ -82,6 +84,8 @@ pub struct Door {
     seen: (Jobs, Seconds),
     /// Apportion's jobs that are over, with whether they were cancelled, and when that was asked.
     over: (BTreeMap<JobNumber, bool>, Seconds),
+    /// Whose the partition is.
+    claim: Claim,
     /// What an operator should know of the start.
     words: Vec<String>,
     _lock: File,
@@ -91,7 +95,7 @@ impl Door {
     /// Takes over what an earlier start left.
     ///
     /// # Errors
-    /// If the folder cannot be used, or another has it.
+    /// If the folder cannot be used, or another has it or the partition's jobs.
     pub fn open(options: DoorOptions) -> Result<Self, SlurmError> {
         let DoorOptions { partition, folder, nodes } = options;
         let jobs = folder.join("jobs");
@@ -100,7 +104,21 @@ impl Door {
         let Some(lock) = lock(&path).map_err(at(&path))? else {
             return Err(ProcessesError::Taken(folder.display().to_string()).into());
         };
+        let key = super::key(&folder).map_err(at(&folder))?;
         let (mut steered, mut words) = (BTreeMap::new(), Vec::new());
+        let mut claim = Claim::new(&partition, &folder, key);
+        match claim.make() {
+            Ok(Claimed::Own) => {}
+            Ok(Claimed::Another(mark)) => {
+                return Err(SlurmError::Claimed { partition, by: mark.in_words() });
+            }
+            Ok(Claimed::Unmarked(why)) => {
+                words.push(format!("a second scheduler of this partition would not be noticed: {why}"));
+            }
+            Err(error) => {
+                words.push(format!("{error}; whether another scheduler has this partition is not known yet"))
+            }
+        }
         let until = clock::node_now() + ADOPTED;
         for entry in fs::read_dir(&jobs).map_err(at(&jobs))? {
             let path = entry.map_err(at(&jobs))?.path();
@@ -138,6 +156,7 @@ impl Door {
             refused: BTreeMap::new(),
             seen,
             over,
+            claim,
             words,
             _lock: lock,
         })
@@ -147,7 +166,7 @@ impl Door {
     /// scheduler for the node of this name; each node reports at least every `beat`. Jobs go on afterwards.
     ///
     /// # Errors
-    /// If there is no way to the scheduler.
+    /// If there is no way to the scheduler, or another scheduler has come to have the partition.
     pub fn run<L: Link>(
         &mut self,
         link: impl Fn(&str) -> Result<L, LinkError>,
@@ -159,6 +178,7 @@ impl Door {
         self.words.drain(..).for_each(|words| say(&words));
         let (sender, seen) = channel();
         let is_over = AtomicBool::new(false);
+        let mut ended = Ok(());
         thread::scope(|scope| {
             let (partition, is_over) = (self.partition.clone(), &is_over);
             scope.spawn(move || watch(|| jobs::jobs(&partition), &partition, &sender, is_over));
@@ -172,11 +192,19 @@ impl Door {
                     self.look(intake, &mut state);
                 }
                 self.talk(&mut links, &mut state);
+                if state.silent.is_none()
+                    && let Ok(Claimed::Another(mark)) = self.claim.renew()
+                {
+                    ended =
+                        Err(LinkError(format!("another scheduler has the partition: {}", mark.in_words())));
+                    break;
+                }
                 thread::sleep(LOOK);
             }
             is_over.store(true, Ordering::Relaxed);
         });
-        Ok(())
+        self.claim.leave();
+        ended
     }
 
     /// Takes over what Slurm shows.

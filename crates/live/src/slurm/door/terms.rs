@@ -77,7 +77,9 @@ fn workers(text: &str) -> Result<(u32, Option<String>), String> {
         ["gpu"] => (Some(1), None),
         ["gpu", gres_type] if is_type(gres_type) => (Some(1), Some((*gres_type).to_owned())),
         ["gpu", count] => (count.parse().ok(), None),
-        ["gpu", gres_type, count] if is_type(gres_type) => (count.parse().ok(), Some((*gres_type).to_owned())),
+        ["gpu", gres_type, count] if is_type(gres_type) => {
+            (count.parse().ok(), Some((*gres_type).to_owned()))
+        }
         _ => (None, None),
     };
     let count = count.filter(|count| *count > 0).ok_or_else(strange)?;
