@@ -285,7 +285,7 @@ pub struct Driver {
 
 impl Driver {
     /// Starts a scheduler on the records of a store. `scheduler` has no jobs; `explainer` is a policy of the same kind as its
-    /// own, which is asked why; none where that decides inside rounds. Prices are those of the scheduler's cluster, until they
+    /// own, which is asked why; none where that decides inside rounds. Prices are what the scheduler's cluster states, until they
     /// change at instants of its clock, which begins with its first start.
     ///
     /// # Errors

@@ -120,7 +120,7 @@ impl ByRequests {
                 let known: BTreeSet<&str> = known().map(String::as_str).collect();
                 let known = if known.is_empty() { "no type".to_owned() } else { name_list(known) };
                 return Err(format!(
-                    "it asks for GPUs of the type `{asked}`, and Slurm says {known} of those of this partition"
+                    "it asks for GPUs of the type `{asked}`, and Slurm knows {known} in this partition"
                 ));
             }
             fits.retain(|name| self.is_only(name, asked));

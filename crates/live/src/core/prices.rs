@@ -9,8 +9,8 @@ use apportion::workload::Combination;
 use super::{Core, Step};
 
 impl Core {
-    /// Takes over how prices change, in order of time on the scheduler's clock; those of before now hold at once. The prices
-    /// before all changes are those of the scheduler's cluster. What an earlier start counted, and did not write into the event log,
+    /// Takes over how prices change, in order of time on the scheduler's clock; changes of before now hold at once. The prices
+    /// before all changes are what the scheduler's cluster states. What an earlier start counted, and did not write into the event log,
     /// costs there what it would now.
     pub fn set_prices(&mut self, changes: Vec<PriceChange>) -> Step {
         self.prices = changes.into();

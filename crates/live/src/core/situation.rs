@@ -30,7 +30,7 @@ pub struct SituationView {
     /// nothing of them.
     #[serde(default)]
     pub workers_up: Option<BTreeMap<String, u32>>,
-    /// What a worker costs now, in $/h, by type; those without a price are left out.
+    /// What a worker costs now, in $/h, by type; types without a price are left out.
     #[serde(default)]
     pub prices: BTreeMap<String, f64>,
     /// Length of a round.

@@ -1,4 +1,4 @@
-//! Whose a partition is: a mark that stands in Slurm itself, by which a second scheduler of the same held jobs sees the first.
+//! The claim to a partition: a mark that stands in Slurm itself, by which a second scheduler of the same held jobs sees the first.
 //!
 //! The mark is the text `Extra` of the first node, in which nobody else's words are, and has the scheduler's host, process and
 //! folder, and a number that grows. No clock is asked: a mark is that of one that is there if its number grows while it is
@@ -57,7 +57,7 @@ impl Mark {
         self.host == host && !Path::new(&format!("/proc/{}", self.pid)).exists()
     }
 
-    /// Says whose it is.
+    /// Names its scheduler.
     pub(super) fn in_words(&self) -> String {
         format!("process {} on {}, with the state in {}", self.pid, self.host, self.folder)
     }
@@ -104,8 +104,7 @@ impl Claim {
     pub(super) fn make(&mut self) -> Result<Claimed, ToolError> {
         let until = clock::node_now() + WATCHED;
         let mut first: Option<Mark> = None;
-        loop {
-            let Some(other) = self.other(&self.marks()?) else { break };
+        while let Some(other) = self.other(&self.marks()?) {
             if other.is_gone(&self.own.host) {
                 break;
             }

@@ -39,7 +39,7 @@ pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Re
         Command::Release(nodes) => {
             let mut words = vec![format!("NodeList={nodes}"), "StartTime=now".to_owned()];
             if is_in_all {
-                // (else Slurm takes GPUs of further nodes, where those of this one are not free yet)
+                // (else Slurm takes GPUs of further nodes, where not all of this one are free yet)
                 words.push("NumNodes=1-1".to_owned());
             }
             update(&words)?;

@@ -84,7 +84,7 @@ pub struct Door {
     seen: (Jobs, Seconds),
     /// Apportion's jobs that are over, with whether they were cancelled, and when that was asked.
     over: (BTreeMap<JobNumber, bool>, Seconds),
-    /// Whose the partition is.
+    /// The mark of the partition.
     claim: Claim,
     /// What an operator should know of the start.
     words: Vec<String>,
@@ -116,7 +116,7 @@ impl Door {
                 words.push(format!("a second scheduler of this partition would not be noticed: {why}"));
             }
             Err(error) => {
-                words.push(format!("{error}; whether another scheduler has this partition is not known yet"))
+                words.push(format!("{error}; whether another scheduler has this partition is not known yet"));
             }
         }
         let until = clock::node_now() + ADOPTED;
