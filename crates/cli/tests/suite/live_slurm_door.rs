@@ -219,7 +219,7 @@ fn gpus_of_a_type_in_all_and_tasks_of_arrays_are_taken_in() {
 
 #[test]
 fn a_partition_has_one_scheduler_and_another_after_its_end() {
-    let mut world = match World::start() {
+    let mut world = match start() {
         Ok(world) => world,
         Err(lacking) => {
             return eprintln!("skipped: two schedulers of one partition of a real Slurm: {lacking}");
@@ -235,9 +235,9 @@ fn a_partition_has_one_scheduler_and_another_after_its_end() {
     drop(world.served.take());
     assert!(world.slurm.said("scontrol", &["show", "node"]).contains("Extra=apportion:"));
     world.folder = elsewhere;
-    world.serve();
-    let job = world.submit(&["--gres=gpu:1", COMMENT]);
-    world.until("a job to run", |world| world.jobs().get(&job).is_some_and(|job| job["state"] == "running"));
+    world.serve(&SERVE);
+    let job = submit(&world, &["--gres=gpu:1", COMMENT]);
+    world.until("a job to run", |world| jobs(world).get(&job).is_some_and(|job| job["state"] == "running"));
     assert_eq!(world.served.take().unwrap().end(), Some(0));
     assert!(!world.slurm.said("scontrol", &["show", "node"]).contains("Extra=apportion:"));
 }
