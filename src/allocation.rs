@@ -362,7 +362,7 @@ impl<'a> AllocationBuilder<'a> {
         let checked = Allocation {
             combinations: self.combinations.into(),
             shares: self.shares,
-            // (in the place of what was received)
+            // In the place of what was received.
             effective_throughput: self.received.into_iter().map(|received| received.throughput).collect(),
             violation_max: self.violation_max,
         };

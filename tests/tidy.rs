@@ -187,7 +187,7 @@ fn a_module_mentions_only_modules_declared_above_it() {
         for file in files(&format!("{of}src"), &["rs"]) {
             let Some(own) = place(file.module()) else { continue };
             for (number, line) in file.code() {
-                // (what stands inside a module of a file may mention the file)
+                // What stands inside a module of a file may mention the file.
                 let hides = line.contains("crate::{")
                     || line.contains("super::super")
                     || line.starts_with("use super::") && file.is_at_the_root();

@@ -102,7 +102,7 @@ impl Certificate {
         }
         let primal = match goal {
             Goal::Level | Goal::Above { .. } => {
-                // (the level is a variable between 0 and the highest)
+                // The level is a variable between 0 and the highest.
                 let left = (1.0 - sums.priced).max(0.0) + SUM_ROUNDING * (1.0 + sums.priced);
                 sums.add(left * level_max);
                 sums.term_max = level_max;
@@ -118,7 +118,7 @@ impl Certificate {
             }
         };
         let bound = sums.bound + SUM_ROUNDING * sums.magnitude;
-        // (an error of a level above a base is judged relative to base and level together)
+        // An error of a level above a base is judged relative to base and level together.
         let had = if sums.had.is_finite() { sums.had } else { 0.0 };
         let size = primal.abs().max(bound.abs()) + had;
         let reference = size.max(OBJECTIVE_FLOOR * sums.term_max).max(sums.weight_max);
@@ -161,7 +161,7 @@ impl Sums {
             let (gain, rent) =
                 ((throughput_price + worth) * per_time, size * answer.worker_price[worker_type]);
             let reduced = gain - time_price - rent;
-            // (rounding of a reduced cost counts as a part of it)
+            // Rounding of a reduced cost counts as a part of it.
             self.add((reduced.max(0.0) + SUM_ROUNDING * (gain + time_price + rent)) * most);
         }
         let (demand, base) = (singles.demand[class], goal.base(class));

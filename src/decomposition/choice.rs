@@ -87,7 +87,7 @@ impl<const K: usize> Job<K> {
                 let per_speed = (prices.price[k] - prices.price[at]) / (self.speed[k] - self.speed[at]);
                 (least, next) = if per_speed < least { (per_speed, Some(k)) } else { (least, next) };
             }
-            // (the derivative of the logarithm)
+            // The derivative of the logarithm.
             let cost = self.workers * least;
             match next {
                 Some(next) if cost * self.speed[next] < 1.0 => at = next,

@@ -104,7 +104,7 @@ impl Continuation<'_> {
             if self.length(&price, &step.by) <= STEP_MIN * width && longest >= 1.0 {
                 return Ok(at(1.0));
             }
-            // (prices that may be 0 are held back by 0, not by a box that is too narrow)
+            // Prices that may be 0 are held back by 0, not by a box that is too narrow.
             let outside = |k: usize| {
                 let next = price[k] * (1.0 + step.by[k]);
                 next > self.price_box.high[k] || self.price_box.low[k] > 0.0 && next < self.price_box.low[k]
@@ -170,7 +170,7 @@ impl Continuation<'_> {
     /// Narrows the box about prices at a width; extrapolation predicts that they move `ahead` by as much, and they may
     /// move twice as far.
     fn narrow(&mut self, price: &[f64], width: f64, ahead: &[f64]) {
-        // (where jobs spend little, prices matter little and are less certain)
+        // Where jobs spend little, prices matter little and are less certain.
         let worth = product(price, self.capacity).min(1.0);
         let about = PriceBox::about(price, self.capacity, self.moved * width / worth);
         for k in self.types() {

@@ -139,7 +139,7 @@ struct DualSmoothing {
 
 impl DualSmoothing {
     fn of(types: usize, groups: usize) -> Self {
-        // (between the two limits, small instances have too few different columns for it to pay)
+        // Between the two limits, small instances have too few different columns for it to pay.
         let on = types >= DEGENERATE_TYPES || types > STABLE_TYPES && groups == GROUPS;
         Self { on, weight: SMOOTHING, direction: Vec::new() }
     }
@@ -223,7 +223,7 @@ impl LevelGoal {
         if self.is_held() {
             return columns.least - worth;
         }
-        // (where the slope is next to nothing, rounding is a large part of the step)
+        // Where the slope is next to nothing, rounding is a large part of the step.
         let step = (worth - columns.least + ROUNDING * (worth + columns.least)) / columns.slope;
         if columns.slope > 0.0 { at.level + step } else { f64::INFINITY }
     }
@@ -250,7 +250,7 @@ impl LevelGoal {
     fn shrunk(self, level: f64, stretch: f64) -> (f64, f64) {
         match self {
             Self::Hold { .. } => (level, 1.0),
-            // (here the mixture is shrunk by scaling its responses to the lower level: see `Search::found`)
+            // Here the mixture is shrunk by scaling its responses to the lower level: see `Search::found`.
             Self::Raise => (level / stretch.max(1.0), 1.0),
             Self::RaiseAbove { .. } => (level, 1.0 / stretch.max(1.0)),
         }

@@ -125,7 +125,7 @@ impl<const K: usize> SampleDemand<K> {
             let next = &self.undecided_spare[at].job;
             match merged.last_mut().map(|last| &mut last.job) {
                 Some(last) if compare(&last.speed, &next.speed).is_eq() => {
-                    // (where the fewest workers leave time, so do more)
+                    // Where the fewest workers leave time, so do more.
                     last.weight += next.weight;
                     last.workers = last.workers.min(next.workers);
                 }

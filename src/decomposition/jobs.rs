@@ -81,7 +81,7 @@ pub fn solve(
         return nash_welfare::solve(singles, &of.weight, near, limits);
     }
     let limit = lowest_limit(singles, goal);
-    // (where a level is held, it may be that nothing is required, and no level is a limit)
+    // Where a level is held, it may be that nothing is required, and no level is a limit.
     let held = matches!(goal, Goal::Worth { .. });
     let limit = if held && limit == f64::INFINITY { 1.0 } else { limit };
     if !(limit > 0.0 && limit.is_finite()) {
@@ -163,7 +163,7 @@ impl JobBatch {
                 given
             }
             Goal::Above { given, .. } => {
-                // (a base may be rounded to more than a job can have)
+                // A base may be rounded to more than a job can have.
                 batch.base = lanes(n, |class| goal.base(class).min(singles.fastest(class)));
                 given
             }
@@ -245,7 +245,7 @@ impl JobBatch {
             let groups = groups(batch.demand.len());
             let price_out = |point: &PricePoint| (batch.pass.price_out)(batch, &batch.at(point), groups);
             let given = (!batch.given.is_empty()).then(|| (batch.pass.given)(batch, groups));
-            // (a sample has its part of what the given allocation of all jobs leaves free, beside its own)
+            // A sample has its part of what the given allocation of all jobs leaves free, beside its own.
             let part = batch.n as f64 / self.n as f64;
             let capacity =
                 used.iter().zip(batch.used()).map(|(all, used)| part * (1.0 - all) + used).collect();
@@ -264,7 +264,7 @@ impl JobBatch {
             if above {
                 return found.next_prices().map(|prices| start.at(prices));
             }
-            // (where no type is scarce in a sample, it has no prices)
+            // Where no type is scarce in a sample, it has no prices.
             found.has_prices.then(|| SearchStart::of_sample(&found, sample.n))
         });
         search(self, &start, gap)

@@ -97,7 +97,7 @@ fn demand<const K: usize>(
 ) -> Option<Box<dyn Demand>> {
     let n = market.weight.len();
     let classes = (step / 2..n).step_by(step);
-    // (the sample stands for all)
+    // The sample stands for all.
     let stands_for = n as f64 / classes.len() as f64;
     let jobs = classes.map(|class| {
         let job = job::<K>(market, class);

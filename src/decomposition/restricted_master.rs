@@ -175,7 +175,7 @@ impl RestrictedMaster {
         {
             return Some(found);
         }
-        // (rounding has spoiled the basis: one more attempt from another, whose result the certificate judges)
+        // Rounding has spoiled the basis: one more attempt from another, whose result the certificate judges.
         self.begin();
         self.refactor()?;
         self.improved()
@@ -262,7 +262,7 @@ impl RestrictedMaster {
         let (mut worth, groups) = (vec![0.0; self.groups], self.groups);
         let rounds = self.cost.chunks_exact(groups).zip(self.usage.chunks_exact(groups * of_rows.len()));
         for (round, (cost, usage)) in rounds.enumerate() {
-            // (all groups side by side)
+            // All groups side by side.
             worth.fill(0.0);
             for (dual, usage) in of_rows.iter().zip(usage.chunks_exact(groups)) {
                 worth.iter_mut().zip(usage).for_each(|(worth, usage)| *worth += dual * usage);
@@ -288,7 +288,7 @@ impl RestrictedMaster {
                 *by += self.inverse[place * n + row] * value;
             }
         });
-        // (where rows are many, a larger pivot is worth basic values a little below zero: Harris 1973)
+        // Where rows are many, a larger pivot is worth basic values a little below zero: Harris 1973.
         let below = if self.rows() < DEGENERATE_TYPES || first { 0.0 } else { HARRIS };
         let pivots = || direction.iter().enumerate().filter(|(_, by)| **by > PIVOT_MIN);
         let reach = |(place, by): (usize, &f64)| (self.value[place].max(0.0) + below) / by;
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn mixtures_are_those_of_another_solver() {
         for stretched in [false, true] {
-            // (all slack at the lowest prices is worth less than a stretch of one)
+            // All slack at the lowest prices is worth less than a stretch of one.
             for rows in [1, 2, 3, 20] {
                 let (low, high) = (vec![0.3 / rows as f64; rows], vec![0.7; rows]);
                 let mut master = RestrictedMaster::new((vec![1.0; rows], 3), stretched, (low, high));

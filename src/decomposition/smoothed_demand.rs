@@ -178,7 +178,7 @@ impl<const K: usize> UndecidedJob<K> {
         }
         let mut all = 0.0;
         for option in options.iter_mut() {
-            // (shifts are too small for prices, but not for the differences of values)
+            // Shifts are too small for prices, but not for the differences of values.
             let lost =
                 option.spent[0] * at.shift[option.types[0]] + option.spent[1] * at.shift[option.types[1]];
             option.value = weight((option.value - most) - lost, at.width);

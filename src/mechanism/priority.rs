@@ -39,7 +39,7 @@ impl Priority {
             Self::Nothing => 0,
             Self::Ratio(ratio) => ratio.to_bits(),
             Self::Starved { share } => share.to_bits() | 1 << 63,
-            // (a share is at most 1, so the second bit tells the two apart)
+            // A share is at most 1, so the second bit tells the two apart.
             Self::Overdue { allotted } => allotted.to_bits() >> 1 | 3 << 62,
         }
     }

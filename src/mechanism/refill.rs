@@ -39,14 +39,14 @@ impl Mechanism {
                 }
             }
         }
-        // (beside another a job may hold workers and rest)
+        // Beside another a job may hold workers and rest.
         for place in self.resting_at(now.get()) {
             if !holders.contains(&place) {
                 holders.push(place);
             }
         }
         if holders.len() == self.ledger.n_jobs() || left.iter().all(|left| *left == 0) {
-            // ([`waits_beside_idle`](Self::waits_beside_idle) looks there)
+            // [`waits_beside_idle`](Self::waits_beside_idle) looks there.
             self.selection.left.copy_from_slice(&left);
             return 0;
         }

@@ -228,7 +228,7 @@ mod tests {
         };
         let (late, early) = (end(one, 300.0), end(two, 100.0));
         let round = Event::RoundStarted { now: Seconds::ZERO, round: 0, n_active: 2, n_leases: 1 };
-        // (a live cluster knows of an end before the slice is over)
+        // A live cluster knows of an end before the slice is over.
         for order in [[&slice, &late, &early], [&slice, &early, &late], [&early, &slice, &late]] {
             let mut completions = Completions::new(&cluster);
             for id in [one, two] {

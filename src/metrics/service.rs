@@ -150,7 +150,7 @@ impl Services {
             end: slice.end,
             beside: None,
         };
-        // (where the published mechanism's oddities count, a slice is credited with more time than it had)
+        // Where the published mechanism's oddities count, a slice is credited with more time than it had.
         let time = slice.time.min(slice.end - slice.start);
         for id in slice.jobs.members() {
             let Some(account) = self.accounts.get_mut(&id) else { continue };

@@ -140,7 +140,7 @@ pub const METRICS: &[Metric] = &[
         better: Better::Lower,
         prominence: Prominence::Compared,
         of_completed: true,
-        // (a simulation that was given up has no `average_jct`)
+        // A simulation that was given up has no `average_jct`.
         of: |summary| summary.jct.as_ref().map(|jct| jct.average),
     },
     Metric {

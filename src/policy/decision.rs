@@ -226,7 +226,7 @@ pub fn in_words(
     job: impl Fn(usize) -> String,
     worker_type: impl Fn(WorkerTypeId) -> String,
 ) -> String {
-    // (0 has no sign, and what is not all is not said to be 100 %)
+    // 0 has no sign, and what is not all is not said to be 100 %.
     let percent = |part: f64| {
         let part = if part.abs() < 5e-4 { 0.0 } else { part };
         let is_all = |said: &String| {

@@ -188,7 +188,7 @@ mod tests {
         let pairs = every_two(of.len()).map(|jobs| (jobs, jobs.map(|job| of[job])));
         let pairs = pairs.filter(|(_, [g, h])| ![[2, 2], [0, 2], [2, 0]].contains(&[*g, *h]));
         let pairs: Given = pairs.map(|(jobs, [g, h])| (jobs, vec![[speed(g, h), speed(h, g)]; 2])).collect();
-        // (the first and the last kind are told apart by pairs alone)
+        // The first and the last kind are told apart by pairs alone.
         let problem = problem(&of.map(|kind| [4.0, 5.0, 6.0, 4.0][usize::from(kind)]), &pairs);
         assert_eq!(problem.kinds_by_pair().unwrap(), of.map(u32::from));
         assert!(interchangeable(&problem, problem.kinds_by_pair().unwrap()));

@@ -140,7 +140,7 @@ fn expressions() -> impl Strategy<Value = String> {
             (several(true), inner.clone(), inner.clone())
                 .prop_map(|(function, x, y)| format!("{function}({x}, {y})")),
             (types, inner).prop_map(|(fold, x)| {
-                // (once only: a reduction does not stand within another)
+                // Once only: a reduction does not stand within another.
                 let ranges = !x.contains("over_worker_types");
                 let x = if ranges { x.replace("(fast)", "(type)") } else { x };
                 if ranges { format!("{fold}_over_worker_types({x})") } else { x }
@@ -216,7 +216,7 @@ fn data_evaluate_to_the_instances_numbers_and_variables_to_sums_over_columns() {
             own.map(move |(_, uses, speeds)| match measure {
                 Measure::Throughput => uses * time * speeds[column.worker_type],
                 Measure::Time => uses * time,
-                // (pairs of two jobs hold the workers once)
+                // Pairs of two jobs hold the workers once.
                 Measure::Workers => uses * time * if column.combination < N_MEMBERS { 1.0 } else { 0.5 },
             })
         });

@@ -98,7 +98,7 @@ impl Driver {
     pub(super) fn record(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
         match self {
             Self::Mechanized(rounds) => rounds.mechanism_mut().record(jobs, worker_type, time),
-            // (steps that a checkpoint holds are told without a time)
+            // Steps that a checkpoint holds are told without a time.
             Self::Direct(direct) if time > Seconds::ZERO => direct.ran_of(jobs, worker_type).time += time,
             Self::Direct(_) => {}
         }

@@ -214,7 +214,7 @@ impl Scheduler {
             }
             ProblemError::Sizes { source, .. } => SubmitError::Sizes(source),
             ProblemError::Value { field, value, expected, .. } => {
-                // (the instant of arrival is checked as the time since)
+                // The instant of arrival is checked as the time since.
                 let field = if field == "elapsed" { "arrival" } else { field };
                 SubmitError::Value { field, value, expected }
             }

@@ -183,7 +183,7 @@ impl Scheduler {
         self.by_name.clone_from(&state.by_name);
         self.gone.clone_from(&state.gone);
         self.n_submitted = state.n_submitted;
-        // (which of them came after its last round is not saved: their names are kept until the next)
+        // Which of them came after its last round is not saved: their names are kept until the next.
         self.n_seen = state.n_submitted;
         self.n_rounds = state.n_rounds;
         self.now = Seconds::new(state.now);

@@ -237,7 +237,7 @@ impl Simulation {
     pub(super) fn measure(&mut self, slice: &Running) -> bool {
         let part = &slice.parts[0];
         let position = self.table.find_again(slice.jobs.first(), slice.positions[0]);
-        // (the next round's decision, made ahead, may have resized it: what it is shown with is another number of workers)
+        // The next round's decision, made ahead, may have resized it: what it is shown with is another number of workers.
         let is_so_large =
             |position: &usize| self.table.jobs[*position].progress.job.scale_factor == slice.n_workers;
         slice.is_measured

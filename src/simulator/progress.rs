@@ -135,7 +135,7 @@ impl Conditions<'_> {
         let end = start.max(one.end).max(other.map_or(start, |part| part.end));
         let scale_factor = f64::from(first.progress.job.scale_factor);
         let short = |part: &Part| part.steps <= 0.0 || (scale_factor > 1.0 && part.steps < scale_factor);
-        // (a slice that is cut short for another reason may well be)
+        // A slice that is cut short for another reason may well be.
         let is_cut = due > 0.0 || length < self.options.round_length.get();
         let fails = self.options.semantics.short_slice == ShortSlice::Fails
             && !is_cut

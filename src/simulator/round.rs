@@ -42,7 +42,7 @@ impl Simulation {
             self.clock.now = latest;
             return Ok(ControlFlow::Continue(()));
         }
-        // (the last jobs may have been done after the next round was decided)
+        // The last jobs may have been done after the next round was decided.
         if self.setting.options.live.look_ahead.get() > 0.0 && self.is_finished() {
             return Ok(ControlFlow::Break(Step::Finished));
         }

@@ -68,7 +68,7 @@ pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Opt
     if !is_proven(&kept) {
         kept = candidates.to_vec();
     }
-    // (with cones, a proof may fail beside other rows that succeeds without them)
+    // With cones, a proof may fail beside other rows that succeeds without them.
     let alone = kept.iter().take(LEFT_OUT_MAX).find(|row| !program.is_linear() && is_proven(&[**row]));
     if let Some(row) = alone {
         return Some(vec![*row]);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_direction_that_leaves_the_bounds_at_a_small_coefficient_proves_nothing() {
-        // (x may grow to 1e7, which is far, and not for ever)
+        // X may grow to 1e7, which is far, and not for ever.
         let mut far = open();
         far.push_row(Range::at_most(1.0), [(1, 1e-7)]);
         assert_eq!(proven(&far), [None; 3]);

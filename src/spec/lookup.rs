@@ -130,7 +130,7 @@ fn not_text(name: String, bytes: &[u8], valid: usize) -> SpecError {
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
     let message = format!("byte {valid}, on line {line}, is not UTF-8: expected a text file");
-    // (without an excerpt: it would not be text)
+    // Without an excerpt: it would not be text.
     Source::new(name, "").at(line, column, message, Some(help.to_owned()))
 }
 

@@ -370,7 +370,7 @@ impl RunSpec {
         if let Some(rate) = rate.map(JobsPerHour::get)
             && !(rate.is_finite() && rate > 0.0 && rate <= RATE_MAX)
         {
-            // (without three hundred digits)
+            // Without three hundred digits.
             let said = if rate.abs() < 1e9 { rate.to_string() } else { format!("{rate:e}") };
             let message = format!("{said} jobs/h, expected a number above 0 and at most {RATE_MAX}");
             found.push("workload.rate", message, None);

@@ -160,14 +160,14 @@ fn constraints_whose_numbers_overflow_are_refused_and_limits_of_infinity_are_non
 
 #[test]
 fn constraints_that_no_allocation_keeps_are_named_and_no_others() {
-    // (each job has 4 at most)
+    // Each job has 4 at most.
     let Err(PolicyError::Conflict { conflicts, .. }) = floors("throughput >= 5[steps/s]") else {
         panic!("infeasible")
     };
     assert_eq!(conflicts.len(), 1);
     assert_eq!(conflicts[0].constraint, "throughput >= 5[steps/s]");
     assert!((conflicts[0].possible.unwrap() - 0.8).abs() < 1e-9, "{conflicts:?}");
-    // (any two of them can have 4 at once, not all three)
+    // Any two of them can have 4 at once, not all three.
     let Err(error @ PolicyError::Conflict { .. }) = floors("throughput >= 4[steps/s]") else {
         panic!("infeasible")
     };
@@ -176,7 +176,7 @@ fn constraints_that_no_allocation_keeps_are_named_and_no_others() {
     jobs.sort_unstable();
     assert_eq!(jobs, [0, 1, 2]);
     assert!(conflicts.iter().all(|conflict| conflict.possible.is_none()), "{conflicts:?}");
-    // (what is left of the workers if the other two have theirs: a k80 for the first two)
+    // What is left of the workers if the other two have theirs: a k80 for the first two.
     for (conflict, left) in conflicts.iter().zip([0.25, 0.5, 0.0]) {
         assert!((conflict.relaxed.unwrap() - left).abs() < 1e-9, "{conflict:?}");
     }
@@ -247,7 +247,7 @@ jobs:
     );
     for backend in ["highs-simplex", "good_lp-microlp", "clarabel"] {
         let options = PolicyOptions { backend: Some(backend.to_owned()), ..PolicyOptions::default() };
-        // (a build may have none of this name)
+        // A build may have none of this name.
         let Ok(Some(mut policy)) = Catalog::embedded().program("min_total_duration_perf", &options) else {
             continue;
         };

@@ -63,7 +63,7 @@ pairs: [{jobs: [x, y], throughput: {v100: [3, 2]}}]\n";
 
 #[test]
 fn a_part_that_counts_for_nothing_is_left_out_of_the_program() {
-    // (by an owner without the job)
+    // By an owner without the job.
     let owned = "cluster: {v100: 1}\nentities: [{id: P}]\njobs:
   - {id: a, throughput: {v100: 1}}\n  - {id: b, entity: P, throughput: {v100: 1}}\n";
     let text = "maximize: sum_over_jobs(owned_by(\"P\") * log(throughput / isolated_throughput)) - \

@@ -268,7 +268,7 @@ proptest! {
         for name in programs().into_iter().filter(|name| !name.starts_with("max_sum")) {
             let (one, other) = (decide(&name, &case.problem()), decide(&name, &rescaled.problem()));
             if !name.starts_with("proportional") {
-                // (Nash welfare moves by a constant.)
+                // Nash welfare moves by a constant.
                 let (one, other) = (one.objective.as_ref().unwrap().value, other.objective.as_ref().unwrap().value);
                 prop_assert!(close(one, other, 1e-6), "{}: {} {}", name, one, other);
             }

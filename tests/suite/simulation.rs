@@ -65,7 +65,7 @@ impl Checker {
 
     /// What a lease ran.
     fn ran(&mut self, slice: &Slice) {
-        // (where the published mechanism's oddities count, a slice is credited with more time than it had)
+        // Where the published mechanism's oddities count, a slice is credited with more time than it had.
         let busy_s = slice.time.min(slice.end - slice.start).get();
         self.busy_s += busy_s * f64::from(slice.n_workers);
         let workers = &self.leased[&slice.jobs];

@@ -252,7 +252,7 @@ fn solved(report: &SolveReport) -> String {
     let mut parts = Vec::new();
     if let Some(backend) = backend {
         let (columns, rows) = (size.columns, size.rows);
-        // (where searches found the optimum, the backend is that of a program about something else)
+        // Where searches found the optimum, the backend is that of a program about something else.
         let (programs, largest) = match (*solves, *searches) {
             (1, _) => ("program", ""),
             (_, 0) => ("programs, the optimum", ", the largest"),

@@ -94,7 +94,7 @@ fn remove_programs(place: &Path, policy: &str, kept: &[&String]) -> Result<usize
 
 /// Is a file one that an export of a policy writes, `POLICY-NUMBER.lp`, `.mps` or `.cbf`, or began to?
 fn is_program_of(name: &str, policy: &str) -> bool {
-    // (`.max_min-00.lp.Ab12Cd.partial` until it is whole)
+    // `.max_min-00.lp.Ab12Cd.partial` until it is whole.
     let begun = name.strip_prefix('.').and_then(|name| name.strip_suffix(PARTIAL)?.rsplit_once('.'));
     let whole = begun.map_or(name, |(whole, _)| whole);
     let number = [".lp", ".mps", ".cbf"].iter().find_map(|ending| whole.strip_suffix(ending));

@@ -287,7 +287,7 @@ fn cell(value: Value) -> Cell {
         Value::Number(number) => match (number.as_u64(), number.as_f64()) {
             (Some(count), _) => Cell::Count(count),
             (None, Some(0.0)) => Cell::Number(0.0, 0),
-            // (of a gap, six decimals are zeros)
+            // Of a gap, six decimals are zeros.
             (None, Some(value)) if value.abs() < 1e-3 => Cell::Scientific(value),
             (None, Some(value)) => Cell::Number(value, 6),
             (None, None) => Cell::Empty,

@@ -170,7 +170,7 @@ fn push_help(text: &mut String, help: Option<&str>) {
 /// The part of a line around a column (from 1), free of tabs and control characters; the indent and width of what
 /// is to be underlined in it.
 fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) {
-    // (a letter for a letter, or the underline would stand elsewhere)
+    // A letter for a letter, or the underline would stand elsewhere.
     let letters: Vec<char> =
         excerpt.chars().map(|letter| if is_hidden(letter) { ' ' } else { letter }).collect();
     let start = column.saturating_sub(1).min(letters.len());

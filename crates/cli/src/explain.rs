@@ -352,7 +352,7 @@ fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], ask
     let mut types = Table::new(["worker type", "used", "of", "one worker more is worth at most"]);
     for (name, part) in question.worker_types().zip(&explanation.types) {
         let (used, workers) = (Cell::Number(part.workers_used, 2), Cell::Number(part.workers, 0));
-        // (a gain lowers a minimum)
+        // A gain lowers a minimum.
         let sign = if sense(explanation) == Sense::Maximize { 1.0 } else { -1.0 };
         let worth = part.one_more.map(|change| sign * change);
         types.push(vec![name.into(), used, workers, price(explanation, worth)]);
@@ -413,7 +413,7 @@ fn as_json(question: &Question, explanation: &Explained, jobs: &[JobIndex]) -> V
             Some(Subject::WorkerType) => "worker_type",
             None => "cluster",
         };
-        // (JSON has no word for room without an end)
+        // JSON has no word for room without an end.
         let slack = row.slack.is_finite().then_some(row.slack);
         json!({"constraint": constraint.text, "for_each": of, of: subject(question, constraint, position), "unit": constraint.unit.to_string(),
                "price": row.price, "slack": slack, "binds": row.binds, "penalty": constraint.penalty,

@@ -138,7 +138,7 @@ pub fn main() -> ExitCode {
 /// Shows why the command line is refused, or the help that it asks for.
 fn refused(refusal: clap::Error) -> ExitCode {
     let status = if refusal.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
-    // (what the message repeats of an argument is spelt out and short, as by asking again with such arguments)
+    // What the message repeats of an argument is spelt out and short, as by asking again with such arguments.
     let given: Vec<String> = env::args_os().map(path_text::of).collect();
     let spelt = |argument| match diagnostics::shortened(argument) {
         Cow::Owned(short) => Cow::Owned(plain(&short).into_owned()),

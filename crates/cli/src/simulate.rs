@@ -228,7 +228,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     }
     let summary = observer.recorder().summary().counted_from(run.origin);
     let wall_seconds = stopwatch.elapsed().as_secs_f64();
-    // (what was simulated is shown whatever becomes of the bound)
+    // What was simulated is shown whatever becomes of the bound.
     let found = arguments.lower.find(session, &run, &summary);
     let (lower, failure) = match found {
         Ok(lower) => (lower, None),

@@ -327,7 +327,7 @@ fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Resul
         for line in &said {
             session.note(line);
         }
-        // (results and pages say of a study what its description says)
+        // Results and pages say of a study what its description says.
         let about = format!("Of the log: {}.", said.join("; "));
         sweep.description =
             Some(sweep.description.map_or(about.clone(), |text| format!("{} {about}", text.trim_end())));

@@ -310,7 +310,7 @@ impl<'a> Converter<'a> {
     fn n_workers(&self, row: &Row, whole: f64) -> Option<f64> {
         match (row.fraction, self.rules.fractions) {
             (None, _) | (Some(_), Fractions::EachWhole) => Some(whole),
-            // (a sum of parts that is whole but for rounding is whole)
+            // A sum of parts that is whole but for rounding is whole.
             (Some(part), Fractions::RoundUp) => Some((whole * part - 1e-9).ceil().max(1.0)),
             (Some(_), Fractions::LeaveOut) => None,
         }

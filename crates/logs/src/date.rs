@@ -30,7 +30,7 @@ pub(crate) const ZONE_S: f64 = 14.0 * 3600.0;
 /// Programs write it for a time that was never set.
 pub(crate) fn is_zero(text: &str) -> bool {
     let text = text.trim();
-    // (most texts are told from it by how they begin)
+    // Most texts are told from it by how they begin.
     if !["0", "1969", "1970"].iter().any(|start| text.starts_with(start)) {
         return false;
     }
@@ -41,7 +41,7 @@ pub(crate) fn is_zero(text: &str) -> bool {
     let by = if date.contains('/') { '/' } else { '-' };
     let of_day = zone(time.trim()).and_then(|(time, _)| clock(time));
     let (Some(date), Some(of_day)) = (numbers(date, by, 3), of_day) else { return false };
-    // (zones are whole quarters of an hour from UTC)
+    // Zones are whole quarters of an hour from UTC.
     match date[..] {
         [1, 1, 1] => of_day <= 0.0,
         [1970, 1, 1] => of_day <= ZONE_S && of_day % 900.0 == 0.0,

@@ -215,7 +215,7 @@ impl Input {
             }
             let line = self.buffer[before + 1..].to_vec();
             let n_here = count(&line);
-            // (a line that is a row by itself, or begins one, or is none)
+            // A line that is a row by itself, or begins one, or is none.
             if n_here >= n_columns || (n == n_columns && n_here > 1) || is_error_line(&line) {
                 self.buffer.truncate(before);
                 self.put_back.push_front(line);

@@ -233,7 +233,7 @@ impl<'a> Entry<'a> {
                 width: 1,
             };
             let message = error.to_string();
-            // (the library's place is that inside the entry)
+            // The library's place is that inside the entry.
             let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
             Fault { place, message }
         })
@@ -268,7 +268,7 @@ impl<'a> Entry<'a> {
     pub(crate) fn line_text(&self, place: Place) -> Cow<'a, str> {
         let line = self.text.lines().nth(place.line.saturating_sub(self.start.0)).unwrap_or_default();
         if place.line == self.start.0 {
-            // (what stands before the entry is not kept)
+            // What stands before the entry is not kept.
             return Cow::Owned(" ".repeat(self.start.1.saturating_sub(1)) + line);
         }
         Cow::Borrowed(line)

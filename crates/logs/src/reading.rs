@@ -161,7 +161,7 @@ impl Reading {
         if self.is_full() {
             return;
         }
-        // (the part of a long line around the place)
+        // The part of a long line around the place.
         let n_before = if place.column > EXCERPT_MAX / 2 { place.column - EXCERPT_MAX / 4 } else { 0 };
         self.complaints.push(Diagnostic {
             message,

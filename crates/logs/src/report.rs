@@ -247,7 +247,7 @@ pub fn loads(import: &Import<'_>) -> Vec<Load> {
 fn worker_hours(log: &Reading, converted: &Converted, counts: impl Fn(&Chosen) -> bool) -> f64 {
     let rows = converted.chosen.iter().filter(|chosen| counts(chosen)).map(|chosen| &log.rows[chosen.row]);
     let each = rows.filter_map(|row| Some(row.held()? * row.ran_s?));
-    // (a sum of nothing is −0 otherwise)
+    // A sum of nothing is −0 otherwise.
     each.fold(0.0, |sum, hours| sum + hours) / 3600.0
 }
 

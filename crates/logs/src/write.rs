@@ -68,7 +68,7 @@ pub fn write_jobs(
         let source = Source::new("what was written", written.text);
         let back = read_trace(&source, Some(throughputs), TraceOrder::Refuse).map_err(WriteError::Unread)?;
         compare(&trace, &back)?;
-        // (only the first piece has a header, where the form has one)
+        // Only the first piece has a header, where the form has one.
         let skipped = usize::from(number > 0 && form == TraceForm::Native);
         let text = source.text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
         out.write_all(&source.text.as_bytes()[text..])?;

@@ -51,7 +51,7 @@ fn close(one: &[f32], other: &[f32]) -> bool {
 #[test]
 fn shipped_weights_give_the_same_logits() {
     let mut stream = SeedStreams::new(1).stream("observations");
-    // (those over sets are below)
+    // Those over sets are below.
     for (name, _) in WEIGHTS.iter().filter(|(name, _)| !name.starts_with("dual_agent")) {
         let checkpoint = Checkpoint::from_bytes(&load_weights(name).unwrap()).unwrap();
         let own: Box<dyn Actor> = match checkpoint.header.network {

@@ -45,7 +45,7 @@ pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, S
         return Ok(bytes.to_vec());
     }
     let path = folder.join(path_text::to_path(name_or_path));
-    // (what is there but holds no weights is said to hold none, not to be unknown)
+    // What is there but holds no weights is said to hold none, not to be unknown.
     if is_path(name_or_path) || path.exists() {
         return read_bytes(path);
     }

@@ -137,7 +137,7 @@ pub(crate) fn beyond_numbers(weight: f64, throughputs: impl IntoIterator<Item = 
         let weight = errors::short(weight);
         return Some(format!("weight is {weight}, expected a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"));
     }
-    // (what is below 0, or no number, is refused with all else that is said of jobs)
+    // What is below 0, or no number, is refused with all else that is said of jobs.
     let is_beyond = |speed: &f64| speed.is_finite() && *speed > 0.0 && !numbers.contains(speed);
     let speed = errors::short(throughputs.into_iter().find(is_beyond)?);
     Some(format!(

@@ -33,7 +33,7 @@ pub(crate) fn attended<T: Send>(
     thread::scope(|scope| {
         let worker = thread::Builder::new().stack_size(STACK);
         let spawned = worker.spawn_scoped(scope, move || {
-            // (the other side waits for this, and is gone only if it panicked)
+            // The other side waits for this, and is gone only if it panicked.
             let _ = send.send(catch_unwind(AssertUnwindSafe(work)));
         });
         spawned.map_err(|error| PyOSError::new_err(format!("no thread could be started: {error}")))?;

@@ -126,7 +126,7 @@ fn pool() -> PyResult<Arc<ThreadPool>> {
         return Ok(Arc::clone(pool));
     }
     let made = ThreadPoolBuilder::new().build().map_err(|error| PyOSError::new_err(error.to_string()))?;
-    // (waiting for the threads of another process to end would be for ever)
+    // Waiting for the threads of another process to end would be for ever.
     forget(pool.take());
     let (_, made) = pool.insert((std::process::id(), Arc::new(made)));
     Ok(Arc::clone(made))
@@ -161,7 +161,7 @@ struct Lane {
 impl Lane {
     fn begin(&mut self) {
         self.world.reset(self.next_seed);
-        // (the constant of a Weyl sequence: each seed once, far from the seeds of other lanes)
+        // The constant of a Weyl sequence: each seed once, far from the seeds of other lanes.
         self.next_seed = self.next_seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         self.world.observe(&mut self.observation, &mut self.mask);
     }

@@ -134,7 +134,7 @@ impl Policy {
         };
         let (decision, measured) = this.ask(py, stated, decide)?;
         let decision = Decision::of(py, &decision, &this.name, (problem.n_types(), measured))?;
-        // (a function may hold its decisions, and has no program)
+        // A function may hold its decisions, and has no program.
         let explainable = fresh && !this.is_function;
         let (policy, problem) = (slf.clone().into_any().unbind(), asked.clone().into_any().unbind());
         Ok(if explainable { decision.explainable(policy, problem) } else { decision })

@@ -270,7 +270,7 @@ impl Problem {
             Source::load(&snapshot.0).map_err(said)?
         };
         let found = Source::find("throughputs", &throughputs.0, &THROUGHPUTS).map_err(said)?;
-        // (what is part of the build need not be kept)
+        // What is part of the build need not be kept.
         let matrix = (!found.name.starts_with('<')).then_some(found);
         Self::of_snapshot(source, throughputs.0, matrix).map_err(said)
     }

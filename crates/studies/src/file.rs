@@ -85,7 +85,7 @@ impl NewFile {
             Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(there) if !there.is_file() => Ok(Self::Stream(OpenOptions::new().append(true).open(path)?)),
             Ok(there) => {
-                // (a rename would not ask whether the file may be written)
+                // A rename would not ask whether the file may be written.
                 OpenOptions::new().append(true).open(path)?;
                 Self::beside(fs::canonicalize(path)?, Some(&there))
             }
@@ -107,7 +107,7 @@ impl NewFile {
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let temporary = builder.tempfile_in(folder).map_err(|error| {
-            // (the name that it would have had says nothing to anybody)
+            // The name that it would have had says nothing to anybody.
             let cause = error.to_string();
             let cause = cause.split(" at path ").next().unwrap_or_default();
             io::Error::new(error.kind(), format!("no file can be made in {}: {cause}", folder.display()))
@@ -171,7 +171,7 @@ fn is_descriptor(path: &Path) -> bool {
 #[cfg(unix)]
 fn descriptor(path: &Path) -> io::Result<Option<File>> {
     use std::os::fd::AsFd as _;
-    // (opened anew, standard output as a file would be written over from its start)
+    // Opened anew, standard output as a file would be written over from its start.
     let folders = [Path::new("/dev/fd"), Path::new("/proc/self/fd")];
     let is = |name: &str, number: &str| {
         path == Path::new(name) || folders.iter().any(|folder| path == folder.join(number))

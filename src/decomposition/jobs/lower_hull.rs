@@ -68,7 +68,7 @@ fn edge<const K: usize>(jobs: &JobsX8<'_, K>) -> Edge {
         fast = fast.or(Points::of(jobs, j), fast.speed, jobs.speed[j]);
     }
     let mut slope = (fast.cost - slow.cost) / (fast.speed - slow.speed);
-    // (each time, a type becomes an end that it never was)
+    // Each time, a type becomes an end that it never was.
     for _ in 0..2 * K {
         let (mut lowest, mut least) = (Points::IDLE, F64x8::ZERO);
         for j in 0..K {
@@ -84,7 +84,7 @@ fn edge<const K: usize>(jobs: &JobsX8<'_, K>) -> Edge {
         if !(line - least).any(|below| below > 0.0) {
             break;
         }
-        // (idling is slower than any required throughput)
+        // Idling is slower than any required throughput.
         let reach = chosen(-INFINITE, lowest.speed * (1.0 + TIME_ROUNDING), NO_TYPE, lowest.at);
         let faster = chosen(least, INFINITE, reach, jobs.required);
         let slower = chosen(INFINITE, least, reach, jobs.required);
@@ -139,7 +139,7 @@ pub(super) fn cheapest_above<const K: usize>(jobs: &JobsX8<'_, K>) -> Best<K> {
 #[inline(always)]
 pub(super) fn cheapest_or_none<const K: usize>(jobs: &JobsX8<'_, K>, due: &F64x8) -> Best<K> {
     let Best { value, mut part, price } = cheapest(jobs);
-    // (where it is due, the required throughput is chosen whatever it costs)
+    // Where it is due, the required throughput is chosen whatever it costs.
     let least = chosen(value, -INFINITE, F64x8::ZERO, *due);
     let or_none = |of: F64x8| chosen(F64x8::ZERO, of, least, F64x8::ZERO);
     for part in &mut part {

@@ -149,7 +149,7 @@ fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize)
             least += proof.value;
             slope += proof.price * batch.demand[chunk];
         } else {
-            // (a level that is held needs no derivative)
+            // A level that is held needs no derivative.
             least += best.value;
         }
         group = if group + 1 < groups { group + 1 } else { 0 };

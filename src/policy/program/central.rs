@@ -72,7 +72,7 @@ mod tests {
     fn the_centre_over_classes_is_that_over_jobs() {
         let part = "min_over_jobs(weight * throughput / isolated_throughput)";
         let square = "min_over_jobs(weight * weight * throughput / isolated_throughput)";
-        // (its optima divide the fast workers among four jobs, three of which are alike, in any way)
+        // Its optima divide the fast workers among four jobs, three of which are alike, in any way.
         let of_each = "sum_over_jobs(min(weight * throughput, 100 * weight * isolated_throughput) / (weight * isolated_throughput))";
         for text in [part.to_owned(), format!("{part} + {square}"), of_each.to_owned()] {
             let (alike, unlike) = (times(&text, 0.0), times(&text, 1e-7));

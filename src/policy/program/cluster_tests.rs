@@ -104,7 +104,7 @@ fn combinations(problem: &Problem, pairs: bool) -> Vec<(Vec<JobIndex>, usize, Ve
             for second in jobs[..position].iter().copied().filter(|_| pairs) {
                 let together = problem.colocated(Combination::pair(first, second), of_type);
                 if let Some([a, b]) = together.filter(|both| both[0] > 0.0 && both[1] > 0.0) {
-                    // (the smaller job is the first of a pair)
+                    // The smaller job is the first of a pair.
                     all.push((vec![second, first], kind, vec![a, b]));
                 }
             }
@@ -341,7 +341,7 @@ fn every_route_keeps_the_row_and_prices_it() {
         assert_eq!(explanation.prices_unknown, None, "{objective}");
         let [constraint] = &explanation.constraints[..] else { panic!("one constraint") };
         assert_eq!((constraint.subject, constraint.rows.len()), (None, 1));
-        // (the side on the right of `>=` is the sum: a unit more there is a unit less to have)
+        // The side on the right of `>=` is the sum: a unit more there is a unit less to have.
         let found = constraint.rows[0].price.unwrap();
         assert!((found + price).abs() < 1e-4 * price.abs(), "{objective}: {found}, not {price}");
         assert!(constraint.rows[0].binds, "{objective}");
@@ -401,7 +401,7 @@ fn methods_that_see_no_such_row_decline() {
         (assorted(40, 1), 3, true, super::Strategy::Kinds),
     ] {
         let problem = problem_of(&jobs, n_workers, if pairs { 3 } else { usize::MAX });
-        // (a weighted sum over kinds is one over as many as there are jobs)
+        // A weighted sum over kinds is one over as many as there are jobs.
         for objective in &WEIGHTED[usize::from(pairs)..] {
             let without = decide(&mut policy(objective, &[], pairs, pairs), &problem);
             assert_eq!(without.solve.unwrap().strategy, before, "{objective}");

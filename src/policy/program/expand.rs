@@ -94,7 +94,7 @@ fn together(
     let least = shares.iter().copied().filter(|share| *share > 0.0).fold(f64::INFINITY, f64::min);
     let n_pairs = jobs[0].len() as f64 * jobs[1].len() as f64;
     let jobs = jobs.map(|jobs| JobIndex::from_index(jobs[0] as usize));
-    // (no part is smaller than one of all pairs)
+    // No part is smaller than one of all pairs.
     if least / n_pairs > rounding { builder.together(jobs, shares) } else { None }
 }
 
@@ -163,7 +163,7 @@ impl<'a> Pairs<'a> {
         }
         let mut sum = 0;
         for place in &mut self.ends {
-            // (each begins here, and is at its end when all its pairs are there)
+            // Each begins here, and is at its end when all its pairs are there.
             (*place, sum) = (sum, sum + *place);
         }
         self.in_order.clear();
@@ -226,7 +226,7 @@ impl ClassPair<'_> {
             }
         };
         add(of_a, of_b);
-        // (classes are the same or have no job in common)
+        // Classes are the same or have no job in common.
         if of_a.first() != of_b.first() {
             add(of_b, of_a);
         }

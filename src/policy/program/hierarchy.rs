@@ -49,7 +49,7 @@ pub(super) fn interchangeable(problem: &Problem) -> Vec<bool> {
     let mut walk = Vec::new();
     for start in entities.ids() {
         let mut at = Some(start);
-        // (entities that are their own ancestors are refused on reading; a walk meets each once all the same)
+        // Entities that are their own ancestors are refused on reading; a walk meets each once all the same.
         while let Some(id) = at.filter(|id| known[id.index()].is_none()) {
             known[id.index()] = Some(true);
             walk.push(id);

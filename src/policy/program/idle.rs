@@ -86,7 +86,7 @@ pub(super) fn use_idle(
             continue;
         }
         let slower = |other: &usize| speed(*other) < speed(*at) && filled[*other] > 0.0;
-        // (the slowest first, after the member's own idle time)
+        // The slowest first, after the member's own idle time.
         let slower: Vec<usize> = of_member[member].iter().rev().copied().filter(slower).collect();
         let mut room = idle[kind] / size;
         let own = room.min(free[member].max(0.0));

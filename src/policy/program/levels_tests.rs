@@ -129,7 +129,7 @@ proptest! {
         let mut master = ProgramColumns::of_instance(&objective, instance.clone());
         let n = instance.n_members();
         let slopes = |frozen: &[bool]| -> Vec<f64> {
-            // (a member that waits may be known sooner in the one than in the other to have nothing to wait for)
+            // A member that waits may be known sooner in the one than in the other to have nothing to wait for.
             let first = |member: &usize| waits[*member] == 0;
             let done = (0..n).filter(first).filter(|member| frozen[*member]).count();
             let goes = |member: &usize| waits[*member] <= done || done == (0..n).filter(first).count();
@@ -268,7 +268,7 @@ fn levels_of_residual_problems_are_those_of_programs() {
 #[test]
 fn levels_on_many_types_are_found_without_programs() {
     let objective = objective(Sense::Maximize, "lexicographic_min_over_jobs(throughput)");
-    // (98 has types of which next to nothing is left, which broke searches off)
+    // 98 has types of which next to nothing is left, which broke searches off.
     for seed in [0, 1, 2, 3, 54, 96, 98, 106] {
         let decades = [Some(2.0), None, Some(0.18), Some(1.0)][seed % 4];
         let (instance, slope) = scattered(seed, 120, 13 + seed % 11, decades);

@@ -280,7 +280,7 @@ proptest! {
             let paired = started.allocation.combinations().iter().any(Combination::is_pair);
             prop_assert!(!paired || report.backend.as_deref() == Some("simplex"), "{:?}", report.backend);
             let (one, other) = (started.objective.unwrap(), chain.objective.unwrap());
-            // (an interior-point method alone is as exact as its certificates say)
+            // An interior-point method alone is as exact as its certificates say.
             let near = if cfg!(feature = "highs") { 1e-7 } else { 1e-6 };
             prop_assert!((one.value - other.value).abs() <= near * one.value.abs(), "{}: {one:?} {other:?}", objective.1);
         }
@@ -306,20 +306,20 @@ proptest! {
             let (_, solved, decision) = pooled.solve(&problem).unwrap();
             let report = decision.solve.clone().unwrap();
             let has_pairs = every.solve.as_ref().unwrap().size.columns > 3 * jobs.len() + 1;
-            // (an interior-point method may need a second voice, and what it reached cannot always be held)
+            // An interior-point method may need a second voice, and what it reached cannot always be held.
             if cfg!(feature = "highs") {
                 prop_assert!(report.fallbacks.is_empty(), "{:?}", report.fallbacks);
                 let pooled = solved.answer.is_none() || jobs.len() < 2 * n_rows || !has_pairs;
                 prop_assert!(pooled, "programs over members were written: {}", objective.1);
             }
             let (one, other) = (every.objective.unwrap(), decision.objective.unwrap());
-            // (an interior-point method's answer is one within the tolerance of certificates)
+            // An interior-point method's answer is one within the tolerance of certificates.
             let near = if cfg!(feature = "highs") { 1e-8 } else { 1e-6 };
             prop_assert!((one.value - other.value).abs() <= near * one.value.abs(), "{}: {one:?} {other:?}", objective.1);
             prop_assert!((other.bound - other.value).abs() <= 1e-8 * one.value.abs(), "{}: {other:?}", objective.1);
             if let (Some(one), Some(other)) = (every.levels.filter(|_| objective.1.starts_with("lexi")), decision.levels) {
                 for (one, other) in one.iter().zip(&other) {
-                    // (where programs end inside, levels are held to fewer digits)
+                    // Where programs end inside, levels are held to fewer digits.
                     let near = if cfg!(feature = "highs") { 1e-6 } else { 1e-3 };
                     prop_assert!((one - other).abs() <= near * one.abs(), "{one} {other}");
                 }

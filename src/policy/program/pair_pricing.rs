@@ -231,8 +231,8 @@ impl Pricing {
                         if let Some(partner) = partner {
                             gains.note(member, (gain, partner), scale_factor, j);
                         } else {
-                            // (the member with the second bracket has this one for its best partner, and notes the
-                            // pair)
+                            // The member with the second bracket has this one for its best partner, and notes the
+                            // pair.
                             gains.most[j] = gains.most[j].max(gain / scale_factor);
                         }
                     }

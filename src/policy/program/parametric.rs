@@ -150,7 +150,7 @@ fn tried_at(
             Proof::default(),
         ));
     }
-    // (if prices do not converge at this level, they may at the next)
+    // If prices do not converge at this level, they may at the next.
     if let Some((raised, prices)) = singles::raise(solver, master, demands) {
         return Ok((raised, Proof { answer: None, prices: Some(prices) }));
     }

@@ -75,7 +75,7 @@ impl ProgramPolicy {
         }
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
-        // (where the answer is a centre, what comes before it may be any optimum)
+        // Where the answer is a centre, what comes before it may be any optimum.
         let centred = centred(&options);
         let usual = options.backend.is_none() && (options.refine != Refine::Interior || centred);
         let interior_point = usual.then(|| registry::backend("clarabel")).transpose()?;
@@ -132,7 +132,7 @@ impl ProgramPolicy {
                 }
                 Ok((reduced, solved, decision))
             });
-        // (whatever came of what was broken off)
+        // Whatever came of what was broken off.
         self.solver.broken_off().map_err(|error| self.error(error))?;
         let (reduced, solved, mut decision) = decided?;
         decision.solve = Some(self.solver.report().clone());
@@ -147,7 +147,7 @@ impl ProgramPolicy {
     ) -> Result<(Reduced, Optimum, Decision), PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solver.report().seconds;
-        // (a named backend ends near the centre of its program; for that to be the centre over jobs, it is one over jobs)
+        // A named backend ends near the centre of its program; for that to be the centre over jobs, it is one over jobs.
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
@@ -172,7 +172,7 @@ impl ProgramPolicy {
         let solved = self.optimum(&mut master, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
-        // (jobs whose constraint was to be kept, and is not, as the solver was inaccurate)
+        // Jobs whose constraint was to be kept, and is not, as the solver was inaccurate.
         let missed = std::mem::take(&mut decision.dropped);
         let constraints = objective.constraints();
         let of_deadlines = constraints.iter().any(|one| one.droppable && one.reads_deadline());

@@ -185,7 +185,7 @@ impl<'a> Keys<'a> {
         let mut throughput = Vec::with_capacity(n * k);
         let mut equal_share = Vec::with_capacity(n);
         for class in 0..n {
-            // (in the order of `write`)
+            // In the order of `write`.
             let (size, words) = key(class).split_first().unwrap_or((&0, &[]));
             let (row, columns) = words.split_at(k);
             throughput.extend(row.iter().map(|word| f64::from_bits(*word)));
@@ -204,7 +204,7 @@ impl<'a> Keys<'a> {
             }
         }
         let types = problem.cluster().types();
-        // (where only some types have a price, the others' is no number, which is refused if it is read)
+        // Where only some types have a price, the others' is no number, which is refused if it is read.
         let priced = types.iter().any(|kind| kind.price.is_some());
         let price = |kind: &WorkerType| kind.price.map_or(f64::NAN, DollarsPerWorkerHour::get);
         let prices: Option<Vec<f64>> = priced.then(|| types.iter().map(price).collect());

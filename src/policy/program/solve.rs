@@ -132,7 +132,7 @@ impl Task<'_, '_> {
             Route::Parametric => self.parametric(solver),
             Route::Linear | Route::Conic => self.direct(solver),
         }?;
-        // (columns that were priced in later have no time)
+        // Columns that were priced in later have no time.
         let bound = self.master.bound();
         solved.class_time.resize(bound.columns().len(), 0.0);
         if self.master.objective().route() == Route::Conic && self.refine == Refine::Utilization {

@@ -37,7 +37,7 @@ fn strategies_that_are_asked_for_find_the_same_optimum() {
             for (strategy, decision) in strategies.into_iter().zip(decided) {
                 let decision = match decision {
                     Ok(decision) => decision,
-                    // (some objectives have terms that only programs over jobs have)
+                    // Some objectives have terms that only programs over jobs have.
                     Err(PolicyError::Strategy { strategy: asked, why: GaveUp::Unfit(_), .. }) => {
                         assert!(asked == strategy && matches!(strategy, Strategy::Singles | Strategy::Kinds));
                         continue;

@@ -431,7 +431,7 @@ fn cones_go_to_the_backend_that_was_asked_for() {
         (decision.solve.unwrap(), decision.objective.unwrap().value)
     };
     let (_, expected) = decide(None);
-    // (microlp declines cones)
+    // Microlp declines cones.
     let declining = cfg!(feature = "good_lp").then_some(("good_lp-microlp", "separable"));
     for (asked, answering) in declining.into_iter().chain([("clarabel", "clarabel")]) {
         let (report, value) = decide(Some(asked));

@@ -42,7 +42,7 @@ impl Constraints {
         let form = |side: &str, bound: f64| Form {
             name: format!("{name}{side}"),
             terms: terms.to_vec(),
-            // (0 has no sign here)
+            // 0 has no sign here.
             constant: if bound == 0.0 { 0.0 } else { -bound },
         };
         if range.is_point() {

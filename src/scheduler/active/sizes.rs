@@ -115,6 +115,6 @@ impl Table {
 
 /// A speed at one size, from that at another and what is known of both: as far as the one is off, the other is taken to be.
 fn carried_over(shown: f64, known: f64, other: f64) -> f64 {
-    // (what is known exactly stays so)
+    // What is known exactly stays so.
     if known > 0.0 && shown.total_cmp(&known).is_ne() { other * (shown / known) } else { other }
 }

@@ -74,7 +74,7 @@ fn tell(scheduler: &mut Scheduler, happens: &Before, number: u32) {
     if let Some((job, worker_type, speed)) = happens.measured
         && let Some(id) = nth(scheduler, job)
     {
-        // (refused where the job has no throughput)
+        // Refused where the job has no throughput.
         drop(scheduler.measure(id, WorkerTypeId::from_index(worker_type), StepsPerSecond::new(speed)));
     }
     if let Some((job, worker_type)) = happens.projected
@@ -182,9 +182,9 @@ proptest! {
         let heavy = Entity { name: "heavy".into(), weight: 3.0, inner: InnerRule::Fairness, parent: None };
         scheduler.declare(heavy.clone()).unwrap();
         for (number, happens) in (0..).zip(&course) {
-            // (a checkpoint does not know of time that is only projected)
+            // A checkpoint does not know of time that is only projected.
             tell(&mut scheduler, &Before { projected: None, ..happens.clone() }, number);
-            // (allox refuses jobs of several workers, which ends a simulation and not a scheduler)
+            // Allox refuses jobs of several workers, which ends a simulation and not a scheduler.
             prop_assume!(policy != "allox" || scheduler.state().active().all(|(_, job, _)| job.scale_factor == 1));
             let found = taken_over(&scheduler, policy, (start(number), &heavy));
             let round = scheduler.tick(start(number), None);
@@ -204,7 +204,7 @@ fn what_is_projected_counts_until_it_is_recorded() {
     let mut scheduler = scheduler("v100=1", Catalog::embedded().policy("max_min_fairness_perf").unwrap());
     let jobs = Combination::single(scheduler.submit(job(2.0, 1.0)).unwrap());
     let worker_type = scheduler.tick(start(0), None).leases[0].worker_type;
-    // (beside the credit of half a round)
+    // Beside the credit of half a round.
     let received = |scheduler: &Scheduler| {
         scheduler.mechanism().unwrap().received(jobs, worker_type).unwrap().get() - 180.0
     };

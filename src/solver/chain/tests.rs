@@ -166,7 +166,7 @@ fn infeasible_and_unbounded_programs_are_told_apart_by_the_default_chain() {
     infeasible.push_row(Range::at_least(3.0), [(0, 1.0)]);
     let mut unbounded = program();
     unbounded.rows[0].upper = f64::INFINITY;
-    // (an interior-point method alone does not tell)
+    // An interior-point method alone does not tell.
     let has_simplex = cfg!(any(feature = "highs", feature = "good_lp"));
     let as_unbounded = if has_simplex { Termination::Unbounded } else { Termination::InfeasibleOrUnbounded };
     for (program, expected) in [(infeasible, Termination::Infeasible), (unbounded, as_unbounded)] {

@@ -318,7 +318,7 @@ impl<'a> Path<'a> {
         let mut dz: Vec<f64> = (0..v.len())
             .map(|at| if self.weights[at] > 0.0 { (aims[at] - z[at] * dv[at]) / v[at] } else { 0.0 })
             .collect();
-        // (where the function is in rows, z of its argument is set from λ and u after the step: see `take`)
+        // Where the function is in rows, z of its argument is set from λ and u after the step: see `take`.
         for (Placed { shape, u, .. }, bend) in self.form.curves.iter().zip(&self.bends) {
             dz[*u] = z[*u] * (bend - shape.power() * dv[*u] / v[*u]);
         }

@@ -48,7 +48,7 @@ fn place(row: &Row, worker_types: &[String]) -> Option<PathBuf> {
     };
     let (policy, seed) = (spec["policy"].as_str()?, spec["seed"].as_u64()?);
     let profiling = &spec["profiling"];
-    // (of a policy file, its name: its path would lead out of the folder)
+    // Of a policy file, its name: its path would lead out of the folder.
     let policy = path_text::to_path(policy).file_name()?.to_owned();
     let mut place = PathBuf::from(cluster).join(policy);
     if let (Some(part), Some(models)) =

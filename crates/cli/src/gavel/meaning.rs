@@ -80,7 +80,7 @@ impl Static {
         }
         let mut meaning = self.many.meaning("run_sweep_static")?;
         flag(&mut meaning, "slos", self.paid.assign_slos);
-        // (jobs are added until there are as many, so that a part of one counts as one)
+        // Jobs are added until there are as many, so that a part of one counts as one.
         let whole = numbers.iter().map(|number| format!("{:.0}", number.ceil())).collect();
         let whole = distinct(&mut meaning, "several points are of so many jobs", whole);
         meaning.axes.insert(1, ("static", format!("[{}]", whole.join(", "))));

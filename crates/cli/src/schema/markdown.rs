@@ -231,7 +231,7 @@ impl<'a> Chapter<'a> {
             is_first = false;
             let _ = writeln!(self.text, "{gap}- {head}{meaning}");
             if one["properties"].is_object() {
-                // (a variant whose fields are a type of their own refers to it)
+                // A variant whose fields are a type of their own refers to it.
                 self.fields(self.resolved(one), path);
             }
         }

@@ -56,7 +56,7 @@ impl SweepProgress {
         is_open: bool,
     ) -> Self {
         let n_total = points.len() as u64;
-        // (of no runs there is nothing to tell)
+        // Of no runs there is nothing to tell.
         let shown = if n_total == 0 { Shown::Nothing } else { Shown::of(session) };
         let bars = MultiProgress::new();
         let mut left = Left::new(is_open);

@@ -167,7 +167,7 @@ fn script(
     line(&format!("--array={}", ranges(array)));
     line(&format!("--cpus-per-task={cpus}"));
     line(&format!("--chdir={}", unbroken(&here)?));
-    // (in the name of a log, `%` begins what Slurm fills in)
+    // In the name of a log, `%` begins what Slurm fills in.
     line(&format!("--output={}/slurm/%A-%a.log", unbroken(folder)?.replace('%', "%%")));
     for (name, value) in [("time", time), ("partition", partition)] {
         if let Some(value) = value {

@@ -175,7 +175,7 @@ impl Draw<'_> {
         if program {
             arguments.extend(["--program".to_owned(), self.one(&["lp", "mps"]).to_owned()]);
         }
-        // (only JSON has all that can be recomputed)
+        // Only JSON has all that can be recomputed.
         let json = self.chance(0.5);
         arguments.extend(if json { words("--format json") } else { self.format() });
         arguments.push("snapshot.json".to_owned());

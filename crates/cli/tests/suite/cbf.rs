@@ -140,7 +140,7 @@ fn demands(program: &Program) -> (Vec<String>, Vec<String>) {
     let mut push = |terms: &[(usize, f64)], range: Range| {
         let form: Vec<(usize, u64)> =
             terms.iter().map(|(column, value)| (*column, value.to_bits())).collect();
-        // (0 is 0, whatever its sign)
+        // 0 is 0, whatever its sign.
         let told = |bound: f64| (bound + 0.0).to_bits();
         if range.is_point() {
             return bounds.push(format!("{form:?} = {}", told(range.upper)));

@@ -33,7 +33,7 @@ fn log_of(n_rows: usize) -> String {
 #[cfg(target_os = "linux")]
 fn help_that_cannot_be_printed_is_told_of_and_a_reader_that_has_enough_is_no_failure() {
     let folder = TempDir::new().unwrap();
-    // (a reader that is gone before the first line)
+    // A reader that is gone before the first line.
     assert_eq!(ended(folder.path(), "(sleep 0.3; $A --help; echo $? >code) | true"), (0, String::new()));
     assert_eq!(fs::read_to_string(folder.path().join("code")).unwrap(), "0\n");
     let (code, said) = ended(folder.path(), "$A --help >/dev/full");
@@ -71,7 +71,7 @@ fn an_interrupt_ends_the_reading_of_a_log_between_two_rows() {
             command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut rows = child.stdin.take().unwrap();
         rows.write_all(b"id,submitted_s,ran_s,gpus\n").unwrap();
-        // (more than a pipe holds: it reads, so it has set up its signals)
+        // More than a pipe holds: it reads, so it has set up its signals.
         rows.write_all(&b"\n".repeat(1 << 20)).unwrap();
         let pid = child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
@@ -79,7 +79,7 @@ fn an_interrupt_ends_the_reading_of_a_log_between_two_rows() {
         let mut first = String::new();
         said.read_line(&mut first).unwrap();
         assert!(first.starts_with("stopping after what is in progress"), "{first}");
-        // (the log has no end of its own: it is read until the flag is seen, or the pipe is closed by the other side)
+        // The log has no end of its own: it is read until the flag is seen, or the pipe is closed by the other side.
         for row in 0.. {
             if rows.write_all(format!("{row},{row},60,1\n").as_bytes()).is_err() {
                 break;

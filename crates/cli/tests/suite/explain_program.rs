@@ -77,7 +77,7 @@ impl Reader {
                 "-" => -1.0,
                 "+" => 1.0,
                 _ => {
-                    // (a form without terms: 0 times a column)
+                    // A form without terms: 0 times a column.
                     at += 2;
                     continue;
                 }
@@ -166,7 +166,7 @@ fn another_solver_finds_the_objective_from_the_text_alone() {
         let solved = solve_certified(&program, &mut chain, &Limits::default(), None).expect("an optimum");
         let scaled = said(&text, "scale").expect("a scale") * solved.certificate.primal;
         let found = match said(&text, "level") {
-            // (the level of which all have just the whole)
+            // The level of which all have just the whole.
             Some(level) if (scaled - 1.0).abs() < 1e-6 => level,
             Some(level) => panic!("{policy}: {scaled} of level {level}"),
             None if text.contains("objective = 1 / (scale * optimum)") => scaled.recip(),

@@ -88,7 +88,7 @@ impl Slurm {
     fn configure(&self, nodes: &[Node<'_>]) {
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         let (host, folder) = (host.trim(), self.folder.path().display());
-        // (held until all ports are drawn, so that they differ)
+        // Held until all ports are drawn, so that they differ.
         let listeners: Vec<TcpListener> =
             (0..=nodes.len()).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let ports: Vec<u16> =

@@ -312,7 +312,7 @@ fn signalled(folder: &Path, signal: &str) -> (usize, Vec<String>) {
     let text = "format: apportion/sweep-v1\nname: slow\nrun: {cluster: {v100: 8, k80: 8}, jobs: 1000, rate: 1}\n\
                 axes: {policy: [max_min_fairness_perf], seed: [0, 1, 2, 3, 4, 5, 6, 7]}\n";
     fs::write(folder.join("slow.yaml"), text).unwrap();
-    // (a shell has what it runs in the background ignore Ctrl-C)
+    // A shell has what it runs in the background ignore Ctrl-C.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_apportion"), "sweep", "slow.yaml"]);
     command.current_dir(folder).args(["--out", "out", "--jobs", "1", "--progress", "json"]);

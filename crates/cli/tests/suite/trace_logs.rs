@@ -240,7 +240,7 @@ fn the_call_of_sacct_prints_what_is_read() {
     let call = stdout(&["trace", "sacct-command"]);
     let columns = call.split("-o ").nth(1).expect("columns").trim().replace(',', "|");
     let folder = tempfile::tempdir().expect("a folder");
-    // (a log of the header alone is one of no rows, and no column of it is unknown)
+    // A log of the header alone is one of no rows, and no column of it is unknown.
     let row = "5|5|ann|lab|gpu|normal|1772438400|1772438400|1772438400|1772442000|3600|COMPLETED|1|gres/gpu=1|gres/gpu=1|name";
     let log = written(folder.path(), "sacct.txt", &format!("{columns}\n{row}\n"));
     let json: Value =

@@ -134,7 +134,7 @@ fn the_critic_has_a_rate_of_its_own() {
     let after = learner.model().parameters().to_tensors().unwrap();
     for (name, _, numbers) in before.iter() {
         let moved = numbers != after.get(name).unwrap().1;
-        // (The actor sees a constant: its first layer's biases move as well.)
+        // The actor sees a constant: its first layer's biases move as well.
         assert_eq!(moved, name.starts_with("actor."), "{name}");
     }
 }

@@ -92,7 +92,7 @@ fn running_time(cells: &Cells<'_>, row: &Row, log: &mut Reading) -> Result<Optio
     if !(cells.has("start_time") && cells.has("end_time")) {
         return Ok(given);
     }
-    // (a duration of 0 beside no start is that of a job that never ran, and one from the submission to the end that of its wait)
+    // A duration of 0 beside no start is that of a job that never ran, and one from the submission to the end that of its wait.
     let from_submission = row.ended_s.zip(row.submitted_s).map(|(end, submitted)| end - submitted);
     let has_waited = row.started_s.is_none()
         && (row.state == State::Cancelled

@@ -46,7 +46,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.started_s = cells.number("scheduled_time")?;
     row.ended_s = cells.number("deletion_time")?;
     row.ran_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
-    // (a time that is not there lies outside of the log: before it began, or after it ended)
+    // A time that is not there lies outside of the log: before it began, or after it ended.
     row.n_attempts = row.started_s.map(|_| 1);
     if row.ended_s.is_none() {
         row.state = State::Running;

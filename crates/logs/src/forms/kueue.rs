@@ -293,7 +293,7 @@ fn check_resources(
     let is_some =
         |raw: &&RawValue| !matches!(raw.get().replace(char::is_whitespace, "").as_str(), "[]" | "null");
     match claims.find(is_some) {
-        // (of an admitted workload Kueue counts the devices that claims are for)
+        // Of an admitted workload Kueue counts the devices that claims are for.
         Some(raw) if !admission.is_some_and(Admission::says_usage) => {
             let message = "devices by claims: which and how many the workload does not say".to_owned();
             Err(Fault { place: entry.place_of(raw), message })

@@ -66,7 +66,7 @@ const LATER_S: f64 = 1e8;
 /// Takes times at the zero of time as unknown where all others are years later. Where the log counts from its own start, they are
 /// times.
 fn forget_zeros(log: &mut Reading) {
-    // (of all zones' clocks, which are whole quarters of an hour from UTC)
+    // Of all zones' clocks, which are whole quarters of an hour from UTC.
     let is_zero = |time: f64| time.abs() <= date::ZONE_S && time % 900.0 == 0.0;
     let times = log.rows.iter().flat_map(|row| [row.submitted_s, row.eligible_s, row.started_s, row.ended_s]);
     let least = times.flatten().filter(|time| !is_zero(*time)).reduce(f64::min);

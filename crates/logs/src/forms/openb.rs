@@ -38,7 +38,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.worker_type = cells.name("gpu_spec", log)?.and_then(|types| alternatives(&types, log));
     row.state = cells.word("pod_phase", &PHASES)?.unwrap_or(State::Unknown);
     row.n_workers = cells.count("num_gpu")?;
-    // (the part counts only where one accelerator is asked for: of several a pod has each whole)
+    // The part counts only where one accelerator is asked for: of several a pod has each whole.
     let thousandths = cells.number("gpu_milli")?;
     if let (Some(0), Some(thousandths)) =
         (row.n_workers, thousandths.filter(|thousandths| *thousandths > 0.0))

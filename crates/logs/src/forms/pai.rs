@@ -124,7 +124,7 @@ pub(crate) fn read(
     for job in jobs {
         job.finish(submissions.as_ref(), log);
     }
-    // (a job of which no task is known has not been started)
+    // A job of which no task is known has not been started.
     let without_tasks =
         submissions.iter().flat_map(|table| table.order.iter().map(move |id| (id, &table.of[id])));
     for (id, submission) in without_tasks.filter(|(id, _)| !known.contains_key(*id)) {
@@ -184,7 +184,7 @@ fn submission(cells: &Cells<'_>, log: &mut Reading) -> Result<Submission, Fault>
     Ok(Submission {
         user: cells.name("user", log)?,
         state: cells.word("status", &STATES)?,
-        // (a time of 0 is none here: the authors' own analysis takes it so)
+        // A time of 0 is none here: the authors' own analysis takes it so.
         submitted_s: cells.number("start_time")?.filter(|time| *time > 0.0),
         line: cells.line,
     })
@@ -219,8 +219,8 @@ impl Job {
         }
         let n_members =
             n_members.ok_or_else(|| cells.fault("inst_num", "a task of accelerators without inst_num"))?;
-        // (0 stands for a time that is missing in this log, whose times begin days after 0; of a table that begins at 0 it is
-        // a time)
+        // 0 stands for a time that is missing in this log, whose times begin days after 0; of a table that begins at 0 it is
+        // a time.
         if start == Some(0.0) && end.is_none_or(|end| end == 0.0 || end > DAY_S) {
             start = None;
         }
@@ -265,7 +265,7 @@ impl Job {
                 row.state = state.unwrap_or(row.state);
                 row.submitted_s = *submitted_s;
             }
-            // (something of it was not understood, which is counted)
+            // Something of it was not understood, which is counted.
             Some(Some(None)) => return log.leave_out(Reason::NotUnderstood, row.line, Some(&row.id)),
             Some(None) => log.doubt(Doubt::NotInJobTable, row.line, Some(&row.id)),
         }

@@ -120,7 +120,7 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     if check_workers(entry, &job.attempts)? {
         log.doubt(Doubt::NamedTwice, row.line, Some(&row.id));
     }
-    // (the workers of the last attempt that had any)
+    // The workers of the last attempt that had any.
     let ordered: Vec<&Attempt<'_>> = attempts.iter().map(|(.., at)| &job.attempts[*at]).collect();
     let sizes: Vec<usize> = ordered.iter().map(|attempt| attempt.n_workers()).collect();
     if sizes.windows(2).any(|pair| pair[0] != pair[1]) {
@@ -128,7 +128,7 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     }
     let last = ordered.iter().rev().find(|attempt| attempt.n_workers() > 0).or(ordered.last());
     if let Some(last) = last {
-        // (a list of no server does not say that the job had no accelerator)
+        // A list of no server does not say that the job had no accelerator.
         let is_told = last.detail.as_ref().is_some_and(|servers| !servers.is_empty());
         row.n_workers = Some(u32::try_from(last.n_workers()).unwrap_or(u32::MAX)).filter(|_| is_told);
         let servers: BTreeSet<Option<&str>> =
@@ -203,7 +203,7 @@ fn times(attempts: &[Attempted]) -> Times {
             }
             None => is_known = false,
         }
-        // (without an end the last attempt was running when the log was taken, unless the job's status says that it ended)
+        // Without an end the last attempt was running when the log was taken, unless the job's status says that it ended.
         times.is_open = start.is_some() && end.is_none();
         times.ended_s = end;
     }

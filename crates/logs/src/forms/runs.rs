@@ -193,7 +193,7 @@ impl Later {
         if run.ended_s.is_some() || run.submitted_s.is_none() {
             return false;
         }
-        // (without a start it waited, and a later row of that submission is the same run; an earlier one may be an attempt)
+        // Without a start it waited, and a later row of that submission is the same run; an earlier one may be an attempt.
         let is_settled = run.started_s.is_none()
             && self.settled.get(&times.0).is_some_and(|(line, completed)| *completed || *line > run.line);
         let is_open_later = self.open.get(&times).is_some_and(|line| *line > run.line);
@@ -230,7 +230,7 @@ fn is_attempt_after(earlier: &Row, later: &Row) -> bool {
         .ended_s
         .zip(later.submitted_s)
         .is_some_and(|(end, submitted)| (end - 1.0..=end + REQUEUED_WITHIN_S).contains(&submitted));
-    // (Slurm of old kept the time of submission)
+    // Slurm of old kept the time of submission.
     let is_with = earlier.submitted_s.is_some() && earlier.submitted_s == later.submitted_s;
     same && earlier.state != State::Completed && (is_after || is_with)
 }
@@ -241,7 +241,7 @@ fn with_attempt(job: &Row, attempt: Row) -> Row {
     let has_run = attempt.started_s.is_some() || job.started_s.is_none();
     let (n_workers, n_nodes) =
         if has_run { (attempt.n_workers, attempt.n_nodes) } else { (job.n_workers, job.n_nodes) };
-    // (of an attempt that has not ended, how long it ran is not known, nor is it of the job)
+    // Of an attempt that has not ended, how long it ran is not known, nor is it of the job.
     let is_open = attempt.started_s.is_some() && attempt.ended_s.is_none();
     let ran_s = job.ran_s.into_iter().chain(attempt.ran_s).reduce(|one, other| one + other);
     let is_contradictory = job.contradicts_itself() || attempt.contradicts_itself();

@@ -157,7 +157,7 @@ impl Several {
 fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
     let column = if cells.raw("JobID").is_some() { "JobID" } else { "JobIDRaw" };
     let full = cells.id(column)?;
-    // (`200_[1,5,9...]` is a task list that was cut, not a step)
+    // `200_[1,5,9...]` is a task list that was cut, not a step.
     if full.split('[').next().is_some_and(|id| id.contains('.')) {
         log.leave_out(Reason::Step, cells.line, Some(&full));
         return Ok(None);
@@ -179,7 +179,7 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
         log.doubt(Doubt::NoJobId, cells.line, Some(&id));
     }
     let mut row = Row::new(id, cells.line);
-    // (of a name that breaks its row, which is told, the ends of lines are blanks)
+    // Of a name that breaks its row, which is told, the ends of lines are blanks.
     row.name = match cells.raw("JobName").filter(|name| name.contains('\n')) {
         Some(broken) => Some(log.share(broken)),
         None => cells.name("JobName", log)?,
@@ -193,7 +193,7 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
     row.state = state(cells)?;
     [row.submitted_s, row.eligible_s, row.started_s, row.ended_s] =
         cells.times(["Submit", "Eligible", "Start", "End"], log)?;
-    // (Slurm gives one that was held after a requeue, and cancelled, a start at its end, before it could have run)
+    // Slurm gives one that was held after a requeue, and cancelled, a start at its end, before it could have run.
     let never_ran = row.started_s.zip(row.ended_s).is_some_and(|(start, end)| start >= end)
         && row.eligible_s.zip(row.ended_s).is_some_and(|(eligible, end)| eligible > end);
     row.started_s = row.started_s.filter(|_| !never_ran);
@@ -217,7 +217,7 @@ fn running_time(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Result<(
         None => cells.elapsed("Elapsed")?,
     };
     let span_s = row.ended_s.zip(row.started_s).map(|(end, start)| end - start);
-    // (of a job that has not ended, what has elapsed counts up to the call)
+    // Of a job that has not ended, what has elapsed counts up to the call.
     let is_over =
         row.ended_s.is_some() || !matches!(row.state, State::Running | State::Pending | State::Unknown);
     if row.started_s.is_some() && is_over {
@@ -258,7 +258,7 @@ fn resources(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Result<(), 
     };
     let (given, asked) = (list("AllocTRES")?, list("ReqTRES")?);
     let is_given = cells.raw("AllocTRES").is_some();
-    // (where accelerators are not consumed, a job is given 0 of those that it asked for)
+    // Where accelerators are not consumed, a job is given 0 of those that it asked for.
     let is_only_asked = is_given && given.n == 0 && asked.n > 0;
     if is_only_asked {
         log.doubt(Doubt::OnlyAsked, row.line, Some(&row.id));

@@ -112,7 +112,7 @@ impl Block {
                 "Gres" => &mut self.gres,
                 "State" => &mut self.state,
                 "CfgTRES" => &mut self.configured,
-                // (what follows on the line is free text)
+                // What follows on the line is free text.
                 "OS" | "Reason" | "Comment" | "Extra" if !text.starts_with("NodeName=") => break,
                 "Reason" | "Comment" | "Extra" => break,
                 _ => continue,
@@ -164,7 +164,7 @@ impl Block {
         let configured = tres::accelerators(configured.as_deref().unwrap_or_default()).unwrap_or_default();
         let sum = |all: &[(String, u32)]| all.iter().map(|(_, n)| u64::from(*n)).sum::<u64>();
         let n = sum(&workers);
-        // (accelerators whose type only the configured resources tell)
+        // Accelerators whose type only the configured resources tell.
         let of_types = sum(&configured.types);
         if workers.iter().any(|(kind, _)| kind.is_empty()) && of_types == n {
             workers = configured.types;
@@ -197,7 +197,7 @@ fn accelerators(entry: &str) -> Result<Option<(String, u32)>, String> {
     let not_understood = || format!("Gres `{}`, expected gpu:TYPE:NUMBER", Field::shortened(entry));
     match first.to_ascii_lowercase().as_str() {
         "gpu" => {}
-        // (memory, cores and shares of accelerators are counted beside them)
+        // Memory, cores and shares of accelerators are counted beside them.
         "gpumem" | "gpucores" => return Ok(None),
         other if other.contains("gpu") => return Err(not_understood()),
         _ => return Ok(None),

@@ -42,7 +42,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
 pub(super) fn workers(per_member: f64, n_members: u32) -> Option<(u32, Option<f64>)> {
     let each = per_member.ceil();
     let n = each * f64::from(n_members);
-    // (of no accelerator there is no part)
+    // Of no accelerator there is no part.
     let fraction = if n_members == 0 { 1.0 } else { per_member / each };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the largest")]
     (n <= f64::from(u32::MAX)).then_some((n as u32, (fraction < 1.0).then_some(fraction)))

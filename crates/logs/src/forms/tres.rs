@@ -30,7 +30,7 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
     let too_many = || format!("`{}`, which is {TOO_MANY_WORKERS}", Field::shortened(text));
     let mut before: Option<&str> = None;
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-        // (what follows a comma inside of a number is shown with what stands before it)
+        // What follows a comma inside of a number is shown with what stands before it.
         let is_number = entry.bytes().all(|byte| byte.is_ascii_digit());
         let whole = before.replace(entry).filter(|_| is_number).map(|before| format!("{before},{entry}"));
         let not_understood = || {
@@ -63,7 +63,7 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
         }
     }
     let of_types = types.values().try_fold(0, |sum: u32, n| sum.checked_add(*n));
-    // (a total may be more: types that the cluster does not list are in it)
+    // A total may be more: types that the cluster does not list are in it.
     if total.zip(of_types).is_some_and(|(total, of_types)| total < of_types) {
         return Err(contradictory(text));
     }

@@ -80,9 +80,9 @@ i,,u,g,60,70,90,20,3,,,failed,
         Reason::NoArrival,
     ];
     assert_eq!(reasons.map(|reason| n_of(&converted, reason)), [1; 5]);
-    // (a row that contradicts itself is left out by reading)
+    // A row that contradicts itself is left out by reading.
     assert_eq!(log.left_out[&Reason::Contradictory].n, 1);
-    // (`b` has no start and no attempts that are told)
+    // `b` has no start and no attempts that are told.
     assert_eq!(n_of(&converted, Reason::RunningTimeUnknown), 1);
     assert_eq!(
         converted.left_out.values().map(|tally| tally.n).sum::<u64>() + jobs.len() as u64,

@@ -226,7 +226,7 @@ fn the_zero_of_time_is_no_time_where_others_are_years_later() {
         assert_eq!(second.submitted_s, None, "{form:?}");
         if let Some(third) = log.rows.iter().find(|row| &*row.id == "3") {
             assert_eq!(third.started_s, None, "{form:?}");
-            // (its running time is the log's duration where there is one, and never that since 1970)
+            // Its running time is the log's duration where there is one, and never that since 1970.
             assert!(third.ran_s.is_none_or(|ran| (ran - 3000.0).abs() < 1.0), "{form:?}: {third:?}");
         }
     }

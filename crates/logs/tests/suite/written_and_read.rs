@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::{collection, option, sample};
 
 fn text() -> impl Strategy<Value = Option<Arc<str>>> {
-    // (blanks around a text are not kept, and a blank one is none)
+    // Blanks around a text are not kept, and a blank one is none.
     let text = "[a-zA-Zé0-9\"|,;#=' -]{0,9}".prop_map(|text| text.trim().to_owned());
     text.prop_map(|text| if text.is_empty() { None } else { Some(text.as_str().into()) })
 }
@@ -25,7 +25,7 @@ fn row() -> impl Strategy<Value = Row> {
     let counts = (option::of(0..5000_u32), option::of(0..5000_u32), option::of(0..9_u32));
     let others = (option::of(0.001..0.999), sample::select(State::ALL.to_vec()));
     (texts, times, counts, others).prop_map(|(texts, times, counts, others)| {
-        // (times of a row are in order, as readers have them)
+        // Times of a row are in order, as readers have them.
         let (mut at, mut last) = ([times.0, times.2, times.3], f64::MIN);
         for time in at.iter_mut().flatten() {
             last = time.max(last);

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_rule_does_the_same_as_a_teacher() {
         let first = small().environment().unwrap();
-        // (slots end here once no job can climb, where a random rule would draw once more)
+        // Slots end here once no job can climb, where a random rule would draw once more.
         for (name, rule) in all().filter(|(name, _)| *name != "random") {
             let mut environment = first.clone();
             let mut n_shown = 0;

@@ -158,7 +158,7 @@ impl Slot {
             view.free.iter().map(|free| u16::try_from(free.len()).unwrap_or(u16::MAX)).collect();
         let world = world_of(&ladders, &n_workers, 0.0);
         let job = |(index, job): (usize, &apportion::problem::ActiveJob)| {
-            // (a job without work is as good as done)
+            // A job without work is as good as done.
             let work = job.steps_remaining.get().max(f64::MIN_POSITIVE);
             WorldJob {
                 job_type: Id::from_index(index),

@@ -61,7 +61,7 @@ fn weights_beside_a_document_are_its_own() {
         let made = apportion_learn::checkpoint::Checkpoint::from_bytes(&bytes).unwrap();
         assert_eq!(made.to_bytes().unwrap(), bytes, "{}", path.display());
         let own = spec.provenance((&system, None), (made.header.n_updates, made.header.n_decisions)).unwrap();
-        // (so that they come out again byte for byte; options of PPO are younger than those of DL2)
+        // So that they come out again byte for byte; options of PPO are younger than those of DL2.
         let younger = path.ends_with("dl2.safetensors");
         assert!(younger || made.header.spec == own.spec, "{}: {}", path.display(), own.spec);
         // What the header does not name had not been thought of when the weights were made, and is at its default.

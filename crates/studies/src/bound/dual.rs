@@ -138,7 +138,7 @@ impl<'a> Dual<'a> {
         let mut last = f64::NEG_INFINITY;
         let mut spans = Vec::new();
         for (position, job) in self.jobs.iter().enumerate() {
-            // (from here on the job is worth less than its toll: v − θ t ≤ (1 − θ) p)
+            // From here on the job is worth less than its toll: v − θ t ≤ (1 − θ) p.
             let over = (instants[position] - (1.0 - weights[position]) * (job.arrival + job.fastest))
                 / weights[position];
             last = over.max(last);

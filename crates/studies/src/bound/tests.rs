@@ -137,7 +137,7 @@ fn gradients_are_differences_of_values() {
             moved[at] += by;
             moved
         };
-        // (where an allocation changes there, or the last instant moves, values have a bend)
+        // Where an allocation changes there, or the last instant moves, values have a bend.
         let [up, down] = [step, -step].map(|by| (value(&moved(by)).value - here.value) / by);
         let (low, high) = (up.min(down), up.max(down));
         let slack = 1e-2 * (1.0 + high.abs().max(low.abs()));

@@ -62,7 +62,7 @@ impl Plan {
             );
             return Err(ForecastError::setting("from", message));
         }
-        // (where the difference is a multiple but for rounding, the last instant counts)
+        // Where the difference is a multiple but for rounding, the last instant counts.
         let n_steps = ((to - from) / every + 1e-9).floor();
         if n_steps >= TIMES_MAX {
             let message = format!("{every} makes {n_steps} instants, expected fewer than {TIMES_MAX}");

@@ -101,11 +101,11 @@ impl Durations {
         if n_ended == 0 {
             return Err(ForecastError::NothingEnded { at_h: situation.at.hours() });
         }
-        // (jobs that have not run say nothing, and there may be so many that no others would be foretold)
+        // Jobs that have not run say nothing, and there may be so many that no others would be foretold.
         let has_run = |job: &&Compared| job.observed.has_ended || job.observed.work_s > 0.0;
         let ran: Vec<Compared> = compared.iter().filter(has_run).copied().collect();
         let (likeness, together) = (Likeness::chosen(&ran), together(&ran));
-        // (at least as if the urn held the jobs that ended and the next one, and jobs had nothing in common)
+        // At least as if the urn held the jobs that ended and the next one, and jobs had nothing in common.
         let shared = (together / (1.0 + together)).clamp(1.0 / (n_ended + 2) as f64, SHARED_MAX);
         compared.sort_by(|one, other| one.observed.work_s.total_cmp(&other.observed.work_s));
         let observed: Vec<Observed> = compared.iter().map(|job| job.observed).collect();
@@ -127,7 +127,7 @@ impl Durations {
     /// many draws would average out, so each may take the place of any before it: from Pólya's urn, in which every place that
     /// was taken counts once more.
     pub fn places(&self, stream: &mut Stream) -> BTreeMap<JobId, f64> {
-        // (the number of places that are in the urn at first, all of them different)
+        // The number of places that are in the urn at first, all of them different.
         let fresh = 1.0 / self.shared - 1.0;
         let mut taken: Vec<f64> = Vec::with_capacity(self.active.len());
         let mut place = |id: &JobId| {
@@ -189,6 +189,6 @@ fn rate(run: &Run, job: &Job) -> f64 {
         }
         (None, None) => 0.0,
     };
-    // (a run that was loaded has only jobs that run somewhere)
+    // A run that was loaded has only jobs that run somewhere.
     if fastest > 0.0 { fastest } else { 1.0 }
 }

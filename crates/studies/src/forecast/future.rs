@@ -227,7 +227,7 @@ impl<'a> Outlook<'a> {
         let waiting =
             waiting.filter_map(|(id, total)| Some(self.situation.find(*id)?.job.clone().total_steps(*total)));
         let waiting: Vec<Job> = waiting.collect();
-        // (a job that ended between the checkpoint and the instant takes what it took)
+        // A job that ended between the checkpoint and the instant takes what it took.
         for (id, job, _) in checkpoint.active() {
             totals.entry(id).or_insert(job.total_steps);
         }

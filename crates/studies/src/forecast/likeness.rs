@@ -137,7 +137,7 @@ impl Intervals {
         let edge = |index: usize| works[index * works.len() / N_INTERVALS];
         let edges: Vec<f64> = (1..N_INTERVALS).map(edge).collect();
         let at = |job: &Compared| edges.partition_point(|edge| *edge <= job.observed.work_s);
-        // (the first jobs have none before them that would foretell them)
+        // The first jobs have none before them that would foretell them.
         let first = (jobs.len() / 4).max(jobs.len().saturating_sub(FORETOLD_MAX));
         Some(Self { at: jobs.iter().map(at).collect(), first })
     }
@@ -167,7 +167,7 @@ impl Intervals {
         for interval in (0..N_INTERVALS - 1).rev() {
             reached[interval] += reached[interval + 1];
         }
-        // (the job to come counts as one that is like the mean one, and ends in any of the intervals that are left)
+        // The job to come counts as one that is like the mean one, and ends in any of the intervals that are left.
         let own = reached[0] / index as f64;
         std::array::from_fn(|interval| {
             let left = (N_INTERVALS - interval) as f64;

@@ -226,7 +226,7 @@ impl Chronicle {
             }
             self.start()?;
             if self.log.n_leases == 0 {
-                // (the next boundary may be far away)
+                // The next boundary may be far away.
                 self.kept = Some((self.simulation.checkpoint(), false));
             }
         }

@@ -163,7 +163,7 @@ fn find(jobs: &[Job], name: &str) -> Result<JobId, ForecastError> {
     }
     let named = jobs.iter().position(|job| job.name.as_deref() == Some(name));
     let is_unnamed = |position: &usize| jobs.get(*position).is_some_and(|job| job.name.is_none());
-    // (`0287` is not 287)
+    // `0287` is not 287.
     let is_written_so = |position: &usize| position.to_string() == name;
     let found = named.or_else(|| name.parse().ok().filter(is_written_so).filter(is_unnamed));
     match found {

@@ -73,7 +73,7 @@ impl Survival {
                 survival *= 1.0 - (ended / at_risk).min(1.0);
                 ends.push(Ends { work_s, n_ended, survival });
             }
-            // (never below what the job to come counts for, whatever is rounded)
+            // Never below what the job to come counts for, whatever is rounded.
             at_risk = (at_risk - all).max(own);
             position = last;
         }

@@ -211,7 +211,7 @@ fn restated_steps_leave_what_has_run_as_it_was() {
             let steps = |id: JobId| Steps::new(situation.jobs[id.index()].job.total_steps.get() + more);
             restated.restate_steps(|id, _| steps(id)).unwrap();
         }
-        // (that steps were restated is kept by a policy that looks for rounding errors then)
+        // That steps were restated is kept by a policy that looks for rounding errors then.
         let mark = ",\"is_restated\":true";
         let saved = |simulation: &Simulation| {
             serde_json::to_string(&simulation.checkpoint()).unwrap().replace(mark, "")
@@ -250,7 +250,7 @@ fn forecasts_hold_where_the_model_is_true() {
     let found = calibrate(&run, &plan, &settings, &Attended::default()).unwrap();
     for held in found.rows() {
         assert!(held.n > 60, "{held:?}");
-        // (three standard errors of half as many forecasts: those close to one another are alike)
+        // Three standard errors of half as many forecasts: those close to one another are alike.
         let most = 3.0 * (held.level * (1.0 - held.level) / (held.n as f64 / 2.0)).sqrt();
         assert!((held.part() - held.level).abs() < most, "{held:?}");
     }
@@ -309,7 +309,7 @@ fn four_jobs_leave_five_places_for_the_next() {
 fn weights_count_as_so_many_jobs() {
     let ended = |work_s| Observed { work_s, has_ended: true };
     let weighted = Survival::of(&[10.0, 20.0].map(ended), &[3.0, 1.0], 0.0, 2.0);
-    // (the job to come has the mean weight, 2, so that a half of all weight ends at 10)
+    // The job to come has the mean weight, 2, so that a half of all weight ends at 10.
     assert!((weighted.quantile(0.25) - 5.0).abs() < 1e-9, "{weighted:?}");
     assert!((weighted.quantile(0.5 + 1.0 / 12.0) - 15.0).abs() < 1e-9, "{weighted:?}");
     assert!(weighted.quantile(0.5 + 1.0 / 6.0 + 1e-6) > 20.0);
@@ -349,7 +349,7 @@ fn a_batch_is_drawn_as_its_jobs_that_ended_and_alike() {
     let steps = |batch: usize, job: usize| [80.0, 6000.0, 6000.0, 6000.0][batch % 4] + job as f64;
     let job = |batch: usize, job: usize| (steps(batch, job), 20_000.0 * batch as f64 + 5.0 * job as f64);
     let mut jobs: Vec<_> = (0..13).flat_map(|batch| (0..20).map(move |place| job(batch, place))).collect();
-    // (of the last batch, some take longer than the others, but not as long as those of long batches)
+    // Of the last batch, some take longer than the others, but not as long as those of long batches.
     jobs.iter_mut().rev().take(5).for_each(|(steps, _)| *steps = 400.0);
     let run = run_of("fifo", 40, &jobs);
     let begun = chronicle(&run).situation(Seconds::new(240_000.0 + 300.0)).unwrap().unwrap();
@@ -389,7 +389,7 @@ fn what_jobs_near_one_another_have_in_common_is_found() {
         let mut factor = 1.0;
         let job = |position: usize| {
             if position.is_multiple_of(40) {
-                // (of variance 0.25: 1.5 or 0.5)
+                // Of variance 0.25: 1.5 or 0.5.
                 factor = if stream.uniform() < 0.5 { 1.0 + common } else { 1.0 - common };
             }
             let (work_s, seen_s) = (stream.exponential(1000.0 / factor), stream.uniform_in(0.0, 3000.0));

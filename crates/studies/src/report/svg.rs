@@ -39,7 +39,7 @@ pub fn render(chart: &Chart) -> Result<String, String> {
     // For screen readers.
     let label =
         format!("<svg role=\"img\" aria-label=\"{}. {}\"", escaped(&chart.title), escaped(&chart.subtitle));
-    // (XML takes no controls, and only text from results can have brought them)
+    // XML takes no controls, and only text from results can have brought them.
     Ok(plain_lines(&text.replacen("<svg", &label, 1)).into_owned())
 }
 

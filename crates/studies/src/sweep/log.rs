@@ -29,7 +29,7 @@ pub struct LogTrace {
 /// out, and jobs that are smaller or larger than they were.
 pub fn said(traces: &[LogTrace]) -> Vec<String> {
     let mut said = Vec::new();
-    // (of each window these are the same rows)
+    // Of each window these are the same rows.
     if let Some(LogTrace { report, .. }) = traces.first()
         && report.n_not_understood() > 0
     {

@@ -110,7 +110,7 @@ impl Runner<'_> {
         execute: impl Fn(&T) -> Option<Outcome> + Sync,
         mut keep: impl FnMut(&T, &Outcome, f64) -> Result<Option<T>, StoreError>,
     ) -> Result<Summary, StoreError> {
-        // (more than runs or cores would only wait)
+        // More than runs or cores would only wait.
         let n_useful = available_parallelism().map_or(1, NonZeroUsize::get).max(tasks.len());
         let n_threads = self.n_threads.map_or(0, |n| n.get().min(n_useful));
         let pool = rayon::ThreadPoolBuilder::new()

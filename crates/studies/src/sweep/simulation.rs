@@ -74,7 +74,7 @@ pub struct Bounds {
 impl Bounds {
     /// Those of a sweep's `stop`, with the flag that stops its runs.
     pub fn of(stop: &StopSpec, interrupt: Arc<AtomicBool>) -> Self {
-        // (longer than any run: a duration holds no infinite time)
+        // Longer than any run: a duration holds no infinite time.
         let time = |time: Seconds| Duration::from_secs_f64(time.get().min(1e12));
         Self {
             interrupt,

@@ -153,7 +153,7 @@ fn a_session_of_many_unlike_jobs_goes_on_from_prices() {
             warm += asked(&mut session);
             cold += asked(&mut Session::new(policy(name), session.problem().clone()).unwrap());
         }
-        // (of those without prices to begin with, samples are not counted)
+        // Of those without prices to begin with, samples are not counted.
         assert!(warm < cold, "{name}: asked {warm} times in 10 decisions, {cold} in those of ten others");
         // whoever forgets begins as anyone would
         session.forget();

@@ -141,7 +141,7 @@ impl RowPrices {
         let mut level: Vec<Price> = self.level.iter().map(|price| price.unwrap_or_default()).collect();
         let mut kinds = vec![&mut self.capacity, &mut self.time, &mut level];
         kinds.extend(&mut self.own);
-        // (the largest coefficient of every row and of the objective is 1)
+        // The largest coefficient of every row and of the objective is 1.
         let largest = kinds.iter().fold(1.0_f64, |largest, kind| largest.max(most(kind)));
         for kind in kinds {
             let least = (SHOWN_PRICE_MIN * most(kind)).max(DUAL_MIN * largest);
@@ -187,7 +187,7 @@ impl RowPrices {
         let instance = bound.instance();
         let objective = objective.filter(|objective| objective.optimal);
         let objective = objective.ok_or("the decision is not proven to be an optimum")?;
-        // (price, room, the side that the room is part of)
+        // Price, room, the side that the room is part of.
         let mut rows: Vec<(f64, f64, f64)> = Vec::new();
         for ((price, used), all) in self.capacity.iter().zip(&held.workers).zip(&instance.capacity) {
             rows.push((price.value, all - used, *all));

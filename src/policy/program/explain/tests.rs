@@ -166,7 +166,7 @@ fn a_floor_has_the_price_of_what_it_takes() {
 fn an_equality_has_a_price_of_either_sign() {
     let text = |at: f64| per_job(SUM, ConstraintText::hard(format!("time_on(slow) == {at}")));
     let explanation = explained(&text, 0.5, &problem([4, 4], &jobs([[4.0, 1.0], [4.0, 1.0], [1.0, 3.0]])));
-    // (the third is faster on slow workers)
+    // The third is faster on slow workers.
     let expected = [1.0 - 4.0, 1.0 - 4.0, 3.0 - 1.0];
     for (price, expected) in prices(&explanation).into_iter().zip(expected) {
         near(price, expected);

@@ -41,7 +41,7 @@ impl KindProgram {
                 continue;
             };
             let each = |a: u32, b: u32, time: f64| {
-                // (a division leaves a job no more than rounding beside itself)
+                // A division leaves a job no more than rounding beside itself.
                 let itself = a == b && master.reduced().instance.multiplicity[a as usize] < 2.0;
                 if time > TIME_MIN && !itself {
                     together.push(((a.min(b), a.max(b), j), time));

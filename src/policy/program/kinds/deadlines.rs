@@ -50,7 +50,7 @@ impl LinearKinds {
         master: &ProgramColumns<'_>,
         dropped: &[bool],
     ) -> Result<Vec<bool>, GaveUp> {
-        // (with constraints that cannot be dropped, a dropped member would still require something)
+        // With constraints that cannot be dropped, a dropped member would still require something.
         master.bound().droppable_throughputs().ok_or(GaveUp::Unfit(Unfit::Constraints))?;
         let KindRelaxation { most, kept, cost } = self.relaxed(solver, master, dropped)?;
         let most = (most + WHOLE).floor();
@@ -126,7 +126,7 @@ impl LinearKinds {
                 let mut cost = vec![0.0; dropped.len()];
                 for (row, dual) in answer.solution.row_duals.iter().enumerate().skip(first_row) {
                     for (column, value) in program.row(row).filter(|(column, _)| *column >= parts) {
-                        // (both are at most 0: a row that is at least something, and a requirement's coefficient)
+                        // Both are at most 0: a row that is at least something, and a requirement's coefficient.
                         cost[column - parts] += dual * value;
                     }
                 }
@@ -140,7 +140,7 @@ impl LinearKinds {
     /// What all jobs of a member require above a speed.
     fn required_above(&self, master: &ProgramColumns<'_>, member: usize, speed: f64) -> f64 {
         let jobs = master.reduced().instance.multiplicity[member];
-        // (less by a slack, so that rounding does not count a constraint that takes all of a job's time as lost)
+        // Less by a slack, so that rounding does not count a constraint that takes all of a job's time as lost.
         jobs * (self.program.demands[member].slope * (1.0 - DROPPABLE_SLACK) - speed).max(0.0)
     }
 

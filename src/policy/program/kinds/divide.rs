@@ -104,7 +104,7 @@ fn by_stretches(
     if fraction < least {
         return None;
     }
-    // (rounding may have used a little more than all there is)
+    // Rounding may have used a little more than all there is.
     let stretched = used.max(jobs) / jobs;
     let fraction = if fraction.is_finite() { fraction } else { 1.0 };
     let left = mixtures.iter().map(|mixture| (mixture.speed, mixture.time)).collect();
@@ -140,8 +140,8 @@ fn by_program(
     for place in 0..n {
         let jobs = required.jobs(place);
         for slot in slots {
-            // (no other bound: it could have a price, which cuts lack; that of a half they have by their mean of two
-            // jobs)
+            // No other bound: it could have a price, which cuts lack; that of a half they have by their mean of two
+            // jobs.
             let half = if slot.own && jobs < 2.0 { slot.time / 2.0 } else { f64::INFINITY };
             let implied = Range { lower: 0.0, upper: half.min(slot.time).min(jobs) };
             program.push_column(Range { lower: 0.0, upper: half }, implied, 0.0);

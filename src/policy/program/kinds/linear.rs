@@ -118,7 +118,7 @@ impl LinearKinds {
     /// divided by the largest cost; and the largest cost.
     fn costs(&self, worth: impl Fn(usize, usize) -> f64) -> (Vec<f64>, f64) {
         let columns = &self.program.binding.columns;
-        // (the level is the last column)
+        // The level is the last column.
         let mut cost = vec![0.0; columns.len() + 1];
         for (kind, of_kind) in self.program.columns.iter().enumerate() {
             for of in of_kind {

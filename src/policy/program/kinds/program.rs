@@ -77,7 +77,7 @@ impl FeasibilityCut {
         let mut terms: Vec<(usize, f64)> = Vec::with_capacity(columns.len() + 1);
         for column in columns {
             let worth = match self.above {
-                // (one job alone has half of the time of pairs within the kind)
+                // One job alone has half of the time of pairs within the kind.
                 Some(speed) if column.uses > 1.0 && n_jobs < 2.0 => (column.speed - speed).max(0.0) / 2.0,
                 Some(speed) => (column.speed - speed).max(0.0),
                 None => self.worth(column, &program.members[self.kind], jobs),
@@ -107,7 +107,7 @@ impl FeasibilityCut {
             let worth = price.throughput.mul_add(column.speed, -price.time);
             offer(worth, jobs[price.member as usize] > 1.0);
         }
-        // (to members without prices any time is worth 0)
+        // To members without prices any time is worth 0.
         let unpriced = members.len() - self.prices.len();
         if unpriced > 0 {
             offer(0.0, unpriced > 1 || members.iter().any(|member| jobs[*member as usize] > 1.0));
@@ -127,7 +127,7 @@ impl KindProgram {
         let jobs = &master.reduced().instance.multiplicity;
         let demands = &self.demands;
         for members in &mut self.members {
-            // (what is nearly in order, as after the last level, is soon in order)
+            // What is nearly in order, as after the last level, is soon in order.
             let demanded = |member: &u32| demands[*member as usize].slope + demands[*member as usize].base;
             members.sort_by(|a, b| demanded(b).total_cmp(&demanded(a)));
         }
@@ -162,7 +162,7 @@ impl KindProgram {
             fraction: 0.0,
         };
         for cut in self.binding_cuts(old.map(|old| old.cuts).unwrap_or_default()) {
-            // (other members may require more than the speed now)
+            // Other members may require more than the speed now.
             let again = cut.above.map(|speed| {
                 let required = self.required(master, cut.kind, level);
                 FeasibilityCut::above(cut.kind, speed, &required, required.n_above(speed))
@@ -242,7 +242,7 @@ impl KindProgram {
         };
         let mut violated = Vec::new();
         for (kind, (_, required, tightest)) in of_kinds.iter().enumerate() {
-            // (the cut at speed 0 is the kind's level row)
+            // The cut at speed 0 is the kind's level row.
             if tightest.fraction < 1.0 - LACK_MAX && tightest.speed > 0.0 {
                 violated.push(FeasibilityCut::above(kind, tightest.speed, required, tightest.n_members));
             }
@@ -253,7 +253,7 @@ impl KindProgram {
         }
         (solved.divided, solved.fraction) = (Vec::new(), 1.0);
         for (kind, (slots, required, tightest)) in of_kinds.iter().enumerate() {
-            // (the tightest speed has its cut already: what still lacks there is rounding)
+            // The tightest speed has its cut already: what still lacks there is rounding.
             let least = FRACTION_MIN.min(tightest.fraction);
             match divide(solver, slots, self.instance.multiplicity[kind], required, least)? {
                 Division::Done(fraction, divided) => {

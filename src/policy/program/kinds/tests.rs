@@ -33,7 +33,7 @@ proptest! {
         let demand = |member| Demand { slope: levels.coefficients(member).unwrap().1, base: 0.0 };
         let demands: Vec<Demand> = (0..master.reduced().instance.n_members()).map(demand).collect();
         let Ok(raised) = kinds.raise(&mut solver, &master, &demands) else {
-            // (an interior-point method alone may not come near enough)
+            // An interior-point method alone may not come near enough.
             prop_assert!(!cfg!(feature = "highs"));
             return Ok(());
         };

@@ -88,7 +88,7 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
         let level = |member: usize| filled.throughputs[member] / slope[member];
         let mut every = master(&problem, &objective, PricingLimits::NEVER);
         for member in 0..n {
-            // (a member can gain up to 3e5 times what the others give back here)
+            // A member can gain up to 3e5 times what the others give back here.
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
             let mut demands: Vec<Demand> = (0..n).map(|other| Demand::floor(held(other))).collect();
             demands[member] = Demand { slope: slope[member], base: 0.0 };
@@ -117,7 +117,7 @@ fn pairs_with_negative_reduced_costs_are_fixed() {
     for (column, time) in master.bound().columns().iter().zip(&raised.class_time) {
         let pair = column.combination.checked_sub(problem.n_jobs()).map(|pair| master.reduced().pairs[pair]);
         let idle = pair.is_some_and(|pair| !is_open(&master, pair, column.worker_type));
-        // (an interior-point method ends near a face, not on it)
+        // An interior-point method ends near a face, not on it.
         assert!(!idle || *time <= 1e-9, "{pair:?} {time}");
     }
     let (again, ..) = levels::raise(&mut solver(), &mut master, &demands, None).unwrap();

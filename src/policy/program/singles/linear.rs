@@ -88,7 +88,7 @@ fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tie
                 bound = [bound[0] || time > least, bound[1] || throughput_price * per_time > least];
             }
         }
-        // (at a vertex of its own subproblem, a member has time on as many types as constraints bind)
+        // At a vertex of its own subproblem, a member has time on as many types as constraints bind.
         let n_bound = usize::from(bound[0]) + usize::from(bound[1]);
         (types.len() > n_bound).then_some(Tied { member, types })
     };
@@ -213,7 +213,7 @@ mod tests {
         ProgramPolicy::try_new(options_of(&objective)).unwrap()
     }
 
-    // (without HiGHS the search for the jobs to drop certifies too little)
+    // Without HiGHS the search for the jobs to drop certifies too little.
     #[cfg(feature = "highs")]
     #[test]
     fn jobs_dropped_where_not_all_can_be_served_are_known() {

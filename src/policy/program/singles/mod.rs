@@ -134,7 +134,7 @@ fn certified(
     let (n, k) = (singles.instance().n_members(), singles.instance().n_types());
     let size = match goal {
         Goal::Logarithms(_) => [n_columns + n, n + k, 2 * n_columns],
-        // (a sum with the row that holds its optimum)
+        // A sum with the row that holds its optimum.
         Goal::Worth { level, .. } if level <= 0.0 => [n_columns, n + k + 1, 3 * n_columns],
         Goal::Level | Goal::Above { .. } | Goal::Worth { .. } => {
             [n_columns + 1, 2 * n + k, 3 * n_columns + n]
@@ -147,7 +147,7 @@ fn certified(
 /// Reports a search: its passes, and the size, [columns, rows, terms], of the program that was not written.
 fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes: u32) {
     let report = solver.report();
-    // (the largest program is reported: searches of residual problems have smaller ones)
+    // The largest program is reported: searches of residual problems have smaller ones.
     if terms >= report.size.terms {
         (report.size.columns, report.size.rows, report.size.terms) = (columns, rows, terms);
     }

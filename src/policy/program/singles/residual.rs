@@ -109,12 +109,12 @@ impl ResidualProblem<'_> {
         }
         let of = |values: &[f64]| members.iter().map(|member| values[*member]).collect();
         let instance = Instance {
-            // (at least what these members have, whatever was rounded)
+            // At least what these members have, whatever was rounded.
             capacity: types.iter().map(|j| left[*j].max(had[*j])).collect(),
             multiplicity: of(&instance.multiplicity),
             scale_factor: of(&instance.scale_factor),
             throughput,
-            // (decided jobs may leave fewer workers here than a scale factor)
+            // Decided jobs may leave fewer workers here than a scale factor.
             oversized: true,
             ..Instance::default()
         };
@@ -255,7 +255,7 @@ impl FixedLevel<'_> {
                 of.push(j);
             }
         }
-        // (a member that needs all of its time on its fastest types has none elsewhere)
+        // A member that needs all of its time on its fastest types has none elsewhere.
         let full = throughput >= fastest * (1.0 - FULL);
         if full {
             of.retain(|j| speed[*j] >= fastest * (1.0 - FULL));
@@ -313,7 +313,7 @@ impl Space {
         let whole = length(direction);
         let mut new: Vec<f64> =
             direction.iter().zip(scarce).map(|(x, scarce)| if *scarce { *x / whole } else { 0.0 }).collect();
-        // (Gram-Schmidt, twice: enough against rounding)
+        // Gram-Schmidt, twice: enough against rounding.
         for _ in 0..2 {
             for of in &self.basis {
                 let along: f64 = new.iter().zip(of).map(|(x, of)| x * of).sum();

@@ -15,7 +15,7 @@ impl SolverContext {
         program: &Program,
         error: SolvingError,
     ) -> Result<Answer, SolvingError> {
-        // (a backend that was asked for stands or falls alone)
+        // A backend that was asked for stands or falls alone.
         let small = self.simplex.is_some() && program.is_linear() && program.n_rows() <= ROWS_LAST;
         if small
             && error.is_unsolved()

@@ -73,7 +73,7 @@ impl Oracle for SinglesOracle<'_> {
         let binding = members().zip(&raised.binding).filter(|(_, binding)| **binding);
         let mut saturated: Vec<usize> = binding.map(|(member, _)| member).collect();
         if saturated.is_empty() {
-            // (no demand clearly binds: the one with the largest share of the level's price counts as binding)
+            // No demand clearly binds: the one with the largest share of the level's price counts as binding.
             let share = |(member, price): &(usize, &f64)| **price * slope[*member];
             let rising = |(member, _): &(usize, &f64)| slope[*member] > 0.0;
             let priced = members().zip(&raised.answer.throughput_price).filter(rising);
@@ -98,7 +98,7 @@ impl Oracle for SinglesOracle<'_> {
         {
             limits = self.limits(state);
         }
-        // (if prices do not converge, the next level is raised from where this stands)
+        // If prices do not converge, the next level is raised from where this stands.
         let _ = self.skip_saturated(solver, state, (rates, &limits));
     }
 }

@@ -103,7 +103,7 @@ impl SinglesOracle<'_> {
             return Some(Err(ValidInequality { throughput_price: price, most: bound }));
         }
         state.reached.copy_from_slice(target);
-        // (a level above 1 would give more than the limits)
+        // A level above 1 would give more than the limits.
         self.take(&time, level.recip().min(1.0));
         state.cap(&self.throughputs());
         Some(Ok(()))

@@ -117,7 +117,7 @@ impl Oracle for WrittenOracle<'_, '_> {
     ) -> Result<Step, SolvingError> {
         let mut had = 0.0;
         if self.first.is_some() {
-            // (the last answer is feasible for this level's program, at a rise of zero)
+            // The last answer is feasible for this level's program, at a rise of zero.
             solver.hold_basis(0);
             solver.purpose(Purpose::NextLevel);
             had = least_had(slope, &state.reached);
@@ -203,7 +203,7 @@ fn report_gain(
     raised: &LevelOptimum,
     (slope, reached, eased): (&[f64], &[f64], f64),
 ) {
-    // (the level is concave in the demands, so this is a lower bound)
+    // The level is concave in the demands, so this is a lower bound.
     let given_back = reached.iter().map(|base| base * eased);
     let gained: f64 = raised.demand_price.iter().zip(given_back).map(|(price, part)| price * part).sum();
     let part = slope.iter().zip(&raised.throughputs).map(|(slope, throughput)| gained * slope / throughput);

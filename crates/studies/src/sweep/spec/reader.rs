@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         self.check_overlaps();
         let axes: Vec<Axis> = self.axes.iter().map(|(axis, _)| axis.clone()).collect();
         let skip = self.skip_rules(&document.skip, quick.map_or(&axes[..], |(_, whole)| whole));
-        // (a short form has other runs than those that the points are published of)
+        // A short form has other runs than those that the points are published of.
         let published = if quick.is_none() { self.published(&document.published, &axes) } else { Vec::new() };
         if let Some(errors) = self.errors.take() {
             return Err(errors);

@@ -49,7 +49,7 @@ pub(super) fn of_jobs(digest: &str, jobs: &[JobRow]) -> String {
         let mut row =
             vec![json!(id), json!(job_type), json!(scale_factor), number(*weight), number(*arrival)];
         row.push(json!(ended));
-        // (rows of older programs do not have what jobs received, nor their checksums)
+        // Rows of older programs do not have what jobs received, nor their checksums.
         row.extend(service.as_ref().map(of_service));
         Value::from(row)
     };

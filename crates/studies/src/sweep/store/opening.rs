@@ -18,7 +18,7 @@ pub(super) fn database(
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
             StoreError::Damaged { path, what: source.to_string() }
         }
-        // (the error inside says which row and what of it)
+        // The error inside says which row and what of it.
         Some(_) | None if action == "read" && is_of_content(&source) => {
             let inner = std::error::Error::source(&source).map(ToString::to_string);
             StoreError::Damaged { path, what: inner.unwrap_or_else(|| source.to_string()) }
@@ -36,7 +36,7 @@ fn is_of_content(error: &rusqlite::Error) -> bool {
         | rusqlite::Error::Utf8Error(..)
         | rusqlite::Error::QueryReturnedNoRows
         | rusqlite::Error::SqlInputError { .. } => true,
-        // (what SQLite calls an error without a kind is one in the statement)
+        // What SQLite calls an error without a kind is one in the statement.
         rusqlite::Error::SqliteFailure(failure, _) => failure.code == rusqlite::ErrorCode::Unknown,
         _ => false,
     }

@@ -132,7 +132,7 @@ fn read_study(connection: &Connection, path: &Path) -> Result<(Study, String), S
     let read = |key: &str| find(key)?.ok_or_else(|| damaged(format!("no `{key}` in `meta`")));
     let unread = |key: &str, error: serde_json::Error| damaged(format!("`{key}` in `meta`: {error}"));
     let axes = serde_json::from_str(&read("axes")?).map_err(|error| unread("axes", error))?;
-    // (results of older programs have none)
+    // Results of older programs have none.
     let published = find("published")?.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text));
     let published = published.map_err(|error| unread("published", error))?;
     Ok((Study { name: read("name")?, fixed: read("fixed")?, axes, published }, read("version")?))
