@@ -91,5 +91,5 @@ fn rules_that_name_what_they_are_about_may_be_many() {
     let source = rules(&[r#"{"when":{"user":"u*"},"leave_out":true}"#; 1001].join(","));
     let parsed = Rules::parse(&source).unwrap();
     let said = Converter::new(&throughputs, (&parsed, &source), 0).expect_err("refused").to_string();
-    assert!(said.contains("the 1001th entry of `job_types` that only comparing tells"), "{said}");
+    assert!(said.contains("entry 1001 of `job_types` that only comparing tells"), "{said}");
 }
