@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::terms::Shape;
-use crate::protocol::{JobNumber, Run};
+use crate::protocol::{End, JobNumber, Run};
 
 /// A rank of a run: its node, and its worker there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -65,6 +65,9 @@ pub(super) struct Kept {
     pub(super) boot: Option<String>,
     /// Why apportion steers it no more; none if it does.
     pub(super) given_up: Option<String>,
+    /// How it ended in Slurm; none while it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<End>,
 }
 
 impl Kept {

@@ -256,9 +256,9 @@ impl Door {
         let newcomer = Newcomer { job, n_nodes, per_node, gres_type: gres_type.as_deref() };
         let number = intake.take_in(&newcomer)?;
         let terms = job.terms.clone().unwrap_or_default();
-        let (order, boot, given_up) = (None, None, None);
+        let (order, boot, given_up, end) = (None, None, None, None);
         let task = job.task.clone();
-        let kept = Kept { id: job.id, task, number, terms, shape, order, boot, given_up };
+        let kept = Kept { id: job.id, task, number, terms, shape, order, boot, given_up, end };
         let mut steered = Steered::new(kept, NEVER);
         steered.is_changed = true;
         self.steered.insert(job.id, steered);
@@ -456,8 +456,8 @@ fn want(steered: &mut BTreeMap<u64, Steered>, node: &str, start: &RankStart) -> 
     let Some(steered) = steered else {
         return Err(End::NotExecutable(format!("Slurm job {id} is not known here")));
     };
-    if steered.is_over || steered.kept.given_up.is_some() {
-        return Err(End::Stopped(None));
+    if let Some(end) = steered.last_word() {
+        return Err(end);
     }
     let place = Place { node: node.to_owned(), rank: start.rank, worker: start.worker };
     steered.want(start.run, start.world_size, place, start.until);

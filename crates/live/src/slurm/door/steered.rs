@@ -92,10 +92,10 @@ impl Steered {
             Wish { order, n_ranks, until, is_to_stop: false }
         });
         Self {
+            is_over: kept.end.is_some(),
             kept,
             is_changed: false,
             is_withdrawn: false,
-            is_over: false,
             current,
             wanted: None,
             last: None,
@@ -110,7 +110,7 @@ impl Steered {
     /// A rank of a run of `n_ranks` is to be started.
     pub(super) fn want(&mut self, run: Run, n_ranks: u32, place: Place, until: Seconds) {
         if self.wanted.as_ref().is_none_or(|wish| wish.order.run != run) {
-            self.drop_wanted();
+            self.drop_wanted(End::Stopped(None));
             let order =
                 Order { run, places: Vec::new(), n_restarts: 0, has_begun: false, is_stopping: false };
             self.wanted = Some(Wish { order, n_ranks, until, is_to_stop: false });
@@ -120,6 +120,11 @@ impl Steered {
             wish.order.places.sort();
             wish.until = wish.until.max(until);
         }
+    }
+
+    /// How every run ended, or ends, that is still to come: the job is over in Slurm, or given up. None if it is neither.
+    pub(super) fn last_word(&self) -> Option<End> {
+        self.kept.end.clone().or_else(|| self.kept.given_up.clone().map(End::Final))
     }
 
     /// A run may go on until then, and is to stop or not. False if it is no run of this job.
@@ -154,6 +159,10 @@ impl Steered {
     /// What is to be asked of Slurm now, and what is new.
     pub(super) fn look(&mut self, view: &View<'_>) -> (Option<Command>, Vec<Event>) {
         let is_old = self.acted.as_ref().is_some_and(|(_, at)| view.asked <= *at);
+        if let Some(end) = self.kept.end.clone() {
+            // (an earlier start of the scheduler saw it, and may not have told of it)
+            self.finish(end);
+        }
         let command = if is_old || self.is_over { None } else { self.follow(view) };
         let is_again = |command: &Command| {
             self.acted.as_ref().is_some_and(|(last, at)| last == command && view.now < *at + AGAIN)
@@ -318,7 +327,7 @@ impl Steered {
         } else {
             return self.promote(job, view.now);
         }
-        self.drop_wanted();
+        self.drop_wanted(End::Stopped(None));
         None
     }
 
@@ -327,7 +336,7 @@ impl Steered {
         let shape = self.kept.shape;
         let wish = self.wanted.as_mut()?;
         if wish.is_to_stop || now >= wish.until {
-            self.drop_wanted();
+            self.drop_wanted(End::Stopped(None));
             return None;
         }
         if u32::try_from(wish.order.places.len()) != Ok(wish.n_ranks) {
@@ -353,7 +362,7 @@ impl Steered {
 
     /// One that was given up: its run is over when it has no nodes any more.
     fn let_be(&mut self, job: &HeldJob) {
-        self.drop_wanted();
+        self.drop_wanted(End::Stopped(None));
         if job.is_pending() {
             self.end(End::Stopped(None));
         }
@@ -361,8 +370,6 @@ impl Steered {
 
     /// It is over in Slurm, as this says.
     pub(super) fn conclude(&mut self, job: &HeldJob) {
-        self.is_over = true;
-        self.drop_wanted();
         let is_cancelled = job.state == "CANCELLED";
         if is_cancelled || self.current.is_none() {
             let what = if is_cancelled { "cancelled in Slurm".to_owned() } else { job.end_in_words() };
@@ -373,19 +380,25 @@ impl Steered {
             "CANCELLED" => End::Stopped(None),
             _ => End::Final(job.end_in_words()),
         };
-        self.end(end);
+        self.finish(end);
+    }
+
+    /// It is over in Slurm: so is its run, and each one that the scheduler wants of it, having given up waiting for that end.
+    fn finish(&mut self, end: End) {
+        self.is_over = true;
+        self.is_changed |= self.kept.end.is_none();
+        self.kept.end = Some(end.clone());
+        self.end(end.clone());
+        self.drop_wanted(end);
     }
 
     /// Neither Slurm nor its accounts know it any more.
     pub(super) fn note_lost(&mut self) -> Vec<Event> {
-        self.is_over = true;
-        self.drop_wanted();
         let what = format!("Slurm does not know its job {} any more, nor how it ended", self.kept.address());
-        if self.current.is_some() {
-            self.end(End::Final(what));
-        } else {
-            self.give_up(what);
+        if self.current.is_none() {
+            self.give_up(what.clone());
         }
+        self.finish(End::Final(what));
         std::mem::take(&mut self.events)
     }
 
@@ -413,9 +426,9 @@ impl Steered {
         }
     }
 
-    fn drop_wanted(&mut self) {
+    fn drop_wanted(&mut self, end: End) {
         if let Some(wish) = self.wanted.take() {
-            self.events.push(Event::Ended(wish.order, End::Stopped(None)));
+            self.events.push(Event::Ended(wish.order, end));
         }
     }
 

@@ -1,13 +1,18 @@
 //! A pretend Slurm with one job: what is asked for it, in whatever way Slurm and its users behave.
 
-use apportion::Seconds;
+use std::collections::BTreeMap;
+
+use apportion::{Seconds, Steps};
 
 use super::commands::Command;
+use super::intake::PROGRAM;
 use super::jobs::HeldJob;
 use super::kept::{Kept, Place};
 use super::steered::{Event, Steered, View};
 use super::terms::Shape;
-use crate::protocol::{End, JobNumber, Run};
+use super::want;
+use crate::agent::RankStart;
+use crate::protocol::{End, JobNumber, Program, Run};
 
 const LONG: Seconds = Seconds::new(1e6);
 
@@ -36,16 +41,8 @@ impl World {
         };
         let shape = Shape { n_nodes, per_node, is_in_all: false };
         let terms = "steps=5".to_owned();
-        let kept = Kept {
-            id: 7,
-            task: None,
-            number: JobNumber(3),
-            terms,
-            shape,
-            order: None,
-            boot: None,
-            given_up: None,
-        };
+        let (number, task, order, boot, given_up, end) = (JobNumber(3), None, None, None, None, None);
+        let kept = Kept { id: 7, task, number, terms, shape, order, boot, given_up, end };
         let (steered, events) = (Steered::new(kept, LONG), Vec::new());
         Self { job: Some(job), boot: "noon", steered, now: 0.0, over_here: None, events }
     }
@@ -226,6 +223,55 @@ fn the_end_in_slurm_is_the_end() {
     (0..4).for_each(|_| drop(world.look()));
     assert_eq!(world.events[0], Event::Missing);
     assert!(matches!(&world.steered.note_lost()[..], [Event::Ended(_, End::Final(_))]));
+}
+
+#[test]
+fn an_end_that_the_scheduler_did_not_wait_for_is_that_of_every_later_run() {
+    for (state, end) in [("COMPLETED", End::Exit(0)), ("CANCELLED", End::Stopped(None))] {
+        let mut world = World::running(&["n1"]);
+        // (the scheduler has settled the first run, and orders a second)
+        world.want(2, &["n2"]);
+        world.show(state, 9, "None");
+        assert_eq!(world.look(), None);
+        assert_eq!(world.ends(), [end.clone(), end.clone()], "{state}");
+        // It has not heard of that, either, and orders a third.
+        assert_eq!(third(world.steered), Err(end), "{state}");
+    }
+    let mut world = World::running(&["n1"]);
+    world.show("FAILED", 9, "NonZeroExitCode");
+    world.look();
+    let kept = world.steered.kept();
+    assert!(matches!(third(world.steered), Err(End::Final(why)) if why.contains("FAILED")));
+    // A scheduler that is started anew is told of the end, though Slurm has forgotten the job.
+    let (mut world, boot) = (World::running(&["n1"]), "one");
+    world = World { job: None, boot, steered: Steered::new(kept, LONG), ..world };
+    world.look();
+    assert!(matches!(&world.ends()[..], [End::Final(why)] if why.contains("FAILED")));
+    // One that is given up and waits is ended by the reason.
+    let mut world = World::new(1, 1);
+    world.job().terms = None;
+    world.look();
+    assert!(matches!(third(world.steered), Err(End::Final(why)) if why.contains("taken back")));
+}
+
+/// What the door answers the order of a third run.
+fn third(steered: Steered) -> Result<(), End> {
+    let command = vec![PROGRAM.to_owned(), "7".to_owned()];
+    let start = RankStart {
+        run: World::run(3),
+        submission: None,
+        rank: 0,
+        worker: 0,
+        local_rank: 0,
+        ranks_here: 1,
+        world_size: 1,
+        first_server: "n1".to_owned(),
+        total_steps: Steps::new(5.0),
+        program: Program { command, directory: None, environment: BTreeMap::new() },
+        until: LONG,
+        grace: Seconds::ZERO,
+    };
+    want(&mut BTreeMap::from([(7, steered)]), "n1", &start)
 }
 
 #[test]
