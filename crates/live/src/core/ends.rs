@@ -29,18 +29,29 @@ enum Verdict {
     Refused(String, String),
 }
 
+/// Why a job is done whose program says that it is.
+const SAYS_SO: &str = "its program says that it is done";
+
+/// Why the job is done of a run whose ranks have ended like this; none if it is not.
+pub(super) fn why_done(ends: &[Option<&End>], progress: &Progress, total_steps: f64) -> Option<&'static str> {
+    let went_well = matches!(ends.first(), Some(Some(End::Exit(0) | End::Stopped(Some(0)))));
+    let is_done = progress.done || (progress.speaks && progress.steps >= total_steps);
+    if went_well && is_done {
+        return Some(SAYS_SO);
+    }
+    // (whatever was wished meanwhile: none of them had been asked to stop when it ended)
+    let is_well = ends.iter().all(|end| matches!(end, Some(End::Exit(0))));
+    is_well.then_some("its program ended with exit code 0")
+}
+
 /// Judges a run whose ranks have all ended, or that is over without a word of the others' ends.
 fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     let ends: Vec<_> = run.ranks.iter().map(|rank| (rank, rank.known.end())).collect();
     let is_cancelled = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::Cancelled);
-    let went_well = |end: Option<&End>| matches!(end, Some(End::Exit(0) | End::Stopped(Some(0))));
-    let is_done = run.progress.done || (run.progress.speaks && run.progress.steps >= total_steps);
-    if ends.first().is_some_and(|(_, end)| went_well(*end)) && is_done {
-        return Verdict::Completed("its program says that it is done".into());
-    }
-    // (whatever was wished meanwhile: none of them had been asked to stop when it ended)
-    if !is_cancelled && ends.iter().all(|(_, end)| matches!(end, Some(End::Exit(0)))) {
-        return Verdict::Completed("its program ended with exit code 0".into());
+    let of_ranks: Vec<_> = ends.iter().map(|(_, end)| *end).collect();
+    match why_done(&of_ranks, &run.progress, total_steps) {
+        Some(why) if !is_cancelled || why == SAYS_SO => return Verdict::Completed(why.to_owned()),
+        _ => {}
     }
     let last_word = ends.iter().find_map(|(_, end)| match end {
         Some(End::Final(why)) => Some(why.clone()),
@@ -125,7 +136,10 @@ impl Core {
         if matches!(verdict, Verdict::Completed(_)) {
             self.note_all_done(number);
         }
-        self.correct_count(number, is_confirmed);
+        let counted = self.correct_count(number, is_confirmed);
+        if !is_confirmed && matches!(verdict, Verdict::Lost(_)) {
+            self.note_unheard(number, counted);
+        }
         self.presume_steps(number);
         // (what it ran is in the event log before its end is)
         self.flush_last(number);
@@ -135,6 +149,9 @@ impl Core {
         if job.record.cancelled && !matches!(verdict, Verdict::Completed(_)) {
             let why = job.record.withdrawn.clone();
             verdict = Verdict::Stopped(why.unwrap_or_else(|| BY_ITS_USER.to_owned()));
+        }
+        if let Some(why) = &job.record.done {
+            verdict = Verdict::Completed(why.clone());
         }
         if !is_confirmed {
             self.counters.unconfirmed += 1;

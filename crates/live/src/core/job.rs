@@ -73,6 +73,8 @@ pub(super) enum Reason {
     NotStarted,
     /// Its user cancelled the job.
     Cancelled,
+    /// An earlier start of the job was done, as was heard of late.
+    Done,
 }
 
 /// A run that is asked to stop.

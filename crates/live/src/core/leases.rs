@@ -66,11 +66,12 @@ impl Core {
     }
 
     /// Sets right what has been counted of a run that is over: it ran as long as its servers measured, and at least as long as
-    /// those of them that have said it; where none has, nor how it ended, up to the end of its lease at most.
-    pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) {
+    /// those of them that have said it; where none has, nor how it ended, up to the end of its lease at most. Answers how much
+    /// of its time counts then.
+    pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) -> Seconds {
         self.count(number);
-        let Some(job) = self.jobs.get(&number) else { return };
-        let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return };
+        let Some(job) = self.jobs.get(&number) else { return Seconds::ZERO };
+        let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return Seconds::ZERO };
         let (counted, lease) = (run.time_counted(), run.lease);
         let most = (self.now - job.record.job.arrival).max(Seconds::ZERO);
         let more = match (run.ran(), run.running) {
@@ -94,6 +95,7 @@ impl Core {
         if !is_counted_by_another {
             self.correct_accounts(number, lease, more);
         }
+        counted + more
     }
 
     /// Sets right the accounts, and the event log by what is written to it next: where that would be less than nothing, it

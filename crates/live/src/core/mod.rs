@@ -14,6 +14,7 @@ mod accounts;
 mod answers;
 mod ends;
 mod job;
+mod late;
 mod leases;
 mod orders;
 mod prices;
@@ -45,7 +46,9 @@ use server::Server;
 use unfit::Unfit;
 
 pub use answers::{JobView, NextView, PlaceView, ServerView, State};
-pub use record::{How, JobRecord, Note, Outcome, Record, RunRecord, ServerRecord, Stored};
+pub use record::{
+    How, JobRecord, LateEnd, Note, Outcome, Record, RunRecord, ServerRecord, Stored, UnheardRecord,
+};
 pub use requests::{Answer, Refusal, Request, Submission};
 pub use settings::{SettingError, Settings};
 pub use situation::{PastView, SITUATION_FORMAT, SituationView};
@@ -287,6 +290,11 @@ impl Core {
         let id = match known.unwrap_or_else(|| self.scheduler.submit_as(name, record.job.clone())) {
             Ok(id) => id,
             // One that its user cancelled does not wait to be started.
+            Err(_) if record.done.is_some() => {
+                let why = record.done.clone().unwrap_or_default();
+                self.end_record(JobRecord { run: None, ..record }, How::Completed, why);
+                return;
+            }
             Err(_) if record.cancelled => {
                 let record = JobRecord { run: None, ..record };
                 self.end_record(record, How::Cancelled, "cancelled by its user".to_owned());

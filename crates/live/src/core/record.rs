@@ -7,7 +7,7 @@ use apportion::units::Dollars;
 use apportion::{Job, Seconds};
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{JobNumber, Program};
+use crate::protocol::{End, JobNumber, Program};
 
 /// A job, from its submission on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,12 @@ pub struct JobRecord {
     /// Why it is cancelled, where that is not its user's wish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withdrawn: Option<String>,
+    /// Why it is done, while a later start of it is still being stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<String>,
+    /// Its last starts that were settled without a word of their ends: these count when they are heard of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unheard: Vec<UnheardRecord>,
     /// How it ended; none while it is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
@@ -87,6 +93,37 @@ pub struct RunRecord {
     /// What has been counted of it; none before all of its ranks have been known to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedRecord>,
+}
+
+/// A start of a job that was settled before all of its ends were heard of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnheardRecord {
+    /// Which start.
+    pub incarnation: u32,
+    /// The server of each rank, by name: `[ranks]`.
+    pub servers: Vec<String>,
+    /// The type of its workers.
+    pub worker_type: String,
+    /// How much of its time is in what the job has received.
+    pub counted: Seconds,
+    /// Did it share its workers? Then the event log has its time with another's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_shared: bool,
+    /// The ends that have been heard of, by rank.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ends: BTreeMap<u32, LateEnd>,
+}
+
+/// The end of a rank, as its server reported it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LateEnd {
+    /// How it ended.
+    pub end: End,
+    /// How long it ran; none where nobody measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran: Option<Seconds>,
 }
 
 /// What has been counted of a start of a job, by instants of the scheduler's clock.

@@ -231,6 +231,7 @@ impl Core {
                 if !here.forget.contains(&report.run) {
                     here.forget.push(report.run);
                 }
+                self.take_late(server, report);
             } else {
                 here.strays.push((report.run, report.worker));
             }

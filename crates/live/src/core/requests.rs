@@ -300,6 +300,8 @@ impl Core {
             arrived: true,
             cancelled: false,
             withdrawn: None,
+            done: None,
+            unheard: Vec::new(),
             outcome: None,
         };
         self.jobs.insert(number, LiveJob { record, id, placement: None, run: None, was_unexecutable: false });

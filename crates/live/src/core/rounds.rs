@@ -263,7 +263,8 @@ impl Core {
         let numbers: Vec<JobNumber> =
             lease.jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
         for number in &numbers {
-            let Some(job) = self.jobs.get_mut(number).filter(|job| !job.record.cancelled) else { continue };
+            let is_wanted = |job: &&mut LiveJob| !job.record.cancelled && job.record.done.is_none();
+            let Some(job) = self.jobs.get_mut(number).filter(is_wanted) else { continue };
             let runs = job.run.as_ref().filter(|run| run.ending.is_none());
             let resized = runs.map(|run| run.ranks.len()).filter(|before| *before != lease.workers.len());
             job.placement = Some(Placement {

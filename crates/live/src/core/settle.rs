@@ -42,6 +42,8 @@ impl Core {
         }
         let reason = if job.record.cancelled {
             Some(Reason::Cancelled)
+        } else if job.record.done.is_some() {
+            Some(Reason::Done)
         } else if run.is_broken(now, settings.grace) {
             Some(Reason::RankEnded)
         } else if run.running.is_none()

@@ -279,6 +279,9 @@ impl Core {
                 Some(why) => format!("It is not to be started again: {why}."),
                 None => "It is asked to stop: its user cancelled it.".to_owned(),
             },
+            Some(Reason::Done) => {
+                "It is asked to stop: an earlier start of it was done, as was heard of late.".into()
+            }
         }
     }
 

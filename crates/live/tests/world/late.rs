@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use apportion_live::core::How;
+use apportion::Seconds;
+use apportion_live::core::{Answer, How, Request};
 use apportion_live::protocol::JobNumber;
 
 use super::node::{Ends, Manners};
@@ -81,6 +82,68 @@ fn a_run_whose_end_is_never_heard_of_counts_to_the_end_of_its_lease() {
     assert!((in_log(&small) - received).abs() < 1e-6);
 }
 
+/// Two servers of one worker. The agent of the one that has the job is gone before its program ends, and the job is started on
+/// the other when its lease, the grace and the slack are over.
+fn started_elsewhere(gone_at: f64, manners: Manners) -> (Small, JobNumber, usize) {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 1), ("v100", 1)]);
+    small.nodes.iter_mut().for_each(|node| node.ends = Ends::WithTime);
+    small.start("v100=2");
+    small.until(5.0);
+    let number = small.try_submit(job(30), manners).unwrap();
+    let place = small.nodes.iter().position(|node| !node.processes.is_empty()).unwrap();
+    small.until(gone_at);
+    small.nodes[place].agent = None;
+    small.until(60.0);
+    // (the later start finds nothing, and takes its time)
+    small.checkpoints.clear();
+    while small.jobs[&number].incarnation < 2 {
+        small.until(small.now + 1.0);
+        assert!(small.now < 4.0 * ROUND, "it is not started elsewhere");
+    }
+    small.until(small.now + 5.0);
+    (small, number, place)
+}
+
+#[test]
+fn a_program_that_ended_by_itself_is_done_though_it_was_started_elsewhere_meanwhile() {
+    for (gone_at, restarts, speaks) in
+        [(10.0, false, false), (10.0, true, false), (5.0, false, false), (10.0, false, true)]
+    {
+        // (one that says nothing of its progress begins anew)
+        let (mut small, number, place) = started_elsewhere(gone_at, Manners { speaks, ..SILENT });
+        if restarts {
+            small.start("v100=2");
+        }
+        let before = small.jobs[&number].clone();
+        assert!(before.outcome.is_none() && before.run.is_some(), "{before:?}");
+        small.nodes[place].start_agent(small.now);
+        small.until(small.now + 5.0);
+        let record = &small.jobs[&number];
+        let outcome = record.outcome.as_ref().unwrap();
+        assert_eq!((outcome.how, record.incarnation), (How::Completed, 2), "{outcome:?}");
+        assert!(outcome.reason.contains("incarnation 1"), "{outcome:?}");
+        let runs = small.nodes.iter().flat_map(|node| node.processes.values());
+        assert!(runs.into_iter().all(|process| !process.is_running()), "the later start is stopped");
+        // It ran for 30 s, and the later start for some seconds.
+        let received = received(&small, number);
+        assert!((34.0..42.0).contains(&received), "{gone_at} {restarts}: {received}");
+        assert!((in_log(&small) - received).abs() < 1e-6, "{} and {received}", in_log(&small));
+        if speaks {
+            assert!((record.checkpointed - 30.0).abs() < 1e-9, "{record:?}");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_is_cancelled_is_not_done_by_an_end_that_is_heard_of_late() {
+    let (mut small, number, place) = started_elsewhere(10.0, SILENT);
+    small.ask(Request::Cancel(number)).unwrap();
+    small.nodes[place].start_agent(small.now);
+    small.until(small.now + 5.0);
+    let outcome = small.jobs[&number].outcome.clone().unwrap();
+    assert_eq!(outcome.how, How::Cancelled, "{outcome:?}");
+}
+
 #[test]
 fn a_job_is_not_taken_for_another_of_its_number_that_a_server_still_has() {
     let mut small = one_worker();
@@ -132,7 +195,7 @@ fn a_job_on_a_silent_server_is_said_to_be_last_known_to_run() {
     small.until(40.0);
     let said = small.why(number).because[0].clone();
     assert_eq!(said, "It is last known to run: nothing has been heard of a for 30 s.");
-    small.ask(apportion_live::core::Request::Cancel(number)).unwrap();
+    small.ask(Request::Cancel(number)).unwrap();
     let said = small.why(number).because[0].clone();
     assert!(
         said.starts_with(

@@ -52,7 +52,7 @@ pub(crate) struct Small {
     scheduler: Option<String>,
     epoch: u64,
     manners: BTreeMap<JobNumber, Manners>,
-    checkpoints: Checkpoints,
+    pub(crate) checkpoints: Checkpoints,
     random: Random,
 }
 

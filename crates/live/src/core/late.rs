@@ -1,0 +1,128 @@
+//! Ends that are heard of when their runs have been settled already, without a word: a job that ended well is done.
+
+use apportion::index::JobId;
+use apportion::simulator::{Event, Slice};
+use apportion::workload::Combination;
+use apportion::{Seconds, Steps};
+
+use super::Core;
+use super::ends::why_done;
+use super::job::{Ending, Rank, Reason};
+use super::record::{How, LateEnd, UnheardRecord};
+use crate::protocol::{End, JobNumber, Phase, Progress, RankReport};
+
+/// How many starts of a job are remembered, the ends of which have not been heard of.
+const UNHEARD_MAX: usize = 16;
+
+impl Core {
+    /// Remembers a run of which not all ends were heard, and that is settled now with so much time in the accounts.
+    pub(super) fn note_unheard(&mut self, number: JobNumber, counted: Seconds) {
+        let Some(job) = self.jobs.get(&number).filter(|job| !job.record.cancelled) else { return };
+        let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return };
+        let end = |(rank, known): (u32, &Rank)| {
+            known.known.end().map(|end| (rank, LateEnd { end: end.clone(), ran: known.ran }))
+        };
+        let unheard = UnheardRecord {
+            incarnation: run.run.incarnation,
+            servers: run.ranks.iter().map(|rank| rank.server.clone()).collect(),
+            worker_type: self.type_name(run.lease.1),
+            counted,
+            was_shared: run.lease.0.is_pair(),
+            ends: (0u32..).zip(&run.ranks).filter_map(end).collect(),
+        };
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        job.record.unheard.push(unheard);
+        if job.record.unheard.len() > UNHEARD_MAX {
+            job.record.unheard.remove(0);
+        }
+    }
+
+    /// Takes the end of a rank of a run that is settled. If the run has ended well, its job is done, and a later start of it is
+    /// stopped.
+    pub(super) fn take_late(&mut self, server: &str, report: &RankReport) {
+        let Phase::Ended(end) = &report.phase else { return };
+        let number = report.run.job;
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let is_it = |unheard: &UnheardRecord| unheard.incarnation == report.run.incarnation;
+        let Some(place) = job.record.unheard.iter().position(is_it) else { return };
+        let unheard = &mut job.record.unheard[place];
+        let is_here = unheard.servers.get(report.rank as usize).is_some_and(|other| other == server);
+        if !is_here || unheard.ends.contains_key(&report.rank) {
+            return;
+        }
+        unheard.ends.insert(report.rank, LateEnd { end: end.clone(), ran: report.ran });
+        let ends: Vec<Option<&End>> = (0u32..)
+            .zip(&unheard.servers)
+            .map(|(rank, _)| unheard.ends.get(&rank).map(|late| &late.end))
+            .collect();
+        let progress = if report.rank == 0 { report.progress } else { Progress::default() };
+        let total = job.record.job.total_steps.get();
+        let why = why_done(&ends, &progress, total).filter(|_| !job.record.cancelled);
+        let mut more_steps = 0.0;
+        if why.is_some() && progress.steps > job.record.checkpointed && progress.steps <= total {
+            more_steps = progress.steps - job.record.checkpointed;
+            job.record.checkpointed = progress.steps;
+        }
+        if ends.iter().all(Option::is_some) || why.is_some() {
+            let unheard = job.record.unheard.remove(place);
+            self.correct_late(number, &unheard, more_steps);
+        }
+        match why {
+            Some(why) => self.finish_late(
+                number,
+                format!("{why}, in incarnation {}, as was heard of late", report.run.incarnation),
+            ),
+            None => self.record_job(number),
+        }
+    }
+
+    /// Sets right how long a settled run ran, where its servers say it.
+    fn correct_late(&mut self, number: JobNumber, unheard: &UnheardRecord, more_steps: f64) {
+        let now = self.now;
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let most = (now - job.record.job.arrival).max(Seconds::ZERO);
+        let n_ranks = unheard.servers.len();
+        let ran = unheard.ends.values().map(|late| late.ran).collect::<Option<Vec<_>>>();
+        let ran = ran.filter(|ran| ran.len() == n_ranks);
+        let longest = ran.map(|ran| ran.into_iter().fold(Seconds::ZERO, Seconds::max).min(most));
+        let received = job.record.received.entry(unheard.worker_type.clone()).or_insert(Seconds::ZERO);
+        let before = *received;
+        *received = (before + longest.map_or(Seconds::ZERO, |ran| ran - unheard.counted)).max(Seconds::ZERO);
+        let more = *received - before;
+        // (what a later start does goes into the log with its own end)
+        let steps = if job.run.is_some() { 0.0 } else { more_steps };
+        let kinds = self.scheduler.cluster().types();
+        let kind = kinds.enumerate().find(|(_, kind)| kind.name == unheard.worker_type);
+        let Some((worker_type, kind)) = kind.filter(|_| !unheard.was_shared) else { return };
+        if more.get().abs() < 1e-9 && steps <= 0.0 {
+            return;
+        }
+        let jobs: Combination<JobId> = Combination::single(number.in_log());
+        let slice = Slice {
+            jobs,
+            worker_type,
+            n_workers: u32::try_from(n_ranks).unwrap_or(u32::MAX),
+            start: now - more.max(Seconds::ZERO),
+            end: now,
+            time: more,
+            overhead: Seconds::ZERO,
+            price: kind.price,
+            steps: [Steps::new(steps), Steps::ZERO],
+            throughput: [0.0; 2],
+            succeeded: true,
+        };
+        self.event(now, &Event::Slice(slice));
+    }
+
+    /// Ends a job that was done before its last start, once that is stopped.
+    fn finish_late(&mut self, number: JobNumber, why: String) {
+        let now = self.now;
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let Some(run) = &mut job.run else { return self.end_job(number, How::Completed, why) };
+        run.ending = Some(Ending { reason: Reason::Done, since: now });
+        job.placement = None;
+        job.record.done = Some(why);
+        self.record_job(number);
+        self.touched.insert(number);
+    }
+}
