@@ -275,6 +275,8 @@ pub enum End {
     NotStarted(String),
     /// Its program could not be executed, or has no such folder, and why: the fault is the job's on every server.
     NotExecutable(String),
+    /// Slurm, to which its user submitted it, does not start it on these workers, and why: the fault is the job's on every server.
+    Declined(String),
     /// It went while its agent ran, without an account of its end: something killed its shim.
     Vanished,
     /// It is gone without an account of its end, by no fault of its own for all that is known; what is known of why.
@@ -298,6 +300,7 @@ impl fmt::Display for End {
             Self::Stopped(_) => f.write_str("stopped when asked to"),
             Self::Killed => f.write_str("was killed, since it did not stop in time"),
             Self::NotStarted(why) | Self::NotExecutable(why) => write!(f, "could not be started: {why}"),
+            Self::Declined(why) => write!(f, "has not begun: Slurm does not start it there: {why}"),
             Self::Lost(why) => write!(f, "was lost: {why}"),
             Self::Cut { why, .. } => write!(f, "was ended from outside: {why}"),
             Self::Final(why) => write!(f, "cannot be started again: {why}"),

@@ -111,6 +111,7 @@ fn is_failure(end: &End) -> bool {
         End::Signal(_)
             | End::NotStarted(_)
             | End::NotExecutable(_)
+            | End::Declined(_)
             | End::Vanished
             | End::Exit(1..)
             | End::Cut { is_failure: true, .. }
@@ -119,7 +120,7 @@ fn is_failure(end: &End) -> bool {
 
 /// Would it end like this on every server? A shell says by 127 that there is no such program, by 126 that it is none.
 fn is_of_the_job(end: &End) -> bool {
-    matches!(end, End::NotExecutable(_) | End::Exit(126 | 127))
+    matches!(end, End::NotExecutable(_) | End::Declined(_) | End::Exit(126 | 127))
 }
 
 impl Core {
@@ -225,7 +226,9 @@ impl Core {
     /// A run was lost. Answers what is known of why.
     fn note_lost(&mut self, number: JobNumber, run: &LiveRun, what: String) -> String {
         let has_run = run.running.is_some() || run.ran_longest().get() > 0.0;
-        let text = if has_run {
+        let text = if has_run && self.settings.front_door {
+            format!("{} is over, and the steps that are presumed of it stay: {what}", run.run)
+        } else if has_run {
             format!("of {} nothing counts since the last checkpoint that was reported: {what}", run.run)
         } else {
             format!("{} was not reported to run: {what}", run.run)

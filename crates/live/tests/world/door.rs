@@ -55,6 +55,37 @@ fn a_job_that_is_over_elsewhere_is_given_up_at_once() {
 }
 
 #[test]
+fn a_run_that_is_lost_keeps_its_presumed_steps_and_nothing_is_said_of_checkpoints() {
+    let mut small = door();
+    let first = small.try_submit(job(100_000), SILENT).unwrap();
+    small.until(50.0);
+    small.doom(first, &End::Lost("Slurm's node failed".to_owned()));
+    small.until(52.0);
+    assert!(small.why(first).job.checkpointed > 30.0);
+    assert_eq!(small.warnings("checkpoint"), 0, "{:?}", small.notes);
+    assert_eq!(small.warnings("the steps that are presumed of it stay"), 1, "{:?}", small.notes);
+}
+
+#[test]
+fn a_job_that_slurm_does_not_start_is_given_up_after_as_many_failures_as_others() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    (small.settings.front_door, small.settings.back_off) = (true, apportion::Seconds::new(1.0));
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(10));
+    small.doom(number, &End::Declined("BadConstraints".into()));
+    small.until(200.0);
+    let record = &small.jobs[&number];
+    let outcome = record.outcome.as_ref().unwrap();
+    assert_eq!((outcome.how, record.incarnation), (How::Failed, 5), "{outcome:?}");
+    assert_eq!(
+        outcome.reason,
+        "it failed 5 times in a row; the last time on a, it has not begun: Slurm does not start it there: BadConstraints"
+    );
+    assert_eq!(small.warnings("a is drained"), 0, "{:?}", small.notes);
+}
+
+#[test]
 fn a_job_is_withdrawn_with_its_reason() {
     let mut small = door();
     let [first, second] = [0, 1].map(|_| small.submit(job(100_000)));

@@ -92,7 +92,8 @@ fn what_cannot_be_started_again_is_over_whatever_others_did() {
 
 #[test]
 fn what_is_the_jobs_fault_alone_counts_for_no_server() {
-    let of_the_job = [End::NotExecutable("none".into()), End::Exit(126), End::Exit(127)];
+    let declined = End::Declined("BadConstraints".into());
+    let of_the_job = [End::NotExecutable("none".into()), declined, End::Exit(126), End::Exit(127)];
     for end in of_the_job {
         assert_eq!(kind(&verdict(&[Some(end)], None)), ("failed", None));
     }

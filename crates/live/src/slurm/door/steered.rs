@@ -20,6 +20,9 @@ const AGAIN: Seconds = Seconds::new(2.0);
 /// A job that Slurm does not show for so long is not there any more.
 const GONE: Seconds = Seconds::new(10.0);
 
+/// Slurm's reason for holding a job that can never run on the nodes that it names.
+const BAD_CONSTRAINTS: &str = "BadConstraints";
+
 /// What a run is to do.
 #[derive(Clone, Debug)]
 struct Wish {
@@ -144,8 +147,8 @@ impl Steered {
     /// Slurm refused what was asked.
     pub(super) fn note_refusal(&mut self, command: Command, said: &str, now: Seconds) -> Vec<Event> {
         match &command {
-            Command::Release(nodes) => {
-                self.end(End::NotExecutable(format!("Slurm does not start it on {nodes}: {said}")));
+            Command::Release(_) => {
+                self.end(End::Declined(said.to_owned()));
             }
             Command::Requeue => self.give_up(format!("Slurm does not put it back: {said}")),
             Command::StartNow | Command::Hold | Command::Cancel => {
@@ -279,6 +282,8 @@ impl Steered {
     ) -> Option<Command> {
         let order = &self.current.as_ref()?.order;
         let was_released = self.released == Some(order.run);
+        // (released, it had another reason; it may have been held for this one since, before it was shown so)
+        let is_declined = self.acted.is_some() && !forgot && job.reason == BAD_CONSTRAINTS;
         if was_put_back && (ends || order.is_stopping) {
             self.end(End::Stopped(None));
         } else if was_put_back {
@@ -286,6 +291,8 @@ impl Steered {
             self.end(End::Lost(format!("it was put back into Slurm's queue, not by apportion{detail}")));
         } else if order.has_begun {
             self.end(End::Lost("Slurm's controller does not know that it was started".to_owned()));
+        } else if is_declined {
+            self.end(End::Declined(job.why_it_waits().to_owned()));
         } else if ends {
             self.end(End::Stopped(None));
         } else if job.is_held_by_admin() {
@@ -295,7 +302,7 @@ impl Steered {
             self.end(End::Stopped(None));
             self.give_up("it was held after apportion had released it".to_owned());
         } else if was_released && !forgot {
-            self.end(End::NotExecutable(format!("Slurm does not start it there: {}", job.why_it_waits())));
+            self.end(End::Declined(job.why_it_waits().to_owned()));
         } else {
             return Some(Command::Release(order.nodes().join(",")));
         }

@@ -335,13 +335,21 @@ fn what_slurm_cannot_start_fails_by_its_own_fault() {
     world.look();
     world.show("PENDING", 0, "BadConstraints");
     world.look();
-    assert!(matches!(&world.ends()[..], [End::NotExecutable(why)] if why.contains("BadConstraints")));
+    assert!(matches!(&world.ends()[..], [End::Declined(why)] if why.contains("BadConstraints")));
     assert_eq!(world.given_up(), None);
+    // So it does where that is seen at once, and where the scheduler does not wait any more; but not for the reason of before.
+    let mut world = World::new(1, 1);
+    world.show("PENDING", 0, "BadConstraints");
+    world.want(1, &["n1"]);
+    assert_eq!(world.look(), Some(Command::Release("n1".to_owned())));
+    world.steered.steer(World::run(1), LONG, true);
+    assert_eq!(world.look(), None);
+    assert!(matches!(&world.ends()[..], [End::Declined(_)]), "{:?}", world.events);
     let mut world = World::new(1, 1);
     world.want(1, &["n1"]);
     let command = world.look().unwrap();
     let events = world.steered.note_refusal(command, "no such node", Seconds::new(9.0));
-    assert!(matches!(&events[..], [Event::Ended(_, End::NotExecutable(_))]), "{events:?}");
+    assert!(matches!(&events[..], [Event::Ended(_, End::Declined(_))]), "{events:?}");
 }
 
 #[test]
