@@ -3,7 +3,7 @@
 use apportion::simulator::Event;
 
 use super::Core;
-use super::job::{Known, LiveRun, Reason};
+use super::job::{Known, LiveJob, LiveRun, Rank, Reason};
 use super::record::{How, JobRecord, Outcome};
 use crate::protocol::{End, JobNumber, Progress};
 
@@ -130,7 +130,7 @@ impl Core {
         let Some(run) = &job.run else { return };
         let is_confirmed = run.has_ended();
         let is_over = self.now >= run.over_at || job.is_gone(self.now);
-        if !is_confirmed && (!is_over || self.now < self.listens_until) {
+        if !is_confirmed && (!is_over || self.now < self.listens_until || self.is_in_slurms_hands(job, run)) {
             return;
         }
         let mut verdict = judge(run, job.record.job.total_steps.get());
@@ -172,6 +172,19 @@ impl Core {
         self.release(number, &workers);
         self.touched.insert(number);
         self.conclude(number, &run, verdict);
+    }
+
+    /// Is a run of a job that its user submitted to Slurm there until Slurm says otherwise? Such leases have no end of their own:
+    /// nobody but Slurm ends what runs, and it may not answer, or take its time. One that was given up is Slurm's alone.
+    fn is_in_slurms_hands(&self, job: &LiveJob, run: &LiveRun) -> bool {
+        let is_there = |rank: &Rank| {
+            let server = self.servers.get(&rank.server);
+            let server = server.filter(|server| server.is_reachable(self.now, self.settings.silence));
+            let is_frozen = server.is_some_and(|server| server.is_frozen);
+            let may_be = server.is_some() && rank.known.may_be_there() && job.record.withdrawn.is_none();
+            rank.known.end().is_none() && (is_frozen || may_be)
+        };
+        self.settings.front_door && run.ranks.iter().any(is_there)
     }
 
     /// The steps of a job that is done count, though its program wrote no checkpoint after the last.

@@ -231,7 +231,7 @@ impl Core {
     }
 
     /// Is there a server that can start nothing now? Then nothing is stopped for jobs that could not begin.
-    fn is_frozen(&self) -> bool {
+    pub(super) fn is_frozen(&self) -> bool {
         let (now, silence) = (self.now, self.settings.silence);
         self.servers.values().any(|server| server.is_frozen && server.is_reachable(now, silence))
     }

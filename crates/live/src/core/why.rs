@@ -226,6 +226,10 @@ impl Core {
             },
         }
         because.extend(self.which_sizes(job));
+        if self.is_frozen() {
+            because
+                .push("Slurm does not answer: what runs goes on, and nothing is started or stopped.".into());
+        }
         if self.settings.front_door {
             because.push(
                 "Its steps are presumed from how long it ran: Slurm does not say how many it made.".into(),

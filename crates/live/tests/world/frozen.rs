@@ -1,8 +1,9 @@
 //! Servers that can start nothing for a while, as the nodes of a Slurm whose controller is away.
 
-use apportion_live::core::State;
+use apportion_live::core::{Request, State};
 use apportion_live::protocol::End;
 
+use super::node::Heed;
 use super::small::{Small, job};
 
 #[test]
@@ -27,6 +28,31 @@ fn nothing_is_stopped_for_jobs_that_could_not_begin() {
     small.nodes[0].is_frozen = false;
     small.until(1300.0);
     assert_ne!(starts(&small), before.0, "the other has its turn");
+}
+
+#[test]
+fn a_run_of_the_door_is_over_when_slurm_says_so_and_not_before() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.settings.front_door = true;
+    small.start("v100=1");
+    small.until(5.0);
+    let first = small.submit(job(100_000));
+    small.until(20.0);
+    (small.nodes[0].is_frozen, small.nodes[0].heed) = (true, Heed::Nothing);
+    small.ask(Request::Cancel(first)).unwrap();
+    small.until(400.0);
+    let why = small.why(first);
+    assert_eq!(why.job.state, State::Stopping);
+    assert!(why.because.iter().any(|text| text.starts_with("Slurm does not answer")), "{:?}", why.because);
+    // It answers, and takes its time.
+    small.nodes[0].is_frozen = false;
+    small.until(430.0);
+    let why = small.why(first);
+    assert_eq!(why.job.state, State::Stopping);
+    assert!(!why.because.iter().any(|text| text.starts_with("Slurm does not answer")), "{:?}", why.because);
+    small.nodes[0].heed = Heed::All;
+    small.until(440.0);
+    assert_eq!(small.why(first).job.state, State::Cancelled);
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub(crate) struct Process {
     checkpointed: f64,
     until: Seconds,
     grace: Seconds,
+    is_deaf: bool,
     /// When it was asked to stop, on the node's clock.
     asked: Option<Seconds>,
     after: Option<f64>,
@@ -62,6 +63,15 @@ pub(crate) enum Ends {
     WithTime,
 }
 
+/// What the ranks of a node heed of what they are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heed {
+    /// All of it, and the ends of their leases.
+    All,
+    /// Nothing, as Slurm's jobs while its controller is away.
+    Nothing,
+}
+
 /// A node: its clock is its own.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -80,6 +90,8 @@ pub(crate) struct Node {
     pub(crate) fates: BTreeMap<JobNumber, End>,
     /// Does it say that it can start nothing now?
     pub(crate) is_frozen: bool,
+    /// What its ranks heed.
+    pub(crate) heed: Heed,
     /// What it says of its disk, where that is full.
     pub(crate) disk: Option<String>,
     /// What it says of ranks that have ended.
@@ -107,6 +119,7 @@ impl Node {
             is_off: false,
             fates: BTreeMap::new(),
             is_frozen: false,
+            heed: Heed::All,
             disk: None,
             ends: Ends::Bare,
             n_offered: None,
@@ -167,6 +180,7 @@ impl Node {
                         checkpointed: first,
                         until: start.until,
                         grace: start.grace,
+                        is_deaf: false,
                         asked: None,
                         after: None,
                         speaks: false,
@@ -207,6 +221,7 @@ impl Node {
             let Some(manners) = manners.get(&run.job).filter(|_| process.end.is_none()) else { continue };
             let speed = if self.server.worker_type == "k80" { manners.slow_speed } else { manners.speed };
             process.until_true = now;
+            process.is_deaf = self.heed == Heed::Nothing;
             process.go_on((now, since), clock, Manners { speed, ..*manners }, random);
             if let Some(end) = self.fates.get(&run.job) {
                 process.end = Some(end.clone());
@@ -289,7 +304,7 @@ impl Process {
         self.speaks = manners.speaks;
         self.start_up = manners.start_up;
         let time = (now - since.max(self.since + manners.start_up)).max(0.0);
-        if clock >= self.until {
+        if clock >= self.until && !self.is_deaf {
             self.asked.get_or_insert(self.until);
         }
         let total = self.start.total_steps.get();
@@ -303,7 +318,7 @@ impl Process {
         } else if self.steps >= total {
             (self.checkpointed, self.done) = (self.steps, true);
             self.end = Some(if self.asked.is_some() { End::Stopped(Some(0)) } else { End::Exit(0) });
-        } else if let Some(asked) = self.asked {
+        } else if let Some(asked) = self.asked.filter(|_| !self.is_deaf) {
             let is_ready = self.after.is_none_or(|after| self.steps >= after);
             if clock >= asked + self.grace {
                 self.end = Some(End::Killed);
