@@ -75,7 +75,7 @@ pub struct SubmitArguments {
     #[arg(long, value_name = "NAME", env = "USER", hide_env = true)]
     user: Option<String>,
     /// A word of its own: sent again with the same one, it is the same job. Drawn where not given
-    #[arg(long, value_name = "WORD")]
+    #[arg(long, value_name = "WORD", value_parser = word)]
     key: Option<String>,
     #[command(flatten)]
     remote: RemoteArguments,
@@ -97,6 +97,16 @@ fn steps(text: &str) -> Result<u64, String> {
 fn weight(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| (NUMBER_MIN..=NUMBER_MAX).contains(number));
     number.ok_or_else(|| format!("`{text}` is no weight, expected a number from 1e-100 to 1e15"))
+}
+
+/// A key: one that is empty is the same of all that are.
+fn word(text: &str) -> Result<String, String> {
+    let is_empty = text.trim().is_empty();
+    if is_empty {
+        Err("it is empty, expected a word of the submission's own".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 /// Speeds in steps/s by worker type: `v100=3.2,k80=1`.
@@ -165,7 +175,8 @@ fn form(arguments: &SubmitArguments) -> Result<Form, Failure> {
         .map_err(|name| Failure::usage(format!("{} is no name in UTF-8", name.display()), None))?;
     Ok(Form {
         name: arguments.name.clone(),
-        user: arguments.user.clone(),
+        // (a variable USER that is empty names nobody)
+        user: arguments.user.clone().filter(|user| !user.is_empty()),
         key: Some(arguments.key.clone().unwrap_or_else(drawn)),
         job: JobForm {
             job_type: arguments.job_type.clone(),

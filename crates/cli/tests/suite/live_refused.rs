@@ -29,6 +29,9 @@ fn submissions_at_fault_are_refused_with_the_remedy() {
         (with(&["--user", "a\nb"]), "the job's user has a line break"),
         (with(&["--owner", "a\tb"]), "the job's owner has a line break"),
         (with(&["--key", "a\u{7}b"]), "the job's key has a line break"),
+        (with(&["--key", ""]), "it is empty, expected a word"),
+        (with(&["--key", " "]), "it is empty, expected a word"),
+        (with(&["--name", ""]), "the job's name is empty"),
         (with(&["--directory", "/no/such/folder"]), "`/no/such/folder`, which is no folder of this machine"),
         ([&SUBMIT[..], &["--name", &long, "--", "true"]].concat(), "the job's name has 257 bytes"),
         ("submit --job-type A3C --scale-factor 8 --steps 9 -- true".split(' ').collect(), "throughputs show"),
@@ -38,6 +41,7 @@ fn submissions_at_fault_are_refused_with_the_remedy() {
             vec!["submit", "--job-type", "a\nb", "--steps", "9", "--", "true"],
             "the job's type has a line break",
         ),
+        (vec!["drain", "v100-0", "--reason", "a\nb"], "the reason has a line break"),
         (vec!["cancel", "abc"], "`abc` is no number of a job"),
         (vec!["why", "-3"], "`-3` is no number of a job"),
     ] {

@@ -124,6 +124,9 @@ fn invalid(text: impl Into<String>) -> Refusal {
 /// The most bytes of a name, a type, or another word of a submission.
 const WORD_MAX: usize = 256;
 
+/// The most bytes of the reason for which a server is drained.
+const REASON_MAX: usize = 1000;
+
 /// Variables that each start of a job is given, beside those that begin with `APPORTION_`.
 const GIVEN: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"];
@@ -131,7 +134,7 @@ const GIVEN: [&str; 6] =
 /// Refuses words that would break tables and logs.
 fn check_words(submission: &Submission) -> Result<(), Refusal> {
     let Submission { name, user, key, job, .. } = submission;
-    if job.job_type.is_empty() {
+    if job.job_type.trim().is_empty() {
         return Err(invalid("the job's type is empty: name one of the throughput table, or one of your own"));
     }
     let words = [
@@ -141,17 +144,21 @@ fn check_words(submission: &Submission) -> Result<(), Refusal> {
         ("type", Some(&job.job_type)),
         ("owner", job.entity.as_ref()),
     ];
-    for (what, word) in words {
-        let Some(word) = word else { continue };
-        if word.contains(char::is_control) {
-            return Err(invalid(format!("the job's {what} has a line break or another control character")));
+    words.into_iter().filter_map(|(what, word)| word.map(|word| (what, word))).try_for_each(|(what, word)| {
+        if word.trim().is_empty() {
+            return Err(invalid(format!("the job's {what} is empty: say one, or leave it out")));
         }
-        if word.len() > WORD_MAX {
-            return Err(invalid(format!(
-                "the job's {what} has {} bytes, expected at most {WORD_MAX}",
-                word.len()
-            )));
-        }
+        check_word(&format!("the job's {what}"), word, WORD_MAX)
+    })
+}
+
+/// Refuses a word that would break tables and logs.
+fn check_word(what: &str, word: &str, most: usize) -> Result<(), Refusal> {
+    if word.contains(char::is_control) {
+        return Err(invalid(format!("{what} has a line break or another control character")));
+    }
+    if word.len() > most {
+        return Err(invalid(format!("{what} has {} bytes, expected at most {most}", word.len())));
     }
     Ok(())
 }
@@ -371,6 +378,7 @@ impl Core {
     }
 
     fn drain(&mut self, name: &str, reason: String) -> Result<Answer, Refusal> {
+        check_word("the reason", &reason, REASON_MAX)?;
         let refusal = self.unknown_server(name);
         self.set_drained(name, Some(reason)).ok_or(refusal)?;
         let text = format!("{name} gets no new job; what runs there stops when its lease is over");
