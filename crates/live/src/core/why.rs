@@ -36,7 +36,7 @@ pub struct TypeView {
     /// rounds or more: it comes before all that are not overdue, or less so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overdue_s: Option<f64>,
-    /// How many workers of the type there are, up.
+    /// How many workers of the type may be given jobs now.
     pub n_up: u32,
     /// The jobs that hold workers of the type.
     pub held_by: Vec<JobNumber>,
@@ -130,7 +130,7 @@ impl Core {
             deficit_s: standing.map(|standing| standing.deficit.get()),
             priority: self.priority(job, worker_type),
             overdue_s: self.overdue(job, worker_type).map(Seconds::get),
-            n_up: self.scheduler.workers().n_up(worker_type),
+            n_up: self.workers_up().get(&name).copied().unwrap_or(0),
             holders: held_by.iter().filter_map(|number| self.holder(*number, worker_type)).collect(),
             held_by,
             worker_type: name,

@@ -139,3 +139,20 @@ fn a_server_with_a_full_disk_gets_no_new_job_and_what_runs_there_goes_on() {
     small.until(300.0);
     assert!(small.jobs[&second].outcome.is_some(), "{:?}", small.jobs[&second]);
 }
+
+#[test]
+fn workers_that_may_be_given_jobs_are_counted_alike_before_the_next_decision() {
+    let mut small = Small::new("fifo", &[("v100", 1), ("k80", 1)]);
+    small.start("v100=1,k80=1");
+    small.until(1.0);
+    let [_, _, waits] = [0, 1, 2].map(|_| small.submit(job(100_000)));
+    small.until(ROUND / 2.0);
+    let up = |small: &mut Small| -> Vec<u32> {
+        small.why(waits).worker_types.iter().map(|view| view.n_up).collect()
+    };
+    assert_eq!(up(&mut small), [1, 1]);
+    by_operator(&mut small, "a");
+    by_operator(&mut small, "b");
+    assert_eq!(up(&mut small), [0, 0]);
+    assert!(small.why(waits).because[0].contains("at present 0 of v100, 0 of k80 that may be given jobs"));
+}
