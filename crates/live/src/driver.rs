@@ -149,17 +149,18 @@ impl Client {
     pub fn ask(&self, request: Request) -> Result<Result<Answer, Refusal>, Closed> {
         let (sender, receiver) = channel();
         self.sender.send(Message::Ask(request, sender)).map_err(|_| Closed)?;
-        let mut answer = receiver.recv().map_err(|_| Closed)?;
-        self.add_policys_terms(&mut answer)?;
-        Ok(answer)
+        self.with_more(receiver.recv().map_err(|_| Closed)?)
     }
 
-    /// Adds to an answer about one job what the policy says of it.
-    fn add_policys_terms(&self, answer: &mut Result<Answer, Refusal>) -> Result<(), Closed> {
-        if let Ok(Answer::Why(why)) = answer {
+    /// An answer, with what the scheduler itself cannot say of a job: that its disk refuses, and what its policy makes of it.
+    fn with_more(&self, mut answer: Result<Answer, Refusal>) -> Result<Result<Answer, Refusal>, Closed> {
+        if let Ok(Answer::Why(why)) = &mut answer {
+            if let Some(disk) = self.health().disk {
+                why.because.insert(0, format!("The scheduler's disk refuses, and nothing is taken or ordered until it does not: {disk}."));
+            }
             why.because.extend(self.in_the_policys_terms(why.job.job)?);
         }
-        Ok(())
+        Ok(answer)
     }
 
     /// What a policy of the scheduler's kind says of a job, asked here and now: none if it says nothing.
@@ -193,9 +194,7 @@ impl Client {
     ) -> Result<Result<Answer, Refusal>, Unanswered> {
         let (sender, receiver) = channel();
         self.sender.send(Message::Ask(request, sender)).map_err(|_| Closed)?;
-        let mut answer = within(&receiver, patience)?;
-        self.add_policys_terms(&mut answer)?;
-        Ok(answer)
+        Ok(self.with_more(within(&receiver, patience)?)?)
     }
 
     /// The event log after the line of this number, `most` lines of it. From 0 on it begins with its header, in addition, as

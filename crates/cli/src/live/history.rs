@@ -36,7 +36,7 @@ pub struct HistoryArguments {
 /// If there is no scheduler that answers, or the file cannot be written.
 pub(super) fn run(arguments: &HistoryArguments, session: &Session) -> Result<(), Failure> {
     check_files(&arguments.remote.files(), &[at("--out", arguments.out.as_deref())])?;
-    let jobs = Remote::new(&arguments.remote)?.get("/v1/jobs")?;
+    let jobs = Remote::new(&arguments.remote)?.get_noting("/v1/jobs", session)?;
     let mut jobs: Vec<(Row, &Value)> = list(&jobs).iter().map(|job| (row(job), &job["cost"])).collect();
     let submitted = |row: &Row| row.submitted_s.unwrap_or(0.0);
     jobs.sort_by(|(one, _), (other, _)| submitted(one).total_cmp(&submitted(other)));

@@ -95,7 +95,7 @@ pub(super) fn done(answer: &Value, session: &Session) -> Result<(), Failure> {
 /// # Errors
 /// If there is no scheduler that answers.
 pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Failure> {
-    let jobs = Remote::new(&arguments.remote)?.get("/v1/jobs")?;
+    let jobs = Remote::new(&arguments.remote)?.get_noting("/v1/jobs", session)?;
     if session.output.format() == OutputFormat::Json {
         return session.output.json(&jobs);
     }
@@ -133,7 +133,7 @@ pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Fa
 /// # Errors
 /// If there is no scheduler that answers, or no such job.
 pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(), Failure> {
-    let why = Remote::new(&arguments.remote)?.get(&format!("/v1/jobs/{}", arguments.job))?;
+    let why = Remote::new(&arguments.remote)?.get_noting(&format!("/v1/jobs/{}", arguments.job), session)?;
     if session.output.format() == OutputFormat::Json {
         return session.output.json(&why);
     }
@@ -177,7 +177,7 @@ pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(),
 /// # Errors
 /// If there is no scheduler that answers.
 pub(super) fn run_next(arguments: &NextArguments, session: &Session) -> Result<(), Failure> {
-    let next = Remote::new(&arguments.remote)?.get("/v1/next")?;
+    let next = Remote::new(&arguments.remote)?.get_noting("/v1/next", session)?;
     if session.output.format() == OutputFormat::Json {
         return session.output.json(&next);
     }

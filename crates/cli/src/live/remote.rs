@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use ureq::http::Method;
 
+use crate::Session;
 use crate::exit::Failure;
 use crate::file::{Named, at};
 use apportion_live::network::{Access, AccessError, Lost, Reply, read_token};
@@ -70,6 +71,19 @@ impl Remote {
     /// What a path is answered with.
     pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
         self.ask(Method::GET, path)
+    }
+
+    /// What a question is answered with. It is noted if the scheduler's disk refuses: then the answer is of before.
+    pub(super) fn get_noting(&self, path: &str, session: &Session) -> Result<Value, Failure> {
+        let answer = self.get(path)?;
+        let health = self.access.ask(Method::GET, "/v1/health", PATIENCE).ok();
+        let health = health.and_then(|reply| serde_json::from_str::<Value>(&reply.text).ok());
+        if let Some(disk) = health.as_ref().and_then(|health| health["disk"].as_str()) {
+            session.note(format!(
+                "warning: the scheduler's disk refuses, and nothing is taken or ordered until it does not: {disk}"
+            ));
+        }
+        Ok(answer)
     }
 
     /// The lines of the event log after the one of this number, and the number of the last of them.

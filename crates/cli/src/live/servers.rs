@@ -54,7 +54,7 @@ pub struct ResumeArguments {
 /// # Errors
 /// If there is no scheduler that answers.
 pub(super) fn run(arguments: &ServersArguments, session: &Session) -> Result<(), Failure> {
-    let servers = Remote::new(&arguments.remote)?.get("/v1/servers")?;
+    let servers = Remote::new(&arguments.remote)?.get_noting("/v1/servers", session)?;
     if session.output.format() == OutputFormat::Json {
         return session.output.json(&servers);
     }

@@ -221,7 +221,7 @@ fn check_can_run(past: &PastView, situation: &SituationView, run: &Run) -> Resul
 /// # Errors
 /// If there is no scheduler that answers, no such job, or its end cannot be forecast.
 pub(super) fn run(arguments: &WhenArguments, session: &Session) -> Result<(), Failure> {
-    let (served, situation) = asked(arguments)?;
+    let (served, situation) = asked(arguments, session)?;
     let past = find(&situation, arguments.job)?;
     let not_read = |error: serde_json::Error| {
         Failure::usage(
@@ -277,8 +277,8 @@ fn no_forecast(error: ForecastError, session: &Session) -> Failure {
 }
 
 /// Where the scheduler is, and by what it is to go on.
-fn asked(arguments: &WhenArguments) -> Result<(Served, SituationView), Failure> {
-    let answer = Remote::new(&arguments.remote)?.get("/v1/situation")?;
+fn asked(arguments: &WhenArguments, session: &Session) -> Result<(Served, SituationView), Failure> {
+    let answer = Remote::new(&arguments.remote)?.get_noting("/v1/situation", session)?;
     let help = "take this command from the version of the scheduler";
     if answer["format"].as_str() != Some(SITUATION_FORMAT) {
         let message = format!(

@@ -1,6 +1,9 @@
 //! What the commands of a live scheduler refuse, and what they say of it.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::thread;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -105,4 +108,38 @@ fn records_that_are_missing_beside_what_they_were_of_are_warned_of() {
     let said = said_with_2(command(at, &[&LOCAL[..], &more].concat()).output().unwrap());
     assert!(said.contains("it is given 5 s to end"), "{said}");
     assert!(said.contains("another scheduler uses this state"), "{said}");
+}
+
+#[test]
+fn a_disk_that_refuses_is_said_beside_what_is_asked() {
+    let folder = TempDir::new().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // A scheduler that has no servers, and a full disk.
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = String::new();
+            let mut reader = BufReader::new(&stream);
+            while !head.ends_with("\r\n\r\n") {
+                reader.read_line(&mut head).unwrap();
+            }
+            let (status, body) = if head.contains("/v1/health") {
+                ("503 no", "{\"disk\": \"it is full\"}")
+            } else {
+                ("200 yes", "[]")
+            };
+            let length = body.len();
+            let rest = "x-apportion-version: 1\r\nConnection: close";
+            write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{rest}\r\n\r\n{body}").unwrap();
+        }
+    });
+    for asked in ["servers", "jobs", "history"] {
+        let output = command(folder.path(), &[asked]).env("APPORTION_SCHEDULER", &url).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.success() && said.contains("disk refuses") && said.contains("it is full"),
+            "{said}"
+        );
+    }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Core;
 use super::job::LiveJob;
 use super::record::{How, JobRecord};
+use super::requests::{Answer, Refusal, Request};
 use crate::protocol::JobNumber;
 
 /// How far a job is.
@@ -137,6 +138,20 @@ pub struct ServerView {
 }
 
 impl Core {
+    /// Answers a question while what follows from the last input is not on disk yet; none if the request is no question.
+    pub fn look_up(&mut self, now: Seconds, request: &Request) -> Option<Result<Answer, Refusal>> {
+        request.is_question().then(|| {
+            self.held_up.get_or_insert(self.now);
+            self.now = self.now.max(now);
+            self.answer(request.clone())
+        })
+    }
+
+    /// Until when reports are taken: now, unless the disk refuses. No server is silent for what the scheduler does not take.
+    pub(super) fn listens_at(&self) -> Seconds {
+        self.held_up.unwrap_or(self.now)
+    }
+
     pub(super) fn job_views(&self) -> Vec<JobView> {
         let active = self.jobs.values().map(|job| self.view(job));
         // Jobs that run come first, then jobs that wait, then jobs that are over, the newest first.
@@ -222,7 +237,7 @@ impl Core {
             worker_type: server.record.worker_type.clone(),
             n_workers: server.record.workers.len(),
             n_offered: server.record.workers.len().min(server.n_workers as usize),
-            is_reachable: server.is_reachable(self.now, self.settings.silence),
+            is_reachable: server.is_reachable(self.listens_at(), self.settings.silence),
             heard_s_ago: server.last_heard.map(|heard| (self.now - heard).get()),
             drained: server.record.drained.clone(),
             disk: server.disk.clone(),

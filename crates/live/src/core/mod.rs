@@ -156,6 +156,8 @@ pub struct Core {
     prices: VecDeque<PriceChange>,
     /// Until then servers are given time to report, since the scheduler itself was away: no run is over without a word.
     listens_until: Seconds,
+    /// Since when nothing is taken in, the disk refusing what followed from the last input; none if it does not.
+    held_up: Option<Seconds>,
     /// When the jobs that wait for a time were last looked at.
     looked: Seconds,
     /// Jobs to be looked at before the step ends.
@@ -211,6 +213,7 @@ impl Core {
             due: now,
             prices: VecDeque::new(),
             listens_until: now + settings.silence,
+            held_up: None,
             looked: now,
             touched: BTreeSet::new(),
             to_tell: BTreeSet::new(),
@@ -366,7 +369,7 @@ impl Core {
 
     /// What follows from an input at `now`, an instant on a clock that never goes back, not over starts either.
     pub fn take(&mut self, now: Seconds, input: Input) -> Step {
-        self.now = self.now.max(now);
+        (self.now, self.held_up) = (self.now.max(now), None);
         self.note_absence();
         self.apply_prices();
         match input {
@@ -397,14 +400,6 @@ impl Core {
         self.send_orders();
         self.due = self.wake_at();
         std::mem::take(&mut self.step)
-    }
-
-    /// Answers a question while what follows from the last input is not on disk yet; none if the request is no question.
-    pub fn look_up(&mut self, now: Seconds, request: &Request) -> Option<Result<Answer, Refusal>> {
-        request.is_question().then(|| {
-            self.now = self.now.max(now);
-            self.answer(request.clone())
-        })
     }
 
     /// When it wants to be woken, if nothing comes before.

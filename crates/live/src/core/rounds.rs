@@ -102,7 +102,7 @@ impl Core {
     /// May a server be given jobs?
     pub(super) fn is_usable(&self, name: &str) -> bool {
         self.servers.get(name).is_some_and(|server| {
-            server.record.drained.is_none() && server.is_reachable(self.now, self.settings.silence)
+            server.record.drained.is_none() && server.is_reachable(self.listens_at(), self.settings.silence)
         })
     }
 

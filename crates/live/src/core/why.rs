@@ -255,7 +255,7 @@ impl Core {
     fn unheard(&self, run: &LiveRun) -> Option<(String, f64)> {
         let left = run.ranks.iter().filter(|rank| rank.known.end().is_none());
         let servers = left.filter_map(|rank| self.servers.get(&rank.server));
-        let silent = servers.filter(|server| !server.is_reachable(self.now, self.settings.silence));
+        let silent = servers.filter(|server| !server.is_reachable(self.listens_at(), self.settings.silence));
         let longest = silent
             .max_by(|one, other| one.unheard(self.now).get().total_cmp(&other.unheard(self.now).get()))?;
         Some((longest.record.name.clone(), longest.unheard(self.now).get()))

@@ -93,6 +93,8 @@ fn a_disk_that_refuses_is_said_with_503_and_nothing_is_acknowledged_before_it_is
         for path in ["/v1/jobs", "/v1/jobs/0", "/v1/servers", "/v1/next"] {
             assert_eq!(served.ask("GET", path, &[], "").0, 200, "{path}");
         }
+        let because = served.get("/v1/jobs/0")["because"][0].to_string();
+        assert!(because.contains("disk refuses") && because.contains("the disk is full"), "{because}");
         assert_eq!(served.ask("DELETE", "/v1/jobs/0", &[], "").0, 503);
         let (job, at) = submitted.join().unwrap();
         assert_eq!(job, 0);

@@ -204,3 +204,28 @@ fn a_job_on_a_silent_server_is_said_to_be_last_known_to_run() {
         "{said}"
     );
 }
+
+#[test]
+fn no_server_is_silent_while_the_disk_refuses_and_reports_are_not_taken() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.start("v100=1");
+    small.until(5.0);
+    let jobs = [0, 1].map(|_| small.submit(job(100_000)));
+    small.until(30.0);
+    let core = small.core.as_mut().unwrap();
+    let mut look_up =
+        |after: f64, request| core.look_up(Seconds::new(30.0 + after), &request).unwrap().unwrap();
+    for after in [1.0, 40.0] {
+        let Answer::Servers(servers) = look_up(after, Request::Servers) else { panic!("servers") };
+        assert!(servers[0].is_reachable, "{servers:?}");
+        let Answer::Why(runs) = look_up(after, Request::Why(jobs[0])) else { panic!("a job") };
+        assert_eq!(runs.because[0], "It runs.", "after {after} s");
+        let Answer::Why(waits) = look_up(after, Request::Why(jobs[1])) else { panic!("a job") };
+        assert_eq!(waits.worker_types[0].n_up, 1, "after {after} s");
+    }
+    // Once it does not refuse, what was not heard meanwhile is missed.
+    small.nodes[0].agent = None;
+    small.until(60.0);
+    let said = small.why(jobs[0]).because[0].clone();
+    assert!(said.contains("nothing has been heard of a"), "{said}");
+}
