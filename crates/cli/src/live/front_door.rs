@@ -24,6 +24,12 @@ use apportion_live::slurm::{Door, DoorOptions, Intake, Newcomer, NotTaken, Slurm
 /// Its folder, in that of the state.
 const FOLDER: &str = "sbatch";
 
+/// The most bytes of a job's name.
+const NAME_MAX: usize = 256;
+
+/// What stands for the rest of a name that is cut.
+const ELLIPSIS: &str = "…";
+
 /// How long the scheduler may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -80,13 +86,16 @@ pub(super) fn run(door: &mut Door, intake: &mut ByRequests, beat: Seconds, log: 
     }
 }
 
+/// Workers of each type, and workers on each of its servers.
+type Workers = BTreeMap<String, (u32, u32)>;
+
 /// Takes jobs to the scheduler.
 #[derive(Debug)]
 pub(super) struct ByRequests {
     client: Client,
     throughputs: Arc<Throughputs>,
     /// Workers of each type, and workers on each of its servers.
-    workers: BTreeMap<String, (u32, u32)>,
+    workers: Workers,
     /// What Slurm calls the workers of each type; none where it says only how many there are.
     gres_types: BTreeMap<String, BTreeSet<Option<String>>>,
 }
@@ -113,7 +122,7 @@ impl ByRequests {
         let Newcomer { job, n_nodes, per_node, gres_type } = *newcomer;
         let mut form = comment::read(job.terms.as_deref().unwrap_or_default())?;
         form.scale_factor = n_nodes.saturating_mul(per_node);
-        let mut fits = self.types_for(n_nodes, per_node);
+        let mut fits = types_for(&self.workers, newcomer);
         if let Some(asked) = gres_type {
             let known = || self.gres_types.values().flatten().flatten();
             if !known().any(|known| known == asked) {
@@ -133,10 +142,7 @@ impl ByRequests {
             }
         }
         if fits.is_empty() {
-            return Err(format!(
-                "it asks for {per_node} GPUs on each of {n_nodes} nodes: a job of several nodes has all GPUs of each, and no \
-                 type of this partition has such nodes"
-            ));
+            return Err(why_unfit(&self.workers, newcomer));
         }
         let speeds = self.speeds(&form, n_nodes)?;
         let speeds: BTreeMap<String, f64> =
@@ -157,17 +163,6 @@ impl ByRequests {
         all.is_some_and(|all| all.iter().all(|one| one.as_deref() == Some(gres_type)))
     }
 
-    /// The types with nodes such as a job asks for, and where the rounds give it no other ones: a part of one node, or all of
-    /// several.
-    fn types_for(&self, n_nodes: u32, per_node: u32) -> BTreeSet<&str> {
-        let n_workers = n_nodes.saturating_mul(per_node);
-        let fits = |count: u32, size: u32| {
-            n_workers <= count && if n_nodes == 1 { per_node <= size } else { per_node == size }
-        };
-        let of = self.workers.iter().filter(|(_, (count, size))| fits(*count, *size));
-        of.map(|(name, _)| name.as_str()).collect()
-    }
-
     /// The speeds of a job by type: its own, or those of its job type.
     fn speeds(&self, form: &JobForm, n_nodes: u32) -> Result<BTreeMap<String, f64>, String> {
         if let Some(own) = &form.throughput {
@@ -181,12 +176,15 @@ impl ByRequests {
         }
         let Some(row) = self.throughputs.find(&form.job_type, form.scale_factor) else {
             let known = self.throughputs.rows().iter().map(|row| row.job_type.as_str());
-            let nearest = suggestion(&form.job_type, known).unwrap_or_default();
+            let nearest = suggestion(&form.job_type, known).map_or(String::new(), |text| format!(". {text}"));
+            let on = match form.scale_factor {
+                1 => "1 worker".to_owned(),
+                n => format!("{n} workers"),
+            };
             return Err(format!(
-                "the throughputs `{}` have no job type `{}` on {} workers: state its speeds by `throughput=TYPE=X,…`. {nearest}",
+                "the throughputs `{}` have no job type `{}` on {on}: state its speeds by `throughput=TYPE=X,…`{nearest}",
                 self.throughputs.name(),
                 form.job_type,
-                form.scale_factor
             ));
         };
         let of_type = |(column, name): (_, &String)| {
@@ -202,13 +200,74 @@ impl ByRequests {
     }
 }
 
+/// The types with nodes such as a job asks for, and where the rounds give it no other ones: a part of one node, or all of
+/// several, or of one that it shares with no other job.
+fn types_for<'a>(workers: &'a Workers, newcomer: &Newcomer<'_>) -> BTreeSet<&'a str> {
+    let Newcomer { job, n_nodes, per_node, .. } = *newcomer;
+    let n_workers = n_nodes.saturating_mul(per_node);
+    let is_part = n_nodes == 1 && !job.has_whole_nodes();
+    let fits = |count: u32, size: u32| {
+        n_workers <= count && if is_part { per_node <= size } else { per_node == size }
+    };
+    let of = workers.iter().filter(|(_, (count, size))| fits(*count, *size));
+    of.map(|(name, _)| name.as_str()).collect()
+}
+
+/// Why no type has nodes such as a job asks for, and what its user can do.
+fn why_unfit(workers: &Workers, newcomer: &Newcomer<'_>) -> String {
+    let Newcomer { job, n_nodes, per_node, .. } = *newcomer;
+    let most = workers.values().map(|(_, size)| *size).max().unwrap_or(0);
+    if per_node > most {
+        return format!(
+            "it asks for {} on a node: no node of this partition has more than {most}",
+            in_words(per_node)
+        );
+    }
+    if n_nodes == 1 && job.has_whole_nodes() {
+        return format!(
+            "it asks for a whole node (`--exclusive`), and for {} of it: ask for all that a node has, which are {}, or leave \
+             `--exclusive` out",
+            in_words(per_node),
+            sizes(workers)
+        );
+    }
+    let are = if n_nodes == 1 { "1 node".to_owned() } else { format!("each of {n_nodes} nodes") };
+    format!(
+        "it asks for {} on {are}: a job of several nodes has all GPUs of each, which are {}, and no type of this partition \
+         has enough such nodes",
+        in_words(per_node),
+        sizes(workers)
+    )
+}
+
+/// How many GPUs the nodes of each type have, in words.
+fn sizes(workers: &Workers) -> String {
+    let words = workers.iter().map(|(name, (_, size))| format!("{size} ({name})"));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn in_words(n: u32) -> String {
+    if n == 1 { "1 GPU".to_owned() } else { format!("{n} GPUs") }
+}
+
+/// What a Slurm job is called here: by its name, cut where that is too long for a name, and its number.
+fn name(of_slurm: &str, address: &str) -> String {
+    let number = format!(" (Slurm {address})");
+    let most = NAME_MAX - number.len();
+    if of_slurm.len() <= most {
+        return format!("{of_slurm}{number}");
+    }
+    let cut = of_slurm.floor_char_boundary(most - ELLIPSIS.len());
+    format!("{}{ELLIPSIS}{number}", &of_slurm[..cut])
+}
+
 impl Intake for ByRequests {
     fn take_in(&mut self, newcomer: &Newcomer<'_>) -> Result<JobNumber, NotTaken> {
         let job = self.form(newcomer).map_err(NotTaken::Refused)?;
         let slurm = newcomer.job;
         let form = Form {
-            name: Some(format!("{} (Slurm {})", slurm.name, slurm.address())),
-            user: Some(slurm.user.clone()),
+            name: Some(name(&slurm.name, &slurm.address())),
+            user: Some(slurm.user.clone()).filter(|user| !user.is_empty()),
             key: Some(newcomer.key()),
             job,
             program: newcomer.program(),
@@ -237,6 +296,56 @@ impl Intake for ByRequests {
                 Some(over.map(|job| (job.job, job.state == State::Cancelled)).collect())
             }
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion_live::slurm::HeldJob;
+
+    #[test]
+    fn a_name_that_is_too_long_with_its_number_is_cut() {
+        assert_eq!(name("train.sh", "77"), "train.sh (Slurm 77)");
+        for letter in ["n", "ä"] {
+            let cut = name(&letter.repeat(250), "77");
+            assert!(cut.len() <= NAME_MAX && cut.len() > NAME_MAX - 4, "{cut}");
+            assert!(cut.starts_with(&letter.repeat(100)) && cut.ends_with("… (Slurm 77)"), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_no_nodes_fit_is_told_what_there_is() {
+        let workers = Workers::from([("k80".to_owned(), (4, 4)), ("v100".to_owned(), (4, 2))]);
+        let (plain, mut exclusive) = (HeldJob::default(), HeldJob::default());
+        exclusive.shared = "none".to_owned();
+        let fits = |job, n_nodes, per_node| {
+            let newcomer = Newcomer { job, n_nodes, per_node, gres_type: None };
+            types_for(&workers, &newcomer).into_iter().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!([fits(&plain, 1, 1), fits(&plain, 1, 3), fits(&plain, 2, 2)], ["k80 v100", "k80", "v100"]);
+        assert_eq!(
+            [fits(&exclusive, 1, 2), fits(&exclusive, 1, 4), fits(&exclusive, 1, 1)],
+            ["v100", "k80", ""]
+        );
+        for (job, n_nodes, per_node, says) in [
+            (&plain, 1, 5, "it asks for 5 GPUs on a node: no node of this partition has more than 4"),
+            (
+                &plain,
+                2,
+                1,
+                "it asks for 1 GPU on each of 2 nodes: a job of several nodes has all GPUs of each, which are 4 (k80), 2 (v100)",
+            ),
+            (
+                &exclusive,
+                1,
+                1,
+                "it asks for a whole node (`--exclusive`), and for 1 GPU of it: ask for all that a node has",
+            ),
+        ] {
+            let said = why_unfit(&workers, &Newcomer { job, n_nodes, per_node, gres_type: None });
+            assert!(said.starts_with(says), "{said}");
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct HeldJob {
     pub required_nodes: String,
     /// The nodes that it does not want.
     pub excluded_nodes: String,
+    /// With which jobs alone it shares its nodes, in Slurm's word (`none` for `--exclusive`); empty where with any.
+    pub shared: String,
     /// On which jobs it depends.
     pub dependency: String,
     /// Is it one of several jobs at once?
@@ -80,6 +82,11 @@ impl HeldJob {
 
     pub(super) fn is_pending(&self) -> bool {
         !self.is_completing && queue::stage(&self.state) == queue::Stage::Pending
+    }
+
+    /// Does it ask for its nodes without the jobs of others?
+    pub fn has_whole_nodes(&self) -> bool {
+        !self.shared.is_empty()
     }
 
     /// Does it wait, and is not to be started until it is released?
@@ -229,6 +236,7 @@ fn job(id: u64, value: &Value) -> Result<HeldJob, &'static str> {
         per_other: others.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join(","),
         required_nodes: word(value, "required_nodes"),
         excluded_nodes: word(value, "excluded_nodes"),
+        shared: shared(value),
         dependency: word(value, "dependency"),
         is_many: is_set("het_job_id"),
         task: task(value),
@@ -267,6 +275,18 @@ fn number(value: &Value, name: &str) -> Option<u64> {
 
 fn word(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
+}
+
+/// With which jobs alone a job shares its nodes: Slurm has one word for it, or a list of them.
+fn shared(value: &Value) -> String {
+    let alone = |word: &Value| {
+        word.as_str().filter(|word| ["none", "user", "mcs", "topo"].contains(word)).map(str::to_owned)
+    };
+    let word = match value.get("shared") {
+        Some(Value::Array(words)) => words.iter().find_map(alone),
+        other => other.and_then(alone),
+    };
+    word.unwrap_or_default()
 }
 
 /// The state, and whether processes are still being ended, which Slurm says in place of it or beside it.
@@ -342,6 +362,21 @@ mod tests {
         assert_eq!(of(text), ("7".to_owned(), "0-3".to_owned()));
         let text = "\"array_job_id\": 0, \"array_task_id\": {\"set\": false, \"number\": 0}";
         assert_eq!(of(text), ("7".to_owned(), String::new()));
+    }
+
+    #[test]
+    fn a_job_that_shares_no_node_is_told_from_others() {
+        for (shared, is_alone) in [
+            ("null", false),
+            ("[]", false),
+            ("\"shared\"", false),
+            ("[\"oversubscribe\"]", false),
+            ("\"none\"", true),
+            ("[\"user\"]", true),
+        ] {
+            let text = OLD.replace("\"name\"", &format!("\"shared\": {shared}, \"name\""));
+            assert_eq!(read(&text).all[&7].has_whole_nodes(), is_alone, "{shared}");
+        }
     }
 
     #[test]
