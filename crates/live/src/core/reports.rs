@@ -115,7 +115,8 @@ impl Core {
             return Ok(());
         }
         Err(format!(
-            "{} is the name of another agent, which has another folder and is heard of. Give this one a name of its own; \
+            "{} was reported from another folder than now, and was heard of there: the name is another agent's, or `--state` (on \
+             Slurm, `--shared`) names another folder than before. Give this one a name of its own, or the folder of before; \
              or, if it is to take over, end the other one: {} s later this one is let in",
             report.server,
             silence.get().ceil()

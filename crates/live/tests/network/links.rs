@@ -98,7 +98,7 @@ fn a_name_has_one_agent_and_the_other_is_told() {
     let before = head.until_running(job).steps;
     let second = Node::start(&homes[1], access(&head.url()), "same", "v100");
     let why = second.until_refused();
-    assert!(why.contains("the name of another agent") && why.contains("a name of its own"), "{why}");
+    assert!(why.contains("the name is another agent's") && why.contains("a name of its own"), "{why}");
     head.until(job, "more steps", |job| job.steps > before + 100.0);
     assert!(programs(&homes[1], job).is_empty());
     assert!(!first.news.lock().unwrap().iter().any(|news| matches!(news, News::Refused(_))));
