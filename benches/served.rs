@@ -37,7 +37,7 @@ impl Served {
         let policy = Catalog::embedded().policy(POLICY).unwrap();
         let settings = Settings::of_round(Seconds::new(ROUND));
         let path = folder.join("scheduler.sqlite");
-        let driver = Driver::start(settings, scheduler(PER_SERVER), Some(policy), &path).unwrap();
+        let driver = Driver::start(settings, scheduler(PER_SERVER), Some(policy), Vec::new(), &path).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));

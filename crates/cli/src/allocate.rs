@@ -311,7 +311,7 @@ mod tests {
     fn shares_that_are_not_proven_optimal_end_in_a_code_of_their_own() {
         let cluster = "v100=1".parse::<apportion::Cluster>().unwrap();
         let mut builder = ProblemBuilder::new(cluster.into());
-        builder.job(ActiveJob::new(apportion::index::Id::from_index(0)), &[2.0]);
+        builder.job(ActiveJob::new(Id::from_index(0)), &[2.0]);
         let problem: Problem = builder.build().unwrap();
         let mut decision =
             plugin::catalog().policy("max_min_fairness_perf").unwrap().allocate(&problem).unwrap();

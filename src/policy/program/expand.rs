@@ -66,7 +66,7 @@ pub(super) fn expand(
     let time_of = |place: u32| of(n_members + with_time[place as usize]);
     let whole = |pair: &ClassPair<'_>| together(&builder, pair.jobs, time_of(pair.place), least);
     let together: Vec<Option<Together>> =
-        pairs.class_pairs.iter().map(|pair| whole(pair).filter(|_| !keep_all)).collect();
+        pairs.of_classes.iter().map(|pair| whole(pair).filter(|_| !keep_all)).collect();
     for begin in (0..if with_time.is_empty() { 0 } else { n_jobs }).step_by(BLOCK) {
         let end = n_jobs.min(begin + BLOCK);
         builder.prefetch(begin + AHEAD..end + AHEAD);
@@ -100,7 +100,7 @@ fn together(
 
 /// The pairs of jobs among which class pairs divide their time, first job by first job.
 struct Pairs<'a> {
-    class_pairs: Vec<ClassPair<'a>>,
+    of_classes: Vec<ClassPair<'a>>,
     /// Of the first jobs asked for, class pair by class pair.
     found: Vec<JobPair>,
     /// The same, in order.
@@ -124,7 +124,7 @@ struct ClassPair<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    fn of(reduced: &'a Reduced, class_pairs: &[usize], evenly: bool) -> Self {
+    fn of(reduced: &'a Reduced, of_classes: &[usize], evenly: bool) -> Self {
         let of = |(place, position): (u32, &usize)| {
             let (a, b) = reduced.pairs[*position];
             let jobs = [reduced.classes.members(a), reduced.classes.members(b)];
@@ -136,8 +136,8 @@ impl<'a> Pairs<'a> {
             pair.next = pair.advance();
             pair
         };
-        let class_pairs = (0..).zip(class_pairs).map(of).collect();
-        Self { class_pairs, found: Vec::new(), in_order: Vec::new(), ends: Vec::new() }
+        let of_classes = (0..).zip(of_classes).map(of).collect();
+        Self { of_classes, found: Vec::new(), in_order: Vec::new(), ends: Vec::new() }
     }
 
     /// At least as many as there are pairs.
@@ -146,14 +146,14 @@ impl<'a> Pairs<'a> {
             (Some(_), [a, b]) => a + b,
             (None, [a, b]) => a * b,
         };
-        self.class_pairs.iter().map(of).sum()
+        self.of_classes.iter().map(of).sum()
     }
 
     /// The pairs of these first jobs, by first job, then by second; to be asked of all jobs, in order. A count by first job
     /// puts all but a few where they belong.
     fn of_first(&mut self, jobs: Range<usize>) -> &[JobPair] {
         self.found.clear();
-        for pair in &mut self.class_pairs {
+        for pair in &mut self.of_classes {
             pair.until(jobs.clone(), &mut self.found);
         }
         self.ends.clear();

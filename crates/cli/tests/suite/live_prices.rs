@@ -1,7 +1,5 @@
 //! A live scheduler that is told what workers cost.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::fs;
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Places of what is wrong with a policy, and jobs without time in its answers.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::fs;
 
 use super::sweep::{apportion, complaint};
