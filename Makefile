@@ -4,7 +4,7 @@
 # make bench  the benchmarks
 # make formats  docs/formats.md, written from the types that read and write documents
 # make python  the Python package in an environment of its own, target/python, and its tests
-# make wheel  the package as wheels, target/wheels: with HiGHS in it, and without C++
+# make wheel  the package as wheels, target/wheels: with HiGHS in it, and without C++; each tried with numpy alone
 # make install  the command, optimized, into cargo's folder of programs
 # make ci     everything that a change must pass
 
