@@ -52,7 +52,7 @@ fn submissions(criterion: &mut Criterion) {
                 let before = time();
                 let job = served.submit(submission, speeds);
                 took += time().saturating_sub(before);
-                // (there are 1,000 again)
+                // There are 1,000 again.
                 client.ask(Request::Cancel(job)).unwrap().unwrap();
             }
             took

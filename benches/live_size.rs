@@ -40,7 +40,7 @@ fn main() {
     let (mut times, mut beside, mut syncs) = (Vec::new(), Vec::new(), Vec::new());
     let mut file = File::create(folder.path().join("page")).unwrap();
     for number in 0..JOBS {
-        // (none of them ends)
+        // None of them ends.
         let (submission, speeds) = jobs.next(1_000.0);
         let before = time();
         served.submit(submission, speeds);

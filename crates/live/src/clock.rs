@@ -45,7 +45,7 @@ impl Clock {
 
 /// What the wall's clock says, in s since 1970.
 pub fn wall_s() -> f64 {
-    // (before 1970, no time has passed since)
+    // Before 1970, no time has passed since.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 

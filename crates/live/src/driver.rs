@@ -340,7 +340,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.client.sender.send(Message::End);
         if let Some(thread) = self.thread.take() {
-            // (a thread that has panicked has said so)
+            // A thread that has panicked has said so.
             let _ = thread.join();
         }
     }
@@ -400,19 +400,19 @@ impl Work {
             let refused = step.refused.clone();
             self.say(step);
             if let Some(reporter) = reporter {
-                // (an agent that does not wait any more reports again)
+                // An agent that does not wait any more reports again.
                 let _ = reporter.send(refused.map_or_else(|| Ok(self.core.beat()), Err));
             }
             self.show(None);
             if self.clock.now() >= self.noted + CLOCK_BEAT {
                 self.noted = self.clock.now();
-                // (where it fails, the next start takes the scheduler to have been away a little longer)
+                // Where it fails, the next start takes the scheduler to have been away a little longer.
                 let _ = self.store.note_clock(self.clock.now(), wall_s());
-                // (where it fails, it is tried again)
+                // Where it fails, it is tried again.
                 let _ = self.store.drop_old(self.keep_events);
             }
         }
-        // (the next start takes the clock of the last note)
+        // The next start takes the clock of the last note.
         let _ = self.store.note_clock(self.clock.now(), wall_s());
     }
 
@@ -463,7 +463,7 @@ impl Work {
         }
         for effect in step.effects {
             match effect {
-                // (who does not listen any more has to ask again; an agent reports again)
+                // Who does not listen any more has to ask again; an agent reports again.
                 Effect::Send(server, orders) => match self.listeners.get(&server) {
                     Some(listener) => drop(listener.send(orders)),
                     None => self.mail.put(&server, orders),

@@ -57,7 +57,7 @@ pub(crate) fn write_into<T: Serialize>(room: &Path, path: &Path, document: &T) -
     if text.len() > n_bytes {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the document is longer than its room"));
     }
-    // (blanks behind a document are none of it)
+    // Blanks behind a document are none of it.
     text.resize(n_bytes, b' ');
     file.write_all(&text)?;
     file.sync_all()?;
@@ -76,11 +76,11 @@ pub(crate) fn write_in_any_case<T: Serialize>(
         let room = rooms.iter().find(|room| room.exists()).ok_or(error)?;
         let mut text = serde_json::to_vec(document)?;
         let mut file = File::options().write(true).open(room)?;
-        // (blanks behind a document are none of it)
+        // Blanks behind a document are none of it.
         text.resize(text.len().max(usize::try_from(file.metadata()?.len()).unwrap_or(0)), b' ');
         file.write_all(&text)?;
         let swapped = renameat_with(CWD, room, CWD, path, RenameFlags::EXCHANGE);
-        // (there is nothing to swap with at first, and some file systems cannot)
+        // There is nothing to swap with at first, and some file systems cannot.
         swapped.map_err(io::Error::from).or_else(|_| fs::rename(room, path))
     })
 }

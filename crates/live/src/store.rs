@@ -129,7 +129,7 @@ impl Store {
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        // (an exclusive lock is taken with the first transaction that writes, and kept)
+        // An exclusive lock is taken with the first transaction that writes, and kept.
         connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
         let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
         let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -163,7 +163,7 @@ impl Store {
             .optional()?;
         stored.epoch = epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(0u64) + 1;
         put_meta(&transaction, "epoch", &stored.epoch.to_string())?;
-        // (of 48 bits, which every reader of JSON takes for a whole number)
+        // Of 48 bits, which every reader of JSON takes for a whole number.
         let drawn: i64 = transaction.query_row("SELECT random() & 0xffffffffffff", [], |row| row.get(0))?;
         stored.drawn = drawn.unsigned_abs();
         stored.jobs =
@@ -291,7 +291,7 @@ impl Store {
             let mut notes = Vec::new();
             for row in rows {
                 let (at, document) = row?;
-                // (one that cannot be read says nothing)
+                // One that cannot be read says nothing.
                 if let Ok(note) = serde_json::from_str(&document) {
                     notes.push((Seconds::new(at), note));
                 }

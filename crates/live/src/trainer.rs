@@ -170,7 +170,7 @@ pub fn run(arguments: &[String]) -> Result<u8, TrainerError> {
 
 /// Starts this program again with SIGTERM ignored, which programs inherit. Comes back only if that failed.
 fn become_deaf() -> io::Error {
-    // (not /proc/self/exe, which would be the shell)
+    // Not /proc/self/exe, which would be the shell.
     let Ok(own) = env::current_exe() else { return io::ErrorKind::NotFound.into() };
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "trap '' TERM; exec \"$0\" \"$@\""]).arg(own).args(env::args_os().skip(1));

@@ -185,7 +185,7 @@ fn the_rank_of_a_shim_that_is_killed_is_over_at_once() {
 
 #[test]
 fn a_program_begins_when_its_processes_can_be_written_down() {
-    // (as on a full disk: no file can be made where a folder is)
+    // As on a full disk: no file can be made where a folder is.
     let refuses = |folder: &Path| fs::create_dir(folder.join("shim.json.new")).unwrap();
     let job = Job::start_in(2, LONG, &["/bin/true"], refuses);
     assert_eq!(job.end(1), json!({"exit": 0}), "the other rank does not wait for it");

@@ -55,7 +55,7 @@ pub(super) fn check_prices(
     for kind in cluster.types() {
         job = job.throughput(&kind.name, StepsPerSecond::new(1.0));
     }
-    // (a rule that decides nothing stands in: only what it would be shown is asked for)
+    // A rule that decides nothing stands in: only what it would be shown is asked for.
     let stand_in = apportion::Catalog::embedded().policy("isolated");
     let problem = stand_in.ok().and_then(|policy| {
         let mut scheduler =

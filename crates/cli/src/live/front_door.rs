@@ -280,12 +280,12 @@ impl Intake for ByRequests {
     }
 
     fn withdraw(&mut self, job: JobNumber, why: &str) -> bool {
-        // (that it is over already is what is wished)
+        // That it is over already is what is wished.
         self.ask(Request::Withdraw(job, why.to_owned())).is_some()
     }
 
     fn remark(&mut self, job: Option<JobNumber>, text: &str) {
-        // (where it is not taken, it is said again when it is found again)
+        // Where it is not taken, it is said again when it is found again.
         let _ = self.ask(Request::Remark(job, text.to_owned()));
     }
 

@@ -78,11 +78,11 @@ fn row(job: &Value) -> Row {
     let received = job["received_s"].as_object();
     let on = || received.into_iter().flatten().filter_map(|(kind, ran)| Some((kind, ran.as_f64()?)));
     if row.n_attempts.is_some_and(|n| n > 0) {
-        // (a sum of nothing would be a negative zero)
+        // A sum of nothing would be a negative zero.
         row.ran_s = Some(on().fold(0.0, |sum, (_, ran)| sum + ran));
     }
     let mut types = on().filter(|(_, ran)| *ran > 0.0).map(|(kind, _)| kind);
-    // (of a job that ran on several types, which of them a running time is of is not to be said)
+    // Of a job that ran on several types, which of them a running time is of is not to be said.
     row.worker_type = types.next().filter(|_| types.next().is_none()).map(|kind| kind.as_str().into());
     row.state = match job["state"].as_str() {
         Some("completed") => State::Completed,

@@ -106,7 +106,7 @@ pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Fa
     let mut table = Table::new(columns);
     for job in list(&jobs) {
         let (steps, total) = (job["steps"].as_f64(), job["total_steps"].as_f64());
-        // (how many steps a program did that told none is not known)
+        // How many steps a program did that told none is not known.
         let steps = steps.filter(|steps| *steps > 0.0 || job["state"] != "completed");
         let done = steps
             .zip(total)
@@ -141,7 +141,7 @@ pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(),
     let mut table = Table::new(columns);
     let number =
         |value: &Value, decimals| value.as_f64().map_or(Cell::Empty, |value| Cell::Number(value, decimals));
-    // (the largest number stands for one that comes before all others)
+    // The largest number stands for one that comes before all others.
     let priority = |value: &Value| match value.as_f64() {
         Some(f64::MAX..) => Cell::Text("first".to_owned()),
         _ => number(value, 2),

@@ -69,7 +69,7 @@ pub(super) fn check(words: &[String]) -> Result<(), Failure> {
         };
         let name = option.strip_prefix('-').map(|long| long.split('=').next().unwrap_or_default());
         let refused = REFUSED.iter().find(|(long, short, _)| match name {
-            // (it takes the beginning of a name for the name)
+            // It takes the beginning of a name for the name.
             Some(name) => !name.is_empty() && long.starts_with(name),
             None => short.is_some_and(|short| option.starts_with(short)),
         });

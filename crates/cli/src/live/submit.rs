@@ -175,7 +175,7 @@ fn form(arguments: &SubmitArguments) -> Result<Form, Failure> {
         .map_err(|name| Failure::usage(format!("{} is no name in UTF-8", name.display()), None))?;
     Ok(Form {
         name: arguments.name.clone(),
-        // (a variable USER that is empty names nobody)
+        // A variable USER that is empty names nobody.
         user: arguments.user.clone().filter(|user| !user.is_empty()),
         key: Some(arguments.key.clone().unwrap_or_else(drawn)),
         job: JobForm {

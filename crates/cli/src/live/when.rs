@@ -143,7 +143,7 @@ impl Known {
     }
 
     fn add_active(&mut self, past: &PastView, state: &SchedulerState, run: &Run) {
-        // (one that fits no worker type waits for another cluster, and is none of the scheduler's)
+        // One that fits no worker type waits for another cluster, and is none of the scheduler's.
         let Some(id) = state.find(&past.number.to_string()) else { return };
         let reckoned = reckoned(past, run);
         let is_silent = past.steps <= 0.0 && past.received_s.values().any(|received_s| *received_s > 0.0);
@@ -155,7 +155,7 @@ impl Known {
         if steps_run >= past.job.total_steps {
             self.overrun.insert(past.number);
         }
-        // (when it first had workers is not kept: that it had some is what counts)
+        // When it first had workers is not kept: that it had some is what counts.
         let course = Course { started: (past.starts > 0).then_some(past.job.arrival), ended: None };
         let job = past.job.clone().total_steps(total_steps);
         self.jobs.push((Some(id), KnownJob { job, steps_run, course }));

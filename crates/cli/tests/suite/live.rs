@@ -66,7 +66,7 @@ impl Served {
             }
             all += &line;
         };
-        // (read on, or it could not go on writing)
+        // Read on, or it could not go on writing.
         thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Self { child, url, said_before: all }
     }

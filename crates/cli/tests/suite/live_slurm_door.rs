@@ -136,7 +136,7 @@ fn what_users_do_to_their_jobs_is_heeded() {
         "it is its user's: {}",
         shown(&world, &taken_back)
     );
-    // (with the workers of the other one it may be its turn; then it is its user's release that is too late)
+    // With the workers of the other one it may be its turn; then it is its user's release that is too late.
     world.slurm.said("scontrol", &["release", &released]);
     world.until("the user's release", |world| {
         is(&released, "cancelled")(world)
@@ -231,7 +231,7 @@ fn a_partition_has_one_scheduler_and_another_after_its_end() {
     let said = said_with_2(second.env("SLURM_CONF", world.slurm.at("slurm.conf")).output().unwrap());
     assert!(said.contains("are steered by another scheduler: process "), "{said}");
     assert!(said.contains(&world.folder.path().join("state/sbatch").display().to_string()), "{said}");
-    // (killed, it leaves its mark; the process of it is known to be gone)
+    // Killed, it leaves its mark; the process of it is known to be gone.
     drop(world.served.take());
     assert!(world.slurm.said("scontrol", &["show", "node"]).contains("Extra=apportion:"));
     world.folder = elsewhere;

@@ -79,7 +79,7 @@ fn a_gang_is_over_when_its_last_rank_is() {
         Ok(world) => world,
         Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
     };
-    // (a round that no test outlives: nothing is known only at its end)
+    // A round that no test outlives: nothing is known only at its end.
     serve(&mut world, "600");
     let script = "while [ ! -e \"$APPORTION_CHECKPOINTS/go\" ]; do sleep 0.1; done";
     world.submit(&["--scale-factor", "4", "--steps", "10"], &["sh", "-c", script]);

@@ -158,7 +158,7 @@ fn nothing_starts_where_no_server_is() {
     let remote = ONE.replace(" --local", "");
     let served = Served::start(at, &remote.split(' ').collect::<Vec<_>>());
     submit(&served, at, "submit --job-type A --steps 10 -- true");
-    // (it would wait in every one of a thousand forks of thirty days)
+    // It would wait in every one of a thousand forks of thirty days.
     let said = served.refused(at, &["when", "0"]);
     assert!(
         said.contains("job 0 needs a worker, and no worker type that it can run on has so many"),

@@ -36,7 +36,7 @@ impl Disk {
         }
         self.looked = Some(now);
         let was_full = self.full.is_some();
-        // (where the system does not say, a start that fails will)
+        // Where the system does not say, a start that fails will.
         let is_full = statvfs(&self.folder).is_ok_and(|disk| {
             let has_names = disk.f_files == 0 || disk.f_favail > 0;
             disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_MIN || !has_names

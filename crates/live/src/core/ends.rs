@@ -39,7 +39,7 @@ pub(super) fn why_done(ends: &[Option<&End>], progress: &Progress, total_steps: 
     if went_well && is_done {
         return Some(SAYS_SO);
     }
-    // (whatever was wished meanwhile: none of them had been asked to stop when it ended)
+    // Whatever was wished meanwhile: none of them had been asked to stop when it ended.
     let is_well = ends.iter().all(|end| matches!(end, Some(End::Exit(0))));
     is_well.then_some("its program ended with exit code 0")
 }
@@ -142,7 +142,7 @@ impl Core {
             self.note_unheard(number, counted);
         }
         self.presume_steps(number);
-        // (what it ran is in the event log before its end is)
+        // What it ran is in the event log before its end is.
         self.flush_last(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = job.run.take() else { return };

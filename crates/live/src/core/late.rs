@@ -89,7 +89,7 @@ impl Core {
         let before = *received;
         *received = (before + longest.map_or(Seconds::ZERO, |ran| ran - unheard.counted)).max(Seconds::ZERO);
         let more = *received - before;
-        // (what a later start does goes into the log with its own end)
+        // What a later start does goes into the log with its own end.
         let steps = if job.run.is_some() { 0.0 } else { more_steps };
         let kinds = self.scheduler.cluster().types();
         let kind = kinds.enumerate().find(|(_, kind)| kind.name == unheard.worker_type);

@@ -121,7 +121,7 @@ impl Core {
         if more.get() < 0.0 {
             slice.end = (slice.end + more).max(slice.start);
         }
-        // (no slice has more time than it lasts)
+        // No slice has more time than it lasts.
         slice.start = slice.start.min(slice.end - slice.time);
     }
 
@@ -145,7 +145,7 @@ impl Core {
             time: Seconds::ZERO,
             steps: [Steps::new(steps), Steps::ZERO],
         };
-        // (the job is here, and steps grow)
+        // The job is here, and steps grow.
         let _ = self.scheduler.record(received);
     }
 
@@ -195,7 +195,7 @@ impl Core {
             let due = self.accounts.due(jobs, worker_type, if goes_on { ahead } else { Seconds::ZERO });
             if due.get() > 0.0 {
                 let received = Received { jobs, worker_type, time: due, steps: [Steps::ZERO; 2] };
-                // (the jobs are here: accounts are closed with them)
+                // The jobs are here: accounts are closed with them.
                 let _ = self.scheduler.record(received);
             }
         }
@@ -305,7 +305,7 @@ impl Core {
             let start = running.max(logged.at);
             let time = until - start;
             if time.get() > 0.0 {
-                // (of two that share, the time is one's)
+                // Of two that share, the time is one's.
                 self.slices.entry(jobs).or_insert(SliceLog {
                     worker_type,
                     n_workers,

@@ -183,7 +183,7 @@ impl Core {
         let n_workers = scheduler.workers().len();
         let restored = restore(&mut scheduler, &stored);
         for worker in (0..n_workers).map(WorkerId::from_index) {
-            // (it exists)
+            // It exists.
             let _ = scheduler.set_up(worker, false);
         }
         let mut core = Self {
@@ -261,7 +261,7 @@ impl Core {
         self.restore_slices();
         let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
         for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
-            // (until when its ranks are waited for)
+            // Until when its ranks are waited for.
             self.record_job(number);
         }
         if self.jobs.values().any(|job| job.run.is_some()) {
@@ -445,7 +445,7 @@ impl Core {
     }
 
     fn event(&mut self, at: Seconds, event: &Event<'_>) {
-        // (numbers, names and lists of them: there is no key that is not text)
+        // Numbers, names and lists of them: there is no key that is not text.
         if let Ok(line) = serde_json::to_string(event) {
             self.step.records.push(Record::Event(at, line));
         }

@@ -33,7 +33,7 @@ impl Core {
         while let Some(change) = self.prices.pop_front_if(|change| change.at <= now) {
             let Some(worker_type) = self.scheduler.cluster().find(&change.worker_type) else { continue };
             let price = change.price;
-            // (where they come too late, none of those between them ever held)
+            // Where they come too late, none of those between them ever held.
             let is_last =
                 !self.prices.iter().any(|later| later.at <= now && later.worker_type == change.worker_type);
             if is_last && self.scheduler.set_price(worker_type, price).is_ok() {

@@ -134,7 +134,7 @@ impl Core {
         let workers = workers.clone();
         for worker in workers {
             self.places[worker.index()] = None;
-            // (it exists)
+            // It exists.
             let _ = self.scheduler.set_up(worker, false);
         }
         self.servers.remove(&report.server);

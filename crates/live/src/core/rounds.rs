@@ -149,7 +149,7 @@ impl Core {
         self.write_round(&round);
         self.forget_numbers();
         self.save_scheduler();
-        // (what they have received until now is kept, too)
+        // What they have received until now is kept, too.
         let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
         for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
             self.record_job(number);
@@ -209,7 +209,7 @@ impl Core {
         for (server, is_usable) in self.servers.values_mut().zip(usable) {
             for (place, worker) in (0u32..).zip(&server.record.workers) {
                 let is_held = server.strays.iter().any(|(_, held)| *held == place);
-                // (on a full disk, what runs goes on)
+                // On a full disk, what runs goes on.
                 let has_room = server.disk.is_none() || !self.holders[worker.index()].is_empty();
                 let up = is_usable && place < server.n_workers && !is_held && has_room;
                 let told = &mut server.up[place as usize];
@@ -220,7 +220,7 @@ impl Core {
             }
         }
         for (worker, up) in changes {
-            // (it exists: it was one of the cluster's when its server joined)
+            // It exists: it was one of the cluster's when its server joined.
             let _ = self.scheduler.set_up(worker, up);
             let at = self.now;
             self.event(
@@ -411,12 +411,12 @@ impl Core {
             }
             run.measured = Some((run.progress.steps, run.progress.seconds));
             let speed = StepsPerSecond::new(steps / seconds);
-            // (a speed out of range is not believed, and the one before stays)
+            // A speed out of range is not believed, and the one before stays.
             if run.ending.is_none() {
                 let speeds = [speed, StepsPerSecond::new(0.0)];
                 let _ = self.scheduler.observe(run.lease.0, run.lease.1, speeds);
             }
-            // (one that is to have another number of workers is shown as it will be)
+            // One that is to have another number of workers is shown as it will be.
             let known = self.scheduler.job(job.id).and_then(|known| usize::try_from(known.scale_factor).ok());
             if !is_spread && known == Some(workers.len()) {
                 let _ = self.scheduler.measure(job.id, run.lease.1, speed);

@@ -32,7 +32,7 @@ impl Core {
             (run.lease.0 != placement.jobs).then_some(run.lease.0)
         });
         if let Some(jobs) = changed {
-            // (what it ran beside another is not what it runs alone)
+            // What it ran beside another is not what it runs alone.
             self.flush_slice(jobs);
         }
         let Some(job) = self.jobs.get_mut(&number) else { return };

@@ -148,7 +148,7 @@ impl Core {
         match self.scheduler.mechanism()?.standing(jobs, worker_type)?.priority {
             Priority::Nothing => None,
             Priority::Ratio(ratio) => Some(ratio),
-            // (no number is as high)
+            // No number is as high.
             Priority::Starved { .. } | Priority::Overdue { .. } => Some(f64::MAX),
         }
     }

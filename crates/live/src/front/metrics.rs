@@ -93,7 +93,7 @@ fn metric<V: Display>(
     (kind, help): (&str, &str),
     samples: impl IntoIterator<Item = (String, V)>,
 ) {
-    // (writing to text does not fail)
+    // Writing to text does not fail.
     let _ = writeln!(text, "# HELP apportion_{name} {help}.\n# TYPE apportion_{name} {kind}");
     for (labels, value) in samples {
         let _ = writeln!(text, "apportion_{name}{labels} {value}");

@@ -142,7 +142,7 @@ pub fn serve(
         .thread_name("front")
         .build()?;
     let served = runtime.block_on(accept(client, listener, options, stop));
-    // (whoever still waits for the scheduler goes without an answer)
+    // Whoever still waits for the scheduler goes without an answer.
     runtime.shutdown_timeout(Duration::ZERO);
     served
 }
@@ -163,7 +163,7 @@ async fn accept(
     while !stop.load(Ordering::Relaxed) {
         let Ok(accepted) = timeout(LOOK, listener.accept()).await else { continue };
         let Ok((stream, _)) = accepted else {
-            // (out of descriptors, or whoever came is gone)
+            // Out of descriptors, or whoever came is gone.
             tokio::time::sleep(LOOK).await;
             continue;
         };
@@ -204,7 +204,7 @@ impl Services {
             Ok(Ok(1)) => return connection(stream, only_https, closing).await,
             _ => return,
         }
-        // (a client that does not trust the certificate breaks off, and says so where it is)
+        // A client that does not trust the certificate breaks off, and says so where it is.
         if let Ok(Ok(stream)) = timeout(HEAD_LIMIT, tls.acceptor().accept(stream)).await {
             connection(stream, self.router, closing).await;
         }
@@ -222,7 +222,7 @@ async fn connection(
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // (a client that breaks off goes without the rest)
+        // A client that breaks off goes without the rest.
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => {}
     }

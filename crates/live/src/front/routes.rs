@@ -121,7 +121,7 @@ async fn guarded(mut request: Request, next: Next, tokens: Option<&Tokens>) -> R
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-    // (clients tell schedulers from other programs by it)
+    // Clients tell schedulers from other programs by it.
     headers.insert(VERSION.0, VERSION.1);
     response
 }
@@ -307,7 +307,7 @@ async fn events(State(client): State<Client>, uri: Uri) -> Result<Response, Faul
 
 async fn all_metrics(State(client): State<Client>) -> Response {
     let health = client.health();
-    // (what the scheduler cannot say now is left out: the rest says why)
+    // What the scheduler cannot say now is left out: the rest says why.
     let jobs = match ask(client.clone(), Asked::Jobs).await {
         Ok(Answer::Jobs(jobs)) => Some(jobs),
         _ => None,
@@ -349,7 +349,7 @@ pub(super) async fn read(body: Body) -> Result<Bytes, Fault> {
 }
 
 pub(super) fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
-    // (a list would be taken for the values of an object, in order)
+    // A list would be taken for the values of an object, in order.
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err(bad("the body is not as expected: expected an object, in braces".to_owned()));
     }

@@ -286,7 +286,7 @@ impl Shared {
             let mut state = self.state();
             if !state.was_ever_heeded {
                 let news = News::Refused(said.to_owned());
-                // (the end says it)
+                // The end says it.
                 state.said = Some(news.clone());
                 state.denied = Some(said.to_owned());
                 drop(state);
@@ -321,7 +321,7 @@ impl Shared {
                     serde_json::from_str(&text).is_ok_and(|orders| self.state().offer(orders))
                 }
                 Ok(Reply { status: 204, .. }) => true,
-                // (what is wrong is said of the report that follows)
+                // What is wrong is said of the report that follows.
                 Ok(_) | Err(_) => false,
             };
             if has_come {

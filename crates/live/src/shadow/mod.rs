@@ -92,7 +92,7 @@ impl Shadow {
             let n_up = n_up.get(&name).copied().unwrap_or(0) as usize;
             let workers: Vec<_> = self.scheduler.workers().of_type(id).collect();
             for (place, worker) in workers.into_iter().enumerate() {
-                // (it exists)
+                // It exists.
                 let _ = self.scheduler.set_up(worker, place < n_up);
             }
         }
@@ -222,7 +222,7 @@ impl Shadow {
         let (time, steps) = std::mem::take(&mut running.due);
         let (jobs, worker_type) = (Combination::single(running.id), running.worker_type);
         let steps = [Steps::new(steps), Steps::ZERO];
-        // (the job is here)
+        // The job is here.
         let _ = self.scheduler.record(Received { jobs, worker_type, time: Seconds::new(time), steps });
     }
 

@@ -86,7 +86,7 @@ impl<'a> Watch<'a> {
                 Ok(Some((pid, status))) => {
                     if pid.as_raw_nonzero().get() == self.program.pid {
                         self.status = Some(status);
-                        // (one that SIGTERM would have ended has an exit code only if it was ending by itself)
+                        // One that SIGTERM would have ended has an exit code only if it was ending by itself.
                         self.ended_asked = self.stopping.asked().is_some() && !self.dies_when_asked;
                         self.stopping.note_program_ended(clock::node_now());
                     }

@@ -87,7 +87,7 @@ fn parse(line: &str, beside: &BTreeMap<u64, (Option<String>, u32)>) -> Option<Sl
     let waits = matches!(*state, "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" | "CONFIGURING");
     let is_over = super::queue::is_over(state);
     let first_node = Some(first_of(nodes)).filter(|node| !node.is_empty());
-    // (one that was cancelled before it ran has a start all the same, and no node)
+    // One that was cancelled before it ran has a start all the same, and no node.
     let has_run = !waits && first_node.is_some();
     Some(SlurmJob {
         id,

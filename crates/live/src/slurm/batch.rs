@@ -288,7 +288,7 @@ impl Batch {
         let last = entries.last().map(|entry| (entry.id, entry.state.as_str(), entry.reason.as_str()));
         let is_by_us = self.stop.is_some() || self.cancelled.is_some();
         if let Some((id, state, reason)) = last.filter(|_| has_begun && !is_by_us) {
-            // (a batch process that is killed, as for want of memory, is a failure like that of any other rank)
+            // A batch process that is killed, as for want of memory, is a failure like that of any other rank.
             let is_failure = ["FAILED", "OUT_OF_MEMORY", "COMPLETED"].contains(&state);
             let why = format!("Slurm says of its job {id}: {state} ({reason})");
             return End::Cut { why, is_failure };
@@ -378,7 +378,7 @@ pub(super) fn resources(node: &Node, n_ranks: usize, options: &Options) -> Vec<S
         "--open-mode=append".to_owned(),
     ];
     if memory_mib > 0 {
-        // (a job that asks for none would have all)
+        // A job that asks for none would have all.
         arguments.push(format!("--mem={memory_mib}"));
     }
     if let Some(limit) = &options.time_limit {

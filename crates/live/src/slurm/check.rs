@@ -40,7 +40,7 @@ fn takes_one(options: &Options, worker_type: &str) -> Result<(), Untaken> {
     let now = match nodes(&options.partition) {
         Ok(nodes) => nodes,
         Err(NodesError::Tool(source)) => return Err(failed(worker_type, source)),
-        // (it was a cluster when it was first asked for)
+        // It was a cluster when it was first asked for.
         Err(_) => return Ok(()),
     };
     let usable: Vec<&Node> = now.iter().filter(|node| named(node) && node.unusable.is_none()).collect();

@@ -114,7 +114,7 @@ impl Queue {
     /// How many workers of a node jobs hold, or wait for.
     pub(super) fn n_held(&self, node: &str) -> u32 {
         let of_node = self.iter().filter(|(comment, _)| comment.node == node);
-        // (of two submissions of one comment, only the first one is left alone)
+        // Of two submissions of one comment, only the first one is left alone.
         let alive = |entries: &[Entry]| entries.iter().find(|entry| entry.stage != Stage::Over).cloned();
         of_node.filter_map(|(_, entries)| alive(entries)).map(|entry| entry.n_workers).sum()
     }

@@ -93,7 +93,7 @@ fn run(tool: &'static str, command: &mut Command, limit: Seconds) -> Result<Stri
         }
         thread::sleep(LOOK);
     };
-    // (a process that it started may hold the pipes: after a kill they are not waited for)
+    // A process that it started may hold the pipes: after a kill they are not waited for.
     let Some(status) = status else {
         let said = format!("no answer within {limit}");
         return Err(ToolError::Unreachable { tool, said });

@@ -50,7 +50,7 @@ pub(super) fn watch<T>(
             }
         };
         let mut is_heard = true;
-        // (before its jobs: it is taken to answer again by these)
+        // Before its jobs: it is taken to answer again by these.
         if matches!(seen, Seen::Jobs(_)) && clock::node_now() >= nodes_asked + NODES_BEAT {
             nodes_asked = clock::node_now();
             is_heard = match nodes(partition) {

@@ -71,7 +71,7 @@ fn events_come_in_parts_and_metrics_add_up() {
         let (status, head, body) = served.raw(request.as_bytes());
         assert!(status == 200 && head.contains("application/x-ndjson"), "{head}");
         let last = head.lines().find_map(|line| line.strip_prefix("x-apportion-last: ")).unwrap();
-        // (before the first comes the header)
+        // Before the first comes the header.
         assert!(body.lines().count() <= 2 + usize::from(after == 0), "{body}");
         assert_eq!(body.starts_with("{\"format\":\"apportion/events-v1\""), after == 0, "{body}");
         lines.extend(body.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()));

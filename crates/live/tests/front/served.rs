@@ -36,7 +36,7 @@ pub(crate) fn driver(path: &Path) -> Result<Driver, StartError> {
     let policy = || Catalog::embedded().policy("max_min_fairness_perf").unwrap();
     let throughputs = Throughputs::embedded("osdi20").unwrap();
     let scheduler = Scheduler::new(&cluster, throughputs, policy(), options).unwrap();
-    // (a crowded machine is slow, and no server of this test is ever silent)
+    // A crowded machine is slow, and no server of this test is ever silent.
     let settings = Settings { silence: Seconds::new(30.0), ..Settings::of_round(round) };
     Driver::start(settings, scheduler, Some(policy()), Vec::new(), path)
 }
@@ -62,7 +62,7 @@ impl Served {
     /// Sends bytes as they are, and reads all that is answered: status, head and body.
     pub(crate) fn raw(&self, request: &[u8]) -> (u16, String, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        // (a body that is refused may not be read to its end)
+        // A body that is refused may not be read to its end.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

@@ -34,7 +34,7 @@ fn each_token_has_its_role() {
         ("GET /v1/agents/one/orders", "agents'", 404, "its agent reports first"),
         ("GET /v1/jobs", "people's", 200, ""),
         ("POST /v1/agents/report", "agents'", 200, ""),
-        // (it reports of the server `one`)
+        // It reports of the server `one`.
         ("POST /v1/agents/report", "two's", 403, "this token is not for the server `one`"),
         ("GET /v1/agents/one/orders", "two's", 403, "the scheduler's token file has it for two"),
         ("GET /v1/agents/%6Fne/orders", "two's", 403, "this token is not for the server `one`"),

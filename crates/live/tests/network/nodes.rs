@@ -133,7 +133,7 @@ impl Head {
             "{head}Host: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
-        // (a body that is refused may not be read to its end)
+        // A body that is refused may not be read to its end.
         let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.write_all(body));
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

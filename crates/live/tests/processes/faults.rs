@@ -37,7 +37,7 @@ fn what_cannot_be_started_says_why() {
 fn an_order_that_cannot_be_kept_starts_nothing() {
     let mut place = Place::new();
     let mut agent = place.open();
-    // (as on a full disk: no folder can be made in a file)
+    // As on a full disk: no folder can be made in a file.
     let ranks = place.state().join("ranks");
     fs::remove_dir(&ranks).unwrap();
     fs::write(&ranks, "").unwrap();
@@ -50,7 +50,7 @@ fn an_order_that_cannot_be_kept_starts_nothing() {
 fn an_end_is_told_though_the_disk_has_no_more_room() {
     let mut place = Place::new();
     let mut agent = place.open();
-    // (no file can be made where a folder is)
+    // No file can be made where a folder is.
     place.order(&mut agent, &[&lease(1, shell("mkdir $APPORTION_LEASE/end.json.new; exit 0"))]);
     assert_eq!(end_of(&mut agent, 1).0, End::Exit(0));
 }
@@ -124,7 +124,7 @@ fn a_folder_that_cannot_be_read_is_set_aside() {
 fn a_program_is_asked_to_stop_though_the_disk_has_no_more_room() {
     let mut place = Place::new();
     let mut agent = place.open();
-    // (no file can be made where a folder is)
+    // No file can be made where a folder is.
     let mut job = LeaseOrder { lease: Seconds::new(1.0), ..lease(1, trainer("--speed 50")) };
     place.order(&mut agent, &[&job]);
     for name in ["steer.json.new", "control.json.new"] {

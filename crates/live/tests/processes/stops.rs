@@ -86,7 +86,7 @@ fn a_program_that_does_not_speak_is_terminated() {
     (with_trap.stop, without.stop) = (Some(Stop::Now), Some(Stop::Now));
     place.order(&mut agent, &[&with_trap, &without]);
     assert_eq!(end_of(&mut agent, 1).0, End::Stopped(Some(3)));
-    // (the shell tells of its own child's end before)
+    // The shell tells of its own child's end before.
     assert!(place.output(1).ends_with("saved\n"));
     let (end, rank) = end_of(&mut agent, 2);
     assert_eq!(end, End::Stopped(None));

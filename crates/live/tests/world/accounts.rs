@@ -145,7 +145,7 @@ fn logged(small: &Small) -> (f64, f64) {
 
 #[test]
 fn the_log_adds_up_to_what_was_received_though_an_end_is_heard_of_late() {
-    // (away before and after the round in which the job ends is written to the log)
+    // Away before and after the round in which the job ends is written to the log.
     for back in [40.0, 80.0] {
         let mut small = Small::new("fifo", &[("v100", 1)]);
         small.start("v100=1");

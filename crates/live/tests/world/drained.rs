@@ -104,7 +104,7 @@ fn a_job_whose_servers_are_all_drained_is_told_so() {
     for (policy, drain) in all() {
         let (mut small, gang) = gang_on(policy, &[("v100", 2), ("k80", 1)], "v100=2,k80=1");
         drain(&mut small, "a");
-        // (after several rounds in which the policy decides about it no more)
+        // After several rounds in which the policy decides about it no more.
         small.until(20.0 * ROUND);
         let why = small.why(gang);
         let said = &why.because[0];

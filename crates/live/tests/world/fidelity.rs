@@ -94,7 +94,7 @@ fn live(policy: &str, jobs: &[(f64, Job, f64)], look_ahead: f64) -> f64 {
     let mut checkpoints = Checkpoints::new();
     let mut waiting = jobs.iter().zip(0u64..).peekable();
     let mut took = BTreeMap::new();
-    // (servers are there before the first job)
+    // Servers are there before the first job.
     let mut now = -2.0;
     while took.len() < jobs.len() {
         let since = now;

@@ -94,7 +94,7 @@ fn started_elsewhere(gone_at: f64, manners: Manners) -> (Small, JobNumber, usize
     small.until(gone_at);
     small.nodes[place].agent = None;
     small.until(60.0);
-    // (the later start finds nothing, and takes its time)
+    // The later start finds nothing, and takes its time.
     small.checkpoints.clear();
     while small.jobs[&number].incarnation < 2 {
         small.until(small.now + 1.0);
@@ -109,7 +109,7 @@ fn a_program_that_ended_by_itself_is_done_though_it_was_started_elsewhere_meanwh
     for (gone_at, restarts, speaks) in
         [(10.0, false, false), (10.0, true, false), (5.0, false, false), (10.0, false, true)]
     {
-        // (one that says nothing of its progress begins anew)
+        // One that says nothing of its progress begins anew.
         let (mut small, number, place) = started_elsewhere(gone_at, Manners { speaks, ..SILENT });
         if restarts {
             small.start("v100=2");

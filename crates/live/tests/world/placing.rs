@@ -120,7 +120,7 @@ fn the_policy_is_shown_what_ran_and_how_fast() {
 fn where_the_policy_fails_jobs_go_on_and_a_restart_leaves_them_where_they_are() {
     let mut small = placing(&[("v100", 2)], "v100=2");
     let [first, second] = [0, 1].map(|_| small.submit(job(400)));
-    // (the first round was decided for the first job; the other has a worker from the second on)
+    // The first round was decided for the first job; the other has a worker from the second on.
     small.until(70.0);
     FAILS.set(true);
     small.until(200.0);

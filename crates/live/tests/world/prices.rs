@@ -49,7 +49,7 @@ fn time_costs_what_workers_cost_when_it_was_had() {
     // Another start has other prices, and what was had stays as it was.
     small.core = None;
     small.prices = vec![change(0.0, "v100", 0.5)];
-    // (what it had since it was last written down counts from the start on)
+    // What it had since it was last written down counts from the start on.
     let kept = &small.jobs[&number];
     let (ran, paid) = (kept.received["v100"].get(), kept.cost.unwrap().get());
     small.start("v100=2");
@@ -59,7 +59,7 @@ fn time_costs_what_workers_cost_when_it_was_had() {
     assert!(more > 30.0 && (paid - more * 0.5 * 2.0).abs() < 1.0, "{paid} for {more} s");
     small.ask(Request::Cancel(number)).unwrap();
     small.until(300.0);
-    // (the log has what was not in it yet at the last start at the prices of that)
+    // The log has what was not in it yet at the last start at the prices of that.
     let unwritten = 60.0 * (5.0 - 0.5) * 2.0;
     let (said, logged) = (small.jobs[&number].cost.unwrap().get(), logged(&small));
     assert!((0.0..unwritten).contains(&(said - logged)), "the log says {logged}, the job {said}");

@@ -110,7 +110,7 @@ fn a_scheduler_that_was_stopped_past_a_lease_hears_that_jobs_stopped_in_order() 
         small.sleep_until(320.0);
         if restarts {
             small.start("v100=2");
-            // (reports are late, too: until after all that a run may outlive)
+            // Reports are late, too: until after all that a run may outlive.
             small.sleep_until(460.0);
         }
         small.wake();

@@ -83,7 +83,7 @@ fn a_lost_lease_is_over_in_time_though_reports_never_cease() {
         if now > 100.0 && lost.is_none() {
             lost = nodes.iter().position(|node| !node.processes.is_empty());
         }
-        // (a driver wakes the core only where nothing else comes)
+        // A driver wakes the core only where nothing else comes.
         if core.wake_at().get() <= now {
             inputs.push(Input::Wake);
         }

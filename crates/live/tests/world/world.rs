@@ -324,7 +324,7 @@ impl World {
         let believed = |factor: f64| StepsPerSecond::new(speed * factor);
         let mut job = Job::new(["A3C", "Recommendation (batch size 512)"][self.random.below(2)]).steps(steps);
         if self.shares() {
-            // (jobs of their own speeds share with none)
+            // Jobs of their own speeds share with none.
             (manners.speed, manners.slow_speed) = (5.0, 5.0);
         } else {
             job = job
@@ -441,7 +441,7 @@ impl World {
     /// The log of all starts is read as that of a simulation.
     fn check_log(&self) {
         if self.faults.agents > 0.0 {
-            // (in between it was of another cluster)
+            // In between it was of another cluster.
             return;
         }
         let cluster = self.core.as_ref().unwrap().cluster();
@@ -474,7 +474,7 @@ impl World {
     /// The log has of each job the time that its record says, over all starts of the scheduler: of a job that never shared.
     fn check_received(&self) {
         if self.faults.agents > 0.0 {
-            // (a run on workers that another cluster does not have is not counted)
+            // A run on workers that another cluster does not have is not counted.
             return;
         }
         let mut logged: BTreeMap<u64, f64> = BTreeMap::new();

@@ -39,7 +39,7 @@ fn first_tasks(list: &str, most: usize) -> Option<Vec<u64>> {
         let (Ok(first), Ok(last), Ok(step)) =
             (first.parse::<u64>(), last.parse::<u64>(), step.parse::<usize>())
         else {
-            // (what is cut off is shown once the tasks before it are none of the array any more)
+            // What is cut off is shown once the tasks before it are none of the array any more.
             break;
         };
         tasks.extend((first..=last).step_by(step.max(1)).take(most - tasks.len()));

@@ -89,7 +89,7 @@ pub(super) enum Claimed {
 impl Claim {
     /// A claim that has not been made yet. `key` was drawn for the folder.
     pub(super) fn new(partition: &str, folder: &Path, key: String) -> Self {
-        // (blanks would end the text where Slurm shows it)
+        // Blanks would end the text where Slurm shows it.
         let folder = folder.display().to_string().replace(char::is_whitespace, "_");
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
         let own = Mark { key, n_renewed: 0, host, pid: process::id(), folder };
@@ -144,7 +144,7 @@ impl Claim {
             own.is_some_and(|mark| mark.key == self.own.key)
         };
         if self.marks().is_ok_and(is_own) {
-            // (where it stays, the next start watches it for a while)
+            // Where it stays, the next start watches it for a while.
             let _ = mark(&node, "");
         }
     }

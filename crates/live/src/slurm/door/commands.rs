@@ -39,7 +39,7 @@ pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Re
         Command::Release(nodes) => {
             let mut words = vec![format!("NodeList={nodes}"), "StartTime=now".to_owned()];
             if is_in_all {
-                // (else Slurm takes GPUs of further nodes, where not all of this one are free yet)
+                // Else Slurm takes GPUs of further nodes, where not all of this one are free yet.
                 words.push("NumNodes=1-1".to_owned());
             }
             update(&words)?;
@@ -47,7 +47,7 @@ pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Re
         }
         Command::StartNow => update(&["StartTime=now".to_owned()]),
         Command::Hold => steer(address, &["uhold"]),
-        // (without this word a job that has just been completed would run again)
+        // Without this word a job that has just been completed would run again.
         Command::Requeue => steer(address, &["requeuehold", "Incomplete"]),
         Command::Cancel => order("scancel", &[address.to_owned()]),
     }
@@ -56,6 +56,6 @@ pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Re
 /// Tells a job's user, where Slurm lets it: `scontrol show job` has it as AdminComment.
 pub(super) fn tell(address: &str, text: &str) {
     let words = ["update".to_owned(), format!("JobId={address}"), format!("AdminComment={text}")];
-    // (only an operator may: who may not has said it to the scheduler)
+    // Only an operator may: who may not has said it to the scheduler.
     let _ = order("scontrol", &words);
 }

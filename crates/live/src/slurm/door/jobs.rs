@@ -201,7 +201,7 @@ fn parse(text: &str, partition: &str) -> Result<Jobs, String> {
     let mut jobs = Jobs::default();
     for value in list {
         let Some(id) = number(value, "job_id") else { continue };
-        // (some versions show jobs of all partitions; one that waits may name several)
+        // Some versions show jobs of all partitions; one that waits may name several.
         if !word(value, "partition").split(',').any(|other| other == partition) {
             continue;
         }

@@ -250,7 +250,7 @@ impl Door {
     fn admitted(&mut self, job: &HeldJob, intake: &mut dyn Intake) -> Result<(), NotTaken> {
         check_held(job)?;
         let (shape, gres_type) = terms::check(job, clock::wall_s()).map_err(NotTaken::Refused)?;
-        // (what is held already stays so: this is how Slurm says whether it would be steered)
+        // What is held already stays so: this is how Slurm says whether it would be steered.
         steer(&job.address(), &["uhold"]).map_err(unsteerable)?;
         let Shape { n_nodes, per_node, .. } = shape;
         let newcomer = Newcomer { job, n_nodes, per_node, gres_type: gres_type.as_deref() };

@@ -163,7 +163,7 @@ impl Steered {
     pub(super) fn look(&mut self, view: &View<'_>) -> (Option<Command>, Vec<Event>) {
         let is_old = self.acted.as_ref().is_some_and(|(_, at)| view.asked <= *at);
         if let Some(end) = self.kept.end.clone() {
-            // (an earlier start of the scheduler saw it, and may not have told of it)
+            // An earlier start of the scheduler saw it, and may not have told of it.
             self.finish(end);
         }
         let command = if is_old || self.is_over { None } else { self.follow(view) };
@@ -208,7 +208,7 @@ impl Steered {
             Some(_) => self.follow_run(job, view.now, forgot),
             None => self.follow_waiting(job, view, forgot),
         };
-        // (what is as it ought to be is not undone by a controller that is there already)
+        // What is as it ought to be is not undone by a controller that is there already.
         if self.kept.boot.is_none() || (forgot && command.is_none()) {
             self.kept.boot = Some(view.boot.to_owned());
             self.is_changed = true;
@@ -282,7 +282,7 @@ impl Steered {
     ) -> Option<Command> {
         let order = &self.current.as_ref()?.order;
         let was_released = self.released == Some(order.run);
-        // (released, it had another reason; it may have been held for this one since, before it was shown so)
+        // Released, it had another reason; it may have been held for this one since, before it was shown so.
         let is_declined = self.acted.is_some() && !forgot && job.reason == BAD_CONSTRAINTS;
         if was_put_back && (ends || order.is_stopping) {
             self.end(End::Stopped(None));
@@ -458,6 +458,6 @@ impl Steered {
 
 /// Are these nodes, by name and in order, those of a list such as Slurm writes?
 fn is_on(nodes: &[&str], list: &str) -> bool {
-    // (several nodes may stand as a range: then their number is not compared with what it names)
+    // Several nodes may stand as a range: then their number is not compared with what it names.
     list.is_empty() || list.contains('[') || list.split(',').eq(nodes.iter().copied())
 }

@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(gres_type.as_deref(), Some("v100"), "{text}");
         }
         assert_eq!(check(&HeldJob { n_nodes: 3, n_nodes_most: 3, ..job() }, 0.0).unwrap().0.n_nodes, 3);
-        // (after it was put back, Slurm has it wait for a while)
+        // After it was put back, Slurm has it wait for a while.
         assert!(check(&HeldJob { begins_s: 9, n_restarts: 1, ..job() }, 8.0).is_ok());
     }
 

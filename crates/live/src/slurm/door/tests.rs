@@ -124,7 +124,7 @@ fn a_job_is_released_put_back_and_released_elsewhere() {
     let mut world = World::running(&["n1"]);
     assert!(world.steered.steer(World::run(1), LONG, true));
     assert_eq!(world.look(), Some(Command::Requeue));
-    // (while its processes end, it is asked nothing: a begin time set now would have it wait for two minutes)
+    // While its processes end, it is asked nothing: a begin time set now would have it wait for two minutes.
     world.show("COMPLETING", 0, "None");
     world.job().is_completing = true;
     world.want(2, &["n2"]);
@@ -229,7 +229,7 @@ fn the_end_in_slurm_is_the_end() {
 fn an_end_that_the_scheduler_did_not_wait_for_is_that_of_every_later_run() {
     for (state, end) in [("COMPLETED", End::Exit(0)), ("CANCELLED", End::Stopped(None))] {
         let mut world = World::running(&["n1"]);
-        // (the scheduler has settled the first run, and orders a second)
+        // The scheduler has settled the first run, and orders a second.
         world.want(2, &["n2"]);
         world.show(state, 9, "None");
         assert_eq!(world.look(), None);
