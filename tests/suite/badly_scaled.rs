@@ -152,7 +152,7 @@ fn constraints_whose_numbers_overflow_are_refused_and_limits_of_infinity_are_non
         assert!(error.contains("numbers that are less far apart") && error.contains("constraint"), "{error}");
     }
     let error = floors("throughput >= slo_remaining * 1[steps/s] / 1[s]").unwrap_err().to_string();
-    assert!(error.contains("needs `slo_remaining` of job 2, expected a finite number"), "{error}");
+    assert!(error.contains("needs `slo_remaining` of job 2, expected a deadline that is to come"), "{error}");
     let value = |constraint| floors(constraint).unwrap().objective.unwrap().value;
     let limit = value("throughput <= slo_remaining * 1[steps/s] / 1[s]");
     assert!((limit - value("throughput >= 0[steps/s]")).abs() < 1e-7, "{limit}");

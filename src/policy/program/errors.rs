@@ -51,12 +51,16 @@ impl ProgramPolicy {
             return PolicyError::Infeasible { policy, reason };
         }
         match infinite_by(&bound) {
-            Some((field, member)) => PolicyError::Missing {
-                policy,
-                field,
-                job: master.reduced().classes.members(member)[0] as usize,
-                expected: "a finite number: without one, numbers of this policy are infinite".to_owned(),
-            },
+            Some((field, member)) => {
+                let needed =
+                    if field == "slo_remaining" { "a deadline that is to come" } else { "a finite number" };
+                PolicyError::Missing {
+                    policy,
+                    field,
+                    job: master.reduced().classes.members(member)[0] as usize,
+                    expected: format!("{needed}: without one, numbers of this policy are infinite"),
+                }
+            }
             None => self.error(error),
         }
     }

@@ -53,7 +53,7 @@ impl Continuous {
             );
         }
         let rates = rates.into_iter().map(|rate| json!(rate)).collect();
-        let rates = distinct(&mut meaning, "several points are of this throughput", rates);
+        let rates = distinct(&mut meaning, ("jobs/h", "several points are of so many"), rates);
         meaning.axes.insert(1, ("rate", json!(rates).to_string()));
         if let Some(path) = &self.cutoff_throughputs_file {
             meaning.skip = cutoffs(path, many)?;
@@ -82,7 +82,7 @@ impl Static {
         flag(&mut meaning, "slos", self.paid.assign_slos);
         // Jobs are added until there are as many, so that a part of one counts as one.
         let whole = numbers.iter().map(|number| format!("{:.0}", number.ceil())).collect();
-        let whole = distinct(&mut meaning, "several points are of so many jobs", whole);
+        let whole = distinct(&mut meaning, ("jobs", "several points are of so many"), whole);
         meaning.axes.insert(1, ("static", format!("[{}]", whole.join(", "))));
         Ok(meaning)
     }
@@ -170,8 +170,8 @@ impl Many {
             log_dir: Some(self.log_dir.clone()),
             notes: exact(self.solver.as_deref()),
         };
-        let policies = distinct(&mut meaning, GIVEN_AGAIN, self.policies.clone());
-        let seeds = distinct(&mut meaning, GIVEN_AGAIN, self.seeds.clone());
+        let policies = distinct(&mut meaning, ("policy", GIVEN_AGAIN), self.policies.clone());
+        let seeds = distinct(&mut meaning, ("seed", GIVEN_AGAIN), self.seeds.clone());
         meaning.axes.push(("policy", json!(policies).to_string()));
         meaning.axes.push(("seed", json!(seeds).to_string()));
         put(&mut meaning, "cluster", clusters?);
@@ -286,14 +286,18 @@ fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
 const GIVEN_AGAIN: &str = "it is given more than once";
 
 /// The values without those that came before, in their order; a note for each that comes again.
-fn distinct<T: PartialEq + ToString>(meaning: &mut Meaning, why: &str, values: Vec<T>) -> Vec<T> {
+fn distinct<T: PartialEq + ToString>(
+    meaning: &mut Meaning,
+    (what, why): (&str, &str),
+    values: Vec<T>,
+) -> Vec<T> {
     let mut kept: Vec<T> = Vec::with_capacity(values.len());
     for value in values {
         if !kept.contains(&value) {
             kept.push(value);
             continue;
         }
-        let note = format!("{}: {why}, and run once", value.to_string());
+        let note = format!("{what} {}: {why}, and run once", value.to_string());
         if !meaning.notes.contains(&note) {
             meaning.notes.push(note);
         }
@@ -303,7 +307,7 @@ fn distinct<T: PartialEq + ToString>(meaning: &mut Meaning, why: &str, values: V
 
 /// A field of one value, or an axis of several.
 fn put(meaning: &mut Meaning, field: &'static str, values: Vec<Value>) {
-    let values = distinct(meaning, GIVEN_AGAIN, values);
+    let values = distinct(meaning, (field, GIVEN_AGAIN), values);
     match values.as_slice() {
         [one] => meaning.run.push((field, one.to_string())),
         several => meaning.axes.push((field, json!(several).to_string())),

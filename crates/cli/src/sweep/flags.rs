@@ -113,6 +113,10 @@ fn remedy(complaint: &str) -> Option<&'static str> {
         "arrivals would never stop" => {
             Some("`--set jobs=200`: so many jobs arrive; or `--set measure=[100,300]`: these are measured")
         }
+        "no policy is named" => {
+            Some("`--policy fifo,max_min_fairness_perf`; `apportion policies list` names them")
+        }
+        _ if complaint.starts_with("no jobs: ") => Some("`--rate 0.2:1.0:5 --set jobs=200`"),
         _ => None,
     }
 }

@@ -198,8 +198,8 @@ fn values_that_are_typed_twice_are_run_once() {
     let (said, document) =
         (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("gandiva: it is given more than once, and run once"), "{said}");
-    assert!(said.contains("3: several points are of so many jobs, and run once"), "{said}");
+    assert!(said.contains("policy gandiva: it is given more than once, and run once"), "{said}");
+    assert!(said.contains("jobs 3: several points are of so many, and run once"), "{said}");
     assert!(document.contains("static: [1, 2, 3]") && document.contains("seed: [0,1]"), "{document}");
     assert_eq!(document.matches("gandiva").count(), 1, "{document}");
     assert!(document.contains("cluster: {\"v100\":36"), "{document}");

@@ -47,6 +47,8 @@ fn bad_input_is_one_complaint_with_its_place() {
     assert!(said.contains("arrivals would never stop") && said.contains("`--set jobs=200`"), "{said}");
     let said = complaint(folder.path(), &[&flags[..], &["--set", "jobs=3"]].concat());
     assert!(said.contains("no cluster is given") && said.contains("`--cluster v100=36,"), "{said}");
+    let said = complaint(folder.path(), &["sweep", "--policy", "fifo", "--cluster", "v100=8"]);
+    assert!(said.contains("`--rate 0.2:1.0:5 --set jobs=200`"), "{said}");
     let twice = ["--set", "jobs=3", "--set", "cluster=\"v100=2,v100=3\""];
     let said = complaint(folder.path(), &[&flags[..], &twice].concat());
     assert!(said.contains("worker type `v100` is named twice"), "{said}");
