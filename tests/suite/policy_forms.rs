@@ -395,6 +395,15 @@ fn jobs_that_a_constraint_forbids_all_have_no_time_at_all() {
         !matches!(decided, Err(PolicyError::Conflict { .. } | PolicyError::Infeasible { .. })),
         "{decided:?}"
     );
+    // A tiny part of what others have is no nothing either, though it is far below what a solver tells from 0.
+    let part =
+        "constraints: ['sum_over_jobs(owned_by(\"a\") * throughput) <= 1e-16 * sum_over_jobs(throughput)']\n";
+    let decided =
+        decide(&format!("maximize: sum_over_jobs(log(throughput / isolated_throughput))\n{part}"), snapshot);
+    assert!(
+        !matches!(decided, Err(PolicyError::Conflict { .. } | PolicyError::Infeasible { .. })),
+        "{decided:?}"
+    );
     let nothing = decide(
         &format!("maximize: sum_over_jobs(log(throughput / isolated_throughput))\n{forbidden}"),
         snapshot,

@@ -14,8 +14,8 @@ const RELAXED_MAX: usize = 32;
 /// The most members for which throughput is sought that the objective needs and the constraints forbid, by a program each.
 const NEEDY_MAX: usize = 256;
 
-/// The throughput that such a member is asked for, relative to its largest. Where the other rows only compare parts of an
-/// allocation with one another, none that is above 0 is possible if this one is not.
+/// The throughput that such a member is asked for, relative to its largest. It is asked for where time and workers are unlimited
+/// and constraints are homogeneous, so that allocations can be scaled: if this throughput is impossible, any other is.
 const NEEDED_MIN: f64 = 1e-3;
 
 /// The text in place of a constraint's where the objective is infinite without throughput of a job.
@@ -35,7 +35,7 @@ pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &
     }
     let needy = (0..bound.instance().n_members().min(NEEDY_MAX)).filter(|member| is_needed(bound, *member));
     for member in needy {
-        let mut asked = formulation.clone();
+        let mut asked = without_capacity(formulation.clone());
         let terms = bound.terms(member).iter().map(|term| (term.column, term.throughput));
         let most = terms.clone().fold(0.0_f64, |most, (_, throughput)| most.max(throughput));
         if most > 0.0 {
@@ -67,6 +67,19 @@ fn in_order(conflicts: impl Iterator<Item = Conflict>) -> Vec<Conflict> {
     let mut conflicts: Vec<Conflict> = conflicts.collect();
     conflicts.sort_by_key(|conflict| (conflict.worker_type, conflict.job));
     conflicts
+}
+
+/// A formulation without limits on time and workers, nor on what they imply of columns.
+fn without_capacity(mut formulation: Formulation) -> Formulation {
+    for (row, role) in formulation.rows.iter().enumerate() {
+        if matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. }) {
+            formulation.program.rows[row] = Range::FREE;
+        }
+    }
+    for (range, implied) in formulation.program.columns.iter().zip(&mut formulation.program.implied) {
+        *implied = *range;
+    }
+    formulation
 }
 
 /// Are the bounds of a row 0, or none?
