@@ -189,7 +189,7 @@ impl Quantity for Range {
 
     fn of(self, function: Function) -> Self {
         if function == Function::Inv {
-            // Whose argument may reach over 0 here, by rounding or by a bound that is not tight.
+            // The argument of such a part may exceed 0 here, by rounding or by a bound that is not tight.
             return reciprocal(self);
         }
         let rule = function.rule();

@@ -276,7 +276,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 fn too_small(problem: &Problem) -> Option<String> {
     let too_small = |job: JobIndex, worker_type: WorkerTypeId| {
         let n_workers = problem.cluster().types()[worker_type].n_workers;
-        // Of no workers, nobody gets any, as published or not.
+        // A type without workers gives no job any, in the published system neither.
         n_workers > 0
             && problem.jobs()[job].scale_factor > n_workers
             && problem.throughput()[(job, worker_type)] > 0.0

@@ -463,7 +463,7 @@ impl Work {
         }
         for effect in step.effects {
             match effect {
-                // Who does not listen any more has to ask again; an agent reports again.
+                // An agent that does not listen any more reports again, and gets its orders then.
                 Effect::Send(server, orders) => match self.listeners.get(&server) {
                     Some(listener) => drop(listener.send(orders)),
                     None => self.mail.put(&server, orders),

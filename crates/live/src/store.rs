@@ -252,8 +252,9 @@ impl Store {
         noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Drops some of the records whose numbers lie too far below the newest of their kind: lines of the event log, notes, and
-    /// jobs that are over. Active jobs keep all that counts for them.
+    /// Drops old records: lines of the event log, notes, and jobs that are over, whose number is smaller than the largest number of
+    /// their table by more than the table keeps. At most [`DROPPED_AT_ONCE`] of each table are dropped in one call. Active jobs are
+    /// never dropped.
     ///
     /// # Errors
     /// If the file cannot be written.

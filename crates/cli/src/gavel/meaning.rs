@@ -285,7 +285,7 @@ fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
 /// Why a value is run once that was typed more than once.
 const GIVEN_AGAIN: &str = "it is given more than once";
 
-/// The values without those that came before, in their order; a note for each that comes again.
+/// The distinct values, in the order of their first occurrences. Adds a note to `meaning` for each value that occurs again.
 fn distinct<T: PartialEq + ToString>(
     meaning: &mut Meaning,
     (what, why): (&str, &str),

@@ -29,17 +29,18 @@ enum Verdict {
     Refused(String, String),
 }
 
-/// Why a job is done whose program says that it is.
+/// The reason of a completed job whose program reported itself that it is done.
 const SAYS_SO: &str = "its program says that it is done";
 
-/// Why the job is done of a run whose ranks have ended like this; none if it is not.
+/// The reason for which a run with these ends of its ranks completes its job; none if it does not. `ends`, `[ranks]`: none for a rank
+/// whose end is not known. `progress` is what rank 0 reported last, and `total_steps` what the job needs.
 pub(super) fn why_done(ends: &[Option<&End>], progress: &Progress, total_steps: f64) -> Option<&'static str> {
     let went_well = matches!(ends.first(), Some(Some(End::Exit(0) | End::Stopped(Some(0)))));
     let is_done = progress.done || (progress.speaks && progress.steps >= total_steps);
     if went_well && is_done {
         return Some(SAYS_SO);
     }
-    // Whatever was wished meanwhile: none of them had been asked to stop when it ended.
+    // No rank had been asked to stop when it ended, whatever has been ordered since.
     let is_well = ends.iter().all(|end| matches!(end, Some(End::Exit(0))));
     is_well.then_some("its program ended with exit code 0")
 }
@@ -174,8 +175,9 @@ impl Core {
         self.conclude(number, &run, verdict);
     }
 
-    /// Is a run of a job that its user submitted to Slurm there until Slurm says otherwise? Such leases have no end of their own:
-    /// nobody but Slurm ends what runs, and it may not answer, or take its time. One that was given up is Slurm's alone.
+    /// Does a run last until Slurm reports its end? The run of a job that its user submitted to Slurm does: its lease has no end of its
+    /// own, and Slurm may answer late or not at all. Not so once the job has been given up: then its workers are released without
+    /// waiting for Slurm.
     fn is_in_slurms_hands(&self, job: &LiveJob, run: &LiveRun) -> bool {
         let is_there = |rank: &Rank| {
             let server = self.servers.get(&rank.server);

@@ -1,4 +1,4 @@
-//! Ends that are heard of when their runs have been settled already, without a word: a job that ended well is done.
+//! Ends of runs that are reported after the scheduler has settled the run as lost. If such a run ended well, its job is done.
 
 use apportion::index::JobId;
 use apportion::simulator::{Event, Slice};
@@ -15,7 +15,8 @@ use crate::protocol::{End, JobNumber, Phase, Progress, RankReport};
 const UNHEARD_MAX: usize = 16;
 
 impl Core {
-    /// Remembers a run of which not all ends were heard, and that is settled now with so much time in the accounts.
+    /// Remembers a run that is settled as lost before all of its ends were reported. `counted` is the time of the run that is in what the
+    /// job has received.
     pub(super) fn note_unheard(&mut self, number: JobNumber, counted: Seconds) {
         let Some(job) = self.jobs.get(&number).filter(|job| !job.record.cancelled) else { return };
         let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return };

@@ -65,9 +65,9 @@ impl Core {
         slice.end = now;
     }
 
-    /// Sets right what has been counted of a run that is over: it ran as long as its servers measured, and at least as long as
-    /// those of them that have said it; where none has, nor how it ended, up to the end of its lease at most. Answers how much
-    /// of its time counts then.
+    /// Corrects the time that has been counted of a run that is over. It is the time of the rank that ran for the longest, if all ranks'
+    /// times were reported; at most the time up to the lease's end, if the end of a running rank is not confirmed; else at least
+    /// the longest time that was reported. Answers the time that counts then.
     pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) -> Seconds {
         self.count(number);
         let Some(job) = self.jobs.get(&number) else { return Seconds::ZERO };

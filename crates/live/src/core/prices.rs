@@ -33,7 +33,7 @@ impl Core {
         while let Some(change) = self.prices.pop_front_if(|change| change.at <= now) {
             let Some(worker_type) = self.scheduler.cluster().find(&change.worker_type) else { continue };
             let price = change.price;
-            // Where they come too late, none of those between them ever held.
+            // Of several changes of one type that are due, only the last takes effect.
             let is_last =
                 !self.prices.iter().any(|later| later.at <= now && later.worker_type == change.worker_type);
             if is_last && self.scheduler.set_price(worker_type, price).is_ok() {
@@ -42,7 +42,8 @@ impl Core {
         }
     }
 
-    /// What so much time on workers costs each of the jobs that have them; none where they have no price.
+    /// The cost of `time` on `n_workers` workers of a type for each of the jobs that share them, at the present price; none if the type has
+    /// no price.
     pub(super) fn cost_of(
         &self,
         time: Seconds,

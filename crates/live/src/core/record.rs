@@ -121,7 +121,7 @@ pub struct UnheardRecord {
 pub struct LateEnd {
     /// How it ended.
     pub end: End,
-    /// How long it ran; none where nobody measured it.
+    /// How long it ran, as its server measured it; none if the server did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<Seconds>,
 }

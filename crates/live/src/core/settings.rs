@@ -25,8 +25,8 @@ pub struct Settings {
     pub failures_max: u32,
     /// The number of different jobs that fail on a server one after the other until it is drained.
     pub server_failures_max: usize,
-    /// Are workers of a job that is over, of a server that comes, and those that a new job finds idle, given to jobs that wait at once, rather than
-    /// at the next round?
+    /// Are workers that are idle inside a round given to waiting jobs at once, and not only in the next round? Such are the workers of a
+    /// job that is over and of a server that joins, and workers that a new job finds idle.
     pub refill: bool,
     /// How long a decision may take; none is as long as it takes. The last allocation stays in force after it.
     pub decision_limit: Option<Duration>,

@@ -142,7 +142,7 @@ pub fn serve(
         .thread_name("front")
         .build()?;
     let served = runtime.block_on(accept(client, listener, options, stop));
-    // Whoever still waits for the scheduler goes without an answer.
+    // Requests that still wait for the scheduler get no answer.
     runtime.shutdown_timeout(Duration::ZERO);
     served
 }
@@ -163,7 +163,7 @@ async fn accept(
     while !stop.load(Ordering::Relaxed) {
         let Ok(accepted) = timeout(LOOK, listener.accept()).await else { continue };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, or whoever came is gone.
+            // There are no descriptors left, or the client is gone.
             tokio::time::sleep(LOOK).await;
             continue;
         };
@@ -222,7 +222,7 @@ async fn connection(
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // A client that breaks off goes without the rest.
+        // A client that breaks off gets no more.
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => {}
     }

@@ -14,7 +14,8 @@ use crate::shim::launch::Launched;
 use crate::shim::signals::Told;
 use crate::shim::stopping::{Measure, Stopping};
 
-/// The end of a program that was killed since the process of its Slurm job was gone: a failure where nobody had asked it to stop.
+/// The end of a program that its shim killed because the process of its Slurm job was gone. It is a failure if the program had not
+/// been asked to stop before.
 fn cut(was_unasked: bool) -> End {
     let asked = if was_unasked { "" } else { ", when it had been asked to stop" };
     End::Cut { why: format!("the process of its Slurm job was killed{asked}"), is_failure: was_unasked }

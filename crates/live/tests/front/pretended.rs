@@ -12,7 +12,7 @@ use apportion_live::clock::Clock;
 use apportion_live::driver::Client;
 use apportion_live::protocol::{End, Progress, Run};
 
-/// An agent whose ranks only count: so many steps each time it is looked at.
+/// An agent without programs: each of its ranks gains a number of steps at every report.
 pub(crate) struct Pretended {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

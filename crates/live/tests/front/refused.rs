@@ -120,7 +120,7 @@ fn with_a_token_only_those_who_know_it_are_let_in() {
         }
     }
     let known = "Authorization: Bearer open sesame";
-    // Who knows the token may call the scheduler by any name.
+    // A client that has the token may call the scheduler by any name.
     assert_eq!(served.ask("GET", "/v1/jobs", &[known, "Host: head.example:7070"], "").0, 200);
     let (status, page) = served.ask("GET", "/", &[], "");
     assert!(

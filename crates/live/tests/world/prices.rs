@@ -7,7 +7,7 @@ use apportion_live::core::Request;
 
 use super::small::{Small, job};
 
-/// From an instant on, a worker of this type costs so many dollars a second.
+/// A change of the price of a worker type, at an instant in s, to a price in $/s.
 fn change(at: f64, worker_type: &str, dollars: f64) -> PriceChange {
     let price = DollarsPerWorkerHour::new(dollars * 3600.0);
     PriceChange { at: Seconds::new(at), worker_type: worker_type.to_owned(), price }

@@ -11,9 +11,7 @@ const AT_ONCE: usize = 10;
 /// asked of one.
 pub(super) fn take_apart(job: &HeldJob) -> Result<(), NotTaken> {
     check_held(job)?;
-    let Some((list, limit)) = job.tasks.split_once('%').or(Some((job.tasks.as_str(), "0"))) else {
-        return Ok(());
-    };
+    let (list, limit) = job.tasks.split_once('%').unwrap_or((&job.tasks, "0"));
     if limit != "0" {
         let why = format!(
             "of its array only {limit} tasks may run at once, and apportion says when each does: `scontrol update JobId={} \

@@ -1,8 +1,8 @@
 //! The claim to a partition: a mark that stands in Slurm itself, by which a second scheduler of the same held jobs sees the first.
 //!
-//! The mark is the text `Extra` of the first node, in which nobody else's words are, and has the scheduler's host, process and
-//! folder, and a number that grows. No clock is asked: a mark is that of one that is there if its number grows while it is
-//! watched.
+//! The mark is the field `Extra` of the partition's first node whose `Extra` has no other text. It consists of the scheduler's host,
+//! process and state folder, and a number that the scheduler raises as long as it lives. Clocks of two hosts are not compared: a
+//! scheduler counts as alive if the number of its mark grows while another watches it.
 
 use std::fs;
 use std::path::Path;

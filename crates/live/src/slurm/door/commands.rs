@@ -56,6 +56,6 @@ pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Re
 /// Tells a job's user, where Slurm lets it: `scontrol show job` has it as AdminComment.
 pub(super) fn tell(address: &str, text: &str) {
     let words = ["update".to_owned(), format!("JobId={address}"), format!("AdminComment={text}")];
-    // Only an operator may: who may not has said it to the scheduler.
+    // Only an operator may write it. What matters is in the scheduler's notes, too, so a refusal is no fault.
     let _ = order("scontrol", &words);
 }

@@ -267,7 +267,7 @@ impl Door {
         Ok(())
     }
 
-    /// Says once why a job is not taken in as it is: to the operator, and where Slurm lets it, to the job's user.
+    /// Notes once why a job is not taken in as it is, and tells its user where Slurm permits it.
     fn refuse(&mut self, id: u64, job: Option<&HeldJob>, why: &str, intake: &mut dyn Intake) {
         let before = self.refused.insert(id, (job.cloned(), why.to_owned()));
         if before.is_none_or(|(_, said)| said != why) {
