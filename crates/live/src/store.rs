@@ -253,7 +253,7 @@ impl Store {
     }
 
     /// Drops old records: lines of the event log, notes, and jobs that are over, whose number is smaller than the largest number of
-    /// their table by more than the table keeps. At most [`DROPPED_AT_ONCE`] of each table are dropped in one call. Active jobs are
+    /// their table by more than the table keeps. At most `DROPPED_AT_ONCE` of each table are dropped in one call. Active jobs are
     /// never dropped.
     ///
     /// # Errors

@@ -62,10 +62,11 @@ impl Drop for Work<'_> {
 /// Breaks off all work, and waits until no thread is in Python code that the engine called: ten seconds at most.
 #[pyfunction]
 pub(crate) fn _end(py: Python<'_>) -> PyResult<()> {
-    IS_ENDING.store(true, Ordering::SeqCst);
+    // First the work: a run whose call is refused knows by then that it is broken off, and is not recorded as failed.
     for work in WORKS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         work.store(true, Ordering::SeqCst);
     }
+    IS_ENDING.store(true, Ordering::SeqCst);
     for _ in 0..N_LOOKS {
         if N_CALLS.load(Ordering::SeqCst) == 0 {
             break;

@@ -23,9 +23,9 @@ def decide():
     while True:
         ap.allocate(np.ones((2, 2)), {"v100": 1, "k80": 1}, slow)
 def simulate():
-    ap.simulate(slow, "v100=8,p100=8,k80=8", rate=2, jobs=200)
+    ap.simulate(slow, "v100=8,p100=8,k80=8", rate=2, jobs=20_000)
 def sweep():
-    ap.sweep(policies=[slow], seeds=range(20), out="kept", cluster="v100=8,p100=8,k80=8", rate=2, jobs=200)
+    ap.sweep(policies=[slow], seeds=range(20), out="kept", cluster="v100=8,p100=8,k80=8", rate=2, jobs=20_000)
 threading.Thread(target=%s, daemon=True).start()
 assert begun.wait(60)
 """
