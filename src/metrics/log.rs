@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
-use crate::simulator::{Event, JobShares, Observer, Slice};
+use crate::simulator::{AllocatedShares, Event, Observer, Slice};
 use crate::spec::run::RunSpec;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 use crate::workload::{Combination, Job};
@@ -93,18 +93,20 @@ pub enum LogError {
     },
 }
 
-/// [`JobShares`] as they are read.
+/// A row of [`AllocatedShares`] as it is read.
 #[derive(Debug, Deserialize)]
 struct SharesRecord {
     jobs: Combination<JobId>,
     shares: BTreeMap<String, f64>,
 }
 
-impl SharesRecord {
-    fn row(&self) -> JobShares<'_> {
-        let shares = self.shares.iter().map(|(name, share)| (name.as_str(), *share)).collect();
-        JobShares { jobs: self.jobs, shares }
+/// [`AllocatedShares`] of rows that were read.
+fn allocated(rows: &[SharesRecord]) -> AllocatedShares<'_> {
+    let mut all = AllocatedShares::default();
+    for SharesRecord { jobs, shares } in rows {
+        all.push(*jobs, shares.iter().map(|(name, share)| (name.as_str(), *share)));
     }
+    all
 }
 
 /// [`Event`] as it is read, owning its data; an event that is not here is an error.
@@ -212,7 +214,7 @@ impl Record {
                 fallbacks,
                 dropped: dropped.clone(),
                 uncertified: *uncertified,
-                shares: shares.as_ref().map(|rows| rows.iter().map(SharesRecord::row).collect()),
+                shares: shares.as_deref().map(allocated),
                 solve_seconds: 0.0,
             },
             Self::RoundStarted { now, round, n_active, n_leases } => {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
 use crate::index::{Id, JobId};
-use crate::simulator::{Event, Slice};
+use crate::simulator::{AllocatedShares, Event, Slice};
 use crate::units::{Dollars, DollarsPerWorkerHour, Seconds};
 
 /// What a job received from its arrival to its end.
@@ -123,18 +123,18 @@ impl Services {
                 }
             }
             Event::Allocated { now, shares, .. } => {
-                for account in self.accounts.values_mut() {
-                    account.owe_until(*now);
-                    account.share = 0.0;
-                }
                 (self.has_shares, self.lacks_shares) = (true, self.lacks_shares || shares.is_none());
-                for row in shares.iter().flatten() {
+                let ids: Vec<JobId> = self.accounts.keys().copied().collect();
+                let mut sums = vec![0.0; ids.len()];
+                for row in shares.iter().flat_map(AllocatedShares::iter) {
                     let share: f64 = row.shares.iter().map(|(_, share)| share).sum();
-                    for id in row.jobs.members() {
-                        if let Some(account) = self.accounts.get_mut(&id) {
-                            account.share += share;
-                        }
+                    for place in row.jobs.members().filter_map(|id| ids.binary_search(&id).ok()) {
+                        sums[place] += share;
                     }
+                }
+                for (account, share) in self.accounts.values_mut().zip(sums) {
+                    account.owe_until(*now);
+                    account.share = share;
                 }
             }
             _ => {}
@@ -202,7 +202,6 @@ impl Services {
 mod tests {
     use super::*;
     use crate::index::WorkerTypeId;
-    use crate::simulator::JobShares;
     use crate::units::Steps;
     use crate::workload::{Combination, Job};
 
@@ -227,7 +226,6 @@ mod tests {
         cluster: &'a Cluster,
         rows: Option<&[(Combination<JobId>, [f64; 2])]>,
     ) -> Event<'a> {
-        let row = |(jobs, row): &(Combination<JobId>, [f64; 2])| JobShares::of(*jobs, row, cluster);
         Event::Allocated {
             now: Seconds::new(now),
             n_jobs: 2,
@@ -237,7 +235,7 @@ mod tests {
             fallbacks: &[],
             dropped: Vec::new(),
             uncertified: false,
-            shares: rows.map(|rows| rows.iter().filter_map(row).collect()),
+            shares: rows.map(|rows| AllocatedShares::of(rows.iter().copied(), cluster)),
             solve_seconds: 0.0,
         }
     }

@@ -52,7 +52,8 @@ pub enum Event<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         uncertified: bool,
         /// What it gives, without shares of 0; null in a log of an older program.
-        shares: Option<Vec<JobShares<'a>>>,
+        #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<JobShares>>"))]
+        shares: Option<AllocatedShares<'a>>,
         /// Wall time of build, solve and expansion, in seconds.
         #[serde(skip)]
         solve_seconds: f64,
@@ -189,7 +190,7 @@ pub struct Slice {
 }
 
 /// What an allocation gives a job alone, or two jobs that share workers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobShares<'a> {
     /// The jobs.
@@ -197,21 +198,61 @@ pub struct JobShares<'a> {
     /// The part of its time, from 0 to 1, that it is to have workers of a type, by the type's name.
     #[serde(serialize_with = "as_object")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, f64>"))]
-    pub shares: Vec<(&'a str, f64)>,
+    pub shares: &'a [(&'a str, f64)],
 }
 
-impl<'a> JobShares<'a> {
-    /// A row of an allocation: shares by worker type of the cluster. None if all are 0.
-    pub fn of(
-        jobs: Combination<JobId>,
-        row: impl IntoIterator<Item = impl Borrow<f64>>,
+/// What an allocation gives, without shares of 0: jobs and pairs of jobs that get nothing are not in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AllocatedShares<'a> {
+    /// The jobs of each row, and where its shares end.
+    rows: Vec<(Combination<JobId>, usize)>,
+    /// The shares of all rows by name of the worker type, row by row.
+    shares: Vec<(&'a str, f64)>,
+}
+
+impl<'a> AllocatedShares<'a> {
+    /// Of rows of an allocation: their jobs, and their shares by worker type of the cluster.
+    pub fn of<R: IntoIterator<Item: Borrow<f64>>>(
+        rows: impl IntoIterator<Item = (Combination<JobId>, R)>,
         cluster: &'a Cluster,
-    ) -> Option<Self> {
-        let names = cluster.types().iter().map(|kind| kind.name.as_str());
-        let shares = names.zip(row).map(|(name, share)| (name, *share.borrow()));
-        let mut shares: Vec<(&str, f64)> = shares.filter(|(_, share)| *share > 0.0).collect();
-        shares.sort_unstable_by_key(|(name, _)| *name);
-        (!shares.is_empty()).then_some(Self { jobs, shares })
+    ) -> Self {
+        let names = || cluster.types().iter().map(|kind| kind.name.as_str());
+        let mut all = Self::default();
+        for (jobs, row) in rows {
+            let shares = row.into_iter().map(|share| *share.borrow());
+            all.push(jobs, names().zip(shares).filter(|(_, share)| *share > 0.0));
+        }
+        all
+    }
+
+    /// Adds a row with these shares by name of the worker type, if there are any.
+    pub(crate) fn push(
+        &mut self,
+        jobs: Combination<JobId>,
+        shares: impl IntoIterator<Item = (&'a str, f64)>,
+    ) {
+        let start = self.shares.len();
+        self.shares.extend(shares);
+        self.shares[start..].sort_unstable_by_key(|(name, _)| *name);
+        if self.shares.len() > start {
+            self.rows.push((jobs, self.shares.len()));
+        }
+    }
+
+    /// Its rows.
+    pub fn iter(&self) -> impl Iterator<Item = JobShares<'_>> {
+        let mut start = 0;
+        self.rows.iter().map(move |(jobs, end)| {
+            let shares = &self.shares[start..*end];
+            start = *end;
+            JobShares { jobs: *jobs, shares }
+        })
+    }
+}
+
+impl Serialize for AllocatedShares<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }
 

@@ -32,7 +32,7 @@ mod snapshot;
 mod standstill;
 
 pub use checkpoint::Checkpoint;
-pub use event::{Event, JobShares, Observer, Slice, Unobserved};
+pub use event::{AllocatedShares, Event, JobShares, Observer, Slice, Unobserved};
 pub use live::{Live, Refill};
 pub use options::{
     Consolidation, Contention, ExecutionTime, Faults, JobFaults, Options, PairEnd, PreemptionCost,

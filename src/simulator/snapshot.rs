@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Event, JobShares, Observer};
+use super::event::{AllocatedShares, Event, Observer};
 use crate::cluster::Cluster;
 use crate::index::{JobId, WorkerTypeId};
 use crate::policy::Decision;
@@ -59,11 +59,8 @@ impl Situation for EventSnapshot<'_> {
 }
 
 /// The shares of an allocation above 0, by job and worker type.
-fn shares<'a>(problem: &Problem, decision: &Decision, cluster: &'a Cluster) -> Vec<JobShares<'a>> {
+fn shares<'a>(problem: &Problem, decision: &Decision, cluster: &'a Cluster) -> AllocatedShares<'a> {
     let allocation = &decision.allocation;
-    let rows = allocation.combinations().enumerate().map(|(row, jobs)| {
-        let jobs = jobs.map(|job| problem.jobs()[job].id);
-        JobShares::of(jobs, allocation.shares().row(row), cluster)
-    });
-    rows.flatten().collect()
+    let jobs = allocation.combinations().iter().map(|jobs| jobs.map(|job| problem.jobs()[job].id));
+    AllocatedShares::of(jobs.zip(allocation.shares().rows()), cluster)
 }

