@@ -15,7 +15,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -142,6 +144,8 @@ pub trait Plugin: fmt::Debug + Send + Sync {
 pub struct Catalog {
     added: BTreeMap<String, PolicyDocument>,
     plugins: Vec<Arc<dyn Plugin>>,
+    /// Documents of pipes and the like, which can be read only once, by path.
+    piped: Arc<Mutex<BTreeMap<String, PolicyDocument>>>,
 }
 
 impl Catalog {
@@ -191,10 +195,20 @@ impl Catalog {
     /// # Errors
     /// If there is none, with the names there are and the nearest; or if it is not a policy of a known kind.
     pub fn document(&self, name_or_path: &str) -> Result<PolicyDocument, SpecError> {
-        match self.added.get(name_or_path) {
-            Some(document) => Ok(document.clone()),
-            None => self.read(Source::find("policy", name_or_path, &self.shipped())?),
+        if let Some(document) = self.added.get(name_or_path) {
+            return Ok(document.clone());
         }
+        let read = || self.read(Source::find("policy", name_or_path, &self.shipped())?);
+        if !is_pipe(Path::new(name_or_path)) {
+            return read();
+        }
+        let mut piped = self.piped.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(document) = piped.get(name_or_path) {
+            return Ok(document.clone());
+        }
+        let document = read()?;
+        piped.insert(name_or_path.to_owned(), document.clone());
+        Ok(document)
     }
 
     /// A document, read by the plug-in of its kind where the engine does not know it.
@@ -298,6 +312,11 @@ impl Catalog {
             PolicyKind::Program(program) => program_policy(&document, program, options).map(Some),
         }
     }
+}
+
+/// Is it at this path, and neither a file nor a folder?
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
 fn program_policy(

@@ -142,7 +142,9 @@ impl Services {
     }
 
     fn add(&mut self, slice: &Slice) {
-        let part = if slice.jobs.is_pair() { 0.5 } else { 1.0 };
+        // Where shares are received as they are, a pair runs on with one job after the other has ended.
+        let here: Vec<JobId> = slice.jobs.members().filter(|id| self.accounts.contains_key(id)).collect();
+        let part = if here.len() > 1 { 0.5 } else { 1.0 };
         let received = Received {
             column: slice.worker_type.index(),
             n_workers: part * f64::from(slice.n_workers),
@@ -152,13 +154,13 @@ impl Services {
         };
         // Where the published mechanism's oddities count, a slice is credited with more time than it had.
         let time = slice.time.min(slice.end - slice.start);
-        for id in slice.jobs.members() {
-            let Some(account) = self.accounts.get_mut(&id) else { continue };
+        for id in &here {
+            let Some(account) = self.accounts.get_mut(id) else { continue };
             account.first.get_or_insert(slice.start);
             account.service += time;
             account.occupy(time, received);
             account.last =
-                Some(Received { beside: slice.jobs.members().find(|other| *other != id), ..received });
+                Some(Received { beside: here.iter().copied().find(|other| other != id), ..received });
         }
     }
 
@@ -310,6 +312,26 @@ mod tests {
             assert!((service.worker_hours["fast"] - worker_s / 3600.0).abs() < 1e-12);
             assert!((service.cost.unwrap().get() - 3.0 * worker_s / 3600.0).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn a_job_whose_partner_has_ended_has_the_workers_alone() {
+        let cluster: Cluster = "fast=1,slow=1".parse().unwrap();
+        let mut services = Services::new(&cluster);
+        let [one, two] = [0, 1].map(JobId::from_index);
+        let job = Job::new("A");
+        for id in [one, two] {
+            services.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
+        }
+        let pair = Combination::pair(one, two);
+        services.fold(&slice(pair, [0.0, 100.0], 1));
+        let first = services.close(one, Seconds::new(100.0));
+        services.fold(&slice(pair, [100.0, 400.0], 1));
+        let other = services.close(two, Seconds::new(400.0));
+        let hours = [&first, &other].map(|service| service.worker_hours["fast"] * 3600.0);
+        assert!((hours[0] - 50.0).abs() < 1e-9 && (hours[1] - 350.0).abs() < 1e-9, "{hours:?}");
+        let cost = [&first, &other].map(|service| service.cost.unwrap().get()).iter().sum::<f64>();
+        assert!((cost - 3.0 * 400.0 / 3600.0).abs() < 1e-12, "{cost}");
     }
 
     #[test]

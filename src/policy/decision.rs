@@ -97,7 +97,8 @@ pub struct ObjectiveReport {
     /// Value of the allocation returned, recomputed from it, in the objective's unit; penalties of soft constraints
     /// included.
     pub value: f64,
-    /// What no allocation can beat, from dual values.
+    /// What no allocation can beat, from dual values; where droppable constraints were dropped, no allocation that drops those of
+    /// the same jobs.
     pub bound: f64,
     /// |bound − value| / max(|value|, |bound|); for sums of logarithms, max with 1 besides. Where both are
     /// below 1e-11 of the largest value that the objective can have, the optimum is 0 but for rounding, and the gap is no larger than

@@ -6,6 +6,7 @@ pub mod round;
 pub mod view;
 pub mod heuristic;
 pub mod objective;
+pub mod naming;
 pub mod program;
 
 pub use decision::{

@@ -5,8 +5,8 @@ use thiserror::Error;
 use super::expression::check::common_dimension;
 use super::expression::{
     Comparison, Curvature, Dimension, Expr, ExpressionError, ExpressionErrorKind as Kind, Fold, Measure,
-    Node, Operator, Scope, Span, Subject, Variable, Vocabulary, facts, owned_by, parse, parse_comparison,
-    shape,
+    Node, Operator, Scope, Span, Subject, TypeRef, Variable, Vocabulary, facts, owned_by, parse,
+    parse_comparison, shape,
 };
 use super::inversion::{Bound, Inversion, LevelForm};
 use super::standard::Sense;
@@ -262,6 +262,19 @@ impl Objective {
         owners.into_iter().collect()
     }
 
+    /// The worker types that the objective or a constraint names, each once, in the order of their names.
+    pub fn worker_types(&self) -> Vec<&str> {
+        let mut names = std::collections::BTreeSet::new();
+        self.each_node(&mut |node| {
+            if let Node::Variable(_, Some(TypeRef::Named(name)))
+            | Node::Data { of: Some(TypeRef::Named(name)), .. } = node
+            {
+                names.insert(name.as_str());
+            }
+        });
+        names.into_iter().collect()
+    }
+
     /// Calls `visit` with each node of the objective and of the constraints.
     pub(crate) fn each_node<'e>(&'e self, visit: &mut impl FnMut(&'e Node)) {
         self.expression.each(visit);
@@ -469,8 +482,9 @@ fn check_constraint(
         Ok(shape) => {
             let expected =
                 if equality { "affine sides" } else { "a convex smaller and a concave larger side" };
-            let (function, argument) = (format!("a constraint with `{comparison}`"), excess.to_string());
-            let kind = Kind::Curvature { function, argument, found: shape.curvature.name(), expected };
+            let (excess, comparison) = (excess.to_string(), if equality { "==" } else { "<=" });
+            let kind =
+                Kind::ConstraintCurvature { excess, comparison, found: shape.curvature.name(), expected };
             return Err(ExpressionError::new(kind, whole));
         }
         Err(error) => return Err(error),

@@ -97,7 +97,13 @@ fn load_error(path: &Path, error: &io::Error) -> SpecError {
     match error.kind() {
         io::ErrorKind::NotFound => {
             let help = nearest_file(path).map(|near| format!("did you mean `{near}`?"));
-            SpecError::about(name, "there is no such file", help)
+            let is_link = path.symlink_metadata().is_ok_and(|about| about.is_symlink());
+            let message = if is_link {
+                "this is a link, and where it leads there is nothing"
+            } else {
+                "there is no such file"
+            };
+            SpecError::about(name, message, help)
         }
         io::ErrorKind::IsADirectory => SpecError::about(name, "this is a folder, expected a file", None),
         io::ErrorKind::FileTooLarge => {
@@ -107,14 +113,15 @@ fn load_error(path: &Path, error: &io::Error) -> SpecError {
     }
 }
 
-/// The name in the file's folder that is most like it.
+/// The file in the same folder whose name is most like it.
 fn nearest_file(path: &Path) -> Option<String> {
     let parent = path.parent()?;
     let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let mut names: Vec<String> = fs::read_dir(folder)
         .ok()?
         .take(10_000)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter_map(|entry| Some(entry.ok()?.path()).filter(|path| path.exists()))
+        .filter_map(|path| path.file_name()?.to_str().map(str::to_owned))
         .collect();
     names.sort();
     let near = did_you_mean(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;

@@ -283,8 +283,13 @@ fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> S
         if question.is_discounted() {
             lines.push("           of the shares before the discount, which takes a part of each".to_owned());
         }
+        let among = if decision.dropped.is_empty() {
+            ""
+        } else {
+            " among allocations that drop the same constraints"
+        };
         lines.push(format!(
-            "           {verdict}: gap {gap_relative:.1e}, largest violation {violation_max:.1e}"
+            "           {verdict}{among}: gap {gap_relative:.1e}, largest violation {violation_max:.1e}"
         ));
     }
     if let Some(report) = &decision.solve {

@@ -11,7 +11,7 @@ use crate::bench_process::{Limits, MeasuredCase, Ran, Subject, processor_model, 
 use crate::bench_tables::{changes, details, flat, footer, heading, overview, reasons, unproven};
 use crate::conditions::number;
 use crate::exit::Failure;
-use crate::file::check_folder;
+use crate::file::{check_folder, check_reread};
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use crate::progress::Progress;
@@ -266,10 +266,13 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
 
 /// Complains about what no case could be made of.
 fn check_instances(arguments: &BenchArguments, groups: &[Group]) -> Result<(), Failure> {
+    arguments.policy.iter().try_for_each(|policy| check_reread("--policy", policy))?;
     for group in groups {
         for n_jobs in &group.sizes {
             check::drawn(&group.instance, *n_jobs)?;
         }
+        let smallest = Subject::Drawn { instance: group.instance.clone(), n_jobs: 1, seed: 0 };
+        check::names(&group.policy, &smallest.problem()?)?;
     }
     let largest = groups.iter().flat_map(|group| &group.sizes).max().copied();
     let largest = largest.filter(|_| arguments.snapshot.is_empty());
@@ -280,7 +283,7 @@ fn check_instances(arguments: &BenchArguments, groups: &[Group]) -> Result<(), F
         return Ok(());
     }
     let throughputs = load_throughputs(&arguments.throughputs)?;
-    arguments.snapshot.iter().try_for_each(|path| check::snapshot(path, &throughputs))
+    arguments.snapshot.iter().try_for_each(|path| check::snapshot(path, &throughputs, &arguments.policy))
 }
 
 /// Each once, in the order of the first: a case is measured once, however often it is asked for.

@@ -5,9 +5,11 @@ use std::io::Read;
 use std::sync::Arc;
 
 use crate::exit::Failure;
+use apportion::policy::naming::{check_owners, check_worker_types};
 use apportion::problem::Problem;
 use apportion::spec::{Snapshot, Source};
 use apportion::throughput::Throughputs;
+use apportion_published::plugin;
 use apportion_studies::benchmark::{Instance, InstanceError};
 
 /// Snapshots up to so many bytes are read whole before any case runs; of a larger one the case that reads it complains.
@@ -49,8 +51,20 @@ pub(super) fn partitions(n_parts: usize, n_jobs_max: Option<usize>) -> Result<()
     }
 }
 
-/// Is there a snapshot in this file, as far as that is quickly told?
-pub(super) fn snapshot(path: &str, throughputs: &Arc<Throughputs>) -> Result<(), Failure> {
+/// Has a problem the worker types and owners that a policy names?
+pub(super) fn names(policy: &str, problem: &Problem) -> Result<(), Failure> {
+    let document = plugin::catalog().document(policy)?;
+    check_worker_types(&document, problem.cluster())?;
+    let owners = || problem.entities().iter().map(|entity| entity.name.as_str());
+    Ok(check_owners(&document, owners, "the instance")?)
+}
+
+/// Is there a snapshot in this file, as far as that is quickly told, and has it what the policies name?
+pub(super) fn snapshot(
+    path: &str,
+    throughputs: &Arc<Throughputs>,
+    policies: &[String],
+) -> Result<(), Failure> {
     let about = fs::metadata(path);
     let is_file = about.as_ref().is_ok_and(fs::Metadata::is_file);
     if path == "-" || (!is_file && about.as_ref().is_ok_and(|about| !about.is_dir())) {
@@ -63,6 +77,6 @@ pub(super) fn snapshot(path: &str, throughputs: &Arc<Throughputs>) -> Result<(),
     }
     // What is missing, a folder or no text is complained about here, too.
     let snapshot = Snapshot::read(&Source::load(path)?)?;
-    Problem::from_snapshot(&snapshot, throughputs)?;
-    Ok(())
+    let problem = Problem::from_snapshot(&snapshot, throughputs)?;
+    policies.iter().try_for_each(|policy| names(policy, &problem))
 }

@@ -12,7 +12,7 @@ use crate::Session;
 use crate::check_process::{CHUNK, Case, Plan, WithoutEnd, run_child};
 use crate::conditions::number;
 use crate::exit::Failure;
-use crate::file::{check_folder, write as write_file, write_bytes};
+use crate::file::{check_folder, check_reread, write as write_file, write_bytes};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
@@ -43,7 +43,7 @@ policy needs; `broken`: an error that blames the program; `no end` within the li
 the policy had no end; `untrue`: a claim is. Then the largest relative gap, and the largest relative difference between
 two certified optima.
 
-Exit code 5 if a claim is untrue, 1 if a decision crashed, 4 if one had no end.
+Exit code 5 if a claim is untrue, 1 if a decision crashed or is broken, 4 if one had no end.
 
 Examples:
   apportion check --instances 60 --seed 1
@@ -68,7 +68,7 @@ pub struct CheckArguments {
     /// Processor time for a decision, in s
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = number)]
     limit: f64,
-    /// Write instances with an untrue claim, a crash or no end as snapshots here, with findings.json
+    /// Write instances with an untrue claim, a crash, a broken decision or no end as snapshots here, with findings.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// A part of the decisions, as this command gives it to itself
@@ -143,6 +143,7 @@ fn plan(arguments: &CheckArguments) -> Result<Plan, Failure> {
     let catalog = plugin::catalog();
     let mut policies = arguments.policies.clone();
     for policy in &policies {
+        check_reread("--policies", policy)?;
         if !matches!(catalog.document(policy)?.kind, PolicyKind::Program(_)) {
             let help = "`apportion policies list` tells which are".to_owned();
             return Err(Failure::usage(format!("policy `{policy}` is not a program"), Some(help)));
@@ -191,6 +192,7 @@ fn part(plan: &Plan, from: u64, decided: &[Decided], reference: &[String], limit
         faults.extend(decisions.iter().filter_map(|decided| {
             let what = match decided.verdict {
                 Verdict::Crashed => format!("crashed: {}", decided.message.as_deref().unwrap_or_default()),
+                Verdict::Broken => format!("broken: {}", decided.message.as_deref().unwrap_or_default()),
                 Verdict::NoEnd => format!("no end within {limit} s"),
                 _ => return None,
             };
@@ -320,16 +322,21 @@ fn table(tallies: &[Tally]) -> Table {
 
 fn outcome(all: &Part) -> Result<(), Failure> {
     let sum = |of: fn(&Tally) -> u64| all.tallies.iter().map(of).sum::<u64>();
-    let (untrue, crashed, no_end) =
-        (sum(|tally| tally.untrue), sum(|tally| tally.crashed), sum(|tally| tally.no_end));
+    let (untrue, no_end) = (sum(|tally| tally.untrue), sum(|tally| tally.no_end));
+    let failed = sum(|tally| tally.crashed + tally.broken);
+    let first = all.findings.iter().map(|finding| finding.fault.what.as_str());
+    let mut first = first.filter(|what| what.starts_with("crashed") || what.starts_with("broken"));
     let all = sum(|tally| tally.decisions);
     if untrue > 0 {
         return Err(Failure::BoundBroken {
             message: format!("{untrue} of {all} decisions claim what is untrue"),
         });
     }
-    if crashed > 0 {
-        return Err(Failure::Bug { message: format!("{crashed} of {all} decisions crashed") });
+    if failed > 0 {
+        let first = first.next().map(|what| format!(", the first {what}")).unwrap_or_default();
+        return Err(Failure::Bug {
+            message: format!("{failed} of {all} decisions crashed or are broken{first}"),
+        });
     }
     if no_end > 0 {
         return Err(Failure::Limit {
@@ -346,13 +353,14 @@ mod tests {
 
     #[test]
     fn the_worst_that_was_found_decides_the_exit_code() {
-        let status = |untrue, crashed, no_end| {
-            let tallies = vec![Tally { untrue, crashed, no_end, decisions: 9, ..Tally::default() }];
+        let status = |untrue, crashed, broken, no_end| {
+            let tallies = vec![Tally { untrue, crashed, broken, no_end, decisions: 9, ..Tally::default() }];
             outcome(&Part { tallies, ..Part::default() }).err().map(|failure| failure.status())
         };
-        assert_eq!(status(0, 0, 0), None);
-        assert_eq!(status(0, 0, 1), Some(ExitStatus::Limit));
-        assert_eq!(status(0, 1, 1), Some(ExitStatus::Bug));
-        assert_eq!(status(1, 1, 1), Some(ExitStatus::BoundBroken));
+        assert_eq!(status(0, 0, 0, 0), None);
+        assert_eq!(status(0, 0, 0, 1), Some(ExitStatus::Limit));
+        assert_eq!(status(0, 0, 1, 1), Some(ExitStatus::Bug));
+        assert_eq!(status(0, 1, 0, 1), Some(ExitStatus::Bug));
+        assert_eq!(status(1, 1, 1, 1), Some(ExitStatus::BoundBroken));
     }
 }

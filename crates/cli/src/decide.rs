@@ -9,6 +9,7 @@ use crate::exit::Failure;
 use crate::paths::name_or_path;
 use apportion::catalog::PolicyOptions;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
+use apportion::policy::naming::{check_owners, check_worker_types};
 use apportion::policy::{Decision, Policy, PolicyError, ProgramPolicy, Refine, Strategy, in_words};
 use apportion::problem::Problem;
 use apportion::spec::Fidelity;
@@ -150,9 +151,12 @@ impl Question {
         let throughputs = load_throughputs(&arguments.throughputs)?;
         let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
         let problem = Problem::from_snapshot(&snapshot, &throughputs)?;
-        if let Some(program) = &program {
-            check_owners(program, &document, &problem)?;
-        }
+        check_worker_types(&document, problem.cluster())?;
+        check_owners(
+            &document,
+            || problem.entities().iter().map(|entity| entity.name.as_str()),
+            "the snapshot",
+        )?;
         let asked = !published && matches!(document.kind, PolicyKind::Program(_));
         let remark = asked.then(|| too_small(&problem)).flatten();
         Ok(Self { snapshot, problem, policy, program, document, remark })
@@ -243,26 +247,6 @@ impl Question {
         };
         ids.iter().map(position).collect()
     }
-}
-
-/// Refuses a policy that names an owner which is not in the snapshot. The policy would take it for an owner without jobs.
-fn check_owners(
-    program: &ProgramPolicy,
-    document: &PolicyDocument,
-    problem: &Problem,
-) -> Result<(), Failure> {
-    let known = || problem.entities().iter().map(|entity| entity.name.as_str());
-    let options = program.options();
-    let stranger = options.objective.owners().into_iter().find(|owner| known().all(|name| name != *owner));
-    let Some(owner) = stranger else { return Ok(()) };
-    let expected =
-        if known().next().is_some() { name_list(known()) } else { "none: it has no `entities`".to_owned() };
-    let message = format!(
-        "policy `{}` names the owner `{}`, expected one of the snapshot's, {expected}",
-        options.name,
-        plain(owner)
-    );
-    Err(document.error_naming(owner, message, suggestion(owner, known())).into())
 }
 
 /// A positive number of seconds.

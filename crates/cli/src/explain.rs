@@ -339,9 +339,14 @@ fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], ask
     if let Some(objective) = explanation.objective() {
         let _ = writeln!(
             text,
-            "{} {}, and no allocation beats {} (gap {:.1e})",
+            "{} {}, and no allocation{} beats {} (gap {:.1e})",
             objective.sense.name(),
             objective.value,
+            if explanation.decision.dropped.is_empty() {
+                ""
+            } else {
+                " that drops the constraints of the same jobs"
+            },
             objective.bound,
             objective.gap_relative
         );

@@ -1,6 +1,7 @@
 //! Files that commands write on request.
 
 use std::borrow::Cow;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -117,9 +118,18 @@ fn unwritable(what: &str, path: &Path, error: io::Error) -> Failure {
     Failure::usage(message, Some("name a file in a folder that is there".to_owned()))
 }
 
-/// Checks before the work that a folder is there or can be made.
+/// Refuses a pipe and the like where several processes read an input.
+pub(crate) fn check_reread(what: &str, path: &str) -> Result<(), Failure> {
+    if fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        let help = "it is read several times: put it into a file first".to_owned();
+        return Err(Failure::usage(format!("`{what} {path}` is no file"), Some(help)));
+    }
+    Ok(())
+}
+
+/// Checks before the work that a folder is there or can be made: a link to nothing is no folder.
 pub(crate) fn check_folder(what: &str, folder: Option<&Path>) -> Result<(), Failure> {
-    let there = folder.and_then(|folder| folder.ancestors().find(|there| there.exists()));
+    let there = folder.and_then(|folder| folder.ancestors().find(|there| there.symlink_metadata().is_ok()));
     match there {
         Some(there) if !there.is_dir() => {
             let help = Some("name a folder, or where one can be made".to_owned());

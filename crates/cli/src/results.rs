@@ -74,7 +74,14 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
             let csv = store.write_csv().map_err(failure)?;
             let (n_rows, n_duplicates) = (merged.n_rows, merged.n_duplicates);
             session.note(format!("runs in all: {n_rows}; results given more than once: {n_duplicates}"));
-            session.output.words(&format!("{}\n{}", store.path().display(), csv.display()))
+            let (results, csv) = (store.path().display().to_string(), csv.display().to_string());
+            if session.output.format() == OutputFormat::Table {
+                return session.output.words(&format!("{results}\n{csv}"));
+            }
+            let mut table = Table::new(["results", "csv", "n_runs", "n_duplicates"]);
+            let counts = [n_rows, n_duplicates].map(|n| Cell::Count(n as u64));
+            table.push([results.into(), csv.into()].into_iter().chain(counts).collect());
+            session.output.table(&table)
         }
     }
 }
@@ -120,6 +127,9 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
         unit if unit.shown().is_empty() => String::new(),
         unit => format!(" in {}", unit.shown()),
     };
+    if rows.is_empty() {
+        return session.output.words("no runs are in these results");
+    }
     let over = match groups.n_seeds {
         1 => "of one seed".to_owned(),
         n => format!("mean ± standard deviation over {n} seeds"),
@@ -268,13 +278,13 @@ pub(super) fn warn<'r>(runs: impl Iterator<Item = &'r Run>, session: &Session) {
 /// A store's error as the command's.
 #[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
 pub(super) fn failure(error: StoreError) -> Failure {
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
     if error.is_bad_input() {
         let help = error.help().map(str::to_owned);
-        return Failure::Usage { message: error.to_string(), help };
+        return Failure::Usage { message: format!("{error}{cause}"), help };
     }
-    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
     let help = error.help().map(|help| format!("; {help}"));
-    let text = format!("{error}{}{}", cause.unwrap_or_default(), help.unwrap_or_default());
+    let text = format!("{error}{cause}{}", help.unwrap_or_default());
     Failure::Io { action: "keep results".to_owned(), source: io::Error::other(text) }
 }
 

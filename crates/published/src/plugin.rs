@@ -13,7 +13,7 @@ use apportion::policy::RoundPolicy;
 use apportion::spec::lookup::Embedded;
 use apportion::spec::nearest::name_list;
 use apportion::spec::policy::{Colocation, Plugged};
-use apportion::spec::{PolicyDocument, SpecError};
+use apportion::spec::{Diagnostic, PolicyDocument, SpecError};
 use apportion_learn::actor::Choice;
 use apportion_learn::trained::{Trained, TrainedError};
 
@@ -73,7 +73,7 @@ impl Plugin for LearnedPolicies {
     }
 
     fn data(&self, document: &PolicyDocument) -> Result<Option<Vec<u8>>, SpecError> {
-        Learned::read(document)?.weights.as_deref().map(load_weights).transpose()
+        Learned::read(document)?.weights.map(|weights| weights_of(document, &weights)).transpose()
     }
 
     fn build(
@@ -102,10 +102,19 @@ fn scheme_of(actor: ActorName) -> Option<ActionSchemeName> {
     }
 }
 
+/// The bytes of a policy's weights; an error is at the field of the document that names them.
+fn weights_of(document: &PolicyDocument, weights: &str) -> Result<Vec<u8>, SpecError> {
+    load_weights(weights).map_err(|error| {
+        let Some(Diagnostic { source, message, help, .. }) = error.diagnostics.first() else { return error };
+        let of_file = if source.is_empty() { String::new() } else { format!("{source}: ") };
+        document.source.error_at_key("weights", format!("{of_file}{message}"), help.clone())
+    })
+}
+
 /// What a policy's weights are.
 fn trained(document: &PolicyDocument, learned: &Learned) -> Result<Trained, CatalogError> {
     let weights = learned.weights.clone().unwrap_or_default();
-    let bytes = load_weights(&weights)?;
+    let bytes = weights_of(document, &weights)?;
     let found = Trained::read(&weights, &bytes).map_err(|error| at_fault(document, learned, &error))?;
     let (of, fits) = (found.spec()["system"].as_str(), learned.actor.systems());
     if let Some(of) = of.filter(|of| !fits.contains(of)) {

@@ -191,6 +191,18 @@ pub enum ExpressionErrorKind {
         /// What the rules allow.
         expected: &'static str,
     },
+    /// A constraint whose curvature breaks the rules.
+    #[error("the constraint is `{excess} {comparison} 0`, and its left side is {found}, expected {expected}")]
+    ConstraintCurvature {
+        /// The smaller side less the larger one.
+        excess: String,
+        /// `<=`, or `==`.
+        comparison: &'static str,
+        /// Its curvature.
+        found: &'static str,
+        /// What the rules allow.
+        expected: &'static str,
+    },
     /// An objective or constraint that no allocation can change.
     #[error("`{0}` does not depend on the allocation")]
     Constant(String),
@@ -260,7 +272,7 @@ impl ExpressionError {
                     .to_owned()
             }
             Kind::SignUnknown { .. } => "declare the column's sign, as in `columns: {bonus: \"1 > 0\"}`".to_owned(),
-            Kind::Mixed { .. } | Kind::Curvature { .. } => {
+            Kind::Mixed { .. } | Kind::Curvature { .. } | Kind::ConstraintCurvature { .. } => {
                 "a maximized objective must be concave, a minimized one convex; `log`, `sqrt` and `min` are concave, `inv`, `max` and division by `throughput` convex"
                     .to_owned()
             }

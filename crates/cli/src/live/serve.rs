@@ -27,6 +27,7 @@ use crate::paths::name_or_path;
 use apportion::Cluster;
 use apportion::catalog::{PolicyOptions, Ready};
 use apportion::policy::Policy;
+use apportion::policy::naming::check_worker_types;
 use apportion::scheduler::{Options as SchedulerOptions, Scheduler, SetupError};
 use apportion::simulator::PriceChange;
 use apportion::spec::load_throughputs;
@@ -424,6 +425,7 @@ fn scheduler(
     arguments: &ServeArguments,
 ) -> Result<(Scheduler, Option<Box<dyn Policy>>), Failure> {
     let catalog = plugin::catalog();
+    check_worker_types(&catalog.document(&plan.policy)?, &plan.cluster)?;
     let ready = catalog.ready(&plan.policy, &PolicyOptions::default())?;
     let options = SchedulerOptions::default()
         .with_round_length(plan.round_length)

@@ -99,6 +99,24 @@ fn a_sweep_writes_no_table_over_its_trace() {
     refused(at, "sweep s.yaml --out .", "the table of results and a trace are the same file");
 }
 
+/// A link to nothing is no file to read and no folder to write into.
+#[test]
+fn a_link_to_nothing_is_told_as_one() {
+    let folder = folder();
+    symlink("nowhere", folder.path().join("dangling")).unwrap();
+    refused(
+        folder.path(),
+        "allocate --policy fifo dangling",
+        "this is a link, and where it leads there is nothing",
+    );
+    refused(
+        folder.path(),
+        "sweep --policy fifo --rate 1 --seed 0 --cluster v100=1 --set jobs=2 --out dangling",
+        "--out: dangling is no folder",
+    );
+    refused(folder.path(), "report own.yaml --assets dangling", "--assets: dangling is no folder");
+}
+
 #[test]
 fn no_two_files_are_written_under_one_name() {
     let folder = folder();

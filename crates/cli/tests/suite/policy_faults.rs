@@ -24,9 +24,24 @@ fn faults_of_a_policy_s_text_are_shown_at_their_place() {
         (
             constraint("sum_over_jobs(owned_by(\"labb\") * time_on(a)) <= 1"),
             "names the owner `labb`",
-            "p.yaml:7:29",
+            "p.yaml:7:28",
         ),
-        (constraint("sum_over_jobs(time_on(b)) <= 1"), "the worker type that", "p.yaml:7:27"),
+        (
+            constraint("sum_over_jobs(owned_by(\"\") * time_on(a)) <= 1"),
+            "names the owner ``, expected one of",
+            "p.yaml:7:28",
+        ),
+        (constraint("sum_over_jobs(time_on(b)) <= 1"), "names the worker type `b`", "p.yaml:7:27"),
+        (
+            "throughput: reference(b)\nmaximize: sum_over_jobs(throughput)\n".to_owned(),
+            "or put `fastest` at the end: `reference(b, fastest)`",
+            "p.yaml:5:13",
+        ),
+        (
+            constraint("sum_over_jobs(sqrt(time_on(a))) <= 1"),
+            "the constraint is `sum_over_jobs(sqrt(time_on(\"a\"))) - 1.0 <= 0`, and its left side is concave",
+            "p.yaml:7:5",
+        ),
     ] {
         fs::write(
             folder.path().join("p.yaml"),
@@ -35,6 +50,94 @@ fn faults_of_a_policy_s_text_are_shown_at_their_place() {
         .unwrap();
         let said = complaint(folder.path(), &["allocate", "--policy", "p.yaml", "s.yaml"]);
         assert!(said.contains(expected) && said.contains(place), "{said}");
+    }
+}
+
+/// Every command refuses a policy that names a worker type which the cluster lacks before it runs anything.
+#[test]
+fn worker_types_that_the_cluster_lacks_are_refused_before_anything_runs() {
+    let folder = TempDir::new().unwrap();
+    let policy = "format: apportion/policy-v1\nname: p\nsummary: s\nkind: program\nmaximize: sum_over_jobs(throughput)\n\
+                  constraints:\n  - sum_over_jobs(workers_on(p100)) <= 1[workers]\n";
+    fs::write(folder.path().join("p.yaml"), policy).unwrap();
+    fs::write(
+        folder.path().join("s.yaml"),
+        "format: apportion/snapshot-v1\ncluster: {v100: 1}\njobs:\n  - {id: x, steps_remaining: 1, throughput: {v100: 1}}\n",
+    )
+    .unwrap();
+    for words in [
+        "simulate --policy p.yaml --cluster v100=1 --static 2",
+        "sweep --policy p.yaml --rate 1 --seed 0 --cluster v100=1 --set jobs=2 --dry-run",
+        "bench --policy p.yaml --snapshot s.yaml --repeats 1",
+        "explain --policy p.yaml s.yaml",
+        "serve --local --cluster v100=1 --state state --policy p.yaml",
+    ] {
+        let said = complaint(folder.path(), &words.split(' ').collect::<Vec<_>>());
+        assert!(
+            said.contains("names the worker type `p100`") && said.contains("p.yaml:7:"),
+            "{words}: {said}"
+        );
+    }
+}
+
+/// A policy's text may come from a pipe, which is read once.
+#[cfg(unix)]
+#[test]
+fn a_policy_is_read_from_a_pipe() {
+    let fifo = include_str!("../../../../policies/fifo.yaml");
+    for words in [
+        "policies check /dev/stdin",
+        "simulate --policy /dev/stdin --cluster v100=1 --static 1 --duration 60",
+    ] {
+        let ran = super::command::apportion(&words.split(' ').collect::<Vec<_>>(), fifo);
+        assert_eq!(ran.code, Some(0), "{words}: {}", ran.stderr);
+    }
+    for words in ["check --policies /dev/stdin --instances 1", "bench --policy /dev/stdin --quick"] {
+        let ran = super::command::apportion(&words.split(' ').collect::<Vec<_>>(), fifo);
+        assert_eq!(ran.code, Some(2), "{words}: {}", ran.stderr);
+        assert!(ran.stderr.contains("/dev/stdin` is no file"), "{words}: {}", ran.stderr);
+    }
+}
+
+/// Weights that are not there are complained about at the policy's field.
+#[test]
+fn weights_that_are_not_there_are_refused_at_their_field() {
+    let folder = TempDir::new().unwrap();
+    let policy = include_str!("../../../../policies/learned_values.yaml");
+    let line = policy.lines().position(|line| line.starts_with("weights:")).unwrap() + 1;
+    for (weights, expected) in
+        [("mine", "unknown weights `mine`"), ("mine.safetensors", "there is no such file")]
+    {
+        let lines = policy.lines().map(|line| {
+            if line.starts_with("weights:") { format!("weights: {weights}") } else { line.to_owned() }
+        });
+        fs::write(folder.path().join("w.yaml"), lines.collect::<Vec<_>>().join("\n")).unwrap();
+        let said = complaint(folder.path(), &["policies", "check", "w.yaml"]);
+        assert!(said.contains(expected) && said.contains(&format!("w.yaml:{line}:1")), "{said}");
+    }
+}
+
+/// Among allocations that drop the same constraints nothing is better; another set of as few may allow more.
+#[test]
+fn a_bound_beside_dropped_constraints_is_one_of_the_same_jobs() {
+    let folder = TempDir::new().unwrap();
+    let policy = "format: apportion/policy-v1\nname: p\nsummary: s\nkind: program\nmaximize: sum_over_jobs(throughput)\n\
+                  columns: {need: \"steps/s >= 0\"}\nfor_each_job:\n  - {constraint: throughput >= need, droppable: true}\n";
+    fs::write(folder.path().join("p.yaml"), policy).unwrap();
+    for (need, expected) in [(9, true), (1, false)] {
+        let snapshot = format!(
+            "format: apportion/snapshot-v1\ncluster: {{v100: 1}}\njobs:\n  - {{id: a, steps_remaining: 1, throughput: {{v100: 1}}, \
+             extra: {{need: 0.9}}}}\n  - {{id: b, steps_remaining: 1, throughput: {{v100: 10}}, extra: {{need: {need}}}}}\n"
+        );
+        fs::write(folder.path().join("s.yaml"), snapshot).unwrap();
+        for (command, words) in [
+            ("allocate", "certified optimal among allocations that drop the same constraints"),
+            ("explain", "no allocation that drops the constraints of the same jobs beats"),
+        ] {
+            let mut asked = apportion(folder.path(), &[command, "--policy", "p.yaml", "s.yaml"]);
+            let said = String::from_utf8(asked.output().unwrap().stdout).unwrap();
+            assert_eq!(said.contains(words), expected, "{said}");
+        }
     }
 }
 

@@ -181,10 +181,14 @@ fn a_ladder_gives_the_same_bytes_on_one_thread_and_three_and_in_shards() {
             &["sweep", "ladder.yaml", "--shard", part, "--out", &part.replace('/', "-of-")],
         );
     }
-    succeed(folder.path(), &["results", "merge", "1-of-3", "2-of-3", "3-of-3", "--out", "joined"]);
+    let merged = ["results", "merge", "1-of-3", "2-of-3", "3-of-3", "--out", "joined", "--format", "csv"];
+    let said = String::from_utf8(succeed(folder.path(), &merged).stdout).unwrap();
+    let n_runs = csv("one").lines().count() - 1;
+    let expected =
+        format!("results,csv,n_runs,n_duplicates\njoined/results.sqlite,joined/results.csv,{n_runs},0\n");
+    assert_eq!(said, expected);
     assert_eq!(csv("one"), csv("joined"));
     let again = succeed(folder.path(), &["sweep", "ladder.yaml", "--out", "joined"]);
-    let n_runs = csv("one").lines().count() - 1;
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(said.contains(&format!("{n_runs} of {n_runs} runs are in joined already")), "{said}");
     // Rates were doubled, then halved in between, and the table stands in their order.

@@ -119,7 +119,7 @@ pub fn decide(catalog: &Catalog, problem: &Problem, policy: &str, backend: Optio
 
 fn verdict(error: &PolicyError) -> Verdict {
     match error {
-        PolicyError::Infeasible { .. } => Verdict::Infeasible,
+        PolicyError::Infeasible { .. } | PolicyError::Conflict { .. } => Verdict::Infeasible,
         PolicyError::Unbounded { .. } => Verdict::Unbounded,
         PolicyError::Missing { .. }
         | PolicyError::Data { .. }
@@ -139,4 +139,24 @@ fn verdict(error: &PolicyError) -> Verdict {
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion::spec::Source;
+    use apportion::{Cluster, Job, Throughputs};
+
+    #[test]
+    fn constraints_that_contradict_one_another_are_an_infeasible_policy() {
+        let mut catalog = Catalog::embedded();
+        let text = "format: apportion/policy-v1\nname: much\nsummary: s\nkind: program\nmaximize: sum_over_jobs(throughput)\n\
+                    for_each_worker_type: ['sum_over_jobs(workers_on(type)) >= 2 * capacity(type)']\n";
+        catalog.add(Source::new("much.yaml", text)).unwrap();
+        let cluster: Cluster = "v100=1".parse().unwrap();
+        let throughputs = Throughputs::embedded("osdi20").unwrap();
+        let problem = Problem::new(&cluster, &[Job::new("A3C").steps(10)], &throughputs).unwrap();
+        let decided = decide(&catalog, &problem, "much", None);
+        assert_eq!(decided.verdict, Verdict::Infeasible, "{decided:?}");
+    }
 }

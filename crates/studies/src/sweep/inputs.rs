@@ -10,6 +10,7 @@ use crate::sweep::run_error::RunError;
 use crate::sweep::saturation::{self, Capacity};
 use apportion::catalog::Catalog;
 use apportion::cluster::Cluster;
+use apportion::policy::naming::check_worker_types;
 use apportion::problem::{Entity, matrix_columns};
 use apportion::simulator::{Options, Patience, PriceChange};
 use apportion::solver::Interrupt;
@@ -260,6 +261,7 @@ impl Inputs {
             mix,
         };
         let ready = options::make_policy(&run.catalog, &run.policy, &run.spec, Interrupt::default())?;
+        check_worker_types(&document, &run.cluster).map_err(|error| RunError::naming("policy", error))?;
         check_prices(&document, &run.cluster)?;
         check_gangs(&document, ready, (&run.cluster, &run.throughputs, &run.options), run.kinds())?;
         Ok(run)

@@ -4,12 +4,11 @@ use crate::sweep::differences::{self, Kept};
 use crate::sweep::run_error::RunError;
 use apportion::catalog::{Catalog, CatalogError, PolicyOptions, Ready};
 use apportion::policy::Refine;
-use apportion::policy::objective::objective_of;
-use apportion::program::Objective;
+use apportion::policy::naming::check_owners;
 use apportion::simulator::{Contention, Live, Options, PreemptionCost, Stragglers, WorkerFaults};
 use apportion::solver::{Interrupt, registry};
-use apportion::spec::nearest::{name_list, suggestion};
-use apportion::spec::run::{FieldComplaint, LiveSpec, Refill, RunSpec};
+use apportion::spec::nearest::name_list;
+use apportion::spec::run::{LiveSpec, Refill, RunSpec};
 use apportion::spec::{Fidelity, PolicyDocument, PolicyKind};
 use apportion::throughput::Profiling;
 use apportion::throughput::estimator::ProfileColumns;
@@ -111,18 +110,7 @@ fn check_simulated(document: &PolicyDocument, spec: &RunSpec) -> Result<(), RunE
     if declared().next().is_none() {
         return Ok(());
     }
-    let objective = objective_of(document).map_err(|error| refused(error.into()))?;
-    let named = objective.as_ref().map(Objective::owners).unwrap_or_default();
-    let Some(owner) = named.into_iter().find(|owner| declared().all(|name| name != *owner)) else {
-        return Ok(());
-    };
-    let expected = name_list(declared());
-    let message = format!(
-        "policy `{}` names the owner `{owner}`, expected one of the run's, {expected}",
-        document.name
-    );
-    let (field, help) = ("policy".to_owned(), suggestion(owner, declared()));
-    Err(RunError::Fields(vec![FieldComplaint { field, message, help }]))
+    check_owners(document, declared, "the run").map_err(|error| RunError::naming("policy", error))
 }
 
 /// Refuses what only an allocation makes possible.

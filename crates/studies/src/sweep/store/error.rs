@@ -141,7 +141,8 @@ impl StoreError {
             | Self::OtherStudy { .. }
             | Self::Conflict { .. }
             | Self::Missing { .. } => true,
-            Self::Io { .. } | Self::Database { .. } | Self::Locked { .. } | Self::Threads { .. } => false,
+            Self::Io { action, .. } => *action == "read",
+            Self::Database { .. } | Self::Locked { .. } | Self::Threads { .. } => false,
         }
     }
 }

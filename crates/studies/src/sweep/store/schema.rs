@@ -145,10 +145,11 @@ impl ToSql for AxisCell<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Owned(match self.0 {
             Value::Null => Cell::Null,
+            // A whole number beyond what SQLite has, as a large seed is, would lose digits as a float.
             Value::Number(number) => match (number.as_i64(), number.as_f64()) {
                 (Some(whole), _) => Cell::Integer(whole),
-                (None, Some(float)) => Cell::Real(float),
-                (None, None) => Cell::Text(number.to_string()),
+                (None, Some(float)) if !number.is_u64() => Cell::Real(float),
+                (None, _) => Cell::Text(number.to_string()),
             },
             other => Cell::Text(value_text(other)),
         }))

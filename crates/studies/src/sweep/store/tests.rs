@@ -122,6 +122,22 @@ fn new_values_of_an_axis_join_the_old_ones() {
 }
 
 #[test]
+fn a_seed_of_any_size_comes_back() {
+    let mut large = study();
+    large.axes[1].1 = [0, 1 << 63, u64::MAX].map(|seed: u64| json!(seed)).to_vec();
+    let folder = TempDir::new().unwrap();
+    let mut store = Store::open(folder.path(), &large).unwrap();
+    for (position, seed) in large.axes[1].1.iter().enumerate() {
+        let mut row = row(0, 0);
+        row.digest = position.to_string();
+        row.values[1] = seed.clone();
+        store.keep(&row).unwrap();
+    }
+    let read = Store::open_to_read(folder.path()).unwrap().rows().unwrap();
+    assert_eq!(read.into_iter().map(|row| row.values[1].clone()).collect::<Vec<_>>(), large.axes[1].1);
+}
+
+#[test]
 fn values_that_were_found_stand_in_numeric_order() {
     let mut found = study();
     found.axes[1].1 = vec![json!(1.0)];
