@@ -254,6 +254,11 @@ impl ProgramPolicy {
         let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), &limits));
         match found.filter(|conflicts| !conflicts.is_empty()) {
             Some(conflicts) => PolicyError::Conflict { policy: self.options.name.clone(), conflicts },
+            // The search for what contradicts one another may have ended for want of time.
+            None if constrained => match self.solver.check_time() {
+                Err(late) => self.error(late),
+                Ok(()) => self.error_of(error, master),
+            },
             None => self.error_of(error, master),
         }
     }
