@@ -16,7 +16,7 @@ use crate::conditions::time;
 use crate::exit::Failure;
 use crate::file::{at, check_files, print_page, write_page};
 use crate::progress::Progress;
-use crate::results::{run_failure, warn};
+use crate::results::{run_failure, run_failure_of, warn};
 use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
 use apportion::units::Seconds;
@@ -90,7 +90,8 @@ pub struct ForecastArguments {
 
 pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<(), Failure> {
     check_files(&arguments.rules.files(), &[at("--page", arguments.page.as_deref())])?;
-    let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?).map_err(run_failure)?;
+    let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?);
+    let run = run.map_err(run_failure_of::<RuleArguments>)?;
     warn(std::iter::once(&run), session);
     if arguments.calibrate && settings(arguments, CALIBRATION_FORKS).n_forks < CALIBRATION_FORKS_MIN {
         let message = format!(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Command, Subcommand};
 
 use crate::Session;
 use crate::exit::Failure;
@@ -14,6 +14,7 @@ use apportion::metrics::{METRICS, Metric};
 use apportion::scheduler::DecisionError;
 use apportion::simulator::SimulationError;
 use apportion::spec::nearest::{name_list, suggestion};
+use apportion::spec::run::FieldComplaint;
 use apportion_studies::sweep::spec::value_text;
 use apportion_studies::sweep::summary::{Group, Groups};
 use apportion_studies::sweep::{Row, Run, RunError, Status, Store, StoreError, Study, oddities};
@@ -286,6 +287,20 @@ pub(super) fn failure(error: StoreError) -> Failure {
     let help = error.help().map(|help| format!("; {help}"));
     let text = format!("{error}{cause}{}", help.unwrap_or_default());
     Failure::Io { action: "keep results".to_owned(), source: io::Error::other(text) }
+}
+
+/// The error of a run whose fields were given as flags of a command with these arguments, which are named in the fields' place.
+pub(super) fn run_failure_of<A: Args>(mut error: RunError) -> Failure {
+    let flags = A::augment_args(Command::new("apportion"));
+    if let RunError::Fields(complaints) = &mut error {
+        for FieldComplaint { field, .. } in complaints {
+            let flag = field.rsplit('.').next().unwrap_or_default().replace('_', "-");
+            if flags.get_arguments().any(|argument| argument.get_long() == Some(&flag)) {
+                *field = format!("--{flag}");
+            }
+        }
+    }
+    run_failure(error)
 }
 
 /// A run's error as the command's.

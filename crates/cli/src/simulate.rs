@@ -21,7 +21,7 @@ use crate::file::{at, check_files, named};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
-use crate::results::{run_failure, warn};
+use crate::results::{run_failure, run_failure_of, warn};
 use apportion::metrics::Summary;
 use apportion::simulator::{Limits, Outcome, Simulation, Standstill};
 use apportion::solver::Interrupt;
@@ -190,7 +190,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     if let Some(path) = &arguments.entities {
         spec.workload.entities = read_entities(&Source::load(path)?)?;
     }
-    let run = Inputs::new(plugin::catalog()).load(&spec).map_err(run_failure)?;
+    let run = Inputs::new(plugin::catalog()).load(&spec).map_err(run_failure_of::<SimulateArguments>)?;
     arguments.lower.check(&run)?;
     warn(std::iter::once(&run), session);
     let saved = match &arguments.checkpoint {

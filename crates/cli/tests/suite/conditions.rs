@@ -241,16 +241,16 @@ fn what_a_live_cluster_cannot_do_is_refused_with_its_place() {
     };
     let run = ["simulate", "--policy", "fifo", "--cluster", "v100=1", "--static", "1"];
     for (flags, expected) in [
-        (&["--look-ahead", "360"][..], "live.look_ahead: 360 s, expected less than a round of 360 s"),
+        (&["--look-ahead", "360"][..], "--look-ahead: 360 s, expected less than a round of 360 s"),
         (&["--look-ahead=-1"], "`-1` is no time"),
         (&["--stop", "soon"], "`soon` is no time"),
-        (&["--start-up", "5min", "--stop", "1min"], "live.start_up: 360 s to start up and stop"),
+        (&["--start-up", "5min", "--stop", "1min"], "--start-up: 360 s to start up and stop"),
         (&["--refill", "always"], "possible values: never, completion"),
-        (&["--ideal", "--refill", "completion"], "live.refill: is about rounds, and `ideal` runs without"),
-        (&["--ideal", "--job-failure", "0.5"], "faults.job_failure: happens to leases on workers"),
-        (&["--ideal", "--straggling", "0.5"], "faults.straggling: happens to leases on workers"),
-        (&["--ideal", "--contention", "1"], "faults.contention: happens to leases on workers"),
-        (&["--ideal", "--preemption-cost", "9"], "mechanism.preemption_cost: happens to leases on workers"),
+        (&["--ideal", "--refill", "completion"], "--refill: is about rounds, and `ideal` runs without"),
+        (&["--ideal", "--job-failure", "0.5"], "--job-failure: happens to leases on workers"),
+        (&["--ideal", "--straggling", "0.5"], "--straggling: happens to leases on workers"),
+        (&["--ideal", "--contention", "1"], "--contention: happens to leases on workers"),
+        (&["--ideal", "--preemption-cost", "9"], "--preemption-cost: happens to leases on workers"),
     ] {
         let said = refused(&[&run[..], flags].concat());
         assert!(said.contains(expected), "{flags:?}: {said}");
