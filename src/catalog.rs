@@ -154,7 +154,7 @@ impl Catalog {
         Self::default()
     }
 
-    /// The same, and policies of one more kind; a plug-in of the same kind takes the place of the other.
+    /// This catalog, and policies of one more kind; a plug-in of the same kind takes the place of the other.
     #[must_use]
     pub fn with(mut self, plugin: impl Plugin + 'static) -> Self {
         self.plugins.retain(|other| other.kind() != plugin.kind());
@@ -297,7 +297,7 @@ impl Catalog {
         }
     }
 
-    /// The same where the policy is a program, with all that a program can do; `None` for rules.
+    /// The policy as a program, with all that a program can do; `None` for rules and plug-ins.
     ///
     /// # Errors
     /// As [`build`](Self::build).

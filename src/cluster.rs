@@ -107,7 +107,7 @@ impl Cluster {
         if cluster.n_workers() == 0 { Err(ClusterError::Empty) } else { Ok(cluster) }
     }
 
-    /// The same cluster with `per_server` workers on each server of type `name`.
+    /// This cluster with `per_server` workers on each server of type `name`.
     ///
     /// # Errors
     /// If there is no such type.
@@ -117,7 +117,7 @@ impl Cluster {
         Ok(self)
     }
 
-    /// The same cluster with a price for the workers of type `name`.
+    /// This cluster with a price for the workers of type `name`.
     ///
     /// # Errors
     /// If there is no such type.
@@ -127,8 +127,8 @@ impl Cluster {
         Ok(self)
     }
 
-    /// The same workers with the types in the order of `names`, the throughput matrix's own; types that
-    /// `names` lacks come last, in the order they had.
+    /// This cluster with its types in the order of `names`, the throughput matrix's own; types that `names` lacks come
+    /// last, in the order they had.
     #[must_use]
     pub fn ordered_as<S: AsRef<str>>(&self, names: &[S]) -> Self {
         let place = |name: &str| names.iter().position(|other| other.as_ref() == name).unwrap_or(names.len());
@@ -137,7 +137,7 @@ impl Cluster {
         Self { types: types.into() }
     }
 
-    /// The same cluster with other numbers of workers; all may be 0, when every worker has failed.
+    /// This cluster with other numbers of workers; all may be 0, when every worker has failed.
     #[must_use]
     pub fn with_counts(&self, n_workers: impl Fn(WorkerTypeId) -> u32) -> Self {
         let mut cluster = self.clone();

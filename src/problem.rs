@@ -141,7 +141,7 @@ pub enum ProblemError {
     Sizes {
         /// Position of the job.
         job: usize,
-        /// What is wrong with them.
+        /// Why the job's sizes are refused.
         source: SizesError,
     },
     /// A number out of its range.
@@ -151,9 +151,9 @@ pub enum ProblemError {
         job: usize,
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// The value that was given.
         value: f64,
-        /// What it ought to be.
+        /// The values that are allowed, in words.
         expected: &'static str,
     },
     /// Two jobs of one identity.

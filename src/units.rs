@@ -173,7 +173,7 @@ impl Mul<WorkerHours> for DollarsPerWorkerHour {
 }
 
 impl Seconds {
-    /// The same span in hours.
+    /// This span in hours.
     pub fn hours(self) -> f64 {
         self.0 / 3600.0
     }

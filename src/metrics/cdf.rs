@@ -23,7 +23,8 @@ impl Cdf {
         Self::of_part(values, n_of)
     }
 
-    /// The same of things of which some have no value, such as jobs that were never completed.
+    /// The distribution over `n_of` things of which some have no value, such as jobs that were never completed; none
+    /// without values.
     pub fn of_part(mut values: Vec<f64>, n_of: usize) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         let n = values.len();

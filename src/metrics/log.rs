@@ -69,7 +69,7 @@ pub enum LogError {
     Line {
         /// From 1.
         line: usize,
-        /// What is wrong.
+        /// Why the line is no event, in words.
         what: String,
     },
     /// It does not start with a header.

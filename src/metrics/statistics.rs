@@ -27,7 +27,7 @@ pub struct Interval {
 pub struct Estimate {
     /// The number of values.
     pub n: usize,
-    /// Their mean.
+    /// The mean of the values.
     pub mean: f64,
     /// Where the true mean lies with probability [`LEVEL`], if the values are normal; none of fewer than two.
     pub interval: Option<Interval>,
@@ -69,7 +69,7 @@ impl Estimate {
 pub struct Spread {
     /// How many.
     pub n: usize,
-    /// Their mean.
+    /// The mean of the values.
     pub mean: f64,
     /// The smallest.
     pub min: f64,

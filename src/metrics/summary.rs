@@ -203,13 +203,14 @@ impl Summary {
 }
 
 impl Summary {
-    /// The same of a simulation that was given up: the mean of those jobs that were done by then is none of all.
+    /// This summary for a simulation that was given up: without an average completion time, as the mean of the jobs
+    /// that were done by then is not the mean of all.
     #[must_use]
     pub fn given_up(self) -> Self {
         Self { average_jct: None, ..self }
     }
 
-    /// The same with the instants of jobs as they were before the simulation counted them from `origin`.
+    /// This summary with the instants of jobs as they were before the simulation counted them from `origin`.
     #[must_use]
     pub fn counted_from(mut self, origin: Seconds) -> Self {
         for job in &mut self.jobs {

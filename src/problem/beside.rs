@@ -30,7 +30,8 @@ impl Problem {
         self.colocated_as(pair, [self.sharer(first), self.sharer(second)], worker_type)
     }
 
-    /// The same of a pair whose members are at hand.
+    /// Steps/s of the first and second member of a pair on one worker type, given as sharers; `None` where they may not
+    /// share it.
     pub fn colocated_as(
         &self,
         pair: Combination<JobIndex>,
@@ -43,7 +44,8 @@ impl Problem {
         self.colocated_by_row([first, second], worker_type)
     }
 
-    /// The same of any two such jobs; `None`, too, where pairs are given one by one.
+    /// Steps/s of two sharers on one worker type, by their rows of the throughput matrix; `None` where they may not
+    /// share it, and where pairs are given one by one.
     pub fn colocated_by_row(
         &self,
         [first, second]: [Sharer; 2],
@@ -67,7 +69,8 @@ impl Problem {
     }
 }
 
-/// The same of a pair that is given by itself, with what its members get on every worker type: `[K]`.
+/// Steps/s on one worker type of two sharers that are given as a pair, with what they get on every worker type: `[K]`;
+/// `None` where they may not share it.
 pub(crate) fn colocated_as_given(
     given: &[[f64; 2]],
     [first, second]: [Sharer; 2],

@@ -94,8 +94,8 @@ impl Problem {
         }
     }
 
-    /// The same, with all co-located throughputs written out and no job types: for a problem whose matrix is no
-    /// one's but its own.
+    /// The problem as a snapshot document with all co-located throughputs written out and no job types: for a problem
+    /// with a throughput matrix that no file holds.
     pub fn to_snapshot_with_pairs(&self, label: impl Fn(JobId) -> Label) -> SnapshotDocument {
         let mut document = self.to_snapshot(&label);
         let jobs: Vec<JobIndex> = self.jobs().ids().collect();

@@ -5,11 +5,11 @@ use crate::spec::nearest::suggestion;
 /// A complaint in plain words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// What it is about.
+    /// The place in the document that is complained about.
     pub about: About,
     /// Message: lowercase, no full stop.
     pub message: String,
-    /// What to do about it.
+    /// A remedy, in words.
     pub help: Option<String>,
 }
 

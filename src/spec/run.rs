@@ -278,9 +278,9 @@ mod optional_time {
 pub struct FieldComplaint {
     /// The field, dotted: `workload.rate`.
     pub field: String,
-    /// What is wrong.
+    /// How the field's value is wrong.
     pub message: String,
-    /// What to do.
+    /// A remedy, in words.
     pub help: Option<String>,
 }
 

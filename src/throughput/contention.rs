@@ -48,7 +48,7 @@ pub enum Contention {
 pub enum ContentionModel {
     /// Jobs never share workers.
     None,
-    /// What was measured, as it is.
+    /// Measured throughputs, without a model.
     Measured,
     /// Max-min shares of resources.
     Resource(ResourceModel),
@@ -65,9 +65,9 @@ pub enum ContentionError {
     Value {
         /// Which number of the model.
         path: String,
-        /// What it is.
+        /// The value that was given.
         value: f64,
-        /// What it ought to be.
+        /// The values that are allowed, in words.
         expected: &'static str,
     },
     /// A list of another length than it needs.
@@ -75,7 +75,7 @@ pub enum ContentionError {
     Length {
         /// Which list of the model.
         path: String,
-        /// Its length.
+        /// The number of values in the list.
         found: usize,
         /// The length it ought to have.
         expected: usize,
@@ -93,7 +93,7 @@ pub enum ContentionError {
     UnknownWorkerType {
         /// The worker type.
         worker_type: String,
-        /// Those it has.
+        /// The worker types of the model.
         expected: String,
     },
     /// Modelled throughputs that are not a matrix: the isolated ones overflow.

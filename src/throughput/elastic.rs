@@ -33,7 +33,7 @@ pub struct ElasticJobType {
     pub epochs_share: f64,
     /// Processor and accelerator slots of a worker.
     pub worker: [u16; 2],
-    /// The same of a parameter server.
+    /// Processor and accelerator slots of a parameter server.
     pub parameter_server: [u16; 2],
     /// Size of the model, megabytes.
     pub parameters_mb: f64,

@@ -96,7 +96,7 @@ impl<J: Copy + Ord> Combination<J> {
         self.first == job || self.second == job
     }
 
-    /// The same combination under other identifiers.
+    /// This combination under other identifiers.
     pub fn map<I: Copy + Ord>(&self, mut rename: impl FnMut(J) -> I) -> Combination<I> {
         match self.second() {
             None => Combination::single(rename(self.first)),

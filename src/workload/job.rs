@@ -120,7 +120,7 @@ impl Job {
         self
     }
 
-    /// Who owns it; default nobody.
+    /// The entity that owns the job; by default none.
     #[must_use]
     pub fn entity(mut self, entity: impl Into<String>) -> Self {
         self.entity = Some(entity.into());

@@ -28,7 +28,7 @@ pub struct PythonRandom {
     twister: Mt,
 }
 
-/// What a checkpoint keeps of a generator.
+/// The state of a generator that a checkpoint keeps.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Saved {

@@ -47,7 +47,7 @@ pub struct Stream {
     generator: Pcg64,
 }
 
-/// What a checkpoint keeps of a stream.
+/// The state of a stream that a checkpoint keeps.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Saved {

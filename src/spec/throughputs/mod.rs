@@ -43,7 +43,7 @@ pub struct ThroughputsFile {
 /// Something that reading noticed, with how often and the first examples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// The kind of finding.
     pub kind: FindingKind,
     /// How often.
     pub count: usize,

@@ -187,7 +187,7 @@ struct Reader<'a> {
 
 /// A complaint about a trace, which stands for all that say the same.
 struct Complaint {
-    /// What is said.
+    /// The text of the complaint.
     of: String,
     error: SpecError,
     /// How many more there are, and the line of the last.

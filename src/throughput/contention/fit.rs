@@ -138,20 +138,20 @@ impl fmt::Display for Errors {
 /// A prediction with its errors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// What predicted.
+    /// The name of the model, or of the trivial prediction, that is judged.
     pub name: String,
-    /// On the measurements it was fitted to.
+    /// Errors on the measurements that it was fitted to.
     pub in_sample: Errors,
-    /// On measurements it had not seen.
+    /// Errors on measurements that it was not fitted to.
     pub held_out: Errors,
 }
 
-/// What a fit is worth.
+/// How well a fitted model predicts, beside trivial predictions and rejected variants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitReport {
     /// The model with its variant.
     pub model: Judged,
-    /// The same, one worker type at a time; empty if there is but one.
+    /// How well the model predicts, by worker type; empty if there is one type only.
     pub by_worker_type: Vec<Judged>,
     /// Trivial predictions of the same measurements.
     pub baselines: Vec<Judged>,

@@ -17,7 +17,7 @@ pub(super) trait Residuals {
     fn each(&self, parameters: &[f64], visit: &mut Visitor<'_>);
 }
 
-/// What the parameters are pulled to, and how hard.
+/// The values to which a ridge pulls the parameters, and its strength.
 #[derive(Clone, Debug)]
 pub(super) struct Prior {
     /// Values in the absence of evidence: [parameter].
@@ -31,7 +31,7 @@ pub(super) struct Prior {
 pub(super) struct Minimum {
     /// Parameters of the lowest cost met.
     pub(super) parameters: Vec<f64>,
-    /// Their cost.
+    /// The cost of the parameters.
     pub(super) cost: f64,
 }
 

@@ -88,9 +88,9 @@ pub enum EstimatorError {
     Value {
         /// Which knob.
         field: &'static str,
-        /// What it is.
+        /// The value that was given.
         value: f64,
-        /// What it ought to be.
+        /// The values that are allowed, in words.
         expected: String,
     },
     /// A checkpoint's state names rows that the matrix lacks.
@@ -101,7 +101,7 @@ pub enum EstimatorError {
     },
 }
 
-/// What must survive a checkpoint.
+/// The estimator's state: all that must survive a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EstimatorState {
@@ -110,7 +110,7 @@ pub struct EstimatorState {
     corrected: BTreeMap<JobId, BTreeMap<JobId, BTreeMap<WorkerTypeId, [f64; 2]>>>,
 }
 
-/// What is believed of a job.
+/// The rows of the throughput matrix by which a job's throughputs are estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Belief {
     /// Its own row, for isolated throughputs.
@@ -332,7 +332,7 @@ impl Estimator {
         Throughputs::try_new(measured).unwrap_or_else(|error| unreachable!("beliefs are finite: {error}"))
     }
 
-    /// What must survive a checkpoint.
+    /// The estimator's state, for a checkpoint.
     pub fn state(&self) -> &EstimatorState {
         &self.state
     }

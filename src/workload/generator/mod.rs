@@ -61,7 +61,7 @@ pub struct WorkloadOptions {
     pub multi_priority: bool,
     /// Do jobs have SLOs?
     pub slos: bool,
-    /// The same duration for all jobs.
+    /// The duration of every job; drawn job by job if absent.
     pub duration: Option<Seconds>,
 }
 
