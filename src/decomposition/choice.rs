@@ -56,7 +56,7 @@ impl<const K: usize> TypePrices<K> {
 }
 
 impl PriceBox<Vec<f64>> {
-    /// The same box, with lists of constant length.
+    /// This box, with lists of constant length.
     pub(super) fn fixed<const K: usize>(&self) -> PriceBox<[f64; K]> {
         PriceBox { low: array::from_fn(|k| self.low[k]), high: array::from_fn(|k| self.high[k]) }
     }

@@ -193,12 +193,12 @@ impl SearchStart {
         Self { prices, low, high, level: Some(level) }
     }
 
-    /// The same box, but other prices to begin with.
+    /// This box, with other prices to begin with.
     pub(super) fn at(&self, prices: Vec<Vec<f64>>) -> Self {
         Self { prices, ..self.clone() }
     }
 
-    /// The same with all workers worth 1 at each of the prices.
+    /// This box with its prices scaled so that all workers together are worth 1 at each of them.
     fn normalized(&self, capacity: &[f64]) -> Self {
         let scaled = |of: &[f64], by: f64| of.iter().map(|price| price * by).collect::<Vec<f64>>();
         let unit = |price: &Vec<f64>| worth(price, capacity).recip();

@@ -87,7 +87,7 @@ fn bought(bound: &BoundObjective<'_>) -> (PrimalDual, Certificate) {
     bought_near(bound, &WarmPrices::default()).0
 }
 
-/// The same from warm-start prices, with the prices that it leaves.
+/// A certified optimum of Nash welfare, searched from warm-start prices; and the prices that the search leaves.
 fn bought_near(bound: &BoundObjective<'_>, near: &WarmPrices) -> ((PrimalDual, Certificate), WarmPrices) {
     let (singles, logarithms) = bound.logarithms().unwrap();
     let goal = Goal::Logarithms(&logarithms);

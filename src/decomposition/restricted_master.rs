@@ -433,7 +433,7 @@ mod tests {
         (1..=n).map(|at| (at as f64 * 0.618_033_988_749_894_9).fract())
     }
 
-    /// The same program as other solvers see it.
+    /// The restricted master written out as other solvers see it.
     fn written(master: &RestrictedMaster) -> Program {
         let mut program = Program::new(Sense::Minimize);
         let columns = (0..master.cost.len()).map(Variable::Column);

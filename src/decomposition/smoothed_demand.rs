@@ -56,7 +56,7 @@ impl Place<Vec<f64>> {
         Self { price, log, shift, width }
     }
 
-    /// The same place, with lists of constant length.
+    /// This place, with lists of constant length.
     pub(super) fn fixed<const K: usize>(&self) -> Place<[f64; K]> {
         let of = |list: &[f64]| array::from_fn(|k| list[k]);
         Place { price: of(&self.price), log: of(&self.log), shift: of(&self.shift), width: self.width }

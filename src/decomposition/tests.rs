@@ -84,7 +84,7 @@ fn objective() -> Objective {
     Objective::check(&text, Vocabulary::default()).unwrap()
 }
 
-/// The same program, term by term: columns of all classes on all types, then the level.
+/// The program that `goal` states over these jobs, term by term: columns of all classes on all types, then the level.
 fn written(singles: &Singles<'_>, goal: Goal<'_>) -> Program {
     let instance = singles.instance();
     let (n, k) = (instance.n_members(), instance.n_types());

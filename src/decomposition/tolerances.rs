@@ -23,7 +23,8 @@ pub(super) const WARM_PRICES_MAX: usize = 6;
 
 /// Prices of a sample of at most this many jobs are searched without knowing any.
 pub(super) const SAMPLE_MAX: usize = 384;
-/// The same for Nash welfare, whose first widths cost more for each job.
+/// Nash-welfare prices of a sample of at most this many jobs are searched without knowing any: the first widths of such
+/// a search cost more for each job.
 pub(super) const NASH_SAMPLE_MAX: usize = 256;
 /// Growth from one sample to the next: smaller steps cost more passes than better prices save.
 pub(super) const SAMPLE_GROWTH: usize = 8;
@@ -44,7 +45,8 @@ pub(super) const BOX_WIDENED_MORE: f64 = 1.5;
 
 /// Gap of a search, as a part of the tolerance asked for: the rest is for rounding in the certificate.
 pub(super) const GAP: f64 = 0.1;
-/// The same for a level above a base: an error of a level is divided by prices, small ones included.
+/// Gap of a search for a level above a base, as a part of the tolerance asked for: an error of a level is divided by
+/// prices, small ones included.
 pub(super) const GAP_ABOVE: f64 = 1e-3;
 /// Passes without change of the restricted master's optimum, and the factor on `GAP_ABOVE` that is enough after them.
 pub(super) const PASSES_STALLED: u32 = 4;
@@ -86,7 +88,8 @@ pub(super) const ENUMERATED_TYPES: usize = 3;
 
 /// Reduced costs above this do not enter: rounding.
 pub(super) const REDUCED_COST: f64 = -1e-13;
-/// The same after `PIVOTS_STALLED` pivots without progress: columns that differ by rounding would take turns forever.
+/// Reduced costs above this do not enter after `PIVOTS_STALLED` pivots without progress: columns that differ by
+/// rounding would take turns forever.
 pub(super) const REDUCED_COST_STALLED: f64 = -1e-12;
 pub(super) const PIVOTS_STALLED: usize = 40;
 /// Basic values may be below zero by this much before a solve, and after it, where the rest is repaired by clipping.

@@ -262,7 +262,7 @@ pub fn in_words(
 }
 
 impl PolicyError {
-    /// The same error with other numbers for its jobs, which `job` gives for their positions in the problem.
+    /// This error with other numbers for its jobs, which `job` gives for their positions in the problem.
     #[must_use]
     pub fn with_jobs(self, job: impl Fn(usize) -> usize) -> Self {
         match self {
@@ -279,7 +279,7 @@ impl PolicyError {
         }
     }
 
-    /// The same error with its conflicting constraints in words, by these names of jobs and worker types.
+    /// This error with its conflicting constraints in words, by these names of jobs and worker types.
     #[must_use]
     pub fn in_words(
         self,
@@ -305,7 +305,7 @@ pub enum PolicyError {
         field: String,
         /// Position of the job.
         job: usize,
-        /// What it ought to be.
+        /// The values that are allowed, in words.
         expected: String,
     },
     /// A datum the policy reads that the problem does not have at all, or of which one value is out of range.
@@ -315,7 +315,7 @@ pub enum PolicyError {
         policy: String,
         /// The datum.
         field: String,
-        /// What is wrong with it.
+        /// Why the datum does not do.
         problem: String,
     },
     /// The program has no feasible point.
@@ -347,7 +347,7 @@ pub enum PolicyError {
     Strategy {
         /// The policy.
         policy: String,
-        /// What was asked for.
+        /// The strategy that was asked for.
         strategy: Strategy,
         /// Why it is none.
         why: GaveUp,

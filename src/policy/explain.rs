@@ -149,7 +149,7 @@ pub struct Fixed {
 pub struct JobExplanation {
     /// Its share of time, over all worker types and partners.
     pub time: f64,
-    /// What holds it.
+    /// The constraint or bound that holds the job where it is.
     pub binding: Binding,
     /// Does it set the objective: has its demand for throughput a price?
     pub sets_objective: bool,
@@ -207,7 +207,7 @@ impl Explanation {
         }
     }
 
-    /// The same without its level.
+    /// What holds a job, in words, without the level at which it was fixed.
     fn reason_in_words(&self, part: &JobExplanation) -> String {
         let all_the_time = part.time >= 1.0 - IDLE_MIN;
         let has_program = self.program.is_some();

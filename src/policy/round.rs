@@ -28,7 +28,7 @@ pub struct Placed {
     pub workers: Vec<WorkerId>,
 }
 
-/// What a combination ran in the round before.
+/// The run of a combination in the round before.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ran {
@@ -64,7 +64,7 @@ pub struct Location {
     pub server: ServerId,
 }
 
-/// What may be seen at a point inside a round.
+/// The view of a policy at a point inside a round.
 #[derive(Debug)]
 pub struct RoundView<'a> {
     /// Number of the round, from 0.
@@ -83,9 +83,9 @@ pub struct RoundView<'a> {
     pub resizable: &'a [Resizable],
     /// Leases of the previous round.
     pub previous: &'a [Placed],
-    /// What they ran, in the order in which they ended.
+    /// The runs of combinations in the round before, in the order in which they ended.
     pub ran: &'a [Ran],
-    /// What has been placed so far in this round.
+    /// The combinations placed so far in this round.
     pub placed: &'a [Placed],
     /// Free workers of each type, ascending.
     pub free: &'a IndexVec<WorkerTypeId, Vec<WorkerId>>,

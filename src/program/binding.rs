@@ -30,9 +30,9 @@ pub enum BindError {
         name: String,
         /// Position of the member, or of the worker type.
         position: usize,
-        /// Its value.
+        /// The value of the datum.
         value: f64,
-        /// What it ought to be.
+        /// The values that are allowed, in words.
         expected: String,
     },
     /// A worker type that the objective or a constraint names and the cluster lacks.
@@ -48,7 +48,7 @@ pub enum BindError {
     /// A member without a column: it can run on no worker type.
     #[error("member {member} can run on no worker type")]
     RunsNowhere {
-        /// Its position.
+        /// The position of the member.
         member: usize,
     },
     /// No member at all, so the objective has no value.
@@ -61,7 +61,7 @@ pub enum BindError {
 pub struct Term {
     /// The column.
     pub column: usize,
-    /// Its worker type.
+    /// The worker type of the column.
     pub worker_type: usize,
     /// Throughput per unit of the column: uses·T/n, steps/s.
     pub throughput: f64,
@@ -317,7 +317,8 @@ impl<'a> BoundObjective<'a> {
         self.binding.levels.as_deref()
     }
 
-    /// The same, shared.
+    /// The members' levels as functions of throughput, shared for a caller that keeps them; none where the objective
+    /// has none.
     pub fn levels_kept(&self) -> Option<Arc<Levels>> {
         self.binding.levels.clone()
     }

@@ -38,7 +38,8 @@ impl BoundObjective<'_> {
         self.with_demands_again(demands, None)
     }
 
-    /// The same, in the memory of an old formulation if that is over the same columns.
+    /// The level program of `demands`, as by [`with_demands`](Self::with_demands), in the memory of an old formulation
+    /// if that is over the same columns.
     ///
     /// # Panics
     /// If the objective has no levels.

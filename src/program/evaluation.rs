@@ -98,7 +98,7 @@ impl BoundObjective<'_> {
         self.evaluate(expression, at, &Unknown)
     }
 
-    /// The same for every member: `[members]`.
+    /// The value of an expression that does not depend on the allocation, for every member: `[members]`.
     pub(crate) fn constants(&self, expression: &Expr) -> Vec<f64> {
         self.of_members(expression, &Unknown)
     }

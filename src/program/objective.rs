@@ -106,7 +106,7 @@ pub enum Place {
 pub struct ObjectiveError {
     /// Which text.
     pub place: Place,
-    /// What, and where in it.
+    /// The error, with its place in the text.
     pub error: ExpressionError,
 }
 
@@ -309,7 +309,7 @@ impl Objective {
         self.sense
     }
 
-    /// What is maximized or minimized.
+    /// The expression that is maximized or minimized.
     pub fn expression(&self) -> &Expr {
         &self.expression
     }

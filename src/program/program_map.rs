@@ -47,7 +47,7 @@ pub enum RowRole {
 pub enum AuxiliaryRole {
     /// The level of a min-max objective.
     Level,
-    /// Its inverse.
+    /// The inverse of the level of a min-max objective.
     InverseLevel,
     /// The part of the required throughputs that all members reach at once; 1 is all of them.
     Reached,
@@ -75,7 +75,7 @@ pub enum AuxiliaryRole {
 /// An auxiliary column: `value = scale · x`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Auxiliary {
-    /// What it stands for.
+    /// The meaning of the auxiliary column.
     pub role: AuxiliaryRole,
     /// Its unit.
     pub scale: f64,

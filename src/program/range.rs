@@ -87,8 +87,8 @@ impl Reach {
         &mut self.values[Variable::Throughput as usize]
     }
 
-    /// The same with throughputs bounded from below: every optimum is at least as good as `reference`, the value of some
-    /// feasible allocation.
+    /// These ranges with throughputs bounded from below: every optimum is at least as good as `reference`, the value of
+    /// some feasible allocation.
     pub(crate) fn tightened(mut self, bound: &BoundObjective<'_>, reference: f64) -> Self {
         let (Some(inversion), Some(levels)) = (bound.objective.inversion(), bound.levels()) else {
             return self.tightened_by_sum(bound, reference);

@@ -187,7 +187,7 @@ impl Singles<'_> {
         self.limit_above(member, 0.0)
     }
 
-    /// The same of a level above a throughput that it already has.
+    /// The level that a member reaches above throughput `base` with all of its time on its fastest worker type.
     #[inline]
     pub fn limit_above(&self, member: usize, base: f64) -> f64 {
         let demand = self.demand[member];

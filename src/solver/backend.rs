@@ -157,7 +157,7 @@ pub enum SolveError {
     Unsupported {
         /// The backend.
         backend: &'static str,
-        /// What it lacks.
+        /// The feature that the backend lacks.
         feature: Feature,
     },
     /// The program has not the structure that the backend is made for: nothing is wrong with either.
@@ -165,7 +165,7 @@ pub enum SolveError {
     Declined {
         /// The backend.
         backend: &'static str,
-        /// What it did not find, or found.
+        /// Why the backend declined, in words.
         reason: String,
     },
     /// No such backend in this build.
@@ -179,7 +179,7 @@ pub enum SolveError {
     /// The program is not in standard form.
     #[error("malformed program: {what}")]
     Malformed {
-        /// What is wrong with it.
+        /// Why the program is malformed, in words.
         what: String,
     },
     /// The library behind the backend failed.
@@ -187,13 +187,13 @@ pub enum SolveError {
     Backend {
         /// The backend.
         backend: &'static str,
-        /// What its library said.
+        /// The message of the backend's library.
         message: String,
     },
     /// Every backend of the chain stopped without a certified optimum.
     #[error("no backend found a certified optimum: {attempts}")]
     NotOptimal {
-        /// What each did.
+        /// The outcome of each backend, in words.
         attempts: String,
         /// How the last one ended; [`Termination::Failed`] where it claims an optimum that breaks a constraint.
         termination: Termination,

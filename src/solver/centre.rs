@@ -140,7 +140,7 @@ struct Form {
     bounds: Vec<f64>,
     /// Columns, then slacks.
     weights: Vec<f64>,
-    /// Their sum.
+    /// The sum of the weights.
     weight: f64,
     /// The row here of each row of the program, and the sign it was multiplied by; none for a row without bounds.
     row_of: Vec<Option<(usize, f64)>>,

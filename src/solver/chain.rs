@@ -10,7 +10,7 @@ use crate::solver::timing::Stopwatch;
 pub struct Certified {
     /// The answer.
     pub solution: Solution,
-    /// Its evidence.
+    /// The certificate of the answer.
     pub certificate: Certificate,
     /// The backend that gave it.
     pub backend: &'static str,

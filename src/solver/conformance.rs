@@ -38,9 +38,9 @@ pub enum Expected {
 /// A program and its right answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it is about.
+    /// The name of the case.
     pub name: &'static str,
-    /// Its right answer.
+    /// The right answer to the case.
     pub expected: Expected,
     /// The optimum is unique in the duals too, so each can be checked by moving its bound.
     pub duals_unique: bool,
@@ -67,7 +67,7 @@ pub const EXCLUSIONS: &[Exclusion] = &[];
 pub struct Failure {
     /// The case.
     pub case: &'static str,
-    /// What was wrong.
+    /// How the answer was wrong, in words.
     pub what: String,
 }
 

@@ -21,14 +21,14 @@ const BOUND_MAX: f64 = 1_048_576.0;
 /// A program in units that suit absolute tolerances, and the way back.
 #[derive(Debug)]
 pub(super) struct Scaled {
-    /// What to send.
+    /// The scaled program that is sent to the backend.
     pub(super) program: Program,
     columns: Vec<f64>,
     rows: Vec<f64>,
     objective: f64,
 }
 
-/// What rows and columns are multiplied by.
+/// The factors by which rows and columns are multiplied.
 #[derive(Clone, Debug)]
 pub(super) struct Factors {
     pub(super) rows: Vec<f64>,

@@ -36,7 +36,7 @@ impl<'a> Handout<'a> {
         &self.placed
     }
 
-    /// The same by the jobs' ids, as a policy remembers it.
+    /// The type each placed job was given, by the job's id, as a policy remembers it.
     pub fn held(&self) -> BTreeMap<JobId, WorkerTypeId> {
         self.placed.iter().map(|(job, worker_type)| (self.problem.jobs()[*job].id, *worker_type)).collect()
     }

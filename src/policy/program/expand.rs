@@ -101,9 +101,9 @@ fn together(
 /// The pairs of jobs among which class pairs divide their time, first job by first job.
 struct Pairs<'a> {
     of_classes: Vec<ClassPair<'a>>,
-    /// Of the first jobs asked for, class pair by class pair.
+    /// Pairs of the first jobs asked for, class pair by class pair.
     found: Vec<JobPair>,
-    /// The same, in order.
+    /// Pairs of the first jobs asked for, by first job, then by second.
     in_order: Vec<JobPair>,
     /// Where the pairs of each of those jobs end.
     ends: Vec<u32>,

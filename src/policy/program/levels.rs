@@ -16,7 +16,7 @@ pub(super) struct LevelOptimum {
     pub(super) throughputs: Vec<f64>,
     /// The level reached.
     pub(super) level: f64,
-    /// What no allocation can exceed.
+    /// An upper bound on the level that no allocation can exceed.
     pub(super) bound: f64,
     /// How much the level falls per unit of throughput asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,

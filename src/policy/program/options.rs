@@ -47,7 +47,7 @@ impl Refine {
 pub struct ProgramOptions {
     /// The policy's name, as users know it.
     pub name: String,
-    /// What is optimized.
+    /// The objective that the program optimizes.
     pub objective: Objective,
     /// How throughputs are seen.
     pub view: ThroughputView,

@@ -95,7 +95,7 @@ fn problem(jobs: &[Drawn], workers: u32) -> Problem {
     problem_of(jobs, workers, usize::MAX)
 }
 
-/// The same of so many job types, which lie far apart in the matrix.
+/// Jobs of at most `n_rows` types, which lie far apart in the standard matrix, on few workers.
 pub(super) fn problem_of(jobs: &[Drawn], workers: u32, n_rows: usize) -> Problem {
     let throughputs = Throughputs::embedded("osdi20").unwrap();
     let prices = [2.48, 1.46, 0.45];
@@ -201,7 +201,7 @@ proptest! {
     }
 }
 
-/// The same problem, every pair written out, of which nothing else is said.
+/// The problem with every pair's throughputs written out, and no rows of the matrix.
 fn with_pairs_given(problem: &Problem) -> Problem {
     let mut builder = ProblemBuilder::new(Arc::clone(problem.cluster()));
     problem.entities().iter().for_each(|entity| {

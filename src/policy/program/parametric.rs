@@ -40,7 +40,7 @@ pub(super) struct Parametric {
     pub(super) demands: Vec<Demand>,
     /// The worst level there.
     pub(super) value: f64,
-    /// What no allocation can better.
+    /// A bound on the objective's optimum that no allocation can better.
     pub(super) bound: f64,
     pub(super) proof: Proof,
     /// The last program solved, to make others of.

@@ -32,7 +32,7 @@ use crate::units::Steps;
 /// A policy that solves a program.
 #[derive(Debug)]
 pub struct ProgramPolicy {
-    /// What it was made with.
+    /// The options by which the policy was made.
     pub(super) options: ProgramOptions,
     /// Names of the jobs' data that the objective reads.
     pub(super) data: Vec<String>,

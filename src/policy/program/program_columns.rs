@@ -102,7 +102,7 @@ impl<'a> ProgramColumns<'a> {
         bound.unwrap_or_else(|error| unreachable!("bound before: {error}"))
     }
 
-    /// What is optimized.
+    /// The objective that the program optimizes.
     pub(super) fn objective(&self) -> &'a Objective {
         self.objective
     }
@@ -170,8 +170,8 @@ impl<'a> ProgramColumns<'a> {
         }
     }
 
-    /// The same for a program that is known to be feasible over the columns so far: if it is not solved, that is an
-    /// error.
+    /// Solves, over all pairs, a program that is known to be feasible over the columns so far: if it is not solved,
+    /// that is an error.
     pub(super) fn solve_priced(
         &mut self,
         solver: &mut SolverContext,

@@ -40,7 +40,7 @@ pub enum Purpose {
 pub struct SolvedProgram {
     /// The program.
     pub program: Program,
-    /// Its purpose.
+    /// The purpose of the program.
     pub purpose: Purpose,
     /// How the value that it is written for follows from its optimum.
     pub value_map: Option<ValueMap>,

@@ -225,8 +225,8 @@ impl Session {
         decision.shares.get(class * k..(class + 1) * k)
     }
 
-    /// The same decision, written out job by job and checked as one from scratch is; none if nothing was decided since
-    /// the last change.
+    /// The decision on the problem as it is, written out job by job and checked as one from scratch is; none if nothing
+    /// was decided since the last change.
     ///
     /// # Errors
     /// If its shares break a constraint.

@@ -9,7 +9,7 @@ use super::vocabulary::{OWNED_BY, Variable};
 /// A stretch of the text, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Where it starts.
+    /// The first byte of the span.
     pub offset: usize,
     /// How long it is.
     pub width: usize,
@@ -26,9 +26,9 @@ impl Span {
 /// An expression and its place in the text. Two are equal if they say the same, wherever they stand.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// The operation, atom or number at this place.
     pub node: Node,
-    /// Where it stands.
+    /// The place of the expression in the text.
     pub span: Span,
 }
 

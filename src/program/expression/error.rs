@@ -6,17 +6,17 @@ use super::ast::Span;
 use super::dimension::Dimension;
 use super::vocabulary::Subject;
 
-/// What is wrong, and where.
+/// An error in an expression, and its place.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{kind}")]
 pub struct ExpressionError {
-    /// What.
+    /// The kind of error.
     pub kind: ExpressionErrorKind,
-    /// Where.
+    /// The place of the error in the text.
     pub span: Span,
 }
 
-/// What can be wrong with an expression.
+/// The kinds of errors in an expression.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ExpressionErrorKind {
@@ -40,9 +40,9 @@ pub enum ExpressionErrorKind {
     /// A token that the grammar does not allow there.
     #[error("expected {expected}, found {found}")]
     Token {
-        /// What may stand there.
+        /// The tokens that are allowed there.
         expected: &'static str,
-        /// What does.
+        /// The token that was found there.
         found: String,
     },
     /// A text that is too long.
@@ -74,7 +74,7 @@ pub enum ExpressionErrorKind {
     Unbound {
         /// The quantity.
         name: String,
-        /// What it is of.
+        /// The subject of the quantity.
         subject: Subject,
     },
     /// A reduction where a job (or type) is already at hand.
@@ -82,7 +82,7 @@ pub enum ExpressionErrorKind {
     Nested {
         /// The reduction.
         name: String,
-        /// What is at hand.
+        /// The subject at hand.
         subject: Subject,
     },
     /// A lexicographic reduction anywhere but at the top of a maximized objective.
@@ -112,7 +112,7 @@ pub enum ExpressionErrorKind {
     PowerDimension {
         /// The base.
         base: String,
-        /// Its dimension.
+        /// The dimension of the base.
         dimension: Dimension,
     },
     /// A power of what may be 0 or below, where it has no value.
@@ -122,9 +122,9 @@ pub enum ExpressionErrorKind {
         base: String,
         /// The exponent.
         exponent: f64,
-        /// What the base must be.
+        /// The signs that the base may have.
         expected: &'static str,
-        /// What is known of it.
+        /// The sign that the base is known to have.
         known: String,
     },
     /// Division by what may be 0.
@@ -132,7 +132,7 @@ pub enum ExpressionErrorKind {
     DivisionByZero {
         /// The divisor.
         divisor: String,
-        /// What is known of it.
+        /// The sign that the divisor is known to have.
         known: String,
     },
     /// A logarithm, root or inverse of what may be negative.
@@ -140,9 +140,9 @@ pub enum ExpressionErrorKind {
     Domain {
         /// The function.
         function: &'static str,
-        /// Its argument.
+        /// The argument of the function.
         argument: String,
-        /// What is known of it.
+        /// The sign that the argument is known to have.
         known: String,
     },
     /// A product of two quantities that depend on the allocation.
@@ -174,9 +174,9 @@ pub enum ExpressionErrorKind {
     Mixed {
         /// The sum.
         part: String,
-        /// Its convex side.
+        /// The convex side of the sum.
         convex: String,
-        /// Its concave side.
+        /// The concave side of the sum.
         concave: String,
     },
     /// A function of an argument whose curvature breaks the rules.
@@ -184,11 +184,11 @@ pub enum ExpressionErrorKind {
     Curvature {
         /// The function, reduction or place.
         function: String,
-        /// Its argument.
+        /// The argument of the function.
         argument: String,
         /// The argument's curvature.
         found: &'static str,
-        /// What the rules allow.
+        /// The curvature that the rules allow.
         expected: &'static str,
     },
     /// A constraint whose curvature breaks the rules.
@@ -198,9 +198,9 @@ pub enum ExpressionErrorKind {
         excess: String,
         /// `<=`, or `==`.
         comparison: &'static str,
-        /// Its curvature.
+        /// The curvature of the left side.
         found: &'static str,
-        /// What the rules allow.
+        /// The curvature that the rules allow.
         expected: &'static str,
     },
     /// An objective or constraint that no allocation can change.
@@ -237,7 +237,7 @@ impl ExpressionError {
         Self { kind, span }
     }
 
-    /// What would be accepted, in words.
+    /// A remedy: what would be accepted, in words.
     pub fn help(&self) -> Option<String> {
         use ExpressionErrorKind as Kind;
         let text = match &self.kind {

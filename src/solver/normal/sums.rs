@@ -81,7 +81,7 @@ impl Plan {
         self.structure.sizes.iter().zip(ends).map(|(n, ends)| (*n, &entries[ends[0]..ends[1]]))
     }
 
-    /// The same, to be changed.
+    /// The number of rows of each block, and its entries, to be changed.
     pub(super) fn blocks_mut<'e>(
         &self,
         mut entries: &'e mut [f64],

@@ -115,7 +115,7 @@ fn with_worst(costs: &[f64], parts: &[f64]) -> Program {
     program
 }
 
-/// The same by two nested searches in one number each: for a level t, x_j = max(a_j/t, √(c_j/ν)).
+/// The optimum of [`with_worst`] by two nested searches in one number each: for a level t, x_j = max(a_j/t, √(c_j/ν)).
 fn worst_by_search(costs: &[f64], parts: &[f64]) -> f64 {
     let share = |job: usize, level: f64, price: f64| (parts[job] / level).max((costs[job] / price).sqrt());
     let value = |level: f64| {

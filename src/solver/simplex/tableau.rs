@@ -14,9 +14,9 @@ use crate::solver::simplex::factor::{Columns, Factor};
 #[derive(Debug)]
 pub(super) struct Tableau {
     pub(super) columns: Columns,
-    /// The same terms row by row: the columns of rows.
+    /// The terms of the columns, row by row.
     pub(super) by_row: Columns,
-    /// To be minimized: [columns].
+    /// The cost of each column, to be minimized: [columns].
     pub(super) cost: Vec<f64>,
     /// Bounds: [variables] each.
     pub(super) lower: Vec<f64>,

@@ -88,7 +88,7 @@ enum Step {
     Unsafe,
 }
 
-/// What blocks a step.
+/// A basic variable that blocks a step.
 #[derive(Clone, Copy)]
 struct Block {
     position: usize,

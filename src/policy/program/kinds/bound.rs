@@ -40,7 +40,7 @@ struct Sides {
 
 impl KindProgram {
     /// A solved program's level, as far as its time could be divided, and an upper bound on the level, however far
-    /// above it; nothing if prices give no finite bound.
+    /// above it; `None` if prices give no finite bound.
     pub(super) fn proven(&self, master: &ProgramColumns<'_>, solved: &KindSolution) -> Option<ProvenLevel> {
         let lack = (1.0 - solved.fraction).max(0.0);
         let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;

@@ -21,7 +21,7 @@ const LEVEL_WIDTH: f64 = 1e-10;
 pub(in crate::policy::program) struct LinearKinds {
     /// Its demands are the required throughputs.
     pub(super) program: KindProgram,
-    /// What a unit of throughput is worth: [kinds].
+    /// The worth of a unit of throughput in the objective: [kinds].
     worth: Vec<f64>,
     /// The factor of that worth for throughput on each worker type: `[K]`.
     by_type: Vec<f64>,

@@ -118,7 +118,7 @@ impl KindProgram {
         Self::of_members(master, solver, members, bound_use)
     }
 
-    /// The same where kinds are divided further, into these groups of members.
+    /// The kind program where kinds are divided further, into these groups of members.
     fn of_members(
         master: &ProgramColumns<'_>,
         solver: &SolverContext,

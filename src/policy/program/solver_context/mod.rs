@@ -63,7 +63,7 @@ pub(super) struct SolverContext {
     conic: Vec<Box<dyn Backend>>,
     /// The limits of a whole decision.
     limits: Limits,
-    /// What breaks off decisions.
+    /// The interrupt that breaks off decisions.
     interrupt: Interrupt,
     /// Measures the time since the decision began.
     clock: Stopwatch,

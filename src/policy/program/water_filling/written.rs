@@ -36,7 +36,8 @@ pub(in crate::policy::program) struct Fixing {
     pub(in crate::policy::program) own: Vec<Vec<((usize, usize), f64)>>,
     /// The first step at which a worker of the type has a price that is more than rounding, if any: [K].
     pub(in crate::policy::program) first_one_more: Vec<Option<usize>>,
-    /// The same of the policy's own constraints, by (constraint, member or worker type).
+    /// The first step at which a constraint of the policy has a price that is more than rounding, by (constraint,
+    /// member or worker type).
     pub(in crate::policy::program) first_own: BTreeMap<(usize, usize), usize>,
 }
 
