@@ -459,7 +459,7 @@ impl Ledger {
 }
 
 impl Ties {
-    /// What is ordered by.
+    /// The key by which combinations with equal priorities are ordered.
     fn key(self, combination: Combination<JobId>) -> (JobId, bool, JobId) {
         let (first, last) = (combination.first(), combination.second().unwrap_or(combination.first()));
         match self {

@@ -59,9 +59,9 @@ pub enum SubmitError {
     Value {
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// The value that was given.
         value: f64,
-        /// What it ought to be.
+        /// The values that are allowed, in words.
         expected: &'static str,
     },
     /// A job of this name is here.
@@ -126,7 +126,7 @@ pub enum ReportError {
     Value {
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// The value that was given.
         value: f64,
     },
 }

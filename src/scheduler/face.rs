@@ -95,8 +95,8 @@ impl Scheduler {
         Self::with_driver((cluster, throughputs), Driver::Mechanized(Box::new(rounds)), options)
     }
 
-    /// The same for a policy that decides inside rounds: its placements are the leases, without a mechanism. It is asked at
-    /// every [`tick`](Self::tick), on the caller's thread, and shown what was [recorded](Self::record) and
+    /// A scheduler for a policy that decides inside rounds: its placements are the leases, without a mechanism. It is
+    /// asked at every [`tick`](Self::tick), on the caller's thread, and shown what was [recorded](Self::record) and
     /// [observed](Self::observe) since the one before. It may give no job another number of workers.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub struct Lease {
     pub workers: Vec<WorkerId>,
     /// How many servers they are on.
     pub n_servers: u32,
-    /// The same jobs had the same workers in the round before: they keep running.
+    /// Is this lease an extension? Then its jobs had its workers in the round before, and keep running.
     pub extended: bool,
 }
 
@@ -56,6 +56,6 @@ pub struct Round {
     pub leases: Vec<Lease>,
     /// Leases of the round before that were not extended although a job of theirs is still here: it stops, or moves.
     pub preempted: Vec<Lease>,
-    /// What became of the policy.
+    /// The outcome of asking the policy in this round.
     pub decided: Decided,
 }

@@ -19,7 +19,7 @@ pub enum TypeDraws {
     Python,
 }
 
-/// What happens to the policy when no job is active at a boundary.
+/// How the policy is treated at a boundary where no job is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyCluster {
@@ -51,9 +51,9 @@ pub struct Options {
 pub struct OptionError {
     /// The field.
     pub field: &'static str,
-    /// What it is.
+    /// The value that was given.
     pub value: String,
-    /// What it ought to be.
+    /// The values that are allowed, in words.
     pub expected: &'static str,
 }
 

@@ -60,12 +60,12 @@ pub struct RoundsState {
 }
 
 impl RoundsState {
-    /// The same without what the policy knew: the next one is asked at the next round.
+    /// Drops what the policy knew: the policy that comes after it is asked at the next round.
     pub(super) fn forget_policy(&mut self) {
         (self.policy, self.unanswered) = (serde_json::Value::Null, true);
     }
 
-    /// The same with what another state's policy knows, if it knows of none.
+    /// This state with what the policy of another state knows, if it holds nothing of a policy itself.
     pub(crate) fn or_policy_of(mut self, other: &Self) -> Self {
         if self.policy.is_null() {
             self.policy.clone_from(&other.policy);

@@ -106,7 +106,8 @@ impl SchedulerState {
         self.jobs.iter().map(|progress| (progress.id, &progress.job, Steps::new(progress.steps_run)))
     }
 
-    /// The same for a simulation that goes on by another policy behind the mechanism, which is asked at the next round.
+    /// This state without what its policy knew, for a simulation that goes on by another policy behind the mechanism:
+    /// that one is asked at the next round.
     #[must_use]
     pub fn without_policy(mut self) -> Self {
         if let Some(rounds) = &mut self.rounds {

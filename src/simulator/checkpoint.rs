@@ -168,7 +168,7 @@ impl Simulation {
         fresh.take_up(arrivals, checkpoint)
     }
 
-    /// The same for a policy that decides inside rounds.
+    /// Resumes a simulation by a policy that decides inside rounds.
     ///
     /// # Errors
     /// If the checkpoint is of another simulation.

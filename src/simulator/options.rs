@@ -273,7 +273,7 @@ impl Options {
         self
     }
 
-    /// What of it the scheduler is told.
+    /// The options that the scheduler has, too.
     pub fn scheduler(&self) -> scheduler::Options {
         scheduler::Options {
             round_length: self.round_length,

@@ -43,9 +43,9 @@ pub enum SimulationError {
     Option {
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// The value that was given.
         value: String,
-        /// What it ought to be.
+        /// The values that are allowed, in words.
         expected: &'static str,
     },
     /// A source whose jobs go back in time.
@@ -53,7 +53,7 @@ pub enum SimulationError {
     OutOfOrder {
         /// Which job.
         job: JobId,
-        /// Its arrival.
+        /// The job's arrival.
         arrival: Seconds,
     },
     /// A checkpoint of something else.

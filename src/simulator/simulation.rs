@@ -291,7 +291,7 @@ impl Simulation {
         }
     }
 
-    /// The same, or none if it has not taken in all that happens at the boundary and is to be called again.
+    /// Goes on towards the next boundary; none if it has not taken in all that happens there and is to be called again.
     fn approach_boundary(&mut self, observer: &mut dyn Observer) -> Result<Option<Step>, SimulationError> {
         if !self.clock.is_at_boundary {
             if let ControlFlow::Break(step) = self.advance_clock(observer)? {

@@ -99,7 +99,7 @@ pub enum Standstill {
 }
 
 impl Standstill {
-    /// What it is called in results.
+    /// The name of the standstill in results.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Livelock { .. } => "livelock",

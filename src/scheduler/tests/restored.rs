@@ -93,7 +93,7 @@ fn nth(scheduler: &Scheduler, nth: usize) -> Option<JobId> {
     scheduler.jobs().map(|(id, _)| id).nth(nth % n_jobs)
 }
 
-/// The same scheduler, made anew from what was written to a file.
+/// A scheduler that is restored from the state of this one, as written to a file.
 fn restored(scheduler: &Scheduler, policy: &str) -> Scheduler {
     let text = serde_json::to_string(&scheduler.state()).unwrap();
     let mut again = made(policy);
