@@ -28,7 +28,7 @@ pub enum ActorError {
     NotANumber {
         /// An action that is allowed.
         action: usize,
-        /// Its logit.
+        /// The logit of the action.
         found: f32,
     },
     /// A network that cannot be evaluated.

@@ -251,7 +251,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The same actions again; nothing is watched.
+    /// Plays the actions of an episode again; nothing is watched.
     fn replay<E: Environment>(&mut self, environment: &mut E, first: &Episode) -> Episode {
         let mut episode = Episode::default();
         environment.reset(self.seed);

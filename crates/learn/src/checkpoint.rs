@@ -117,7 +117,7 @@ pub enum CheckpointError {
     /// A header that says something else.
     #[error("its header is damaged: {reason}")]
     Header {
-        /// What is wrong.
+        /// Why the header is damaged, in words.
         reason: String,
     },
     /// Numbers that differ from the ones written.
@@ -214,7 +214,7 @@ impl Checkpoint {
         }
     }
 
-    /// The same weights, for deciding only.
+    /// This checkpoint's weights, for deciding only.
     #[must_use]
     pub fn slim(&self) -> Self {
         let header = self.header.clone();

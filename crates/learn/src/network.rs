@@ -68,9 +68,9 @@ pub enum NetworkError {
     Shape {
         /// The tensor.
         name: String,
-        /// Its shape.
+        /// The tensor's shape.
         shape: Vec<usize>,
-        /// What would fit.
+        /// The shape that would fit, in words.
         expected: String,
     },
     /// No layer.

@@ -49,7 +49,8 @@ pub struct System {
     /// Plays an episode to judge an actor by the jobs' service times, where results were published so: see
     /// `validation.measure`. The return is less these times, over a baseline's.
     pub service: Option<Play>,
-    /// The same by the jobs' mean service and completion times.
+    /// Plays an episode to judge an actor by the jobs' mean service and completion times: see `validation.measure`. The
+    /// return is less these times, over a baseline's.
     pub times: Option<Play>,
     /// Shows what others do.
     pub demonstrate: Option<Demonstrate>,
@@ -65,7 +66,7 @@ pub type Demonstrate = Arc<dyn Fn(&Teacher<'_>, u64, &mut Show<'_>) -> Result<()
 /// Makes a policy of a name; says why it cannot.
 pub type MakePolicy<'a> = dyn Fn(&str) -> Result<Box<dyn Policy>, String> + 'a;
 
-/// Who shows what to do.
+/// A policy or rule of which examples are shown.
 pub struct Teacher<'a> {
     /// A name that the system knows, or that of a policy.
     pub name: &'a str,
@@ -94,13 +95,13 @@ pub enum SystemError {
     Unknown {
         /// The name.
         name: String,
-        /// What there is.
+        /// The names of the systems that there are.
         known: String,
     },
     /// Options that its world does not have.
     #[error("{reason}")]
     World {
-        /// What is wrong.
+        /// Why the world refuses its options, in words.
         reason: String,
     },
 }
@@ -132,7 +133,7 @@ impl System {
         }
     }
 
-    /// The same, with actors judged by what `play` returns: in words, `judged_by`.
+    /// This system, with actors judged by what `play` returns: in words, `judged_by`.
     #[must_use]
     pub fn with_play(
         self,
@@ -142,7 +143,7 @@ impl System {
         Self { judged_by, play: Some(Arc::new(play)), ..self }
     }
 
-    /// The same, with a teacher.
+    /// This system, with teachers that `demonstrate` lets play.
     #[must_use]
     pub fn with_teachers(
         self,
@@ -151,7 +152,7 @@ impl System {
         Self { demonstrate: Some(Arc::new(demonstrate)), ..self }
     }
 
-    /// The same, decided by the network of this name, if there is one.
+    /// This system, decided by the network of this name, if there is one.
     #[must_use]
     pub fn with_network(self, own_network: Option<&'static str>) -> Self {
         Self { own_network, ..self }

@@ -33,9 +33,9 @@ pub struct Port {
 /// Both ends of an agent's network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// What it sees.
+    /// The input, which takes the observation.
     pub observation: Port,
-    /// A number for each action.
+    /// The output, which gives a logit for each action.
     pub logits: Port,
 }
 
@@ -51,7 +51,7 @@ pub enum TrainedError {
     /// A network of another kind.
     #[error("its network is not a {expected}")]
     Kind {
-        /// What it ought to be.
+        /// The kind of network that is expected.
         expected: &'static str,
     },
     /// Another number of agents.
@@ -67,9 +67,9 @@ pub enum TrainedError {
     Length {
         /// Which end of which network.
         place: String,
-        /// Its numbers.
+        /// The numbers that go through it.
         found: usize,
-        /// What would fit.
+        /// The number that would fit, in words.
         expected: String,
     },
 }

@@ -44,7 +44,7 @@ struct Present {
     share: f64,
 }
 
-/// What a checkpoint keeps of one copy.
+/// The state of one copy that a checkpoint keeps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneState {
@@ -58,7 +58,7 @@ pub struct LaneState {
 pub struct Finished {
     /// The sum of its rewards.
     pub total_reward: f64,
-    /// Its steps.
+    /// The number of steps of the episode.
     pub n_steps: usize,
     /// How it ended.
     pub status: Status,
@@ -90,14 +90,14 @@ pub trait Observer: Send {
     fn rest(&mut self, moment: &Moment);
 }
 
-/// What an agent sees when it is its turn.
+/// An agent's turn: what it observes, and which actions are allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
-    /// Whose turn it is.
+    /// The agent that is to decide.
     pub agent: usize,
-    /// What it sees.
+    /// The agent's observation.
     pub observation: &'a [f32],
-    /// What it may do.
+    /// The allowed actions.
     pub mask: &'a [bool],
     /// The critic's state; empty if the environment has none.
     pub state: &'a [f32],
@@ -158,7 +158,8 @@ impl<E: Environment> Vectorized<E> {
         Self::grouped(make, n, 1, streams)
     }
 
-    /// The same, where each `group` copies after one another play episodes of the same seeds.
+    /// `n` copies, each at the start of its first episode, where each `group` copies after one another play episodes of
+    /// the same seeds.
     pub fn grouped(make: impl Fn(usize) -> E, n: usize, group: usize, streams: SeedStreams) -> Self {
         let lane = |number| Lane::new(make(number), (number, number / group.max(1)), streams);
         let lanes: Vec<Lane<E>> = (0..n).map(lane).collect();
@@ -219,7 +220,7 @@ impl<E: Environment> Vectorized<E> {
         }
     }
 
-    /// What a checkpoint keeps.
+    /// The state of every copy, for a checkpoint.
     pub fn state(&self) -> Vec<LaneState> {
         let state = |lane: &Lane<E>| LaneState {
             seeds: lane.seeds.clone(),

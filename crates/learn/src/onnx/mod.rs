@@ -35,7 +35,7 @@ pub enum OnnxError {
     /// Bytes that are no ONNX model, or not a whole one.
     #[error("not a whole ONNX file: {reason}")]
     Damaged {
-        /// What is wrong.
+        /// Why the file is not whole, in words.
         reason: String,
     },
     /// A model that holds what decides nothing here.
@@ -43,9 +43,9 @@ pub enum OnnxError {
     Unfit {
         /// The input, output, tensor or operator.
         place: String,
-        /// What is with it.
+        /// The property of it that does not fit.
         found: String,
-        /// What ought to be.
+        /// The property that is expected, in words.
         expected: String,
     },
     /// A model that cannot be evaluated.

@@ -110,16 +110,16 @@ pub fn node(operator: &str, inputs: &[&str], output: &str) -> Message {
     named.text(2, output).text(3, output).text(4, operator)
 }
 
-/// What a `GraphProto` is made of.
+/// The parts of a `GraphProto`.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// Operators, in an order in which each comes after its inputs.
     pub nodes: Vec<Message>,
     /// Constant tensors.
     pub weights: Vec<Message>,
-    /// What is seen.
+    /// The inputs: observations.
     pub inputs: Vec<Message>,
-    /// What is given.
+    /// The outputs: logits.
     pub outputs: Vec<Message>,
 }
 

@@ -58,7 +58,8 @@ impl Adam {
         self.step_by(parameters, gradients, |_| rate)
     }
 
-    /// The same, at a rate for each parameter by its name.
+    /// Takes a step down the gradient at a rate for each parameter, by its name. Returns the gradient's norm before it
+    /// was shortened.
     ///
     /// # Errors
     /// If the gradient is not finite: nothing has changed then.

@@ -29,17 +29,17 @@ impl Default for CloningOptions {
     }
 }
 
-/// What a teacher saw, might have done, and did.
+/// A decision of a teacher: the observation, the allowed actions, and the action taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
-    /// Whose turn it was.
+    /// The agent that decided.
     pub agent: usize,
-    /// What was seen.
+    /// The agent's observation.
     pub observation: Vec<f32>,
-    /// What was allowed.
+    /// The allowed actions.
     pub mask: Vec<bool>,
-    /// What was done: an allowed action.
+    /// The action taken: an allowed one.
     pub action: usize,
 }
 

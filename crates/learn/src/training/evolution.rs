@@ -254,7 +254,7 @@ mod tests {
         plane_of(&[]).unwrap()
     }
 
-    /// The same where only these tensors are disturbed.
+    /// The training of [`plane`] in which only these tensors are disturbed; all if none are named.
     fn plane_of(only: &[&str]) -> Result<Evolution, TrainingError> {
         let play: Play = Arc::new(|actor: Arc<dyn Actor>, seeds: &[u64]| {
             let mut logits = [0.0; 2];

@@ -18,7 +18,7 @@ pub trait Exploration: fmt::Debug + Send {
     /// The action to take where `drawn` was drawn; must be an allowed one.
     fn choose(&mut self, moment: &Moment, drawn: usize, stream: &mut Stream) -> usize;
 
-    /// What a checkpoint keeps.
+    /// The state of the exploration, for a checkpoint.
     fn state(&self) -> Value {
         Value::Null
     }
@@ -33,7 +33,7 @@ pub trait Exploration: fmt::Debug + Send {
     }
 }
 
-/// What is drawn is taken.
+/// The exploration that takes the drawn actions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AsDrawn;
 

@@ -49,25 +49,25 @@ pub enum TrainingError {
     /// A checkpoint of another training.
     #[error("the checkpoint does not fit: {reason}")]
     Checkpoint {
-        /// What does not.
+        /// Why the checkpoint does not fit, in words.
         reason: String,
     },
     /// Weights that a training cannot begin with.
     #[error("{reason}")]
     Beginning {
-        /// What is wrong with them.
+        /// Why the weights do not do, in words.
         reason: String,
-        /// What to do about it.
+        /// A remedy, in words.
         help: String,
     },
     /// An option out of its range.
     #[error("`{field}` is {value}, expected {expected}")]
     Option {
-        /// Which.
+        /// The name of the option.
         field: &'static str,
-        /// Its value.
+        /// The value of the option.
         value: String,
-        /// What would do.
+        /// The values that are allowed, in words.
         expected: &'static str,
     },
     /// An episode that cannot be played.
@@ -79,7 +79,7 @@ pub enum TrainingError {
     /// Numbers that are no longer finite.
     #[error("the training has diverged: {what} is not finite; a lower learning rate may help")]
     Diverged {
-        /// What is not finite.
+        /// The quantity that is not finite.
         what: &'static str,
     },
 }

@@ -152,7 +152,7 @@ pub struct Ppo<E> {
     n_decisions: u64,
 }
 
-/// What is saved beside arrays.
+/// The state of the learner that is saved beside its arrays.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PpoState {

@@ -61,15 +61,15 @@ pub enum DiscountUnit {
 /// A decision, as it was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// Whose it was.
+    /// The agent that decided.
     pub agent: usize,
     /// Its row among the agent's observations and masks.
     pub row: usize,
-    /// What was done.
+    /// The action taken.
     pub action: usize,
     /// Logarithm of its probability then.
     pub log_probability: f32,
-    /// What it led to.
+    /// The transition that it led to: reward, rounds passed and status.
     pub transition: Transition,
 }
 
@@ -82,7 +82,7 @@ pub struct Rollout {
     pub observations: Vec<Rows<f32>>,
     /// Per agent, what it might do.
     pub masks: Vec<Rows<bool>>,
-    /// What the critic judges, one row per decision.
+    /// The states that the critic judges, one row per decision.
     pub states: Rows<f32>,
     /// The states after decisions that ended an episode, and after the last decision.
     pub ends: Rows<f32>,

@@ -36,7 +36,7 @@ impl Budget {
 /// A point of the learning curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurvePoint {
-    /// What the update did.
+    /// The counts and figures of the update.
     pub progress: Progress,
     /// The mean return over the validation seeds, where it was looked at.
     pub validation: Option<f64>,
@@ -73,7 +73,7 @@ pub struct Best {
     pub weights: Tensors,
 }
 
-/// What is saved beside what the learner saves.
+/// The state of a training that is saved beside its learner's.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TrainingState {

@@ -64,7 +64,7 @@ pub(super) struct SlotRecorder {
     /// What was seen first in this round.
     first: Vec<f32>,
     pending: Vec<Sample>,
-    /// Whose the reward of each of them is.
+    /// The job to which the reward of each pending sample belongs; none if to no job.
     owners: Vec<Option<usize>>,
     reward: f32,
     /// Rounds that the last step took, if one is over and what follows is not seen yet.
