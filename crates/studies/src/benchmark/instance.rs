@@ -50,7 +50,7 @@ pub enum Instance {
         /// The part of the types that a job runs on, in expectation; it runs on one at least.
         density: f64,
     },
-    /// The same where each job runs on a handful of many worker types, which have 1 to 4 workers each.
+    /// No two jobs alike, each of which runs on a handful of many worker types; the types have 1 to 4 workers each.
     Restricted {
         /// Worker types.
         types: usize,
@@ -71,9 +71,9 @@ pub enum InstanceError {
     Parameter {
         /// Which number.
         what: &'static str,
-        /// What it is.
+        /// The value that was given.
         value: f64,
-        /// What it ought to be.
+        /// The values that are allowed, in words.
         expected: &'static str,
     },
     /// The cluster is none.

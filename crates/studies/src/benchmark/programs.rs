@@ -59,7 +59,7 @@ pub struct Programs {
     pub policies: Vec<PolicyPrograms>,
 }
 
-/// Those of one policy.
+/// The programs of one policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "a table of them is in the module's doc")]
 pub struct PolicyPrograms {

@@ -222,7 +222,7 @@ pub struct Results {
     pub format: String,
     /// The program's version.
     pub version: String,
-    /// Where it ran.
+    /// The system on which the benchmark ran.
     pub system: System,
     /// How long a case might take, in s.
     pub limit_seconds: f64,

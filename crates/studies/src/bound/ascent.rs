@@ -96,7 +96,7 @@ pub(super) fn climb<F: Function>(
     Ok(Climbed { best: Some((point, here.value)), n_steps: values.len() - 1, is_broken_off })
 }
 
-/// What became of a step.
+/// The outcome of a step of the ascent.
 enum Tried {
     Taken(Vec<f64>, Valued),
     Stuck,

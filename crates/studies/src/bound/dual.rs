@@ -48,8 +48,9 @@ const INSTANTS_MAX: f64 = 1e5;
 const NEGLIGIBLE: f64 = 1e-9;
 
 /// The bound, summed over jobs, as a function of its multipliers: of each job, in order of arrival, an instant e, s; after all of
-/// these of each job its weight θ. v is e − (1 − θ) a. Where a job runs at its fastest, alone and from its arrival, e is best
-/// where it ends.
+/// these of each job its weight θ. v is e − (1 − θ) a. Where a job runs at its fastest, alone and from its arrival, e
+/// is best where it ends. Symbols are those of [`bound`](super): a is a job's arrival, θ its weight of the first of two
+/// bounds.
 pub(super) struct Dual<'a> {
     jobs: Vec<TimedJob>,
     cluster: Arc<Cluster>,

@@ -17,9 +17,9 @@ pub enum BoundError {
     /// A job without steps, or with a number of them that is not finite.
     #[error("job {job}: {steps} steps, expected a finite number above 0")]
     Steps {
-        /// Its position.
+        /// The position of the job.
         job: usize,
-        /// Its steps.
+        /// The steps of the job.
         steps: f64,
     },
     /// The jobs, the cluster and the throughputs do not fit together.

@@ -27,7 +27,7 @@ pub struct Fault {
 pub struct Judge<'a> {
     numbers: Numbers<'a>,
     decisions: &'a [Decided],
-    /// Whose they are, and shares that break nothing.
+    /// Shares that break no constraint, each with the policy and backend that gave them.
     pool: Vec<(String, Vec<Row>)>,
 }
 

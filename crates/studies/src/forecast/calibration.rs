@@ -87,7 +87,7 @@ pub enum Happening {
 /// How often intervals of a level held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Held {
-    /// What was forecast.
+    /// The happening that was forecast.
     pub happening: Happening,
     /// The nominal level, from 0 to 1.
     pub level: f64,
@@ -95,9 +95,9 @@ pub struct Held {
     pub n: usize,
     /// Of them, those whose interval held what happened.
     pub n_held: usize,
-    /// Those in which it happened before the interval.
+    /// Forecasts in which it happened before the interval.
     pub n_before: usize,
-    /// Those in which it happened after the interval.
+    /// Forecasts in which it happened after the interval.
     pub n_after: usize,
     /// The mean length of the intervals. Times after the limit count as at the limit.
     pub width: Seconds,

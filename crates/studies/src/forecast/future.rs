@@ -87,12 +87,12 @@ impl Settings {
     }
 }
 
-/// Who may stop forks, and who is told of each that is done.
+/// How forks are stopped, and the function that is called after each.
 #[derive(Clone, Default)]
 pub struct Attended<'a> {
     /// Set to true, no fork goes on.
     pub stop: Arc<AtomicBool>,
-    /// What breaks off decisions.
+    /// The interrupt that breaks off decisions.
     pub interrupt: Interrupt,
     /// Called after each fork, on any thread.
     pub forked: Option<&'a (dyn Fn() + Sync)>,

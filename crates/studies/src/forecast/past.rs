@@ -31,7 +31,7 @@ pub struct KnownJob {
     pub job: Job,
     /// Steps that it has run by the instant.
     pub steps_run: Steps,
-    /// What has happened to it by then.
+    /// The job's course up to the instant of the forecast.
     pub course: Course,
 }
 
@@ -125,7 +125,7 @@ pub(super) fn check_run(run: &Run) -> Result<(), ForecastError> {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) courses: Vec<Course>,
-    /// What ran in the last round.
+    /// The slices of the last round.
     slices: Vec<Slice>,
     /// Leases of the last round.
     n_leases: usize,

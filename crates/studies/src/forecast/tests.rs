@@ -32,7 +32,7 @@ fn run_of(policy: &str, n_workers: u32, jobs: &[(f64, f64)]) -> Run {
     run_as(policy, n_workers, jobs, |_| {})
 }
 
-/// The same, with other rules of a round.
+/// A run of jobs with these steps and arrivals in s, with other rules of a round.
 fn run_as(policy: &str, n_workers: u32, jobs: &[(f64, f64)], rules: fn(&mut RunSpec)) -> Run {
     let line =
         |(position, (steps, arrival)): (usize, &(f64, f64))| format!("j{position},x,1,{steps},{arrival}\n");

@@ -139,7 +139,7 @@ fn sizes(cases: &[&Case]) -> Vec<usize> {
     sizes
 }
 
-/// What the times are.
+/// How the times were measured, in words.
 fn measure(cases: &[&Case]) -> String {
     let done = || cases.iter().filter(|case| case.seconds.is_some());
     let clocked = done().filter(|case| case.by_clock).count();
@@ -173,7 +173,7 @@ fn mark(here: &[&Case], x: f64) -> (Option<Mark>, Option<String>) {
     (mark, why)
 }
 
-/// What the ranges of a chart are.
+/// The meaning of the ranges of a chart, in words.
 fn ranges(is_over_seeds: bool, marks: &[&Series]) -> &'static str {
     let any = marks.iter().any(|series| series.marks.iter().flatten().any(|mark| mark.high.is_some()));
     match (any, is_over_seeds) {

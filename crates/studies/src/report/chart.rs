@@ -35,9 +35,9 @@ pub const POINTS: usize = PALETTE.len() * SHAPES.len();
 /// What a series looks like: no two styles have both colour and dashes in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Look {
-    /// Its colour, one of [`PALETTE`].
+    /// The colour of the series, one of [`PALETTE`].
     pub colour: &'static str,
-    /// Its points.
+    /// The shape of its points.
     pub shape: Shape,
     /// Lengths of the strokes and gaps of its line, in turn, in pixels; nothing for a solid line.
     pub dash: Vec<u32>,
@@ -94,19 +94,19 @@ impl Axis {
         Self { title: title.into(), ..Self::default() }
     }
 
-    /// The same, of the time of a simulation.
+    /// This axis, of the time of a simulation.
     #[must_use]
     pub fn of_time(self) -> Self {
         Self { time: true, ..self }
     }
 
-    /// The same, from zero.
+    /// This axis, from zero.
     #[must_use]
     pub fn from_zero(self) -> Self {
         Self { zero: true, ..self }
     }
 
-    /// The same by factors if the values are positive and spread over more than a factor of ten; else from zero.
+    /// This axis, by factors if the values are positive and spread over more than a factor of ten; else from zero.
     #[must_use]
     pub fn fitted(self, values: impl Iterator<Item = f64> + Clone) -> Self {
         let min = values.clone().min_by(f64::total_cmp).unwrap_or(0.0);
@@ -116,7 +116,7 @@ impl Axis {
 }
 
 impl Axis {
-    /// The same by factors if the places on it are.
+    /// This axis, by factors if the places on it are positive and spread over more than a factor of 30.
     #[must_use]
     pub fn fitted_to_places(self, places: &[f64]) -> Self {
         match (places.first(), places.last()) {
@@ -164,7 +164,8 @@ impl Mark {
         Self { low: low.map(six_digits), high: high.map(six_digits), n: spread.n, ..Self::at(x, mean) }
     }
 
-    /// The same of repetitions, of which some may be missing: then that of those there, without a range.
+    /// The mean of repetitions in units of `scale`, with one standard deviation down and up; if some are missing, the
+    /// mean of the others, without a range.
     pub fn of_repeated(repeated: &Repeated, x: f64, scale: f64) -> Self {
         if let Some(spread) = repeated.whole() {
             return Self::of(&spread, x, scale);
@@ -237,9 +238,9 @@ pub const HEADS: [&str; 9] =
 pub struct Chart {
     /// The stem of its files' names, unique in its page.
     pub name: String,
-    /// What it is about.
+    /// The title.
     pub title: String,
-    /// What holds for all of it.
+    /// The subtitle: what all series have in common.
     pub subtitle: String,
     /// How it is drawn.
     pub kind: Kind,
@@ -250,9 +251,9 @@ pub struct Chart {
     /// Rows of bars with their styles; empty for other kinds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<(String, usize)>,
-    /// What is shown.
+    /// The series that are shown.
     pub series: Vec<Series>,
-    /// What cannot be.
+    /// Values that cannot be shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Absent>,
     /// What others published: rings in the colours of the series of these styles, without lines.
@@ -271,7 +272,7 @@ impl Chart {
         self.absent.is_empty() && self.series.iter().all(|series| series.marks.iter().all(Option::is_none))
     }
 
-    /// What it shows, for programs.
+    /// The values that the chart shows as a table, for programs.
     pub fn table(&self) -> Table {
         let is_bars = self.kind == Kind::Bars;
         let first = if is_bars { &self.y.title } else { &self.x.title };

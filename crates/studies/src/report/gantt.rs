@@ -27,7 +27,7 @@ const PLOT: f64 = WIDTH - LEFT - 20.0;
 pub struct Gantt {
     /// Worker types and how many workers each has, in the order of the rows.
     types: Vec<(String, u32)>,
-    /// What the title says.
+    /// The title.
     title: String,
     /// The stays shown, in the order in which they began.
     stays: Vec<Stay>,
@@ -74,7 +74,7 @@ impl Gantt {
         })
     }
 
-    /// What it is about.
+    /// The title of the chart.
     pub fn title(&self) -> &str {
         &self.title
     }

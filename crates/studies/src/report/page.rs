@@ -38,7 +38,7 @@ const FACTS: &str = "Where this comes from";
 pub struct NamedTable {
     /// The stem of its file's name, unique in its page.
     pub name: String,
-    /// What it shows.
+    /// The title of the table.
     pub title: String,
     /// The table.
     pub table: Table,
@@ -86,7 +86,7 @@ pub struct Section {
 /// A page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// What it is about.
+    /// The title of the page.
     pub title: String,
     /// In a line or two.
     pub subtitle: String,

@@ -16,7 +16,7 @@ pub struct Pairs {
     pub axis: String,
     /// Places on it.
     pub places: Vec<String>,
-    /// What is compared.
+    /// The names of the values compared.
     pub names: Vec<String>,
     /// Why there is no number over all seeds, by name and place.
     pub lacking: Vec<Vec<Option<String>>>,

@@ -10,7 +10,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     plain_but(text, &[])
 }
 
-/// The same over several lines, where line ends are the writer's own.
+/// The text, over several lines, with what is no letter spelt out; line ends are the writer's own, and stay.
 pub fn plain_lines(text: &str) -> Cow<'_, str> {
     plain_but(text, &['\n'])
 }

@@ -39,7 +39,7 @@ pub struct Study {
     pub seeds: Vec<String>,
     /// One for each combination of the other axes' values.
     pub panels: Vec<Panel>,
-    /// What others published.
+    /// Points that others published.
     pub published: Vec<Published>,
     /// What all runs share, for the page's head: cluster, workload.
     pub setting: String,
@@ -84,7 +84,7 @@ pub struct Point {
     pub capacity: Option<f64>,
     /// Metrics of the runs that are done, by column.
     pub metrics: BTreeMap<&'static str, Repeated>,
-    /// The same run by run, in the order of [`Study::seeds`]; none where a run has no such number.
+    /// Metrics run by run, by column, in the order of [`Study::seeds`]; none where a run has no such number.
     pub by_seed: BTreeMap<&'static str, Vec<Option<f64>>>,
     /// Utilization by worker type.
     pub utilization: Vec<(String, Repeated)>,
@@ -92,7 +92,7 @@ pub struct Point {
     pub given_up: (usize, usize),
     /// Completion times in s of the jobs of all seeds, where all are done and their jobs were kept.
     pub jct: Option<Cdf>,
-    /// Their finish-time fairness.
+    /// Finish-time fairness of the jobs of all seeds, where all are done and their jobs were kept.
     pub rho: Option<Cdf>,
     /// This point (first) and the baseline (second) over all seeds, by metric; none unless both have all.
     pub against_baseline: BTreeMap<&'static str, Paired>,
@@ -196,7 +196,7 @@ fn saturated_above(point: &Point) -> Option<f64> {
     point.capacity.filter(|_| is_saturated)
 }
 
-/// What values and ranges are.
+/// The meaning of values and ranges, in words.
 fn spread_text(study: &Study, panel: &Panel, series: &[Series]) -> String {
     let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
     let marks = || series.iter().flat_map(|series| series.marks.iter().flatten());

@@ -18,9 +18,9 @@ use crate::sweep::spec::{Knee, Rung, RungEnding, Step, SweepSpec};
 /// A run to be made.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Where it stands in the sweep.
+    /// The run's point in the sweep.
     pub point: Point,
-    /// What is run.
+    /// The run at the point.
     pub run: Run,
 }
 
@@ -33,7 +33,7 @@ impl Borrow<Point> for Task {
 /// A sweep whose inputs are read; of ladders, their feet.
 #[derive(Debug)]
 pub struct Plan {
-    /// What was asked for.
+    /// The sweep that was asked for.
     pub sweep: SweepSpec,
     /// The points selected, in the order of the grid.
     pub tasks: Vec<Task>,
@@ -54,7 +54,7 @@ impl Plan {
         Self::of(Inputs::new(catalog).of_document_in(&sweep.folder), sweep, selection, shard)
     }
 
-    /// The same, with inputs at hand.
+    /// Reads what the runs of the selected points name into inputs at hand.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -114,7 +114,7 @@ impl<'p> Course<'p> {
         Self { plan, kept, wanted: BTreeSet::new(), rungs: BTreeMap::new(), n_kept: 0 }
     }
 
-    /// What was asked for.
+    /// The sweep that was asked for.
     pub fn sweep(&self) -> &'p SweepSpec {
         &self.plan.sweep
     }

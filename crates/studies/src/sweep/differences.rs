@@ -15,7 +15,7 @@ pub struct Difference {
     part: Part,
 }
 
-/// What a difference is a difference of.
+/// The part of the engine in which the published system differs.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     /// One field of the simulator's semantics: copies it from the second to the first.

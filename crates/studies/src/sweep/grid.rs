@@ -27,8 +27,8 @@ pub struct Point {
 }
 
 impl Point {
-    /// The same point at another value of the axis that finds its own: with the same index, because all rungs of a
-    /// ladder are made where the first is.
+    /// This point at another arrival rate, where the sweep finds its rates itself (`auto`). The index stays, so that
+    /// all rates of one ladder fall to one shard.
     #[must_use]
     pub fn at_rate(&self, sweep: &SweepSpec, rate: f64) -> Self {
         let mut point = self.clone();
@@ -72,13 +72,13 @@ pub enum SelectionError {
     /// Not `AXIS=VALUE`.
     #[error("`{text}` is not AXIS=VALUE")]
     Syntax {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// No such axis.
     #[error("the sweep has no axis `{name}`, expected one of {expected}")]
     UnknownAxis {
-        /// What was given.
+        /// The name that was given.
         name: String,
         /// The axes there are.
         expected: String,
@@ -94,7 +94,7 @@ pub enum SelectionError {
     UnknownValue {
         /// The axis.
         axis: String,
-        /// What was given.
+        /// The value that was given.
         value: String,
         /// The values there are.
         expected: String,
@@ -200,7 +200,7 @@ impl Shard {
         shards
     }
 
-    /// Those of these points that are in it.
+    /// The points that belong to this shard.
     pub fn of(self, points: Vec<Point>) -> Vec<Point> {
         let shards = Self::deal(points.len(), self.count);
         points

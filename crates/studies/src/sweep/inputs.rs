@@ -29,9 +29,9 @@ use apportion::workload::{
 /// A run with everything it reads.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// What was asked for.
+    /// The spec that the run was asked for by.
     pub spec: RunSpec,
-    /// Its identity.
+    /// The digest that identifies the run.
     pub digest: String,
     /// Digests of what it reads: `policy`, `throughputs`, `trace`, `prices`.
     pub data: BTreeMap<String, String>,
@@ -39,7 +39,7 @@ pub struct Run {
     pub cluster: Cluster,
     /// The matrix.
     pub throughputs: Arc<Throughputs>,
-    /// What the simulator is told.
+    /// The options of the simulator.
     pub options: Options,
     /// Can the policy let jobs share workers?
     pub pairs: bool,
@@ -153,14 +153,14 @@ impl Inputs {
         }
     }
 
-    /// The same, with the text of a trace or of throughputs for the runs that have its name in place of a path.
+    /// These inputs, with the text of a trace or of throughputs for the runs that have its name in place of a path.
     #[must_use]
     pub fn with_text(mut self, text: Source) -> Self {
         self.given.insert(text.name.clone(), text);
         self
     }
 
-    /// The same for runs of a document in this folder, where relative paths then start. A document may be from
+    /// These inputs, for runs of a document in this folder, where relative paths then start. A document may be from
     /// elsewhere: nothing of a file that it names is shown, unless the file is of the kind expected.
     #[must_use]
     pub fn of_document_in(mut self, folder: &Path) -> Self {

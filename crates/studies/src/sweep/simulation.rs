@@ -111,7 +111,8 @@ pub fn begin(
     begin_with(run, run.arrivals()?, checkpoint, interrupt)
 }
 
-/// The same with other jobs than the run's; from their beginning, too, where a checkpoint is taken up.
+/// A simulation of this run with other jobs than the run's; these are given from their beginning where a checkpoint is
+/// taken up, too.
 ///
 /// # Errors
 /// As [`begin`].

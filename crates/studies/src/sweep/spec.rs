@@ -43,9 +43,9 @@ pub const POINTS_MAX: usize = 100_000;
 pub struct SweepSpec {
     /// Its name, of which the results folder is called.
     pub name: String,
-    /// What it is for.
+    /// The study's purpose, in words.
     pub description: Option<String>,
-    /// Whose study it is.
+    /// The publication that the study reproduces, if any.
     pub source: Option<String>,
     /// What is varied, in the document's order; the first varies slowest.
     pub axes: Vec<Axis>,

@@ -67,7 +67,7 @@ impl Study {
 /// A finished run as it is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its identity.
+    /// The digest that identifies the run.
     pub digest: String,
     /// Its value on each axis.
     pub values: Vec<Value>,
@@ -231,7 +231,8 @@ impl Store {
         Ok(self.all_rows()?.into_iter().map(|row| (row.digest, row.outcome)).collect())
     }
 
-    /// The same without runs that failed or were given up: these are to be tried again.
+    /// Digest → outcome of the runs that neither failed nor were given up, without their jobs: the others are to be
+    /// tried again.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -13,7 +13,7 @@ pub enum StoreError {
     /// A file or folder cannot be read or written.
     #[error("cannot {action} {path}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// Where.
         path: String,
@@ -24,7 +24,7 @@ pub enum StoreError {
     /// The database library failed.
     #[error("cannot {action} {path}")]
     Database {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// Where.
         path: String,
@@ -43,7 +43,7 @@ pub enum StoreError {
     Foreign {
         /// The file.
         path: String,
-        /// What it is.
+        /// The file's content, in words.
         what: String,
     },
     /// A results file whose content is broken.
@@ -51,7 +51,7 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The damage, in words.
         what: String,
     },
     /// A results file in another format or by another version.
@@ -59,9 +59,9 @@ pub enum StoreError {
     Version {
         /// The file.
         path: String,
-        /// Who wrote it.
+        /// The version that wrote the file.
         found: String,
-        /// Who reads it.
+        /// The version that reads the file.
         expected: String,
     },
     /// Two results for one run, which has only one.
@@ -75,7 +75,7 @@ pub enum StoreError {
         first: String,
         /// Another.
         second: String,
-        /// What differs.
+        /// The difference, in words.
         what: String,
     },
     /// Results of another study.
@@ -83,7 +83,7 @@ pub enum StoreError {
     OtherStudy {
         /// The file.
         path: String,
-        /// What differs.
+        /// The difference, in words.
         what: String,
     },
     /// Another process is writing.
