@@ -93,7 +93,7 @@ impl Subject {
 }
 
 impl MeasuredCase {
-    /// What the parent wrote.
+    /// The case that the parent process wrote.
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         serde_json::from_str(text).map_err(|error| Failure::usage(format!("`--case` is none: {error}"), None))
     }
@@ -118,7 +118,7 @@ impl MeasuredCase {
         self.subject.name()
     }
 
-    /// Its row, before it has run.
+    /// The row of the case, before it has run.
     pub(super) fn row(&self) -> Row {
         let mut row = Row::of(&self.policy, &self.name(), &self.backend, self.partitions);
         row.seed = self.seed;

@@ -85,7 +85,7 @@ struct Finding {
     fault: Fault,
 }
 
-/// What became of some instances.
+/// The outcome of checking some instances.
 #[derive(Debug, Default)]
 struct Part {
     tallies: Vec<Tally>,
@@ -131,7 +131,7 @@ pub(super) fn run(arguments: &CheckArguments, session: &Session) -> Result<(), F
     outcome(&all)
 }
 
-/// What the arguments ask for, checked.
+/// The plan of a check that the arguments ask for, once they are checked.
 fn plan(arguments: &CheckArguments) -> Result<Plan, Failure> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     if !positive(arguments.limit) {

@@ -46,7 +46,7 @@ impl WithoutEnd {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(kind);
     }
 
-    /// What is not tried any more.
+    /// The positions of policies and decades that are not tried any more: too many of their decisions had no end.
     fn hopeless(&self) -> Vec<(usize, usize)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let often = |kind: &&(usize, usize)| all.iter().filter(|other| other == kind).count() >= NO_END_MAX;
@@ -96,7 +96,7 @@ impl Plan {
 }
 
 impl Case {
-    /// What the parent wrote.
+    /// The case that the parent process wrote.
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         serde_json::from_str(text).map_err(|error| Failure::usage(format!("`--case` is none: {error}"), None))
     }

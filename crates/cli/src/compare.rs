@@ -147,7 +147,7 @@ fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison
     Ok((comparison, versions))
 }
 
-/// What became of a bound.
+/// Whether a bound holds, and where it is broken.
 struct Verdict {
     bound: String,
     /// Where it is broken, with the ratio there; nowhere if it holds.

@@ -214,7 +214,7 @@ impl Question {
         combination.members().map(|job| self.label(job)).collect()
     }
 
-    /// The same as text: `17+23`.
+    /// The ids of the jobs that share workers, as text: `17+23`.
     pub fn name(&self, combination: Combination<JobIndex>) -> String {
         let labels: Vec<String> = self.labels(combination).into_iter().map(Label::to_string).collect();
         labels.join("+")

@@ -49,9 +49,9 @@ pub enum Failure {
     /// A flag or its value is at fault.
     #[error("{message}")]
     Usage {
-        /// What is wrong.
+        /// Why the flag or its value is refused.
         message: String,
-        /// What to do about it.
+        /// A remedy, in words.
         help: Option<String>,
     },
     /// The policy gave no decision.
@@ -68,7 +68,7 @@ pub enum Failure {
     /// The world failed us.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was being done: `write results/runs.csv`.
+        /// The action that failed: `write results/runs.csv`.
         action: String,
         /// Why it failed.
         source: io::Error,
@@ -76,7 +76,7 @@ pub enum Failure {
     /// Something that ought to be impossible; asks for a report.
     #[error("{message}")]
     Bug {
-        /// What happened.
+        /// A description of the bug.
         message: String,
     },
     /// A limit was hit; what was finished is written.

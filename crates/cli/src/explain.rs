@@ -283,7 +283,7 @@ fn subject(question: &Question, constraint: &ConstraintExplanation, row: usize) 
     }
 }
 
-/// The same for people.
+/// A subject as text: without quotes if it is a name.
 fn name(subject: &Value) -> String {
     subject.as_str().map_or_else(|| subject.to_string(), str::to_owned)
 }

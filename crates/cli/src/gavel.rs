@@ -51,7 +51,7 @@ pub struct GavelArguments {
     script: Vec<OsString>,
 }
 
-/// What a script's command line amounts to.
+/// The sweep that a script's command line stands for.
 #[derive(Debug, PartialEq)]
 pub(super) struct Meaning {
     /// The name of the sweep.

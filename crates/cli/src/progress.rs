@@ -47,7 +47,7 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// What a session asks for.
+    /// The way to show progress that a session asks for.
     pub fn of(session: &Session) -> Self {
         match session.progress {
             _ if session.quiet => Self::Nothing,
@@ -129,7 +129,7 @@ impl Progress {
         self.tell();
     }
 
-    /// What is being done right now.
+    /// Shows the work that is being done right now.
     pub fn message(&self, message: impl Into<String>) {
         self.bar.set_message(plain(&message.into()).into_owned());
     }

@@ -283,7 +283,7 @@ fn knees(plan: &Plan, climbed: &[Climbed]) -> String {
     text
 }
 
-/// What the exit code says.
+/// The failure by which a sweep ends, if its runs are not all finished.
 fn ending(summary: &Summary, rows: &[Row]) -> Result<(), Failure> {
     if summary.interrupted {
         let n_tasks = summary.n_tasks;

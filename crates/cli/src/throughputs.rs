@@ -124,7 +124,7 @@ fn import(arguments: &ImportArguments, session: &Session) -> Result<(), Failure>
     write_or_print(session, arguments.out.as_deref(), &write_throughputs(&file.header, &file.measured))
 }
 
-/// What flags say goes before what the file says.
+/// Overwrites the origin that the file states by the one that flags state.
 fn overwrite(origin: &mut Origin, arguments: &ImportArguments) {
     let flags = [
         (&mut origin.who, &arguments.who),

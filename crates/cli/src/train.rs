@@ -90,7 +90,7 @@ mod training {
     const BEST: &str = "best.safetensors";
     const CURVE: &str = "curve.csv";
 
-    /// What one command works on.
+    /// The training that one command makes or goes on with.
     struct Job<'a> {
         arguments: &'a TrainArguments,
         session: &'a Session,

@@ -201,7 +201,7 @@ pub(super) fn run(arguments: &WorldArguments, session: &Session) -> Result<(), F
     }
 }
 
-/// What plays in DeepShare's world.
+/// A rule, an allocation policy or a learned policy that plays in DeepShare's world.
 #[derive(Debug)]
 enum DeepSharePlayer {
     Rule(PolicyName),
@@ -287,7 +287,7 @@ fn deepshare_players(
     Ok(players)
 }
 
-/// What plays in DL2's world.
+/// A rule or a learned policy that plays in DL2's world.
 #[derive(Debug)]
 enum Dl2Player {
     Rule(Dl2Rule),

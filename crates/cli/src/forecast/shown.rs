@@ -17,7 +17,7 @@ use apportion_studies::sweep::Run;
 /// The quantiles that are always shown.
 const PARTS: [f64; 3] = [0.1, 0.5, 0.9];
 
-/// What is said of times after the limit.
+/// The words before the limit for a time after it.
 const LATER: &str = "more than";
 
 /// The time until something happens, over all forks.

@@ -36,7 +36,7 @@ pub(super) fn page(documents: &[Document]) -> String {
     text
 }
 
-/// What a heading is linked by.
+/// The anchor by which a heading is linked.
 fn slug(heading: &str) -> String {
     let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
     kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
@@ -142,7 +142,7 @@ impl<'a> Chapter<'a> {
         }
     }
 
-    /// What a schema means that is a reference.
+    /// The schema that a reference points to; any other schema as it is.
     fn resolved<'s>(&self, schema: &'s Value) -> &'s Value
     where
         'a: 's,

@@ -128,7 +128,7 @@ impl LowerBound {
         table.push(vec!["average completion time over that".into(), Cell::Number(self.ratio, 4), "".into()]);
     }
 
-    /// The same in a sentence.
+    /// The bound on the average completion time, and the ratio to it, in a sentence.
     pub(super) fn in_words(&self) -> String {
         let (hours, ratio) = (self.average_jct_s / 3600.0, self.ratio);
         format!("no schedule{} averages below {hours:.2} h; this one takes {ratio:.4} of it", self.of())

@@ -189,7 +189,7 @@ fn note_rows(log: &Reading, session: &Session) {
     }
 }
 
-/// What is written to until the user asks to stop.
+/// An output that refuses to be written to once the user asks to stop.
 struct Attended<'a> {
     out: &'a mut dyn Write,
     session: &'a Session,

@@ -165,7 +165,7 @@ impl Given {
         Ok(converter.until(session.interrupt.flag()))
     }
 
-    /// What becomes of the log.
+    /// Converts the log to a trace.
     pub(super) fn convert(&self, converter: &Converter<'_>, session: &Session) -> Result<Converted, Failure> {
         let converted = converter.convert(&self.log, self.window.as_ref(), self.zone.as_ref());
         check_interrupt(session).map(|()| converted)

@@ -71,10 +71,10 @@ pub(super) struct DualAgentArguments {
     per_trace: bool,
 }
 
-/// What weights are of, in training documents.
+/// The system's name in training documents.
 const SYSTEM: &str = "dual_agent";
 
-/// What plays.
+/// A rule or a learned policy that plays.
 #[derive(Clone, Debug)]
 enum Player {
     Rule(Rule),

@@ -51,7 +51,7 @@ pub(super) struct ElasticArguments {
     per_trace: bool,
 }
 
-/// What plays.
+/// A rule or a learned policy that plays.
 #[derive(Debug)]
 enum Player {
     Rule(ElasticRule),

@@ -17,9 +17,9 @@ use apportion_published::weights::load_weights;
 /// Weights of dense layers or of a scorer, or an ONNX model.
 #[derive(Clone, Debug)]
 pub(super) struct Learned {
-    /// What was asked for.
+    /// The name or path of the weights, as it was asked for.
     source: String,
-    /// Its row.
+    /// The name of the policy's row in the table.
     pub(super) name: String,
     trained: Arc<Trained>,
     pub(super) actor: Arc<dyn Actor>,
