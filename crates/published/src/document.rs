@@ -130,7 +130,7 @@ pub enum ChoiceName {
 /// A learned policy, or a control of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Learned {
-    /// Who decides.
+    /// The actor that decides.
     pub actor: ActorName,
     /// Which jobs may share workers.
     pub colocation: Colocation,

@@ -111,7 +111,7 @@ fn weights_of(document: &PolicyDocument, weights: &str) -> Result<Vec<u8>, SpecE
     })
 }
 
-/// What a policy's weights are.
+/// The network in a policy's weights.
 fn trained(document: &PolicyDocument, learned: &Learned) -> Result<Trained, CatalogError> {
     let weights = learned.weights.clone().unwrap_or_default();
     let bytes = weights_of(document, &weights)?;

@@ -10,7 +10,7 @@ use apportion_learn::evaluation::play;
 use apportion_learn::system::System;
 use apportion_learn::vectorized::Finished;
 
-/// What an action came to.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepOutcome {
     /// The reward of the slot that it ended; 0 while the slot goes on.

@@ -36,7 +36,8 @@ pub fn load_weights(name_or_path: &str) -> Result<Vec<u8>, SpecError> {
     load_weights_from(Path::new(""), name_or_path)
 }
 
-/// The same, where a relative path starts in `folder`: that of the document which states it.
+/// The bytes of the embedded weights of this name, or of the file at this path, where a relative path starts in
+/// `folder`: that of the document which states it.
 ///
 /// # Errors
 /// If there is neither; says which names there are.

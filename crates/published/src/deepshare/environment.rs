@@ -19,7 +19,7 @@ use apportion_learn::vectorized::Finished;
 /// What an episode is worth that leaves jobs over, where service times are the measure: ten times those of `las`.
 const CUT_OFF: f64 = -10.0;
 
-/// What episodes are of.
+/// The jobs of the episodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workloads {
     /// Drawn anew for each seed: of this mix, so many jobs.
@@ -90,13 +90,13 @@ impl DeepShareEnvironment {
         })
     }
 
-    /// The same, seen and rewarded so.
+    /// This environment with this kind of observation and this reward.
     #[must_use]
     pub fn learning_by(self, observation_kind: ObservationKind, reward: RoundReward) -> Self {
         Self { observation_kind, reward, spaces: [space_of(observation_kind)], ..self }
     }
 
-    /// The same as policies are used: see [`EpisodeOptions::in_use`].
+    /// This environment with episodes in which policies act as they are used: see [`EpisodeOptions::in_use`].
     #[must_use]
     pub fn in_use(&self, hybrid: bool) -> Self {
         let options = self.options.in_use(hybrid);
@@ -104,7 +104,7 @@ impl DeepShareEnvironment {
         Self { options, episode, status: None, ..self.clone() }
     }
 
-    /// The same for these jobs, whatever the seed.
+    /// This environment with these jobs, whatever the seed.
     #[must_use]
     pub fn with_jobs(&self, jobs: &[WorldJob]) -> Self {
         Self { workloads: Workloads::Listed(vec![jobs.to_vec()]), ..self.clone() }
@@ -133,7 +133,8 @@ impl DeepShareEnvironment {
         self.judge_quotients(actor, (choice, seed), |found| [found.service_s, found.service_p99_s])
     }
 
-    /// The same by the means of service and completion times.
+    /// Plays the episode of a seed: the return is less the mean of two quotients, of the mean service time and of the
+    /// mean completion time, each over that of the published `las` for the same jobs.
     pub(super) fn judge_times(
         self,
         actor: &dyn Actor,

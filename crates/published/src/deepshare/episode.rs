@@ -46,7 +46,7 @@ impl EpisodeOptions {
     }
 }
 
-/// What an action came to.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepOutcome {
     /// Its reward; 0 while the round goes on.

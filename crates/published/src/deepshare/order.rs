@@ -6,7 +6,7 @@ use crate::world::Part;
 use crate::world::World;
 use apportion::index::{Id, JobId, ServerId};
 
-/// Who is at the head of the queue; ties by place in it.
+/// The order in which jobs are taken from the queue; ties by place in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Most attained service first: what the published source calls `las`.

@@ -58,7 +58,7 @@ fn an_observation_by_hand() {
     // The candidate of 8 is the first, serial 6: on 1, 2, 4 servers with 8, 4, 2 workers each.
     (expected[15], expected[16 + 11], expected[3 * 16 + 9]) = (6.0, 6.0, 6.0);
     assert_eq!(observation, expected);
-    // The same as counts: each server has a worker of model 2, the first two one of model 0; all are of eight.
+    // Seen as counts, each server has a worker of model 2, the first two one of model 0; all are of eight.
     let mut counts = vec![9.0; ObservationKind::Counts.length()];
     observe_counts(&world, Fidelity::Published, &mut counts);
     let servers = [[0.125, 0.0, 0.125, 0.0, 0.0, 0.0, 0.75], [0.0, 0.0, 0.125, 0.0, 0.0, 0.0, 0.875]];

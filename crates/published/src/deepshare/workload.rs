@@ -28,13 +28,13 @@ pub enum WorkloadError {
     /// A job of a trace is none of the tables'.
     #[error("job {position} is a `{model}` of {workers} workers, which the tables lack: they have {known}")]
     UnknownJob {
-        /// Its position.
+        /// The position of the job.
         position: usize,
-        /// Its model.
+        /// The model of the job.
         model: String,
-        /// Its workers.
+        /// The number of workers of the job.
         workers: u32,
-        /// What there is.
+        /// The models of the tables, with their workers.
         known: String,
     },
     /// The tables have no such mix.
@@ -42,7 +42,7 @@ pub enum WorkloadError {
     UnknownMix {
         /// The name.
         name: String,
-        /// What there is.
+        /// The names of the mixes that the tables have.
         known: String,
     },
 }

@@ -186,7 +186,7 @@ impl Dl2World {
         Dl2Environment::new(Arc::clone(tables), self.options()).map_err(|error| error.to_string())
     }
 
-    /// The same as an environment takes it.
+    /// These options as an environment takes them.
     pub fn options(&self) -> Dl2EnvironmentOptions {
         let surface = if self.released { SurfaceOptions::PUBLISHED } else { SurfaceOptions::CORRECTED };
         let (tasks_max, n_window) = (self.tasks, self.window);

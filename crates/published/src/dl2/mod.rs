@@ -98,7 +98,7 @@ pub fn dominant_share(world: &World, job: JobId) -> f64 {
     share_of(world, job, world.tasks(job, Role::Worker), world.tasks(job, Role::ParameterServer))
 }
 
-/// The same of so many tasks of it.
+/// The largest part of any resource of the cluster that these numbers of a job's tasks hold.
 pub fn share_of(world: &World, job: JobId, workers: u16, parameter_servers: u16) -> f64 {
     let total = world.servers().total();
     let (worker, server) =

@@ -6,7 +6,7 @@ use crate::world::{Part, Role};
 use crate::world::{Status, World};
 use apportion::index::{JobId, ServerId};
 
-/// What is added at once.
+/// The tasks that an action adds at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tasks {
     /// A worker.

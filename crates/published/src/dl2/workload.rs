@@ -62,17 +62,17 @@ pub enum WorkloadError {
     UnknownRate {
         /// The rate.
         rate: u32,
-        /// What there is.
+        /// The arrival rates that were published.
         known: String,
     },
     /// No job would ever arrive, or never be done.
     #[error("{what} is {value}, expected {expected}")]
     Value {
-        /// What.
+        /// The name of the option.
         what: &'static str,
-        /// Its value.
+        /// The value of the option.
         value: String,
-        /// What it may be.
+        /// The values that are allowed, in words.
         expected: &'static str,
     },
 }

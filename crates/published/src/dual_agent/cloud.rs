@@ -34,9 +34,9 @@ pub struct CloudOptions {
     pub restart_s: f64,
     /// How servers' speeds drift.
     pub drift: DriftOptions,
-    /// What is assumed of that.
+    /// The model of servers' speeds that the filter assumes.
     pub filter: FilterOptions,
-    /// What is assumed of it where stragglers are told apart.
+    /// The model of servers' speeds that the filter assumes where stragglers are told apart.
     pub switching: SwitchingOptions,
 }
 
@@ -54,7 +54,7 @@ impl Default for CloudOptions {
     }
 }
 
-/// What a round came to.
+/// The outcome of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoundOutcome {
     /// Seconds for which jobs were there and not done, all jobs added.
@@ -63,7 +63,7 @@ pub struct RoundOutcome {
     pub fee: f64,
 }
 
-/// What owners' jobs took so far.
+/// The service times of an owner's jobs so far: their sum, and how many.
 #[derive(Clone, Copy, Debug, Default)]
 struct History {
     service_s: f64,
@@ -254,17 +254,17 @@ impl Cloud {
         &self.drift
     }
 
-    /// What measurements tell of that.
+    /// The estimates of servers' speeds from measurements.
     pub fn filter(&self) -> &SpeedFilter {
         &self.filter
     }
 
-    /// What they tell if stragglers are told apart.
+    /// The estimates of servers' speeds from measurements if stragglers are told apart.
     pub fn switching(&self) -> &SwitchingFilter {
         &self.switching
     }
 
-    /// What the last round's jobs showed of their servers.
+    /// The speeds of servers that the jobs of the last round measured.
     pub fn measured(&self) -> &[(ServerId, f64)] {
         &self.measured
     }

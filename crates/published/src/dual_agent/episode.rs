@@ -67,7 +67,7 @@ impl Default for EpisodeOptions {
     }
 }
 
-/// Whose turn it is.
+/// The decision that is due, of the ordering agent or of the placement agent; or none, as the episode is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Order,
@@ -75,7 +75,7 @@ enum Turn {
     Over,
 }
 
-/// What came of an action.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EpisodeStep {
     /// −(hours of all jobs there + λ dollars) per job of the episode, until the next decision.
@@ -165,7 +165,7 @@ impl DualAgentEpisode {
         &self.options
     }
 
-    /// Whose turn it is.
+    /// The agent that is to decide.
     pub fn agent(&self) -> usize {
         match self.turn {
             Turn::Place { .. } => PLACEMENT,

@@ -282,7 +282,7 @@ impl SetActor {
         }
     }
 
-    /// What a member of a set has become.
+    /// Writes a member of a set as gate and message have changed it.
     fn member(&self, set: &Squeezed, row: usize, output: &mut [f32]) {
         let encoded = set.rows[row * self.width..].iter().zip(&set.gate).zip(&set.message);
         for (output, ((value, gate), message)) in output.iter_mut().zip(encoded) {

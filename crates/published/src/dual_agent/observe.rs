@@ -34,13 +34,13 @@ pub const GLOBAL_FEATURES: usize = 5 + N_TYPES;
 /// Where a job's row has the logarithm of its estimated hours left, over 4.
 pub const JOB_TIME_LEFT: usize = 1;
 
-/// Where it has its workers, over 16.
+/// Where a job's row has its workers, over 16.
 pub const JOB_WORKERS: usize = 2;
 
-/// Where it has the speed of the type on which it is expected to be fastest now.
+/// Where a job's row has the speed of the type on which the job is expected to be fastest now.
 pub const JOB_RELATIVE: usize = 10 + N_TYPES;
 
-/// Where it has the expected log speed there.
+/// Where a job's row has the log speed expected on the type on which the job is expected to be fastest now.
 pub const JOB_EXPECTED: usize = 9 + N_TYPES;
 
 /// Where a candidate's row has the job's expected log speed.
@@ -271,9 +271,9 @@ pub fn server_row(cloud: &Cloud, knowledge: Knowledge, server: ServerId, row: &m
 /// A gang being placed.
 #[derive(Clone, Copy, Debug)]
 pub struct Gang<'a> {
-    /// Whose.
+    /// The job of the gang.
     pub job: JobId,
-    /// What it has.
+    /// The parts that are placed.
     pub parts: &'a [Part],
     /// Workers still without a server.
     pub needed: u16,

@@ -16,7 +16,7 @@ use apportion_learn::tensors::Tensors;
 
 use apportion_learn::onnx::write::{Graph, Message, axes, floats, integers, model, node, number_of, tensor};
 
-/// What is decided by.
+/// The parts of a decision that are written to ONNX: networks, rule and options.
 #[derive(Clone, Copy, Debug)]
 pub struct Sets<'a> {
     /// `actor.…`.
@@ -65,7 +65,7 @@ struct Set {
     most: String,
 }
 
-/// What the team knows.
+/// The names of the tensors that both agents decide from.
 struct Team {
     rows: String,
     whole: String,

@@ -25,13 +25,14 @@ pub enum Placement {
     FastestType,
     /// Where it is expected to be fastest: by type, contention and the mean of what is known of servers.
     Posterior,
-    /// The same by the filter that has stragglers as a second state.
+    /// Where it is expected to be fastest, with servers' speeds by the filter that has stragglers as a second state.
     Switching,
-    /// The same with what was measured last of servers in place of that.
+    /// Where it is expected to be fastest, with what was measured last as servers' speeds.
     LastMeasured,
     /// Where it is fastest now: by type, contention and the true speeds of servers, which no policy can know.
     Oracle,
-    /// The same, without stragglers among servers that no job used in the last hour: still more than step times show.
+    /// Where it is fastest now, but for stragglers among servers that no job used in the last hour, which it does not
+    /// know: still more than step times show.
     MeasuredOracle,
     /// Anywhere.
     Random,
@@ -157,7 +158,7 @@ impl Placer {
         }
     }
 
-    /// What a patience is compared with.
+    /// The speed of a job on these servers over its best, which a patience is compared with.
     fn worth(&self, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
         let alike = relative(Placement::FastestType, cloud, job, parts);
         match self.waiting_rule.expecting {
@@ -255,7 +256,7 @@ fn predicted(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 
     cloud.tables().speed(job_type, server_type, spread) * slowest.exp() * retained
 }
 
-/// The same as a part of its best.
+/// Steps/s of a job on these servers, as far as a rule knows, over the most that the job reaches on any type.
 fn relative(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
     predicted(rule, cloud, job, parts) / cloud.tables().best_speed(cloud.world().job(job).job_type)
 }

@@ -35,9 +35,9 @@ pub enum Order {
 /// A pair of rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Who is first.
+    /// The order in which jobs are placed.
     pub order: Order,
-    /// Where it goes.
+    /// The rule by which a job's servers are chosen.
     pub placement: Placement,
     /// How it waits and moves.
     pub waiting_rule: WaitingRule,

@@ -29,11 +29,11 @@ impl Default for WorkloadOptions {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("`{field}` is {value}, expected {expected}")]
 pub struct WorkloadError {
-    /// Which option.
+    /// The name of the option.
     pub field: &'static str,
-    /// Its value.
+    /// The value of the option.
     pub value: f64,
-    /// What would do.
+    /// The values that are allowed, in words.
     pub expected: &'static str,
 }
 

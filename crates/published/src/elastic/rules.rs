@@ -28,7 +28,7 @@ pub enum ElasticRule {
     /// Optimus: a worker for every job by arrival, then whatever shortens a job's remaining time most for each worker more.
     /// It knows the true speeds.
     Optimus,
-    /// The same, but first workers too go by what they bring: jobs with less to do come first.
+    /// Optimus, but first workers too go by what they bring: jobs with less to do come first.
     ShortestOptimus,
     /// Optimal shares of slots, knowing the true speeds: linear programs over the sizes of jobs.
     Shares(Goal),

@@ -234,13 +234,13 @@ fn seen(observation_kind: ObservationKind) -> Vec<f32> {
     observation
 }
 
-/// Its speed over that of one p100.
+/// The speed of the job that grows, over its speed on one p100.
 fn grown(workers: u32, kind: usize) -> f64 {
     let [(name, _, fastest), _] = JOBS_SEEN;
     speed(name, workers, kind) / speed(name, 1, fastest)
 }
 
-/// The other's over that of a v100.
+/// The speed of the job that does not grow, over its speed on one v100.
 fn not_grown(kind: usize) -> f64 {
     let [_, (name, _, fastest)] = JOBS_SEEN;
     speed(name, 1, kind) / speed(name, 1, fastest)

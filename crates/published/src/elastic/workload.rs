@@ -30,11 +30,11 @@ impl Default for WorkloadOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} is {value}, expected {expected}")]
 pub struct WorkloadError {
-    /// What.
+    /// The name of the option.
     what: &'static str,
-    /// Its value.
+    /// The value of the option.
     value: String,
-    /// What it may be.
+    /// The values that are allowed, in words.
     expected: &'static str,
 }
 

@@ -58,7 +58,7 @@ impl Actor for Scorer {
     }
 }
 
-/// The same by an actor that sees one row and gives its score.
+/// An actor that sees one row and gives its score, asked row by row of an observation.
 #[cfg(feature = "onnx")]
 #[derive(Clone, Debug)]
 struct RowByRow(Arc<dyn Actor>);

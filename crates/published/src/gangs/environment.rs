@@ -23,9 +23,9 @@ const NAME: &str = "gangs";
 pub struct GangEnvironmentOptions {
     /// The workloads.
     pub scenario: Scenario,
-    /// What is seen.
+    /// The kind of observation.
     pub observation_kind: ObservationKind,
-    /// What a reward is for.
+    /// The quantity that is rewarded.
     pub reward: Reward,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
@@ -127,7 +127,7 @@ impl Episode {
         Ok(goes_on)
     }
 
-    /// What is to be paid since the last time.
+    /// The reward that is due since the last one.
     fn reward(&mut self, options: &GangEnvironmentOptions) -> f64 {
         let due = match options.reward {
             Reward::Presence => {
@@ -216,7 +216,7 @@ impl Environment for GangEnvironment {
     }
 
     fn reset(&mut self, seed: u64) {
-        // The same options made an episode before.
+        // These options made an episode before.
         self.episode = Episode::begin(&self.options, seed).ok().flatten();
         self.n_steps = 0;
         self.status = Some(Status::Running);

@@ -33,15 +33,15 @@ pub enum Asked {
 /// Decides one gang after another by an actor.
 #[derive(Clone, Debug)]
 pub struct Sequential {
-    /// Who gives probabilities.
+    /// The network that gives probabilities.
     pub actor: Arc<dyn Actor>,
-    /// What it sees.
+    /// The kind of observation that the network takes.
     pub observation_kind: ObservationKind,
     /// How an action is chosen from probabilities.
     pub choice: Choice,
 }
 
-/// Who decides.
+/// The network, rule or values by which gangs are decided.
 #[derive(Debug)]
 pub enum Decider {
     /// One gang after another, by an actor.
@@ -69,7 +69,7 @@ struct State {
     workers: Vec<u32>,
     /// The jobs of the last decision, with their shares of each type alone.
     given: Vec<(JobId, Vec<f64>)>,
-    /// Those that shared workers.
+    /// The pairs of jobs that shared workers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pairs: Vec<([JobId; 2], Vec<f64>)>,
     draws: Stream,

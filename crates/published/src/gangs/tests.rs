@@ -147,7 +147,7 @@ fn shortest() -> Scorer {
     by_time(-4.0)
 }
 
-/// The same with another weight of that logarithm, of which a feature is a quarter.
+/// A scorer of one layer: `weight` times a quarter of the logarithm of the time left there, and −2 for stopping.
 fn by_time(weight: f32) -> Scorer {
     let mut weights = vec![0.0; N_FEATURES];
     (weights[0], weights[N_FEATURES - 1]) = (weight, -20.0);

@@ -442,7 +442,7 @@ impl TrainingSpec {
         Ok(returns.iter().sum::<f64>() / returns.len().max(1) as f64)
     }
 
-    /// What is learned.
+    /// The kind of network that is trained.
     pub(crate) fn kind(&self, system: &System) -> NetworkKind {
         match system.own_network {
             Some(name) => NetworkKind::Own { name: name.to_owned() },

@@ -205,7 +205,7 @@ fn networks_that_say_nothing_choose_the_placements_of_the_rule() {
     }
 }
 
-/// The same sets with room for more rows, and in reverse order, give the same logits.
+/// Sets of jobs, servers and candidates give the same logits with room for more rows, and in reverse order.
 #[test]
 fn logits_depend_neither_on_the_order_of_rows_nor_on_how_many_there_is_room_for() {
     let actor = actor(16, 8, None);
