@@ -207,8 +207,8 @@ impl Direct {
         Err(DecisionError::Livelock { decisions: decisions_max, round: start.round })
     }
 
-    /// Decides the round for jobs that really run: where the policy fails, or panics, they keep those of their workers
-    /// that are up.
+    /// Decides the round for jobs that really run: where the policy fails, or panics, they keep their workers, except
+    /// workers that are down.
     pub(super) fn decide_or_go_on(&mut self, start: &mut Start<'_>) -> Decided {
         let asked = start.now;
         let sizes = start.table.sizes_now();

@@ -178,7 +178,8 @@ impl ResidualProblem<'_> {
         self.put(&times, all, k);
     }
 
-    /// This residual problem with places among all members and types, not among those of the problem `before` it.
+    /// This residual problem with places among all members and types, not among the members and types of the problem
+    /// `before` it.
     pub(in crate::policy::program) fn within(self, before: &ResidualProblem<'_>) -> Self {
         let of = |all: &[usize], these: &[usize]| these.iter().map(|one| all[*one]).collect();
         Self { members: of(&before.members, &self.members), types: of(&before.types, &self.types), ..self }
