@@ -5,7 +5,7 @@ use crate::spec::nearest::suggestion;
 /// A complaint in plain words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// The place in the document that is complained about.
+    /// The part of the document that is complained about: a key, a value, a mapping that lacks a key, or the syntax.
     pub about: About,
     /// Message: lowercase, no full stop.
     pub message: String,

@@ -42,7 +42,7 @@ pub enum WorkloadError {
     UnknownMix {
         /// The name.
         name: String,
-        /// The names of the mixes that the tables have.
+        /// The names of the mixes that there are.
         known: String,
     },
 }

@@ -43,7 +43,7 @@ pub enum StoreError {
     Foreign {
         /// The file.
         path: String,
-        /// The file's content, in words.
+        /// Why it is no results file, in words.
         what: String,
     },
     /// A results file whose content is broken.
