@@ -9,6 +9,7 @@ pub mod expression;
 pub mod instance;
 pub mod inversion;
 pub mod objective;
+mod names;
 mod at;
 pub mod binding;
 mod evaluation;

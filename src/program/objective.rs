@@ -5,8 +5,8 @@ use thiserror::Error;
 use super::expression::check::common_dimension;
 use super::expression::{
     Comparison, Curvature, Dimension, Expr, ExpressionError, ExpressionErrorKind as Kind, Fold, Measure,
-    Node, Operator, Scope, Span, Subject, TypeRef, Variable, Vocabulary, facts, owned_by, parse,
-    parse_comparison, shape,
+    Node, Operator, Scope, Span, Subject, Variable, Vocabulary, facts, owned_by, parse, parse_comparison,
+    shape,
 };
 use super::inversion::{Bound, Inversion, LevelForm};
 use super::standard::Sense;
@@ -249,30 +249,6 @@ impl Objective {
         let slots = (0..self.vocabulary.len()).filter(of_jobs).filter(|slot| self.uses(*slot));
         let stated = slots.map(|slot| self.vocabulary.datum(slot).name.to_string());
         stated.chain(self.owners().into_iter().map(owned_by)).collect()
-    }
-
-    /// The owners that the objective or a constraint names by `owned_by`, each once, in the order of their names.
-    pub fn owners(&self) -> Vec<&str> {
-        let mut owners = std::collections::BTreeSet::new();
-        self.each_node(&mut |node| {
-            if let Node::OwnedBy(owner) = node {
-                owners.insert(owner.as_str());
-            }
-        });
-        owners.into_iter().collect()
-    }
-
-    /// The worker types that the objective or a constraint names, each once, in the order of their names.
-    pub fn worker_types(&self) -> Vec<&str> {
-        let mut names = std::collections::BTreeSet::new();
-        self.each_node(&mut |node| {
-            if let Node::Variable(_, Some(TypeRef::Named(name)))
-            | Node::Data { of: Some(TypeRef::Named(name)), .. } = node
-            {
-                names.insert(name.as_str());
-            }
-        });
-        names.into_iter().collect()
     }
 
     /// Calls `visit` with each node of the objective and of the constraints.
