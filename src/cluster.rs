@@ -158,6 +158,7 @@ impl Cluster {
     }
 
     /// The worker types, in order.
+    #[inline]
     pub fn types(&self) -> &IndexVec<WorkerTypeId, WorkerType> {
         &self.types
     }

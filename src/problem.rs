@@ -251,6 +251,7 @@ impl Problem {
     }
 
     /// The cluster.
+    #[inline]
     pub fn cluster(&self) -> &Arc<Cluster> {
         &self.cluster
     }
@@ -261,16 +262,19 @@ impl Problem {
     }
 
     /// Worker types, K.
+    #[inline]
     pub fn n_types(&self) -> usize {
         self.cluster.n_types()
     }
 
     /// The active jobs: `[n]`.
+    #[inline]
     pub fn jobs(&self) -> &IndexVec<JobIndex, ActiveJob> {
         &self.jobs
     }
 
     /// Steps/s of each job alone: [n × K]; 0 = cannot run there.
+    #[inline]
     pub fn throughput(&self) -> &Matrix<JobIndex, WorkerTypeId> {
         &self.throughput
     }

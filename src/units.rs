@@ -23,11 +23,13 @@ macro_rules! quantity {
             pub const ZERO: Self = Self(0.0);
 
             #[doc = concat!("A quantity of `value` ", $unit, ".")]
+            #[inline]
             pub const fn new(value: f64) -> Self {
                 Self(value)
             }
 
             #[doc = concat!("The number of ", $unit, ".")]
+            #[inline]
             pub const fn get(self) -> f64 {
                 self.0
             }

@@ -388,6 +388,7 @@ impl Table {
     /// The policy's problem at an instant. Jobs that fit nowhere while workers are down are left out.
     pub(crate) fn problem(&self, now: Seconds, cluster: &Arc<Cluster>) -> Result<Problem, ProblemError> {
         let mut builder = ProblemBuilder::new(Arc::clone(cluster));
+        builder.reserve(self.jobs.len());
         let mut shown = Vec::with_capacity(cluster.n_types());
         let (throughputs, mut rows) = self.colocation(cluster);
         for active in &self.jobs {

@@ -193,12 +193,14 @@ impl SpeedFilter {
     }
 
     /// Expected log speed of a server against its type.
+    #[inline]
     pub fn mean(&self, server: ServerId) -> f64 {
         let (block, row) = self.place[server.index()];
         self.blocks[block].mean[row]
     }
 
     /// Its variance.
+    #[inline]
     pub fn variance(&self, server: ServerId) -> f64 {
         let (number, row) = self.place[server.index()];
         let block = &self.blocks[number];
@@ -206,6 +208,7 @@ impl SpeedFilter {
     }
 
     /// Seconds since it was last measured; infinite if it never was.
+    #[inline]
     pub fn since_s(&self, server: ServerId) -> f64 {
         self.since_s[server.index()]
     }
