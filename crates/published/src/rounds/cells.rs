@@ -6,12 +6,14 @@
 //! What differs: jobs may be on one server; there are several cells, offered one after another, those of the first type
 //! first; and of a job is seen, in place of a serial number, what distinguishes it here.
 
+use std::ops::Range;
+
 use super::action_scheme::{ActionScheme, Continuation};
 use super::memory::Memory;
 use super::round_state::{RoundState, SERVERS_PER_CELL, Server};
 use crate::deepshare::PREEMPT_AT;
 use crate::dual_agent::observe::{FEATURE_MAX, put};
-use apportion::index::{Id, JobIndex, ServerId, WorkerId};
+use apportion::index::{Id, JobIndex, WorkerId};
 use apportion::policy::RoundView;
 use apportion_learn::environment::Space;
 
@@ -42,40 +44,35 @@ const LENGTH: usize = SERVERS_PER_CELL * OF_SERVER + DEMANDS.len() * OF_JOB + OF
 /// The agent at work on a round.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
-    groups: Vec<Vec<ServerId>>,
+    /// The servers of each cell, by their places among all.
+    groups: Vec<Range<usize>>,
     /// The cell that is being offered; none are left when it is their number.
     offered: usize,
-    queue: Vec<JobIndex>,
     allowed: [bool; NOTHING + 1],
 }
 
 impl Cells {
+    /// The servers of the cell that is being offered.
+    fn cell<'a>(&self, round: &'a RoundState) -> Option<&'a [Server]> {
+        Some(&round.servers().as_slice()[self.groups.get(self.offered)?.clone()])
+    }
+
     /// The job that an action starts, with its workers.
     fn decode(&self, round: &RoundState, action: usize) -> Option<(JobIndex, Vec<WorkerId>)> {
-        let cell = self.groups.get(self.offered)?;
-        let set: Option<Vec<&Server>> =
-            SERVER_SETS.get(action)?.iter().map(|place| Some(&round.servers()[*cell.get(*place)?])).collect();
-        let set = set?;
-        let kind = set.first()?.kind;
-        let room = set.iter().map(|server| server.free.len()).min()?;
-        let fits = |job: &JobIndex| {
-            let workers = round.problem().jobs()[*job].scale_factor as usize;
-            let even = workers.is_multiple_of(set.len());
-            even && workers / set.len() <= room && round.speed(*job, kind) > 0.0
-        };
-        let job = first_of_demands(round, &self.queue).into_iter().flatten().find(fits)?;
+        let cell = self.cell(round)?;
+        let job = started(round, &first_of_demands(round), cell, action)?;
+        let set = SERVER_SETS[action];
         let each = round.problem().jobs()[job].scale_factor as usize / set.len();
-        let workers = set.iter().flat_map(|server| server.free[..each].iter().copied()).collect();
+        let workers = set.iter().flat_map(|place| cell[*place].free[..each].iter().copied()).collect();
         Some((job, workers))
     }
 
     /// Goes on to a cell where something can be started.
     fn settle(&mut self, round: &RoundState) {
-        self.queue.clear();
-        self.queue.extend_from_slice(round.waiting());
-        while self.offered < self.groups.len() {
-            for action in 0..NOTHING {
-                self.allowed[action] = self.decode(round, action).is_some();
+        let waiting = first_of_demands(round);
+        while let Some(cell) = self.cell(round) {
+            for (action, allowed) in self.allowed[..NOTHING].iter_mut().enumerate() {
+                *allowed = started(round, &waiting, cell, action).is_some();
             }
             if self.allowed[..NOTHING].contains(&true) {
                 // While nothing runs, something must.
@@ -88,27 +85,38 @@ impl Cells {
 }
 
 /// The servers of each cell.
-fn groups(round: &RoundState) -> Vec<Vec<ServerId>> {
-    let mut groups: Vec<Vec<ServerId>> = Vec::new();
-    for (id, server) in round.servers().enumerate() {
-        let same = |cell: &Vec<ServerId>| round.servers()[cell[0]].group == server.group;
-        match groups.last_mut() {
-            Some(cell) if same(cell) => cell.push(id),
-            _ => groups.push(vec![id]),
-        }
-    }
-    groups
+fn cells(round: &RoundState) -> impl Iterator<Item = &[Server]> {
+    round.servers().as_slice().chunk_by(|one, other| one.group == other.group)
 }
 
-/// The first job of each demand in a queue; of other numbers of workers, of the demand above.
-fn first_of_demands(round: &RoundState, queue: &[JobIndex]) -> [Option<JobIndex>; DEMANDS.len()] {
+/// The first waiting job of each demand; of other numbers of workers, of the demand above.
+fn first_of_demands(round: &RoundState) -> [Option<JobIndex>; DEMANDS.len()] {
     let mut found = [None; DEMANDS.len()];
-    for &job in queue {
+    for &job in round.waiting() {
         let workers = round.problem().jobs()[job].scale_factor;
         let demand = DEMANDS.iter().position(|most| workers <= *most).unwrap_or(DEMANDS.len() - 1);
         found[demand] = found[demand].or(Some(job));
     }
     found
+}
+
+/// The job that an action starts in a cell: the first of these for which there is room.
+fn started(
+    round: &RoundState,
+    waiting: &[Option<JobIndex>],
+    cell: &[Server],
+    action: usize,
+) -> Option<JobIndex> {
+    let set = SERVER_SETS.get(action)?;
+    let kind = cell.first()?.kind;
+    // None if the cell lacks a server of the set.
+    let room = set.iter().map(|place| cell.get(*place).map(|server| server.free.len())).min()??;
+    let fits = |job: &JobIndex| {
+        let workers = round.problem().jobs()[*job].scale_factor as usize;
+        let even = workers.is_multiple_of(set.len());
+        even && workers / set.len() <= room && round.speed(*job, kind) > 0.0
+    };
+    waiting.iter().flatten().copied().find(fits)
 }
 
 /// Does a cell of so many servers hold a gang, as many workers on each of one, two or four of them?
@@ -123,16 +131,15 @@ impl ActionScheme for Cells {
     }
 
     fn check(&self, round: &RoundState) -> Result<(), String> {
-        let groups = groups(round);
         let types = round.problem().cluster().types();
         for (job, active) in round.problem().jobs().enumerate() {
             let n_workers = active.scale_factor as usize;
-            let holds = |cell: &Vec<ServerId>| {
-                let kind = round.servers()[cell[0]].kind;
+            let holds = |cell: &[Server]| {
+                let kind = cell[0].kind;
                 let per_server = types[kind].workers_per_server.max(1) as usize;
                 round.speed(job, kind) > 0.0 && cell_holds(cell.len(), per_server, n_workers)
             };
-            if !groups.iter().any(holds) {
+            if !cells(round).any(holds) {
                 return Err(format!(
                     "a job needs {n_workers} workers, which no cell of four servers of one type on which it runs \
                      holds, as many on each of one, two or four of them; `servers` says how many a server has"
@@ -143,7 +150,11 @@ impl ActionScheme for Cells {
     }
 
     fn begin(&mut self, round: &mut RoundState) {
-        self.groups = groups(round);
+        self.groups.clear();
+        for cell in cells(round) {
+            let start = self.groups.last().map_or(0, |before| before.end);
+            self.groups.push(start..start + cell.len());
+        }
         self.offered = 0;
         self.settle(round);
     }
@@ -154,17 +165,16 @@ impl ActionScheme for Cells {
 
     fn observe(&self, round: &RoundState, observation: &mut [f32]) {
         observation.fill(0.0);
-        let Some(cell) = self.groups.get(self.offered) else { return };
+        let Some(cell) = self.cell(round) else { return };
         let (servers, rest) = observation.split_at_mut(SERVERS_PER_CELL * OF_SERVER);
         for (row, server) in servers.chunks_exact_mut(OF_SERVER).zip(cell) {
-            let server = &round.servers()[*server];
             let free = server.free.len() as f64 / server.n_workers.max(1) as f64;
             let fastest = server.free.first().map_or(0.0, |worker| round.known(*worker).log_speed);
             put(row, &[free, fastest, server.n_spread as f64 / 4.0, 1.0]);
         }
-        let kind = round.servers()[cell[0]].kind;
+        let kind = cell[0].kind;
         let (jobs, whole) = rest.split_at_mut(DEMANDS.len() * OF_JOB);
-        for (row, job) in jobs.chunks_exact_mut(OF_JOB).zip(first_of_demands(round, &self.queue)) {
+        for (row, job) in jobs.chunks_exact_mut(OF_JOB).zip(first_of_demands(round)) {
             let Some(job) = job else { continue };
             let hours = (round.job_state(job).left_s / 3600.0).max(1e-3);
             let since = round.problem().jobs()[job].elapsed.get() / 3600.0;
@@ -183,7 +193,7 @@ impl ActionScheme for Cells {
             whole,
             &[
                 place as f64 / types.len().max(2) as f64,
-                (self.queue.len() as f64).ln_1p() / 4.0,
+                (round.waiting().len() as f64).ln_1p() / 4.0,
                 part(&|other| other < place),
                 part(&|other| other == place),
                 part(&|other| other > place),
@@ -205,9 +215,9 @@ impl ActionScheme for Cells {
 
     /// The narrowest set, and of equals the fullest servers; wherever anything fits.
     fn advice(&self, round: &RoundState) -> Option<usize> {
-        let cell = self.groups.get(self.offered)?;
+        let cell = self.cell(round)?;
         let room = |action: usize| {
-            let free = |place: &usize| round.servers()[cell[*place]].free.len();
+            let free = |place: &usize| cell[*place].free.len();
             SERVER_SETS[action].iter().map(free).sum::<usize>()
         };
         let allowed = (0..NOTHING).filter(|action| self.allowed[*action]);

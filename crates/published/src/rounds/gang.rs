@@ -1,5 +1,6 @@
 //! Workers for a gang, and its expected speed on them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::round_state::{RoundState, Server};
@@ -32,23 +33,30 @@ struct Offer {
     worth: f64,
 }
 
-/// The best of each type for gangs of each size that waits: on as few servers as hold them, and on more.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Offers(IndexVec<WorkerTypeId, BTreeMap<usize, [Option<Offer>; 2]>>);
+/// The best of one type for gangs of each size that waits: on as few servers as hold them, and on more.
+type OfType = BTreeMap<usize, [Option<Offer>; 2]>;
+
+/// The best of each type, found when it is first asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Offers(IndexVec<WorkerTypeId, OnceCell<OfType>>);
 
 impl Offers {
-    /// Of all types.
-    pub(super) fn new(round: &RoundState) -> Self {
-        Self(round.problem().cluster().types().ids().map(|kind| of_type(round, kind)).collect())
+    /// None is found yet of so many types.
+    pub(super) fn new(n_types: usize) -> Self {
+        Self((0..n_types).map(|_| OnceCell::new()).collect())
     }
 
     /// What is free of a type has changed.
-    pub(super) fn renew(&mut self, round: &RoundState, kind: WorkerTypeId) {
-        self.0[kind] = of_type(round, kind);
+    pub(super) fn forget(&mut self, kind: WorkerTypeId) {
+        self.0[kind] = OnceCell::new();
+    }
+
+    fn of(&self, round: &RoundState, kind: WorkerTypeId) -> &OfType {
+        self.0[kind].get_or_init(|| of_type(round, kind))
     }
 }
 
-fn of_type(round: &RoundState, kind: WorkerTypeId) -> BTreeMap<usize, [Option<Offer>; 2]> {
+fn of_type(round: &RoundState, kind: WorkerTypeId) -> OfType {
     let best = |needed: &usize| {
         let least = round.n_servers_least(kind, *needed);
         let mut best: [Option<Offer>; 2] = [None, None];
@@ -91,7 +99,8 @@ pub(super) fn worth(round: &RoundState, servers: &[ServerId], workers: &[WorkerI
 
 /// The expected speed of a job on these workers, as a part of its speed on its fastest type.
 pub(super) fn expected(round: &RoundState, job: JobIndex, kind: WorkerTypeId, workers: &[WorkerId]) -> f64 {
-    let scattered = round.servers_of(workers).len() > round.n_servers_least(kind, workers.len());
+    let scattered =
+        workers.len() > 1 && round.servers_of(workers).len() > round.n_servers_least(kind, workers.len());
     let kept = if scattered { round.kept(job, kind) } else { 1.0 };
     round.relative(job, kind) * speeds(round, workers).0 * kept
 }
@@ -100,9 +109,10 @@ pub(super) fn expected(round: &RoundState, job: JobIndex, kind: WorkerTypeId, wo
 pub(super) fn plan(round: &RoundState, job: JobIndex) -> Option<Plan> {
     let needed = round.problem().jobs()[job].scale_factor as usize;
     let mut best: Option<(f64, f64, &Offer)> = None;
-    for (kind, offers) in round.offers().0.enumerate() {
+    for kind in round.problem().cluster().types().ids() {
         let relative = round.relative(job, kind);
-        let Some(offers) = offers.get(&needed).filter(|_| relative > 0.0) else { continue };
+        let found = (relative > 0.0).then(|| round.offers().of(round, kind));
+        let Some(offers) = found.and_then(|found| found.get(&needed)) else { continue };
         for (offer, scattered) in offers.iter().zip([false, true]) {
             let Some(offer) = offer else { continue };
             let speed = relative * if scattered { round.kept(job, kind) } else { 1.0 };

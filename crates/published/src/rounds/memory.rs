@@ -114,9 +114,9 @@ impl Memory {
             }
         }
         self.remembered.expected.clear();
-        let there: BTreeMap<JobId, f64> =
-            view.problem.jobs().iter().map(|active| (active.id, active.steps_remaining.get())).collect();
-        self.remembered.history.retain(|job, _| there.contains_key(job));
+        let mut there: Vec<JobId> = view.problem.jobs().iter().map(|active| active.id).collect();
+        there.sort_unstable();
+        self.remembered.history.retain(|job, _| there.binary_search(job).is_ok());
         for active in view.problem.jobs() {
             let Remembered { history, n_queued, .. } = &mut self.remembered;
             history.entry(active.id).or_insert_with(|| {

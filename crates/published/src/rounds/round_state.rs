@@ -1,11 +1,9 @@
 //! A round being decided: waiting jobs, free workers, and the placements so far.
 
-use std::collections::BTreeMap;
-
 use super::gang::{Offers, sizes};
 use super::memory::{Known, Memory};
 use apportion::cluster::WorkerType;
-use apportion::index::{Id, IndexVec, JobId, JobIndex, ServerId, WorkerId, WorkerTypeId};
+use apportion::index::{Id, IndexVec, JobIndex, ServerId, WorkerId, WorkerTypeId};
 use apportion::policy::{Placed, RoundView};
 use apportion::problem::{ActiveJob, Colocation, Problem};
 use apportion::workload::Combination;
@@ -71,9 +69,10 @@ impl RoundState {
         let up = |placed: &Placed| {
             placed.workers.iter().all(|worker| view.free[placed.worker_type].binary_search(worker).is_ok())
         };
+        let job_of = |placed: &&Placed| placed.combination.first();
         let alone = view.previous.iter().filter(|placed| !placed.combination.is_pair());
-        let previous: BTreeMap<JobId, &Placed> =
-            alone.map(|placed| (placed.combination.first(), placed)).collect();
+        let mut previous: Vec<&Placed> = alone.collect();
+        previous.sort_unstable_by_key(job_of);
         let job_state = |(job, active): (JobIndex, &ActiveJob)| {
             let types = problem.cluster().types();
             let large_enough = |(speed, kind): (&f64, &WorkerType)| {
@@ -83,13 +82,14 @@ impl RoundState {
             let fastest = row.zip(types.iter()).map(large_enough).fold(0.0, f64::max);
             let left = active.steps_remaining.get();
             let history = memory.history(active.id);
+            let before = previous.binary_search_by_key(&active.id, job_of).ok().map(|place| previous[place]);
             JobState {
                 fastest,
                 left_s: left / fastest.max(f64::MIN_POSITIVE),
                 service_s: history.map_or(0.0, |history| history.service_s),
                 part_left: history.map_or(1.0, |history| left / history.steps_at_first.max(left)),
                 retained: history.map_or(1.0, |history| history.retained),
-                previous: previous.get(&active.id).copied().filter(|placed| up(placed)).cloned(),
+                previous: before.filter(|placed| up(placed)).cloned(),
             }
         };
         let job_states: IndexVec<JobIndex, JobState> = problem.jobs().enumerate().map(job_state).collect();
@@ -99,12 +99,8 @@ impl RoundState {
         let up: usize = view.free.iter().map(Vec::len).sum();
         let pressure = (wanted / up.max(1) as f64).min(1.0);
         let sizes = sizes(problem.jobs().iter().map(|active| active.scale_factor));
-        let offers = Offers::default();
-        let placed = Vec::new();
-        let mut round =
-            Self { problem, servers, server_of, job_states, known, waiting, placed, pressure, sizes, offers };
-        round.offers = Offers::new(&round);
-        round
+        let (placed, offers) = (Vec::new(), Offers::new(problem.n_types()));
+        Self { problem, servers, server_of, job_states, known, waiting, placed, pressure, sizes, offers }
     }
 
     /// The jobs and their throughputs.
@@ -218,9 +214,7 @@ impl RoundState {
         self.waiting.retain(|other| *other != job);
         let combination = Combination::single(self.problem.jobs()[job].id);
         self.placed.push((job, Placed { combination, worker_type, workers }));
-        let mut offers = std::mem::take(&mut self.offers);
-        offers.renew(self, worker_type);
-        self.offers = offers;
+        self.offers.forget(worker_type);
     }
 
     /// Leaves a job where it was in the round before, if its workers are free.
