@@ -11,7 +11,7 @@ use super::seat::panicked;
 use crate::cluster::Cluster;
 use crate::index::{Id, IndexVec, JobId, WorkerId, WorkerTypeId};
 use crate::mechanism::{GrantedLease, Workers};
-use crate::policy::{Location, Placed, Ran, Resizable, RoundDecision, RoundPolicy, RoundView};
+use crate::policy::{Location, Placed, PolicyError, Ran, Resizable, RoundDecision, RoundPolicy, RoundView};
 use crate::problem::{Problem, ProblemError};
 use crate::units::Seconds;
 use crate::workload::{Combination, Job};
@@ -156,12 +156,33 @@ impl Direct {
         })
     }
 
+    /// Begins a round, in which nothing is placed yet; what has run since the last decision.
+    fn begin(&mut self) -> Vec<Ran> {
+        self.previous = std::mem::take(&mut self.placed);
+        self.free = self.all(|worker| self.workers.is_up(worker));
+        std::mem::take(&mut self.ran)
+    }
+
+    /// Places what others have decided on what [`look`](Self::look) showed; the policy is not asked. After an error what is placed is
+    /// of no use.
+    pub(crate) fn take(&mut self, table: &mut Table, decided: Vec<Placed>) -> Result<(), DecisionError> {
+        self.begin();
+        for placed in decided {
+            table.refute(placed.combination, placed.worker_type);
+            self.place(table, placed).map_err(|reason| self.undecided(reason))?;
+        }
+        self.grant();
+        Ok(())
+    }
+
+    fn undecided(&self, reason: String) -> PolicyError {
+        PolicyError::Undecided { policy: self.policy.name().to_owned(), reason }
+    }
+
     /// Asks for decisions until the round ends. After an error what is placed is of no use, or as
     /// [`decide_or_go_on`](Self::decide_or_go_on) leaves it.
     pub(crate) fn decide(&mut self, start: &mut Start<'_>) -> Result<(), DecisionError> {
-        self.previous = std::mem::take(&mut self.placed);
-        let ran = std::mem::take(&mut self.ran);
-        self.free = self.all(|worker| self.workers.is_up(worker));
+        let ran = self.begin();
         start.table.shrink_to(start.cluster);
         let mut problem = start.problem()?;
         let resizable = start.table.resizable(start.cluster);

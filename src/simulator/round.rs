@@ -10,7 +10,7 @@ use super::progress::{Conditions, Fate, Running};
 use super::simulation::{EVENTS_AT_ONCE, Simulation};
 use super::snapshot::EventSnapshot;
 use crate::index::{Id, JobId};
-use crate::policy::{PolicyError, Ran};
+use crate::policy::{Placed, PolicyError, Ran};
 use crate::scheduler::active::Progress;
 use crate::scheduler::direct::Start;
 use crate::scheduler::driver::Driver;
@@ -281,6 +281,28 @@ impl Simulation {
         } else {
             self.decide(observer)?;
         }
+        self.start_leases(observer);
+        Ok(())
+    }
+
+    /// The same of placements that others have decided on what [`look`](Self::look) showed; the policy is not asked.
+    ///
+    /// # Errors
+    /// If they cannot be, or an allocation decides.
+    pub fn start_placed_round(
+        &mut self,
+        placed: Vec<Placed>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), SimulationError> {
+        self.faults.start_round(&self.setting.options.faults, self.clock.round);
+        let taken = match &mut self.driver {
+            Driver::Direct(direct) => direct.take(&mut self.table, placed),
+            Driver::Mechanized(rounds) => {
+                let (policy, reason) = (rounds.policy_name().to_owned(), "it does not place jobs".to_owned());
+                Err(PolicyError::Undecided { policy, reason }.into())
+            }
+        };
+        taken.map_err(|error| self.at_boundary(error))?;
         self.start_leases(observer);
         Ok(())
     }

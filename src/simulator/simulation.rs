@@ -324,7 +324,8 @@ impl Simulation {
     }
 
     /// Shows what a policy that decides inside rounds will be shown first in the round that
-    /// [`start_round`](Self::start_round) starts; nothing where an allocation decides.
+    /// [`start_round`](Self::start_round) starts, or whoever decides a [placed](Self::start_placed_round) one; nothing where an
+    /// allocation decides.
     ///
     /// # Errors
     /// If the problem cannot be stated.

@@ -1,14 +1,12 @@
 //! Decisions inside rounds as an environment: the simulator, with the policy's place taken by actions.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use super::action_scheme::{ActionScheme, close, open};
 use super::memory::Memory;
 use super::round_state::RoundState;
 use super::scenario::RoundsScenario;
 use super::world::RoundsWorld;
 use crate::gangs::{Presence, Reward, ScenarioError};
-use apportion::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
+use apportion::policy::{PolicyError, RoundDecision, RoundPolicy, RoundView};
 use apportion::simulator::{Simulation, SimulationError, Step};
 use apportion_learn::environment::{Environment, Refused, Show, Space, Status, Transition};
 
@@ -18,11 +16,11 @@ fn undecided(reason: String) -> SimulationError {
     PolicyError::Undecided { policy: NAME.to_owned(), reason }.into()
 }
 
-/// Gives the simulation what actions have placed.
+/// Stands where the simulation has a policy, and is not asked: actions place.
 #[derive(Debug)]
-pub(super) struct Relay(pub(super) Arc<Mutex<Vec<Placed>>>);
+pub(super) struct Actions;
 
-impl RoundPolicy for Relay {
+impl RoundPolicy for Actions {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -31,12 +29,8 @@ impl RoundPolicy for Relay {
         Ok(())
     }
 
-    fn next(&mut self, view: &RoundView<'_>) -> Result<RoundDecision, PolicyError> {
-        if let Some(reason) = view.rejected {
-            return Err(PolicyError::Undecided { policy: NAME.to_owned(), reason: reason.to_owned() });
-        }
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Ok(next.map_or(RoundDecision::EndRound, RoundDecision::Place))
+    fn next(&mut self, _view: &RoundView<'_>) -> Result<RoundDecision, PolicyError> {
+        Ok(RoundDecision::EndRound)
     }
 }
 
@@ -45,7 +39,6 @@ impl RoundPolicy for Relay {
 struct Episode {
     simulation: Simulation,
     presence: Presence,
-    given: Arc<Mutex<Vec<Placed>>>,
     scheme: Box<dyn ActionScheme>,
     memory: Memory,
     round: RoundState,
@@ -76,9 +69,8 @@ impl Episode {
 
     fn end_round(&mut self) -> Result<(), ScenarioError> {
         close(&mut self.memory, &self.round);
-        let placed = self.round.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
-        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = placed;
-        self.simulation.start_round(&mut self.presence)?;
+        let placed = self.round.placed().iter().map(|(_, placed)| placed.clone()).collect();
+        self.simulation.start_placed_round(placed, &mut self.presence)?;
         self.n_rounds += 1;
         Ok(())
     }
@@ -129,8 +121,7 @@ impl RoundsEnvironment {
     }
 
     fn begin(&self, seed: u64) -> Result<Option<Episode>, ScenarioError> {
-        let given = Arc::new(Mutex::new(Vec::new()));
-        let mut simulation = self.scenario.simulation(seed, Box::new(Relay(Arc::clone(&given))))?;
+        let mut simulation = self.scenario.simulation(seed, Box::new(Actions))?;
         let mut memory = Memory::default();
         let mut scheme = self.world.scheme();
         let mut presence = Presence::default();
@@ -142,7 +133,6 @@ impl RoundsEnvironment {
         let mut episode = Episode {
             simulation,
             presence,
-            given,
             scheme,
             memory,
             round,

@@ -1,11 +1,11 @@
 //! What is decided inside rounds is what the simulator runs.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::action_scheme::{ActionScheme, close, open};
 use super::agents::{Agents, AgentsOptions};
 use super::cells::Cells;
-use super::environment::Relay;
+use super::environment::Actions;
 use super::gang::{plan, worth};
 use super::memory::Memory;
 use super::policy::LearnedRounds;
@@ -198,9 +198,7 @@ fn rounds(condition: Condition, seed: u64, mut look: impl FnMut(&RoundState, &Me
     let window = Window { n_jobs: 24, n_servers: 8 };
     let mut scheme = Agents::new(AgentsOptions { window, advised: false, lease_rounds: 1 });
     let mut memory = Memory::default();
-    let given = Arc::new(Mutex::new(Vec::new()));
-    let relay = Relay(Arc::clone(&given));
-    let mut simulation = scenario.simulation(seed, Box::new(relay)).unwrap();
+    let mut simulation = scenario.simulation(seed, Box::new(Actions)).unwrap();
     let mut presence = Presence::default();
     for number in 0..120 {
         if simulation.reach_boundary(&mut presence).unwrap() != Step::Advanced {
@@ -217,8 +215,8 @@ fn rounds(condition: Condition, seed: u64, mut look: impl FnMut(&RoundState, &Me
             scheme.act(&mut round, action);
         }
         close(&mut memory, &round);
-        *given.lock().unwrap() = round.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
-        simulation.start_round(&mut presence).unwrap();
+        let placed = round.placed().iter().map(|(_, placed)| placed.clone()).collect();
+        simulation.start_placed_round(placed, &mut presence).unwrap();
     }
 }
 
@@ -289,8 +287,7 @@ fn what_jobs_make_shows_how_fast_their_workers_are() {
 fn cells_keep_what_runs_well_and_spread_what_starts_evenly() {
     let scenario =
         scenario(vec![Condition { straggling: 0.9, straggling_rounds: Some(2), ..Condition::default() }]);
-    let given = Arc::new(Mutex::new(Vec::new()));
-    let mut simulation = scenario.simulation(2, Box::new(Relay(Arc::clone(&given)))).unwrap();
+    let mut simulation = scenario.simulation(2, Box::new(Actions)).unwrap();
     let (mut memory, mut presence, mut cells) = (Memory::default(), Presence::default(), Cells::default());
     let (mut n_kept, mut n_sent_back, mut n_started) = (0, 0, 0);
     for _ in 0..200 {
@@ -340,8 +337,8 @@ fn cells_keep_what_runs_well_and_spread_what_starts_evenly() {
             n_started += 1;
         }
         close(&mut memory, &round);
-        *given.lock().unwrap() = round.placed().iter().rev().map(|(_, placed)| placed.clone()).collect();
-        simulation.start_round(&mut presence).unwrap();
+        let placed = round.placed().iter().map(|(_, placed)| placed.clone()).collect();
+        simulation.start_placed_round(placed, &mut presence).unwrap();
     }
     assert!(n_kept > 50 && n_sent_back > 2 && n_started > 10, "{n_kept} {n_sent_back} {n_started}");
 }
@@ -354,8 +351,7 @@ fn what_goes_on_stays_on_its_workers() {
         lease_rounds: 5,
     });
     let scenario = scenario(vec![Condition::default()]);
-    let given = Arc::new(Mutex::new(Vec::new()));
-    let mut simulation = scenario.simulation(1, Box::new(Relay(Arc::clone(&given)))).unwrap();
+    let mut simulation = scenario.simulation(1, Box::new(Actions)).unwrap();
     let (mut memory, mut presence) = (Memory::default(), Presence::default());
     let mut before: Option<(Vec<JobId>, Vec<Placed>, u32)> = None;
     let mut n_kept = 0;
@@ -385,8 +381,7 @@ fn what_goes_on_stays_on_its_workers() {
         }
         close(&mut memory, &round);
         let placed: Vec<_> = round.placed().iter().map(|(_, placed)| placed.clone()).collect();
-        *given.lock().unwrap() = placed.iter().rev().cloned().collect();
-        simulation.start_round(&mut presence).unwrap();
+        simulation.start_placed_round(placed.clone(), &mut presence).unwrap();
         before = Some((jobs, placed, rounds));
     }
     assert!(n_kept > 20, "{n_kept}");
