@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ def test_an_index_that_is_not_the_jobs_is_refused(field: str, index: list[Any], 
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ap.InputError, match=said) as raised:
         ap.problem(T, WORKERS, names=NAMES, **{field: pandas.Series(list(range(1, len(index) + 1)), index=index)})
-    assert field in str(raised.value) and "to_numpy" in str(raised.value.help)
+    # Values by position are a remedy where there is one for each job.
+    remedy = ".to_numpy() gives one" if len(index) == 3 else "expected one for each job: a, b, c"
+    assert field in str(raised.value) and remedy in str(raised.value.help)
 
 
 def test_what_has_no_order_is_refused(tmp_path: Any) -> None:
@@ -72,7 +75,7 @@ def test_a_traces_columns_are_of_the_same_rows() -> None:
     assert ap.traces.table(**TYPES | {"total_steps": {1: 200, 0: 100}})["total_steps"].tolist() == [100, 200]
     named = ap.traces.table(**TYPES | {"id": ["x", "y"], "total_steps": {"y": 200, "x": 100}})
     assert named["total_steps"].tolist() == [100, 200]
-    with pytest.raises(ap.InputError, match="total_steps: its index has 7"):
+    with pytest.raises(ap.InputError, match="total_steps: its keys have 7.*\n.*a list is taken by position"):
         ap.traces.table(**TYPES | {"total_steps": {0: 100, 7: 200}})
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TYPES | {"arrival": [60, 0]}).sort_values("arrival")
@@ -223,3 +226,65 @@ def test_extra_columns_have_names_of_their_own() -> None:
     for name in ("weight", "throughput", "sum_over_jobs", "steps_remaining"):
         with pytest.raises(ap.InputError, match=f"extra: `{name}` is a word of policies already"):
             ap.problem(T, WORKERS, extra={name: 1.0})
+
+
+def test_columns_of_an_answers_table_are_called_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    half = [0.1] * 3
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({"v100": half}, "its columns have nothing for worker type 'k80'", "expected one for each worker type: v100, k80"),
+        ({"v100": half, "k80": half, "x": half}, "its columns have 'x', which is no worker type", "expected one for each worker type: v100, k80"),
+        ({"v100": half, "x": half}, "its columns have 'x', which is no worker type", ".to_numpy() gives one"),
+    ]
+    for columns, said, remedy in cases:
+        frame = pandas.DataFrame(columns)
+        with pytest.raises(ap.InputError, match=said) as raised:
+            ap.allocate(T, WORKERS, lambda _: frame)
+        assert remedy in str(raised.value.help)
+    assert ap.allocate(T, WORKERS, lambda _: frame.to_numpy()).shares.tolist() == [[0.1, 0.1]] * 3, "as the last says"
+
+
+def test_a_table_that_is_not_collected_is_refused() -> None:
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame(T, schema=list(WORKERS), orient="row")
+    asked: list[tuple[Any, str]] = [
+        (lambda: ap.allocate(table.lazy(), WORKERS), "throughputs: a LazyFrame, which has no values yet"),
+        (lambda: ap.allocate(T, WORKERS, lambda _: table.lazy()), "a policy returned: a LazyFrame"),
+        (lambda: ap.fit(ap.problem(T, WORKERS), table.lazy()), "shares: a LazyFrame"),
+        (lambda: ap.problem(T, WORKERS, weight=table.lazy()), "weight is a table, expected one column"),
+        (lambda: ap.traces.table(**TYPES | {"arrival": table.lazy()}), "arrival is a table, expected one column"),
+        (lambda: ap.simulate("fifo", WORKERS, rate=1, jobs=2, throughputs=table.lazy()), "throughputs: a LazyFrame"),
+        (lambda: ap.simulate("fifo", WORKERS, trace=table.lazy()), "trace is a table of another kind"),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ask, said in asked:
+            with pytest.raises(ap.InputError, match=said) as raised:
+                ask()
+            assert ".collect()" in str(raised.value.help) or "trace" in said
+    assert ap.allocate(table.lazy().collect(), WORKERS).shares.shape == (3, 2)
+    assert ap.problem(T, WORKERS, weight=table.lazy().collect()["v100"]).weight.tolist() == [4, 4, 3]
+
+
+def test_owners_and_names_are_one_for_each_job() -> None:
+    assert ap.problem(T, WORKERS, owner=np.array("a")).owner == ["a", "a", "a"], "one value for all"
+    assert ap.problem(T, WORKERS, owner=[np.array("a"), 1, None]).owner == ["a", "1", None]
+    hidden = np.ma.masked_array(["a", "b", "c"], mask=[True, False, False])
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"owner": np.array([["a"], ["b"], ["c"]])}, r"owner: an array of shape \(3, 1\), expected \(3,\)"),
+        ({"owner": [["a"], "b", "c"]}, r"an owner is \['a'\], expected a name"),
+        ({"owner": b"a"}, "an owner is b'a', expected a name"),
+        ({"owner": hidden}, "owner: masked values"),
+        ({"names": np.array("a")}, r"names: an array of shape \(\)"),
+        ({"names": np.array([["a"], ["b"], ["c"]])}, r"names: an array of shape \(3, 1\)"),
+        ({"names": [["a"], "b", "c"]}, r"a job's name is \['a'\], expected a name"),
+        ({"names": hidden}, "names: masked values"),
+    ]
+    for fields, said in wrong:
+        with pytest.raises(ap.InputError, match=said):
+            ap.problem(T, WORKERS, **fields)
+    for column in ("id", "job_type", "entity"):
+        for value in ([["a"], ["b"]], [b"a", "b"]):
+            with pytest.raises(ap.InputError, match=f"row 0: {column} is .*, expected a name"):
+                ap.traces.table(**TYPES | {column: value})
+    assert ap.traces.table(**TYPES | {"weight": np.array(2.0)})["weight"].tolist() == [2, 2]

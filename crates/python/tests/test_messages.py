@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -148,12 +149,51 @@ def test_fields_of_runs_are_named(fields: dict[str, Any], said: str) -> None:
         ({"job_type": ["a\nb", "bert"]}, "row 0: job_type is"),
         ({"job_type": ["\ud800", "bert"]}, "row 0: job_type is"),
         ({"arrival": [[0], [5]]}, "row 0: arrival is"),
+        ({"total_steps": [1, 1e308]}, "row 1: total_steps is 1e.308, expected a number from 1e-100 to 1e15"),
+        ({"total_steps": [1, 1e-200]}, "row 1: total_steps is 1e-200"),
+        ({"arrival": [0, 1e300]}, "row 1: arrival is 1e.300, expected a number from 0 to 1e15"),
+        ({"weight": [1, 1e300]}, "row 1: weight is 1e.300"),
+        ({"slo": [0, None]}, "row 0: slo is 0, expected a number from 1e-100"),
+        ({"scale_factor": [1, 10_000_001]}, "row 1: scale_factor is 10000001, expected a whole number from 1 to 10000000"),
+        ({"job_type": ["bert", ""]}, "row 1: job_type is '', which is empty"),
+        ({"id": ["", "c"]}, "row 0: id is '', which is empty"),
+        ({"id": ["c", "a "]}, "row 1: id is 'a ', with blanks around it"),
+        ({"id": [" a", "a"]}, "row 0: id is ' a', with blanks around it"),
+        ({"entity": ["x", " x"]}, "row 1: entity is ' x', with blanks around it"),
+        ({"entity": ["x", ""]}, "row 1: entity is '', which is empty"),
+        ({"id": ["a\tb", "c"]}, "row 0: id is .*control characters"),
+        ({"id": ["1", 1]}, "row 1: id is 1, as in row 0"),
+        ({"arrival": [5, 0], "weight": [1, 0], "sort": True}, "row 1: weight is 0"),
     ],
 )
 def test_a_table_is_spoken_of_by_rows_and_columns(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ap.InputError, match=said) as raised:
         ap.traces.table(**TYPES | fields)
     assert "apportion trace" not in str(raised.value) and raised.value.line is None
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    columns: dict[str, Any] = {
+        "id": ['"a"', "a,b"],
+        "total_steps": [Fraction(1, 3), 10**15],
+        "weight": [1e-100, 1e15],
+        "slo": [None, 1],
+        "entity": [5, None],
+    }
+    trace = ap.traces.table(**TYPES | columns)
+    trace.write(path)
+    again = ap.traces.read(path)
+    assert again["id"].tolist() == columns["id"] and again["entity"].tolist() == ["5", None]
+    assert again["total_steps"].tolist() == [1 / 3, 1e15] and again["weight"].tolist() == [1e-100, 1e15]
+    assert np.isnan(again["slo"][0]) and again["slo"][1] == 1
+    again["weight"][1] = 1e16
+    with pytest.raises(ap.InputError, match="row 1: weight is 1e.16"):
+        again.write(tmp_path / "other.csv")
+    assert not (tmp_path / "other.csv").exists()
+    whole = ap.traces.Trace({"job_type": ["bert"], "total_steps": [1.0], "arrival": [0.0], "scale_factor": np.array([2.0])})
+    whole.write(path)
+    assert ap.traces.read(path)["scale_factor"].tolist() == [2]
 
 
 def test_a_trace_is_spoken_of_by_rows_in_runs() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ._columns import Floats, by_labels, is_column, is_set, is_table, numbers, short
+from ._columns import Floats, by_labels, check_collected, is_column, is_set, is_table, numbers, short
 from ._errors import InputError
 from ._native import Problem
 
-__all__ = ["read", "shares_of_jobs"]
+__all__ = ["read", "row_of", "shares_of_jobs"]
 
 #: The positions of the jobs in each row, and shares of time, [rows × worker types].
 Rows = tuple["list[tuple[int, ...]] | None", Floats]
@@ -49,6 +49,7 @@ def _read(problem: Problem, answer: Any, said: str) -> Rows:
     if isinstance(answer, Mapping):
         return _of_mapping(problem, answer, said)
     if is_table(answer):
+        check_collected(what, answer)
         return None, _of_table(problem, answer, said, what)
     if is_set(answer):
         raise InputError(f"{said} a set, which has no order, expected shares (jobs × worker types)")
@@ -63,7 +64,7 @@ def _of_table(problem: Problem, table: Any, said: str, what: str) -> Floats:
     kinds = problem.worker_types
     index = getattr(table, "index", None)
     rows = range(problem.n_jobs) if index is None else by_labels(f"{said} a table", list(index), problem.names, problem.n_jobs)
-    columns = by_labels(f"{said} a table", list(table.columns), kinds, len(kinds), row="worker type")
+    columns = by_labels(f"{said} a table", list(table.columns), kinds, len(kinds), row="worker type", part="columns")
     listed = list(table.columns)
     by_kind = [numbers(what, table[listed[place]]) for place in columns]
     array: Floats = np.column_stack(by_kind) if by_kind else np.zeros((problem.n_jobs, 0))
@@ -88,7 +89,7 @@ def _of_mapping(problem: Problem, answer: Mapping[Any, Any], said: str) -> Rows:
                 help="problem.names has the names; a job is called by its position where no name is a whole number",
             )
         members.append(tuple(place for place in places if place is not None))
-        rows[number] = _row(shares, kinds)
+        rows[number] = row_of(shares, kinds, "a policy", "one combination")
     return members, rows
 
 
@@ -99,23 +100,25 @@ def _position(job: Any, named: Mapping[int | str, int]) -> int | None:
     return named.get(job if isinstance(job, str) else int(job))
 
 
-def _row(shares: Any, kinds: list[str]) -> Floats:
-    """The shares of one job or pair on each worker type."""
+def row_of(shares: Any, kinds: list[str], policy: str, combination: str) -> Floats:
+    """The shares of one job or pair on each worker type; messages call the policy and the combination as is said here."""
+    listed = shares
     if isinstance(shares, Mapping):
         if unknown := [kind for kind in shares if kind not in kinds]:
-            raise InputError(f"a policy gave shares of worker type {short(unknown[0])}, expected one of {', '.join(kinds)}")
-        shares = [shares.get(kind, 0.0) for kind in kinds]
+            of = f"shares of worker type {short(unknown[0])} to {combination}"
+            raise InputError(f"{policy} gave {of}, expected one of {', '.join(kinds)}")
+        listed = [shares.get(kind, 0.0) for kind in kinds]
     elif is_column(shares):
-        places = by_labels("a policy gave shares that", list(shares.index), kinds, len(kinds), row="worker type")
+        places = by_labels(f"{policy} gave shares to {combination}", list(shares.index), kinds, len(kinds), row="worker type")
         values = shares.to_numpy()
-        shares = [values[place] for place in places]
+        listed = [values[place] for place in places]
 
     def said() -> str:
-        return f"a policy gave {short(shares)} to one combination, expected a share on each of {len(kinds)} worker types"
+        return f"{policy} gave {short(shares)} to {combination}, expected a share on each of {len(kinds)} worker types"
 
     if is_set(shares):
         raise InputError(said())
-    row = numbers("shares", shares, message=said)
+    row = numbers("shares", listed, message=said)
     if row.shape != (len(kinds),):
         raise InputError(said())
     return row

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,23 @@ from numpy.typing import NDArray
 
 from ._errors import InputError
 
-__all__ = ["Floats", "Table", "by_labels", "is_column", "is_set", "is_table", "numbers", "path_of", "short", "text_of", "whole_of"]
+__all__ = [
+    "Floats",
+    "Table",
+    "by_labels",
+    "check_collected",
+    "check_flat",
+    "is_column",
+    "is_set",
+    "is_table",
+    "name_of",
+    "no_column",
+    "numbers",
+    "path_of",
+    "short",
+    "text_of",
+    "whole_of",
+]
 
 Floats = NDArray[np.float64]
 
@@ -73,9 +90,9 @@ def _array(values: list[Any]) -> NDArray[Any]:
 
 
 def short(value: Any) -> str:
-    """A value in a message: no more than forty characters of it."""
+    """A value in a message: no more than forty characters of it, in one line."""
     plain = value.item() if isinstance(value, np.generic) else value
-    text = "NaN" if isinstance(plain, float) and np.isnan(plain) else repr(plain)
+    text = "NaN" if isinstance(plain, float) and np.isnan(plain) else " ".join(line.strip() for line in repr(plain).splitlines())
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
@@ -89,15 +106,37 @@ def is_column(value: Any) -> bool:
     return hasattr(value, "index") and not callable(value.index) and hasattr(value, "to_numpy") and not hasattr(value, "columns")
 
 
+def is_lazy(value: Any) -> bool:
+    """Is it a table that has no values before it is collected, as a `polars.LazyFrame` is? It is asked for none of its columns."""
+    return hasattr(type(value), "collect") and hasattr(type(value), "collect_schema")
+
+
 def is_table(value: Any) -> bool:
     """Is it a table of columns, as a `pandas.DataFrame` or a `polars.DataFrame` is?"""
-    return hasattr(value, "columns") and hasattr(value, "__getitem__")
+    return is_lazy(value) or (hasattr(value, "columns") and hasattr(value, "__getitem__"))
 
 
-def by_labels(what: str, labels: Sequence[Any], names: Sequence[Hashable] | None, n: int, *, row: str = "job") -> list[int]:
+def check_collected(what: str, table: Any) -> None:
+    """Refuses a table that has no values yet."""
+    if is_lazy(table):
+        raise InputError(f"{what}: a {type(table).__name__}, which has no values yet, expected a DataFrame", help=".collect() gives one")
+
+
+def no_column(what: str, table: Any) -> InputError:
+    """What is said of a table in the place of a column."""
+    return InputError(f"{what} is a table, expected one column", help=f"such as table{'.collect()' if is_lazy(table) else ''}['name']")
+
+
+#: What messages say of labels, by where they are.
+_HAS = {"index": "its index has", "columns": "its columns have", "keys": "its keys have"}
+
+
+def by_labels(
+    what: str, labels: Sequence[Any], names: Sequence[Hashable] | None, n: int, *, row: str = "job", part: str = "index"
+) -> list[int]:
     """Where the value of each of `n` rows is, whose `labels` are the rows' names, or their positions from 0.
 
-    Labels that are neither are an `InputError` that says which is missing or unknown.
+    Labels that are neither are an `InputError` that says which is missing or unknown. They are an `index`, `columns` or `keys`.
     """
     plain = [_plain(label) for label in labels]
     known: Sequence[Hashable] = range(n) if names is None else [_plain(name) for name in names]
@@ -105,13 +144,16 @@ def by_labels(what: str, labels: Sequence[Any], names: Sequence[Hashable] | None
         if len(plain) == n and set(plain) == set(of):
             places = {label: place for place, label in enumerate(plain)}
             return [places[label] for label in of]
-    help = "an array is taken by position: .to_numpy() gives one"
+    has, wanted = _HAS[part], ", ".join(str(name) for name in islice(known, 8)) + (", …" if n > 8 else "")
+    help = f"expected one for each {row}: {wanted or 'there is none'}"
+    if len(plain) == n:
+        help = "a list is taken by position" if part == "keys" else "an array is taken by position: .to_numpy() gives one"
     if twice := [label for label, times in Counter(plain).items() if times > 1]:
-        raise InputError(f"{what}: its index has {short(twice[0])} more than once", help=help)
+        raise InputError(f"{what}: {has} {short(twice[0])} more than once", help=help)
     if unknown := [label for label in plain if label not in set(known)]:
-        raise InputError(f"{what}: its index has {short(unknown[0])}, which is no {row}", help=help)
+        raise InputError(f"{what}: {has} {short(unknown[0])}, which is no {row}", help=help)
     missing = next((name for name in known if name not in set(plain)), None)
-    raise InputError(f"{what}: its index has nothing for {row} {short(missing)}", help=help)
+    raise InputError(f"{what}: {has} nothing for {row} {short(missing)}", help=help)
 
 
 def _plain(label: Any) -> Hashable:
@@ -157,6 +199,22 @@ def text_of(what: str, value: Any) -> str:
     except UnicodeEncodeError:
         raise InputError(f"{what} is {value!a}, which is no text: half a character") from None
     return value
+
+
+def name_of(what: str, value: Any) -> str:
+    """What something is called, in text: a number may stand for a name, several values or bytes may not."""
+    plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if isinstance(plain, (bytes, bytearray)) or (isinstance(plain, Iterable) and not isinstance(plain, str)):
+        raise InputError(f"{what} is {short(plain)}, expected a name")
+    return text_of(what, str(plain))
+
+
+def check_flat(what: str, value: Any, n: int) -> None:
+    """Refuses an array of names that has holes, or another shape than one value for each of `n` jobs."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(f"{what}: masked values, expected plain ones", help="filled() puts values in their place")
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        raise InputError(f"{what}: an array of shape {value.shape}, expected ({n},): a value for each job")
 
 
 def path_of(what: str, value: Any) -> str:

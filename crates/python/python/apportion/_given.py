@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._columns import is_set, is_table, path_of, short, text_of, whole_of
+from ._columns import check_collected, is_set, is_table, path_of, short, text_of, whole_of
 from ._errors import InputError
 from ._policy import AnyPolicy, Policy, _fresh, _name_of, not_a_policy
 from ._problem import WORKERS_MAX, _number, _whole
@@ -42,9 +42,7 @@ def _plain(value: Any) -> Any:
         return os.fspath(value)
     if isinstance(value, (range, tuple)):
         return list(value)
-    if is_set(value):
-        raise InputError(f"{short(value)} is a set, which has no order, expected a list")
-    raise InputError(f"{short(value)} is no value of a run's field")
+    raise InputError(f"{short(value)} is no value of a field")
 
 
 def check_numbers(what: str, value: Any) -> None:
@@ -62,12 +60,24 @@ def _check_numbers(what: str, value: Any) -> None:
         raise InputError(f"{what} is {short(value)}, expected a finite number")
     elif isinstance(value, Mapping):
         for name, of in value.items():
-            _check_numbers(f"{what}: {name}", of)
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "fO":
+            _check_numbers(f"{what}: {text_of(f'a name in {what}', name)}", of)
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "fO" and not isinstance(value, np.ma.MaskedArray):
         _check_numbers(what, value.tolist())
     elif isinstance(value, (list, tuple)):
         for of in value:
             _check_numbers(what, of)
+    elif is_set(value):
+        raise InputError(f"{what} is a set, which has no order, expected a list")
+    elif not _is_plain(value):
+        help = "functions are taken as policies only" if callable(value) else None
+        raise InputError(f"{what} is {short(value)}, which is no value of a field", help=help)
+
+
+def _is_plain(value: Any) -> bool:
+    """Is it a value that a document may have, or an array or a path that stands for one?"""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.dtype.kind in "biufUO" and not isinstance(value, np.ma.MaskedArray)
+    return value is None or isinstance(value, (int, float, range, os.PathLike))
 
 
 class Given:
@@ -95,15 +105,17 @@ class Given:
         from .traces import Trace
 
         if isinstance(value, Trace):
-            value.check()
             return self._given("trace", value.to_csv())
-        if name == "trace" and hasattr(value, "columns"):
+        if name == "trace" and is_table(value):
             raise InputError("trace is a table of another kind", help="apportion.traces.table(job_type=…, total_steps=…, arrival=…) makes one")
         if name == "cluster" and isinstance(value, Mapping):
             return {text_of("a worker type", kind): _whole(kind, count) for kind, count in value.items()}
+        if name == "policy":
+            return self.policy(value)
         if name != "throughputs" or isinstance(value, (str, os.PathLike)):
             check_numbers(name, value)
             return value
+        check_collected("throughputs", value)
         if is_table(value) and hasattr(value, "to_dict") and hasattr(value, "index"):
             value = _of_rows(value)
         if not isinstance(value, Mapping) or not all(isinstance(row, Mapping) for row in value.values()):

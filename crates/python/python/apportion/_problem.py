@@ -13,7 +13,21 @@ from typing import Any, ParamSpec, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._columns import Floats, by_labels, is_column, is_set, is_table, numbers, path_of, short, text_of
+from ._columns import (
+    Floats,
+    by_labels,
+    check_collected,
+    check_flat,
+    is_column,
+    is_set,
+    is_table,
+    name_of,
+    no_column,
+    numbers,
+    path_of,
+    short,
+    text_of,
+)
 from ._errors import InputError
 from ._native import Problem
 
@@ -133,7 +147,7 @@ class _Jobs:
                 raise InputError(f"{what} is a mapping, but the jobs have no names", help="give names=…, or an array")
             return _of_each(what, value, self.names)
         if is_table(value):
-            raise InputError(f"{what} is a table, expected one column", help="such as table['name']")
+            raise no_column(what, value)
         if is_column(value):
             listed = value.to_numpy()
             return [listed[place] for place in by_labels(what, list(value.index), self.names, self.n)]
@@ -165,13 +179,16 @@ class _Jobs:
         if value is None:
             return None
         value = self.values("owner", value)
+        if isinstance(value, np.ndarray) and value.ndim == 0 and not isinstance(value, np.ma.MaskedArray):
+            value = value.item()
+        check_flat("owner", value, self.n)
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             listed = [value] * self.n
         else:
             listed = list(value)
         if len(listed) != self.n:
             raise InputError(f"{len(listed)} owners for {self.n} jobs")
-        return [None if _is_none(one) else text_of("an owner", str(one)) for one in listed]
+        return [None if _is_none(one) else name_of("an owner", one) for one in listed]
 
     def pairs(self, value: Any, kinds: list[str]) -> list[tuple[int, int, Floats]]:
         """Speeds of two jobs on shared workers: their positions, and [worker types × 2] steps/s."""
@@ -206,6 +223,7 @@ def _names(names: Any, n: int) -> list[int | str]:
     """What jobs are called, no two alike."""
     if isinstance(names, (str, bytes, Mapping)) or is_set(names) or is_table(names) or not isinstance(names, Iterable):
         raise InputError(f"names are {short(names)}, expected a list of {n} names")
+    check_flat("names", names, n)
     listed = [_name(name) for name in names]
     if len(listed) != n:
         raise InputError(f"{len(listed)} names for {n} jobs")
@@ -221,7 +239,10 @@ def _apart(names: list[int | str]) -> list[int | str]:
 
 def _is_none(value: Any) -> bool:
     """Is it None, NaN, or pandas' NA?"""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    differs = value != value
+    return isinstance(differs, (bool, np.bool_)) and bool(differs)
 
 
 def _prices(prices: Any, kinds: list[str]) -> list[float | None]:
@@ -250,6 +271,7 @@ def _rows(throughputs: Any, kinds: list[str]) -> tuple[Floats, list[int | str] |
             check(f"job {job!r}", row)
         throughputs = [[row.get(kind, 0.0) for kind in kinds] for row in throughputs.values()]
     elif is_table(throughputs):
+        check_collected("throughputs", throughputs)
         check("throughputs", throughputs.columns)
         if missing := [kind for kind in kinds if kind not in throughputs.columns]:
             raise InputError(f"throughputs have no column {missing[0]!r}")
@@ -296,7 +318,10 @@ def _of_each(what: str, value: Mapping[Any, Any], names: Sequence[Any]) -> list[
 def _name(name: Any) -> int | str:
     """What a job is called: a whole number or text."""
     plain = name.item() if isinstance(name, np.generic) else name
-    return plain if isinstance(plain, int) and -(2**63) <= plain < 2**63 else text_of("a job's name", str(plain))
+    if isinstance(plain, int) and -(2**63) <= plain < 2**63:
+        return plain
+    # Rows of a table with several levels are called by tuples.
+    return text_of("a job's name", str(plain)) if isinstance(plain, tuple) else name_of("a job's name", plain)
 
 
 def _owner(name: Any, of: Any) -> tuple[str, float, str, str | None]:

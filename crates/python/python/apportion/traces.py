@@ -5,20 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import os
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from . import _native
-from ._columns import Table, by_labels, is_column, is_set, is_table, path_of, short, text_of, whole_of
+from ._columns import Table, by_labels, is_column, is_set, is_table, name_of, no_column, path_of, short, text_of, whole_of
 from ._errors import InputError
-from ._problem import WORKERS_MAX, _is_none, _number
+from ._problem import WORKERS_OF_TYPE_MAX, _is_none, _number
 
 __all__ = ["Trace", "read", "table"]
 
 #: The columns of a trace, in the order of its file.
 COLUMNS = ("id", "job_type", "scale_factor", "total_steps", "arrival", "weight", "slo", "entity")
+
+#: The largest number that is believed, of whatever unit, and the least above 0: those of the engine.
+_LARGEST, _LEAST = 1e15, 1e-100
 
 
 class Trace(Table):
@@ -36,6 +40,11 @@ class Trace(Table):
 
     def check(self) -> None:
         """Refuses jobs that are none, with an `InputError` that says which row and column: rows count from 0."""
+        self._check_values()
+        self._check_order()
+
+    def _check_values(self) -> None:
+        """Refuses values that are none of their column, and two jobs of one id."""
         for name in ("job_type", "total_steps", "arrival"):
             if name not in self:
                 raise InputError(f"a trace needs the column {name!r}")
@@ -44,35 +53,48 @@ class Trace(Table):
             for row, value in enumerate(column if of else ()):
                 assert of is not None
                 of(f"row {row}: {name}", value)
-        arrivals, names = self["arrival"].tolist(), self["id"].tolist() if "id" in self else []
+        seen: dict[str, int] = {}
+        for row, name in enumerate(self["id"].tolist() if "id" in self else []):
+            if (first := seen.setdefault(str(name), row)) != row:
+                raise InputError(f"row {row}: id is {short(name)}, as in row {first}")
+
+    def _check_order(self) -> None:
+        """Refuses jobs that are not in order of arrival."""
+        arrivals = self["arrival"].tolist()
         for row in range(1, len(arrivals)):
             if arrivals[row] < arrivals[row - 1]:
                 message = f"row {row}: arrival is {short(arrivals[row])}, before that of the row above it, {short(arrivals[row - 1])}"
                 raise InputError(message, help="table(…, sort=True) sorts the rows by arrival")
-        seen: dict[str, int] = {}
-        for row, name in enumerate(names):
-            if (first := seen.setdefault(str(name), row)) != row:
-                raise InputError(f"row {row}: id is {short(name)}, as in row {first}")
 
     def to_csv(self) -> str:
-        """The trace as apportion's CSV."""
+        """The trace as apportion's CSV. What could not be read back is refused, as by `check`."""
+        self.check()
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         names = [name for name in COLUMNS if name in self]
         writer.writerow(names)
         for row in range(self.n_rows):
-            writer.writerow([_cell(self[name][row]) for name in names])
+            writer.writerow([_cell(name, self[name][row]) for name in names])
         return file.getvalue()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trace as apportion's CSV."""
+        """Writes the trace as apportion's CSV. What could not be read back is refused, as by `check`, and nothing is written."""
+        text = self.to_csv()
         with open(path, "w", newline="", encoding="utf-8") as file:
-            file.write(self.to_csv())
+            file.write(text)
 
 
 def _is_text(what: str, value: Any) -> None:
-    if _is_none(value) or "\n" in (text := text_of(what, str(value))) or "\r" in text:
+    """Refuses what is no text of one line, and text that a trace's reader would cut: blanks around it, or nothing at all."""
+    if _is_none(value):
         raise InputError(f"{what} is {short(value)}, expected text of one line")
+    text = name_of(what, value)
+    if not text.strip():
+        raise InputError(f"{what} is {short(value)}, which is empty, expected text")
+    if not text.isprintable() and any(unicodedata.category(character) == "Cc" for character in text):
+        raise InputError(f"{what} is {short(value)}, expected text of one line without control characters")
+    if text != text.strip():
+        raise InputError(f"{what} is {short(value)}, with blanks around it", help=".strip() takes them off")
 
 
 def _is_text_or_none(what: str, value: Any) -> None:
@@ -80,21 +102,21 @@ def _is_text_or_none(what: str, value: Any) -> None:
         _is_text(what, value)
 
 
-def _is_number(least: float, *, above: bool = False, may_lack: bool = False) -> Callable[[str, Any], None]:
-    """Refuses what is no finite number from `least` on, or above it."""
+def _is_number(least: float, *, may_lack: bool = False) -> Callable[[str, Any], None]:
+    """Refuses what is no number from `least` to the largest that is believed."""
 
     def check(what: str, value: Any) -> None:
         if may_lack and _is_none(value):
             return
         number = np.nan if isinstance(value, (bool, np.bool_, np.datetime64, np.timedelta64)) or _is_none(value) else _number(what, value)
-        if not least <= number < np.inf or (above and number == least):
-            raise InputError(f"{what} is {short(value)}, expected a finite number {'above' if above else 'of at least'} {least:g}")
+        if not least <= number <= _LARGEST:
+            raise InputError(f"{what} is {short(value)}, expected a number from {least:g} to 1e15")
 
     return check
 
 
 def _is_scale_factor(what: str, value: Any) -> None:
-    whole_of(what, value, 1, WORKERS_MAX)
+    whole_of(what, value, 1, WORKERS_OF_TYPE_MAX)
 
 
 #: What the values of each column are, checked one by one.
@@ -102,19 +124,22 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "id": _is_text,
     "job_type": _is_text,
     "scale_factor": _is_scale_factor,
-    "total_steps": _is_number(0, above=True),
+    "total_steps": _is_number(_LEAST),
     "arrival": _is_number(0),
-    "weight": _is_number(0, above=True),
-    "slo": _is_number(0, may_lack=True),
+    "weight": _is_number(_LEAST),
+    "slo": _is_number(_LEAST, may_lack=True),
     "entity": _is_text_or_none,
 }
 
 
-def _cell(value: Any) -> str:
+def _cell(column: str, value: Any) -> str:
     """A value as the CSV has it: numbers in full, nothing for none."""
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if _is_none(value):
         return ""
-    return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+    if column == "scale_factor":
+        return str(int(value))
+    is_number = column in ("total_steps", "arrival", "weight", "slo") and not isinstance(value, (int, np.integer))
+    return repr(float(value)) if is_number else str(value)
 
 
 def read(
@@ -191,14 +216,16 @@ def table(*, sort: bool = False, **columns: Any) -> Trace:
         if name == "scale_factor":
             plain[name] = [int(value) if isinstance(value, float) and value.is_integer() else value for value in plain[name]]
         elif name == "entity":
-            plain[name] = [None if _is_none(value) else str(value) for value in plain[name]]
-    if sort:
-        for row, value in enumerate(plain["arrival"]):
-            _CHECKS["arrival"](f"row {row}: arrival", value)
-        order = sorted(range(len(plain["arrival"])), key=plain["arrival"].__getitem__)
-        plain = {name: [values[row] for row in order] for name, values in plain.items()}
+            plain[name] = [None if _is_none(value) else value for value in plain[name]]
     trace = Trace({name: plain[name] for name in COLUMNS if name in plain})
-    trace.check()
+    # Rows are counted as they are given, and sorted thereafter.
+    trace._check_values()
+    if "entity" in plain:
+        trace = Trace({**trace, "entity": [None if owner is None else str(owner) for owner in plain["entity"]]})
+    if sort:
+        order = sorted(range(trace.n_rows), key=lambda row: float(trace["arrival"][row]))
+        return Trace({name: column[order] for name, column in trace.items()})
+    trace._check_order()
     return trace
 
 
@@ -211,13 +238,14 @@ def _of_one_length(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     _check_indices(columns, n)
     plain: dict[str, list[Any]] = {"id": list(range(n)), "scale_factor": [1] * n, "weight": [1.0] * n}
     for name, values in listed.items():
-        of_all = [columns[name]] * n if values is None else values
+        one = columns[name]
+        of_all = [one[()] if isinstance(one, np.ndarray) else one] * n if values is None else values
         if len(of_all) != n:
             raise InputError(f"{name} has {len(of_all)} values for {n} jobs")
         plain[name] = of_all
     for name, values in columns.items():
         if isinstance(values, Mapping):
-            places = by_labels(name, list(values), plain["id"], n)
+            places = by_labels(name, list(values), plain["id"], n, part="keys")
             ordered = list(values.values())
             plain[name] = [ordered[place] for place in places]
     return plain
@@ -228,7 +256,7 @@ def _listed(name: str, values: Any) -> list[Any] | None:
     if is_set(values):
         raise InputError(f"{name} is a set, which has no order, expected a list")
     if is_table(values):
-        raise InputError(f"{name} is a table, expected one column", help="such as table['name']")
+        raise no_column(name, values)
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"{name}: masked values, expected plain ones")
     if isinstance(values, np.ndarray) and values.ndim != 1:
