@@ -227,9 +227,21 @@ def test_arguments_are_what_they_are_called() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
-        (None, TypeError, "gave None"),
-        ([1.0], TypeError, "list"),
-        ({7: {"v100": 1.0}}, ValueError, "job 7, which is not active"),
+        (None, ap.InputError, "get_allocation gave None, expected shares by job"),
+        ([1.0], ap.InputError, "an object of list"),
+        ((), ap.InputError, r"gave \(\), expected"),
+        ({7: {"v100": 1.0}}, ap.InputError, "job 7, which is not active"),
+        ({JobId(0, 7): {"v100": 1.0}}, ap.InputError, r"to \(0, 7\), but job 7 is not active"),
+        ({"0": {"v100": 1.0}}, ap.InputError, "shares to '0', expected a job of throughputs"),
+        ({True: {"v100": 1.0}}, ap.InputError, "shares to True, expected a job"),
+        ({JobId(1, 1): {"v100": 1.0}}, ap.InputError, r"shares to \(1, 1\), expected a job"),
+        ({0: {"v100": 0.1}, JobId(0): {"v100": 0.1}}, ap.InputError, "to the job at position 0 twice"),
+        ({0: None}, ap.InputError, "gave None to the job at position 0, expected a share on each of 2 worker types"),
+        ({0: {"v100": "0.1"}}, ap.InputError, "gave {'v100': '0.1'} to the job at position 0"),
+        ({0: {"v100": 1j}}, ap.InputError, "gave {'v100': 1j} to the job at position 0"),
+        ({0: {"v100": np.array([0.1])}}, ap.InputError, "to the job at position 0, expected a share"),
+        ({0: [0.1, 0.1, 0.1]}, ap.InputError, "to the job at position 0, expected a share on each of 2"),
+        ({1: {"x": 1.0}}, ap.InputError, "shares of worker type 'x' to the job at position 1, expected one of v100, k80"),
         ({0: {"v100": np.nan}}, ap.AllocationError, "finite"),
         ({0: {"v100": -0.5}}, ap.AllocationError, "below 0 by 0.5"),
         ({0: {"v100": 1.2}}, ap.AllocationError, "tolerance=math.inf"),
@@ -237,9 +249,42 @@ def test_arguments_are_what_they_are_called() -> None:
     ],
 )
 def test_what_is_wrong_with_an_answer_is_said(answer: Any, error: type[Exception], said: str) -> None:
-    adapted = ap.gavel.adapt(asking(lambda throughputs: answer))
-    with pytest.raises(error, match=said):
-        ap.allocate([[1.0, 1.0]] * 2, {"v100": 1, "k80": 1}, adapted)
+    policy = asking(lambda throughputs: answer)
+    policy.name = "Wrong_Perf"
+    with pytest.raises(error, match=said) as raised:
+        ap.allocate([[1.0, 1.0]] * 2, {"v100": 1, "k80": 1}, ap.gavel.adapt(policy))
+    assert str(raised.value).startswith("policy `Wrong_Perf`")
+
+
+def test_a_row_may_be_what_a_functions_row_may_be() -> None:
+    p = ap.problem([[1.0, 1.0]] * 2, {"v100": 1, "k80": 1})
+    rows: list[Any] = [[0.5, 0.1], np.array([0.5, 0.1]), {"k80": np.float64(0.1), "v100": np.array(0.5)}]
+    for row in rows:
+        answer = {JobId(0): row}
+        assert ap.allocate(p, policy=ap.gavel.adapt(asking(lambda throughputs: answer))).shares.tolist() == [[0.5, 0.1], [0, 0]]
+
+
+def test_help_on_what_gavels_own_raise_is_of_those_alone() -> None:
+    def made(module: str, name: str, error: Exception) -> Any:
+        def get_allocation(self: Any, throughputs: Any) -> Any:
+            raise error
+
+        return ap.gavel.adapt(type(name, (), {"__module__": module, "get_allocation": get_allocation})())
+
+    packing, of_numpy = "MaxMinFairnessPolicyWithPacking", TypeError("only 0-dimensional arrays can be converted to Python scalars")
+    proof, of_none = "MaxMinFairnessStrategyProofPolicyWithPerf", TypeError("'NoneType' object is not iterable")
+    cases: list[tuple[str, str, Exception, str | None]] = [
+        ("policies.max_min_fairness", packing, of_numpy, "an older numpy runs it"),
+        ("policies.max_min_fairness_strategy_proof", proof, of_none, "does not run with one job alone"),
+        ("policies.max_min_fairness", packing, ZeroDivisionError("x"), None),
+        ("policies.max_min_fairness", packing, of_none, None),
+        ("mine", packing, of_numpy, None),
+        ("policies.fifo", "FIFOPolicy", of_numpy, None),
+    ]
+    for module, name, error, help in cases:
+        with pytest.raises(ap.PolicyError, match="its own code raised") as raised:
+            ap.allocate([[1.0]], {"v100": 1}, made(module, name, error))
+        assert raised.value.help is None if help is None else help in str(raised.value.help)
 
 
 def test_what_its_own_code_raises_is_said_to_be_its_own() -> None:
@@ -417,5 +462,5 @@ def test_a_worker_type_that_is_not_there_is_refused() -> None:
         def get_allocation(self, throughputs: Any, cluster_spec: Any) -> Any:
             return {job: {"V100": 1.0} for job in throughputs}
 
-    with pytest.raises(ap.InputError, match="'V100', expected one of v100"):
+    with pytest.raises(ap.InputError, match="'V100' to the job at position 0, expected one of v100"):
         ap.allocate([[1.0]], {"v100": 1}, ap.gavel.adapt(Misspelt()))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 import inspect
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import total_ordering
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._errors import InputError, PolicyError
-from ._fit import checked_tolerance, into_polytope
+from ._answers import row_of
+from ._columns import Floats, short
+from ._errors import AllocationError, InputError, PolicyError
+from ._fit import _called, checked_tolerance, into_polytope
 from ._native import Problem
 from ._policy import _name_of
 from ._versions import version_of
@@ -104,7 +106,8 @@ def adapt(policy: Any, *, tolerance: float = 1e-4, **given: Any) -> Adapted:
     by no more than `tolerance` are scaled down. Beyond it they are an error; `tolerance=math.inf` scales down whatever comes, for rules
     like Gavel's `fifo` and `proportional`, which give workers away more than once.
 
-    What the policy's own code raises is a `PolicyError` that says so, with the exception as its cause.
+    What the policy's own code raises is a `PolicyError` that says so, with the exception as its cause; an answer that is no shares is
+    an `InputError`.
     """
     return Adapted(policy, tolerance, given)
 
@@ -145,7 +148,7 @@ class Adapted:
         try:
             fresh._policy = copy.deepcopy(self._policy)
         except Exception as error:
-            raise InputError(f"{self.policy_name} cannot be copied, as each run needs it: {error}") from error
+            raise InputError(f"policy `{self.policy_name}` cannot be copied, as each run needs it: {error}") from error
         return fresh
 
     def __call__(self, problem: Problem) -> Any:
@@ -158,12 +161,15 @@ class Adapted:
         try:
             answer = self._policy.get_allocation(**wanted, **self._given)
         except Exception as error:
-            raise _of_its_own(self.policy_name, error) from error
-        if isinstance(answer, tuple):
+            raise _of_its_own(self.policy_name, self._policy, error) from error
+        if isinstance(answer, tuple) and answer:
             answer = answer[0]  # what is beside the allocation, such as discounts
         if not isinstance(answer, Mapping):
-            said = "None" if answer is None else f"an object of {type(answer).__name__}"
-            raise TypeError(f"get_allocation of {self.policy_name} gave {said}, expected shares by job and worker type")
+            said = short(answer) if answer is None or answer == () else f"an object of {type(answer).__name__}"
+            raise InputError(
+                f"policy `{self.policy_name}`: get_allocation gave {said}, expected shares by job and worker type",
+                help='such as {job: {"v100": 0.5, "k80": 0.25}}, of jobs that throughputs have',
+            )
         return self._shares(problem, numbers, answer)
 
     def _arguments(self, problem: Problem, numbers: list[int]) -> dict[str, Any]:
@@ -192,7 +198,7 @@ class Adapted:
         }
         if "instance_costs" in self._wanted.values():
             if problem.prices is None:
-                raise InputError(f"{self.policy_name} needs prices", help='such as prices={"v100": 2.48, "p100": 1.46, "k80": 0.45}')
+                raise InputError(f"policy `{self.policy_name}` needs prices", help='such as prices={"v100": 2.48, "p100": 1.46, "k80": 0.45}')
             arguments["instance_costs"] = dict(zip(kinds, problem.prices.tolist()))
         return arguments
 
@@ -208,40 +214,80 @@ class Adapted:
             pairs[JobId(numbers[one], numbers[other])] = dict(zip(kinds, in_order))
         return pairs
 
-    def _shares(self, problem: Problem, numbers: list[int], answer: Mapping[Any, Mapping[str, float]]) -> Any:
+    def _shares(self, problem: Problem, numbers: list[int], answer: Mapping[Any, Any]) -> Any:
         """The answer: an array of jobs alone, or a mapping of the problem's names where there are pairs."""
         kinds, position = problem.worker_types, {number: place for place, number in enumerate(numbers)}
         members: list[tuple[int, ...]] = [(job,) for job in range(len(numbers))]
-        rows = [[0.0] * len(kinds) for _ in numbers]
+        rows: list[Any] = [[0.0] * len(kinds) for _ in numbers]
+        said: set[frozenset[int]] = set()
         for job, shares in answer.items():
-            known = [number for number in (job.as_tuple() if hasattr(job, "as_tuple") else (job,)) if number is not None]
-            if not all(number in position for number in known):
-                raise ValueError(f"{self.policy_name} gave shares to job {job!r}, which is not active")
-            if unknown := [kind for kind in shares if kind not in kinds]:
-                raise InputError(f"{self.policy_name} gave shares of worker type {unknown[0]!r}, expected one of {', '.join(kinds)}")
-            row = [float(shares.get(kind, 0.0)) for kind in kinds]
-            places = tuple(position[number] for number in known)
+            places = self._places(job, position)
+            called = _called(problem, places)
+            if (of := frozenset(places)) in said:
+                raise InputError(f"policy `{self.policy_name}` gave shares to {called} twice")
+            said.add(of)
+            row = row_of(shares, kinds, f"policy `{self.policy_name}`", called)
             if len(places) == 1:
                 rows[places[0]] = row
-            elif any(share != 0.0 for share in row):
+            elif row.any():
                 members.append(places)
                 rows.append(row)
-        x = into_polytope(problem, members, np.array(rows).reshape(len(rows), len(kinds)), self._tolerance, drops=True)
+        x = self._fitted(problem, members, np.array(rows).reshape(len(rows), len(kinds)))
         if len(members) == len(numbers):
             return x
         names = problem.names
-        called = [tuple(names[place] for place in of) for of in members]
-        return {of if len(of) > 1 else of[0]: row for of, row in zip(called, x)}
+        combinations = [tuple(names[place] for place in of) for of in members]
+        return {of if len(of) > 1 else of[0]: row for of, row in zip(combinations, x)}
+
+    def _places(self, job: Any, position: Mapping[int, int]) -> tuple[int, ...]:
+        """The positions of the job, or of the two jobs, that a key of an answer calls."""
+        as_tuple = getattr(job, "as_tuple", None)
+        parts = as_tuple() if callable(as_tuple) else (job,)
+        known = [part for part in parts if part is not None] if isinstance(parts, Iterable) else [job]
+        are_numbers = all(isinstance(part, (int, np.integer)) and not isinstance(part, bool) for part in known)
+        if not are_numbers or not 1 <= len(set(known)) == len(known) <= 2:
+            message = f"policy `{self.policy_name}` gave shares to {short(job)}, expected a job of throughputs, or its number"
+            raise InputError(message)
+        if gone := [part for part in known if part not in position]:
+            of = f"{short(job)}, but job {gone[0]} is not active" if len(known) > 1 else f"job {gone[0]}, which is not active"
+            raise InputError(f"policy `{self.policy_name}` gave shares to {of}", help="throughputs have the jobs that are")
+        return tuple(position[int(part)] for part in known)
+
+    def _fitted(self, problem: Problem, members: list[tuple[int, ...]], shares: Floats) -> Floats:
+        """The shares inside the allocation polytope; where they are too far outside, the error names the policy."""
+        try:
+            return into_polytope(problem, members, shares, self._tolerance, drops=True)
+        except AllocationError as error:
+            known = {"row": error.row, "worker_type": error.worker_type, "excess": error.excess}
+            raise AllocationError(f"policy `{self.policy_name}`: {error.args[0]}", help=error.help, **known) from None
 
     def __repr__(self) -> str:
         return f"<{self.policy_name} of Gavel's>"
 
 
-def _of_its_own(policy: str, error: Exception) -> PolicyError:
+#: What Gavel's own policies are known to raise: the class, what the `TypeError` says of, and what helps.
+_KNOWN_TO_RAISE = (
+    (
+        "MaxMinFairnessPolicyWithPacking",
+        "0-dimensional",
+        "it asks for float() of an array of one number, which numpy refuses from 2.4 on: an older numpy runs it,"
+        " and `max_min_fairness_packed` is the same policy here",
+    ),
+    (
+        "MaxMinFairnessStrategyProofPolicyWithPerf",
+        "NoneType",
+        "it does not run with one job alone: `max_min_fairness_strategy_proof` is the same policy here",
+    ),
+)
+
+
+def _of_its_own(name: str, policy: Any, error: Exception) -> PolicyError:
     """What an adapted policy's own code raised, which is no fault of what it was asked with."""
     place = traceback.extract_tb(error.__traceback__)[-1]
-    message = f"policy `{policy}`: its own code raised {type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
-    return PolicyError(message, help="docs/python.md says which of Gavel's policies do not run with the numpy of today")
+    message = f"policy `{name}`: its own code raised {type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+    gavels = {base.__name__ for base in type(policy).__mro__ if "policies" in base.__module__.split(".")}
+    helps = [help for known, word, help in _KNOWN_TO_RAISE if known in gavels and isinstance(error, TypeError) and word in str(error)]
+    return PolicyError(message, help=helps[0] if helps else None)
 
 
 def _wanted(get_allocation: Any, given: Mapping[str, Any]) -> dict[str, str]:
