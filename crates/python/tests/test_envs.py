@@ -140,8 +140,12 @@ def test_options_are_those_of_the_world() -> None:
         gymnasium.make("apportion/Rounds-v0", play="agents")
     with pytest.raises(ap.InputError, match="draws nothing"):
         envs.World("dl2", render_mode="human")
-    with pytest.raises(ap.InputError, match="seed"):
-        gymnasium.make("apportion/DL2-v0").reset(seed=1 << 64)
+    for seed in (1 << 64, -1, 1.5, True, "1"):
+        with pytest.raises(ap.InputError, match="seed is"):
+            envs.World("dl2").reset(seed=seed)  # type: ignore[arg-type]
+    for value, said in ((lambda: 1, "jobs is .*, which is no value of a field"), ({("a", 1): 2}, "a name in jobs is .*, expected text")):
+        with pytest.raises(ap.InputError, match=said):
+            envs.World("dl2", jobs=value)
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -200,7 +204,13 @@ def test_copies_are_reset_where_they_are_to_be() -> None:
     for seed in ([1, 2], -1, [0, 1, 2, 1 << 64]):
         with pytest.raises((ap.InputError, gymnasium.error.Error)):
             many.reset(seed=seed)
-    for bad in (np.zeros(4, dtype=bool), np.ones(3, dtype=bool), np.ones(4)):
+    with pytest.raises(ap.InputError, match="2 seeds, expected 4"):
+        many.reset(seed=[1, 2])
+    for seed in ([1.9, 2, 3, 4], "1234", "abcd", [True, 2, 3, 4], ["1", 2, 3, 4], 1.5, True, {1, 2, 3, 4}, (1 << 64) - 2):
+        with pytest.raises(ap.InputError, match="seed is .*, expected a whole number"):
+            many.reset(seed=seed)
+    assert (many.reset(seed=np.array([7, 8, 9, 10]))[0] == many.reset(seed=np.int64(7))[0]).all()
+    for bad in (np.zeros(4, dtype=bool), np.ones(3, dtype=bool), np.ones(4), [[True], [True, False]]):
         with pytest.raises(ap.InputError, match="reset_mask"):
             many.reset(options={"reset_mask": bad})
 
@@ -227,7 +237,11 @@ def test_an_action_of_a_copy_that_is_masked_changes_none() -> None:
     for n in (-1, 1.5, "2"):
         with pytest.raises(ap.InputError, match="num_envs is"):
             envs.VectorWorld(n, "gangs")  # type: ignore[arg-type]
-    for truncated in (actions + 0.5, [None] * 3, None):
+    largest = np.full(3, 2**64 - 1, np.uint64)
+    with pytest.raises(ap.InputError, match="environment 0: there is no action 18446744073709551615, only"):
+        one.step(largest)
+    assert one.step(one.action_masks().argmax(axis=1).astype(np.uint64))[0].shape[0] == 3
+    for truncated in (actions + 0.5, [None] * 3, None, [[1, 2], [3]], [2**70, 0, 0]):
         with pytest.raises(ap.InputError, match="expected whole numbers"):
             one.step(truncated)
 
@@ -255,7 +269,7 @@ def test_two_agents_are_one_team() -> None:
     pytest.importorskip("pettingzoo")
     env = envs.dual_agent(jobs=3, scale=0.01)
     assert env.possible_agents == ["order_0", "placement_0"]
-    for ask in (env.last, lambda: env.step(0), lambda: env.observe("order_0")):
+    for ask in (env.last, lambda: env.step(0), lambda: env.observe("order_0"), env.state):
         with pytest.raises(ap.InputError, match="to be reset first"):
             ask()
 
@@ -328,13 +342,13 @@ def test_a_closed_world_is_not_played_on() -> None:
         world.reset(seed=0)
         world.close()
         world.close()
-        for ask in (world.reset, lambda world=world, action=action: world.step(action)):
+        for ask in (world.reset, world.action_masks, lambda world=world, action=action: world.step(action)):
             with pytest.raises(gymnasium.error.ClosedEnvironmentError, match="after a call to `close"):
                 ask()
     pytest.importorskip("pettingzoo")
     turns = envs.dual_agent(jobs=3)
     turns.reset(seed=0)
     turns.close()
-    for ask in (turns.reset, lambda: turns.step(0), turns.last):
+    for ask in (turns.reset, lambda: turns.step(0), turns.last, turns.state, lambda: turns.observe("order_0")):
         with pytest.raises(gymnasium.error.ClosedEnvironmentError):
             ask()

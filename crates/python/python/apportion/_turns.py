@@ -63,9 +63,10 @@ class Turns(AECEnv):  # type: ignore[misc, unused-ignore]
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begins the episode of a seed; without a seed, of one that is drawn."""
         check_open(self, self._is_closed)
-        if seed is not None:
-            self._random, _ = seeding.np_random(seed)
-        self._native.reset(int(self._random.integers(_SEEDS)) if seed is None else _seed(seed))
+        given = None if seed is None else _seed(seed)
+        if given is not None:
+            self._random, _ = seeding.np_random(given)
+        self._native.reset(int(self._random.integers(_SEEDS)) if given is None else given)
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -105,7 +106,8 @@ class Turns(AECEnv):  # type: ignore[misc, unused-ignore]
             raise InputError("the world is to be reset first")
 
     def state(self) -> NDArray[np.float32]:
-        """All that the agents know together, for a critic."""
+        """All that the agents know together, for a critic. Before `reset` that is an `InputError`."""
+        self._check_begun()
         return self._native.state()
 
     def step(self, action: int | np.integer[Any] | None) -> None:

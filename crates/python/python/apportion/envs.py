@@ -17,14 +17,14 @@ A step that the action mask forbids raises `InputError`, and nothing has changed
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from ._columns import short, whole_of
+from ._columns import is_set, numbers, short, whole_of
 from ._errors import InputError
 from ._export import Exported, export_policy, export_weights
 from ._given import world_text
@@ -111,8 +111,9 @@ class World(gymnasium.Env[_Seen, np.int64]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[_Seen, dict[str, Any]]:
         """Begins the episode of a seed, the same as in `apportion train`; without a seed, one that `np_random` draws."""
         check_open(self, self._is_closed)
-        super().reset(seed=seed)
-        self._native.reset(int(self.np_random.integers(_SEEDS)) if seed is None else _seed(seed))
+        given = None if seed is None else _seed(seed)
+        super().reset(seed=given)
+        self._native.reset(int(self.np_random.integers(_SEEDS)) if given is None else given)
         self._is_begun = True
         seen, self._mask = self._native.observe()
         return seen, {"action_mask": self._mask.astype(np.int8)}
@@ -131,6 +132,7 @@ class World(gymnasium.Env[_Seen, np.int64]):
 
     def action_masks(self) -> _Flags:
         """Which actions may be taken now: `[actions]`."""
+        check_open(self, self._is_closed)
         return self._mask.copy()
 
 
@@ -203,41 +205,46 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
         `options={"reset_mask": flags}` begins episodes only where the flag is set; the others go on as they are.
         """
         check_open(self, self.closed)
-        given: list[int | None]
-        if seed is None:
-            given = [None] * self.num_envs
-        elif isinstance(seed, (int, np.integer)):
-            super().reset(seed=int(seed))
-            given = [int(seed) + copy for copy in range(self.num_envs)]
-        else:
-            given = [None if one is None else int(one) for one in seed]
-            if len(given) != self.num_envs:
-                raise InputError(f"{len(given)} seeds, expected {self.num_envs}")
-            if (first := next((one for one in given if one is not None), None)) is not None:
-                self._np_random, self._np_random_seed = seeding.np_random(first)
+        given = self._seeds_of(seed)
         begins = self._begins((options or {}).get("reset_mask"))
+        if (first := next((one for one in given if one is not None), None)) is not None:
+            self._np_random, self._np_random_seed = seeding.np_random(first)
         drawn = self.np_random.integers(_SEEDS, size=self.num_envs) if None in given else np.zeros(self.num_envs, dtype=np.int64)
-        seeds = np.array([int(other) if one is None else _seed(one) for one, other in zip(given, drawn)], dtype=np.uint64)
+        seeds = np.array([int(other) if one is None else one for one, other in zip(given, drawn)], dtype=np.uint64)
         seen, self._masks = self._native.reset(seeds, begins)
         return seen, {"action_mask": self._masks.astype(np.int8), "_action_mask": begins}
+
+    def _seeds_of(self, seed: Any) -> list[int | None]:
+        """The seed of each copy; None where it is drawn."""
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, np.ndarray) and seed.ndim == 0:
+            seed = seed.item()
+        if isinstance(seed, (str, bytes, Mapping)) or is_set(seed) or not isinstance(seed, Iterable):
+            first = _seed(seed)
+            return [_seed(first + copy) for copy in range(self.num_envs)]
+        given = [None if one is None else _seed(one) for one in seed]
+        if len(given) != self.num_envs:
+            raise InputError(f"{len(given)} seeds, expected {self.num_envs}")
+        return given
 
     def _begins(self, flags: Any) -> _Flags:
         if flags is None:
             return np.ones(self.num_envs, dtype=np.bool_)
-        begins = np.asarray(flags)
+
+        def said() -> str:
+            return f"reset_mask is {short(flags)}, expected {self.num_envs} flags, at least one of them set"
+
+        begins = numbers("reset_mask", flags, None, message=said)
         if begins.shape != (self.num_envs,) or begins.dtype != np.bool_ or not begins.any():
-            raise InputError(f"reset_mask is {flags!r}, expected {self.num_envs} flags, at least one of them set")
+            raise InputError(said())
         return begins.copy()
 
     def step(self, actions: NDArray[np.int64]) -> tuple[_Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Carries one action of each copy out."""
         check_open(self, self.closed)
-        given = np.asarray(actions)
-        if given.dtype.kind not in "iu":
-            raise InputError(f"actions are {short(actions)}, expected whole numbers")
-        actions = np.require(given, np.int64, ["C", "A", "E"])
-        self._check(actions)
-        (seen, self._masks), rewards, terminated, truncated, last, rounds, counts = self._native.step(actions)
+        taken = self._checked(actions)
+        (seen, self._masks), rewards, terminated, truncated, last, rounds, counts = self._native.step(taken)
         infos: dict[str, Any] = {"action_mask": self._masks.astype(np.int8), "rounds": rounds, "counts": counts}
         infos |= {f"_{name}": np.ones(self.num_envs, dtype=np.bool_) for name in ("action_mask", "rounds", "counts")}
         if last is not None:
@@ -249,28 +256,41 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
             infos["final_info"] = {"action_mask": np.zeros(self._masks.shape, dtype=np.int8), "_action_mask": ended.copy()}
         return seen, rewards.astype(np.float64), terminated, truncated, infos
 
-    def _check(self, actions: NDArray[np.int64]) -> None:
-        """Refuses what any copy would refuse, before one is stepped."""
+    def _checked(self, given: Any) -> NDArray[np.int64]:
+        """The actions, one of each copy. Refuses what any copy would refuse, before one is stepped."""
+
+        def said() -> str:
+            return f"actions are {short(given)}, expected whole numbers from 0 to {n_actions - 1}"
+
         n_actions = self._masks.shape[1]
-        if actions.shape != (self.num_envs,):
-            raise InputError(f"actions have shape {actions.shape}, expected ({self.num_envs},)")
-        is_known = (actions >= 0) & (actions < n_actions)
+        plain = numbers("actions", given, None, message=said)
+        if plain.dtype.kind not in "iu":
+            raise InputError(said())
+        if plain.shape != (self.num_envs,):
+            raise InputError(f"actions have shape {plain.shape}, expected ({self.num_envs},)")
+        is_known = (plain >= 0) & (plain < n_actions)
         if not is_known.all():
             copy = int(is_known.argmin())
-            raise InputError(f"environment {copy}: there is no action {actions[copy]}, only {n_actions}")
+            raise InputError(f"environment {copy}: there is no action {plain[copy]}, only {n_actions}")
+        # Numbers are looked at as they are given, since those that are too large for this type would become others in it.
+        actions: NDArray[np.int64] = np.require(plain, np.int64, ["C", "A", "E"])
         is_allowed = self._masks[self._rows, actions]
         if not is_allowed.all():
             copy = int(is_allowed.argmin())
             reason = f"action {actions[copy]} is masked" if self._masks.any() else "it is to be reset first"
             raise InputError(f"environment {copy}: {reason}")
+        return actions
 
     def action_masks(self) -> _Flags:
         """Which actions may be taken now: [copies × actions]."""
+        check_open(self, self.closed)
         return self._masks.copy()
 
 
 def _world_of(id_or_system: str, world: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The world of an id or a name, with its options."""
+    if not isinstance(id_or_system, str):
+        raise InputError(f"world is {short(id_or_system)}, expected one of {', '.join([*IDS, *_native.systems()])}")
     if id_or_system in IDS:
         system, usual = IDS[id_or_system]
         return system, {**usual, **world}
