@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _native
 from ._columns import Table, is_set, path_of, short, text_of, whole_of
-from ._errors import InputError
+from ._errors import InputError, ResultsError
 from ._given import Given, check_numbers, document_text
 from ._native import Results
 from ._policy import AnyPolicy, Policy
@@ -289,7 +289,8 @@ def sweep(
     `study` is a shipped sweep's name, the path of a sweep file, or a document's text. Or the sweep is made of arguments: `policies`,
     `rates` (jobs/h) and `seeds` are its axes, more are in `axes` ({field: values}), and `fields` are those of every run, as for
     `simulate`. `stop` is when a run is not made or not finished ({"saturated": True, "wall": "10min"}). `progress` is called with runs
-    ended, runs to be made, the values on each axis, and the status.
+    ended, runs to be made, the values on each axis, and the status. `name` is that of the folder if it is not given: a sweep whose folder
+    was renamed or copied goes on by the name that it had.
 
     A policy may be a function; its results are kept under its attribute `policy_version`, or else under its text and what it reads:
     defaults, what it closes over, and functions, numbers and text of its module. It must not depend on anything else that changes.
@@ -302,8 +303,7 @@ def sweep(
         if policies != () or rates is not None or seeds is not None or axes or fields or stop or name:
             raise InputError("a study has axes and fields of its own", help="leave out the study, or what it says")
         text = path_of("study", study)
-        _native.sweep(text, "\n" in text, given.native(), making, progress)
-        return Study(out)
+        return _swept(given, making, progress, text, None)
     if quick:
         raise InputError("quick is of a study that has a quick form", help="leave it out")
     document: dict[str, Any] = {
@@ -321,8 +321,36 @@ def sweep(
         document["name"] = text_of("name", name)
     if stop is not None:
         document["stop"] = _stop(stop)
-    _native.sweep(document_text(document), True, given.native(), making, progress)
-    return Study(out)
+    return _swept(given, making, progress, document_text(document), document["name"])
+
+
+def _swept(given: Given, making: dict[str, Any], progress: Any, study: str, name: str | None) -> Study:
+    """Makes the runs of a study, a name, a path or a text, which arguments were made into where it has a `name` that they can change.
+
+    Where the folder has results of another study, the error says how to go on.
+    """
+    folder = making["out"]
+    try:
+        _native.sweep(study, name is not None or "\n" in study, given.native(), making, progress)
+    except ResultsError as error:
+        if "of another study" not in error.args[0]:
+            raise
+        raise ResultsError(error.args[0], help=_of_another(folder, name)) from None
+    return Study(folder)
+
+
+def _of_another(folder: Path, name: str | None) -> str:
+    """What to do where a folder has results of another study than that of this name."""
+    elsewhere = "another out=… keeps these results elsewhere"
+    try:
+        kept = Results(folder).name
+    except ResultsError:
+        return elsewhere
+    if name is None:
+        return elsewhere
+    if kept == name:
+        return f"{elsewhere}; a folder keeps the axes and the other fields that it began with"
+    return f"name={kept!r} goes on with them, if they are of this sweep and the folder was renamed or copied; {elsewhere}"
 
 
 def _making(out: Any, *, only: Any, threads: Any, **flags: Any) -> dict[str, Any]:
