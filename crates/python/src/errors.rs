@@ -1,6 +1,7 @@
 //! Errors of the engine as exceptions of `apportion._errors`, with the place in a document where they have one.
 
 use std::borrow::Cow;
+use std::error::Error as _;
 
 use apportion::CatalogError;
 use apportion::allocation::AllocationError;
@@ -87,11 +88,6 @@ pub(crate) fn input_of_job(message: &str, job: usize) -> PyErr {
 /// An argument that is wrong, and what to do.
 pub(crate) fn input_with_help(message: &str, help: Option<&str>) -> PyErr {
     exception("InputError", message, |fields| fields.set_item("help", help))
-}
-
-/// Results on disk that cannot be read or written.
-pub(crate) fn results(message: impl AsRef<str>) -> PyErr {
-    exception("ResultsError", message.as_ref(), |_| Ok(()))
 }
 
 /// A complaint about a table that was given in place of a file, in words of its rows; none about a file.
@@ -328,7 +324,20 @@ pub(crate) fn run(error: &RunError) -> PyErr {
     }
 }
 
-/// What is wrong with a results folder.
+/// What is wrong with a results folder, why, and what to do about it in Python's words.
 pub(crate) fn store(error: &StoreError) -> PyErr {
-    results(error.to_string())
+    let help = match error {
+        StoreError::Foreign { .. } | StoreError::Damaged { .. } => {
+            Some("nothing was changed; another out=… of sweep keeps results elsewhere")
+        }
+        StoreError::Version { .. } => {
+            Some("results of two versions are not mixed; another out=… of sweep keeps them elsewhere")
+        }
+        StoreError::Locked { .. } => Some("wait for it, or keep these results elsewhere by another out=…"),
+        StoreError::Missing { .. } => Some("sweep(…, out=…) writes them"),
+        // Of another study, the sweep says which name or folder helps.
+        _ => None,
+    };
+    let message = error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
+    exception("ResultsError", &message, |fields| fields.set_item("help", help))
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -432,3 +433,65 @@ def test_a_sweep_that_was_stopped_knows_what_it_was_asked(tmp_path: Path) -> Non
     assert sum(len(line.get_xdata()) for line in hollow) == np.isnan(table["mean"]).sum()
     with pytest.raises(ap.InputError, match="unknown metric"):
         ap.Study(tmp_path / "s").plot(["average_jct"])  # type: ignore[arg-type]
+
+
+def test_a_folder_that_was_copied_is_gone_on_with_by_its_name(tmp_path: Path) -> None:
+    made: list[int] = []
+    fields: dict[str, Any] = {"policies": ["fifo"], "cluster": CLUSTER, "rates": [0.4], "jobs": 3, "progress": lambda *_: made.append(1)}
+    ap.sweep(out=tmp_path / "first", seeds=[0], **fields)
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    with pytest.raises(ap.ResultsError, match="`first`, not `second`") as raised:
+        ap.sweep(out=tmp_path / "second", seeds=[0, 1], **fields)
+    assert "name='first' goes on with them" in str(raised.value.help) and len(made) == 1
+    study = ap.sweep(out=tmp_path / "second", name="first", seeds=[0, 1], **fields)
+    assert study.runs.n_rows == 2 and len(made) == 2, "what was there is not made again"
+    others: list[dict[str, Any]] = [fields | {"jobs": 4}, fields | {"axes": {"preemption_cost": [0, 30]}}]
+    for other in others:
+        with pytest.raises(ap.ResultsError, match="of another study") as raised:
+            ap.sweep(out=tmp_path / "first", seeds=[0], **other)
+        assert str(raised.value.help).startswith("another out=…") and "name=" not in str(raised.value.help)
+    document = "format: apportion/sweep-v1\nname: mine\nrun: {cluster: 'v100=2', rate: 1, jobs: 1}\naxes: {policy: [fifo]}\n"
+    with pytest.raises(ap.ResultsError, match="of another study") as raised:
+        ap.sweep(document, out=tmp_path / "first")
+    assert raised.value.help == "another out=… keeps these results elsewhere"
+
+
+def test_a_function_is_a_policy_wherever_policies_are_named(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"cluster": CLUSTER, "rates": [0.4], "seeds": [0], "jobs": 3}
+    study = ap.sweep(axes={"policy": ["fifo", water]}, out=tmp_path / "axes", **fields)
+    assert study.runs["policy"].tolist() == ["fifo", "water"] and set(study.runs["status"]) == {"done"}
+    assert ap.sweep(policy=water, out=tmp_path / "field", **fields).runs["status"].tolist() == ["done"]
+    with pytest.raises(ap.InputError, match="policy is 5, expected a name"):
+        ap.sweep(axes={"policy": [5]}, out=tmp_path / "wrong", **fields)
+    with pytest.raises(ap.InputError, match="round_length is <function .*no value of a field") as raised:
+        ap.sweep(axes={"policy": ["fifo"], "round_length": [water]}, out=tmp_path / "wrong", **fields)
+    assert raised.value.help == "functions are taken as policies only"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"prices": {("v100", 1): 2.0}}, "a name in prices is .*, expected text"),
+        ({"rate": 1j}, "rate is 1j, which is no value"),
+        ({"jobs": b"3"}, "jobs is b'3', which is no value"),
+        ({"measure": np.ma.masked_array([0, 3], mask=[True, False])}, "measure is .*, which is no value"),
+        ({"measure": {0, 3}}, "measure is a set, which has no order"),
+    ],
+)
+def test_what_no_field_holds_is_said_of_the_field(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ap.InputError, match=said):
+        ap.simulate("fifo", **{**SMALL, **fields})
+
+
+def test_what_is_wrong_with_a_folder_of_results_has_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(ap.ResultsError, match="holds no results") as raised:
+        ap.Study(tmp_path)
+    assert raised.value.help == "sweep(…, out=…) writes them"
+    (tmp_path / "results.sqlite").write_text("hello" * 100)
+    for ask in (lambda: ap.Study(tmp_path), lambda: ap.sweep(policies="fifo", cluster=CLUSTER, rates=[0.4], jobs=3, out=tmp_path)):
+        with pytest.raises(ap.ResultsError, match="is not a results file of apportion") as raised:
+            ask()
+        assert "another out=… of sweep" in str(raised.value.help)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ap.ResultsError, match=r"cannot make the folder .*file: .+"):
+        ap.sweep(policies="fifo", cluster=CLUSTER, rates=[0.4], jobs=3, out=tmp_path / "file")
