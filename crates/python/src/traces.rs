@@ -129,5 +129,9 @@ fn columns<'py>(py: Python<'py>, trace: &Trace) -> PyResult<Bound<'py, PyDict>> 
     let slo = jobs().map(|job| job.slo.map_or(f64::NAN, Seconds::get));
     table.set_item("slo", number(slo.collect()))?;
     table.set_item("entity", jobs().map(|job| job.entity.clone()).collect::<Vec<_>>())?;
+    if jobs().any(|job| !job.sizes.is_empty()) {
+        let sizes = jobs().map(|job| (!job.sizes.is_empty()).then(|| job.sizes_text()));
+        table.set_item("sizes", sizes.collect::<Vec<_>>())?;
+    }
     Ok(table)
 }

@@ -103,6 +103,9 @@ def test_options_of_policies_are_named() -> None:
         with pytest.raises(ap.InputError, match=said):
             ap.Policy("max_min_fairness_perf", **{field: value})  # type: ignore[arg-type]
     asked: list[tuple[Any, str]] = [
+        (lambda: ap.problem([[1.0]], {"v100": 1}, prices={"v100": np.complex128(1 + 2j)}), "the price of 'v100' is .*, expected a number"),
+        (lambda: ap.Session({"v100": 1}).add("a", [1], elapsed=np.timedelta64(2**40, "ns")), "elapsed is .*, expected a number"),  # type: ignore[arg-type]
+        (lambda: ap.simulate("fifo", {"v100": 1}, keep=[["x"]]), r"unknown table \['x'\]"),  # type: ignore[list-item]
         (lambda: ap.document(5), "name_or_path is 5"),  # type: ignore[arg-type]
         (lambda: ap.read_problem(5), "snapshot is 5"),  # type: ignore[arg-type]
         (lambda: ap.allocate([[1.0]], {"v100": 1}, 5), "policy is 5"),  # type: ignore[arg-type]
@@ -164,6 +167,9 @@ def test_fields_of_runs_are_named(fields: dict[str, Any], said: str) -> None:
         ({"id": ["a\tb", "c"]}, "row 0: id is .*control characters"),
         ({"id": ["1", 1]}, "row 1: id is 1, as in row 0"),
         ({"arrival": [5, 0], "weight": [1, 0], "sort": True}, "row 1: weight is 0"),
+        ({"sizes": ["1 2", "2 1"]}, "row 1: sizes is '2 1', expected ascending numbers of workers"),
+        ({"sizes": [None, "1 x"]}, "row 1: sizes is '1 x'"),
+        ({"sizes": "2 4"}, "row 0: the scale factor 1 is not among the sizes, '2 4'"),
     ],
 )
 def test_a_table_is_spoken_of_by_rows_and_columns(fields: dict[str, Any], said: str) -> None:
@@ -194,6 +200,17 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     whole = ap.traces.Trace({"job_type": ["bert"], "total_steps": [1.0], "arrival": [0.0], "scale_factor": np.array([2.0])})
     whole.write(path)
     assert ap.traces.read(path)["scale_factor"].tolist() == [2]
+
+
+def test_sizes_of_jobs_are_read_and_written(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    trace = ap.traces.table(**TYPES | {"sizes": [[1, 2, 4], None], "arrival": [5, 0], "sort": True})
+    assert trace["sizes"].tolist() == [None, "1 2 4"]
+    trace.write(path)
+    again = ap.traces.read(path)
+    assert again["sizes"].tolist() == [None, "1 2 4"]
+    again.write(path)
+    assert path.read_text().splitlines()[2].endswith(",1 2 4")
 
 
 def test_a_trace_is_spoken_of_by_rows_in_runs() -> None:

@@ -19,7 +19,7 @@ from ._problem import WORKERS_OF_TYPE_MAX, _is_none, _number
 __all__ = ["Trace", "read", "table"]
 
 #: The columns of a trace, in the order of its file.
-COLUMNS = ("id", "job_type", "scale_factor", "total_steps", "arrival", "weight", "slo", "entity")
+COLUMNS = ("id", "job_type", "scale_factor", "total_steps", "arrival", "weight", "slo", "entity", "sizes")
 
 #: The largest number that is believed, of whatever unit, and the least above 0: those of the engine.
 _LARGEST, _LEAST = 1e15, 1e-100
@@ -27,7 +27,8 @@ _LARGEST, _LEAST = 1e15, 1e-100
 
 class Trace(Table):
     """Jobs in order of arrival: `id`, `job_type`, `scale_factor`, `total_steps`, `arrival` (s), `weight`, `slo` (s from arrival, NaN =
-    none), `entity` (None = none). It is a table, and what `simulate(trace=…)` takes."""
+    none), `entity` (None = none), and where a job has them `sizes`, the numbers of workers that it may be given, as text such as
+    "1 2 4" (None = its scale factor alone). It is a table, and what `simulate(trace=…)` takes."""
 
     def __init__(self, columns: Mapping[str, Any], report: Mapping[str, Any] | None = None) -> None:
         super().__init__(columns)
@@ -57,6 +58,10 @@ class Trace(Table):
         for row, name in enumerate(self["id"].tolist() if "id" in self else []):
             if (first := seen.setdefault(str(name), row)) != row:
                 raise InputError(f"row {row}: id is {short(name)}, as in row {first}")
+        of_jobs = self["scale_factor"].tolist() if "scale_factor" in self else [1] * self.n_rows
+        for row, sizes in enumerate(self["sizes"].tolist() if "sizes" in self else []):
+            if not _is_none(sizes) and int(of_jobs[row]) not in map(int, sizes.split()):
+                raise InputError(f"row {row}: the scale factor {of_jobs[row]} is not among the sizes, {short(sizes)}")
 
     def _check_order(self) -> None:
         """Refuses jobs that are not in order of arrival."""
@@ -119,6 +124,17 @@ def _is_scale_factor(what: str, value: Any) -> None:
     whole_of(what, value, 1, WORKERS_OF_TYPE_MAX)
 
 
+def _is_sizes(what: str, value: Any) -> None:
+    """Refuses what are no numbers of workers, ascending and separated by blanks."""
+    if _is_none(value):
+        return
+    parts = value.split() if isinstance(value, str) else []
+    sizes = [int(part) for part in parts if part.isdecimal() and part.isascii()]
+    are_ascending = all(one < other for one, other in zip([0, *sizes], sizes))
+    if not sizes or len(sizes) < len(parts) or not are_ascending or sizes[-1] > WORKERS_OF_TYPE_MAX:
+        raise InputError(f"{what} is {short(value)}, expected ascending numbers of workers, such as '1 2 4'")
+
+
 #: What the values of each column are, checked one by one.
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "id": _is_text,
@@ -129,6 +145,7 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "weight": _is_number(_LEAST),
     "slo": _is_number(_LEAST, may_lack=True),
     "entity": _is_text_or_none,
+    "sizes": _is_sizes,
 }
 
 
@@ -217,6 +234,8 @@ def table(*, sort: bool = False, **columns: Any) -> Trace:
             plain[name] = [int(value) if isinstance(value, float) and value.is_integer() else value for value in plain[name]]
         elif name == "entity":
             plain[name] = [None if _is_none(value) else value for value in plain[name]]
+        elif name == "sizes":
+            plain[name] = [" ".join(map(str, value)) if isinstance(value, (list, tuple)) else value for value in plain[name]]
     trace = Trace({name: plain[name] for name in COLUMNS if name in plain})
     # Rows are counted as they are given, and sorted thereafter.
     trace._check_values()
@@ -235,7 +254,6 @@ def _of_one_length(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     lengths = [len(values) for values in listed.values() if values is not None]
     lengths += [len(values) for values in columns.values() if isinstance(values, Mapping)]
     n = max(lengths, default=1)
-    _check_indices(columns, n)
     plain: dict[str, list[Any]] = {"id": list(range(n)), "scale_factor": [1] * n, "weight": [1.0] * n}
     for name, values in listed.items():
         one = columns[name]
@@ -243,6 +261,7 @@ def _of_one_length(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
         if len(of_all) != n:
             raise InputError(f"{name} has {len(of_all)} values for {n} jobs")
         plain[name] = of_all
+    _check_indices(columns, n)
     for name, values in columns.items():
         if isinstance(values, Mapping):
             places = by_labels(name, list(values), plain["id"], n, part="keys")
