@@ -82,6 +82,8 @@ def test_a_traces_columns_are_of_the_same_rows() -> None:
     assert ap.traces.table(**{name: frame[name] for name in frame})["total_steps"].tolist() == [20, 10]
     with pytest.raises(ap.InputError, match=r"arrival: its index is \[1, 0\]"):
         ap.traces.table(**TYPES | {"arrival": frame["arrival"]})
+    with pytest.raises(ap.InputError, match="arrival has 1 values for 2 jobs"):
+        ap.traces.table(**TYPES | {"arrival": frame["arrival"][:1]})
     with pytest.raises(ap.InputError, match="is a table, expected one column"):
         ap.traces.table(**TYPES | {"arrival": frame})
 
@@ -117,6 +119,8 @@ def test_answers_are_read_by_the_names_of_worker_types() -> None:
         {"b": {"k80": 0.3, "v100": 0.2}, "a": [0.5, 0.1]},
     ]
     wrong: list[tuple[Any, str]] = [
+        ({0: [0.1, 0.1], "a": [0.2, 0.2]}, "shares to 'a' twice"),
+        ({(0, 1): [0.1, 0.1], ("b", "a"): [0.2, 0.2]}, "twice"),
         ({0: {"x": 1.0}}, "worker type 'x'"),
         ({True: [0.5, 0.1]}, "gave shares to True"),
         ({0: {0.5, 0.1}}, "to one combination"),

@@ -123,6 +123,9 @@ def test_legal_actions_are_taken_in_place_of_others() -> None:
     for action in range(len(mask)):
         taken = env.action(np.int64(action))
         assert mask[taken] and (taken == action or not mask[action])
+    for wrong in (None, np.nan, "x", 0.5, [1]):
+        with pytest.raises(ap.InputError, match="action is .*, expected a whole number"):
+            env.step(wrong)
     ended = False
     while not ended:
         _, _, ended, cut, _ = env.step(env.action_space.sample())

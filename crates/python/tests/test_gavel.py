@@ -318,6 +318,12 @@ def test_what_cannot_be_adapted_is_refused(tmp_path: Path) -> None:
         ap.gavel.adapt(object())
     with pytest.raises(ap.InputError, match="is a class"):
         ap.gavel.adapt(Equal)
+    with pytest.raises(ap.InputError, match="has no get_allocation"):
+        ap.gavel.adapt(asking(5))  # type: ignore[arg-type]
+    with pytest.raises(ap.InputError, match="whose arguments cannot be read"):
+        ap.gavel.adapt(asking(max))
+    with pytest.raises(ap.InputError, match="'throughputs' by its position only"):
+        ap.gavel.adapt(asking(lambda throughputs, /: {}))
     with pytest.raises(ap.InputError, match="wants 'mood'"):
         ap.gavel.adapt(asking(lambda throughputs, mood: {}))
     with pytest.raises(ap.InputError, match="has no 'mood'"):

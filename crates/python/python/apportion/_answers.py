@@ -79,6 +79,7 @@ def _of_mapping(problem: Problem, answer: Mapping[Any, Any], said: str) -> Rows:
     if not any(isinstance(name, int) for name in named):
         named |= {place: place for place in range(problem.n_jobs)}
     members: list[tuple[int, ...]] = []
+    said_of: set[frozenset[int | None]] = set()
     rows = np.zeros((len(answer), len(kinds)))
     for number, (key, shares) in enumerate(answer.items()):
         jobs = key if isinstance(key, tuple) and len(key) == 2 else (key,)
@@ -88,6 +89,10 @@ def _of_mapping(problem: Problem, answer: Mapping[Any, Any], said: str) -> Rows:
                 f"a policy gave shares to {short(key)}, expected a job's name, or two of them",
                 help="problem.names has the names; a job is called by its position where no name is a whole number",
             )
+        if (of := frozenset(places)) in said_of:
+            help = "a job's position calls it as its name does, and pairs have no order"
+            raise InputError(f"a policy gave shares to {short(key)} twice", help=help)
+        said_of.add(of)
         members.append(tuple(place for place in places if place is not None))
         rows[number] = row_of(shares, kinds, "a policy", "one combination")
     return members, rows

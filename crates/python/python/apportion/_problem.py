@@ -291,8 +291,8 @@ def _rows(throughputs: Any, kinds: list[str]) -> tuple[Floats, list[int | str] |
 
 
 def _number(what: str, value: Any) -> float:
-    """One number."""
-    if isinstance(value, (str, bytes)):
+    """One number: not complex, a time, masked or text."""
+    if isinstance(value, (str, bytes, np.complexfloating, np.datetime64, np.timedelta64, np.ma.MaskedArray)):
         raise InputError(f"{what} is {short(value)}, expected a number")
     try:
         return float(value)

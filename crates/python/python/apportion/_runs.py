@@ -130,7 +130,7 @@ def simulate(
     if not (keep is None or isinstance(keep, Iterable)):
         raise InputError(f"keep is {short(keep)}, expected names of tables")
     for name in [keep] if isinstance(keep, str) else keep or ():
-        if name not in kept:
+        if not isinstance(name, str) or name not in kept:
             raise InputError(f"keep: unknown table {short(name)}, expected one of {', '.join(TABLES)}")
         kept[name] = True
     if cluster is None:

@@ -32,7 +32,7 @@ class VecWorlds(VecEnv):  # type: ignore[misc, unused-ignore]
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Takes the actions of the next step."""
-        self._actions = np.asarray(actions)
+        self._actions = actions
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Carries them out."""

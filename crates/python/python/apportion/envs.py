@@ -142,11 +142,16 @@ def check_open(world: Any, is_closed: bool) -> None:
         raise gymnasium.error.ClosedEnvironmentError(f"Trying to operate on `{type(world).__name__}`, after a call to `close()`.")
 
 
-def _action(action: Any) -> int:
+def _whole_action(action: Any) -> int:
+    """A whole number, whether there is such an action or not."""
     try:
-        number = operator.index(action)
+        return operator.index(action)
     except TypeError:
         raise InputError(f"action is {short(action)}, expected a whole number") from None
+
+
+def _action(action: Any) -> int:
+    number = _whole_action(action)
     if not 0 <= number < 1 << 63:
         raise InputError(f"there is no action {short(number)}")
     return number
@@ -161,10 +166,12 @@ class LegalActions(gymnasium.ActionWrapper[_Seen, np.int64, np.int64], gymnasium
 
     def action(self, action: np.int64) -> np.int64:
         """The action that is taken for this one."""
+        number = _whole_action(action)
         mask: _Flags = self.get_wrapper_attr("action_masks")()
         if not mask.any():
             return action
-        return np.int64((int(action) + int(np.roll(mask, -int(action)).argmax())) % len(mask))
+        number %= len(mask)
+        return np.int64((number + int(np.roll(mask, -number).argmax())) % len(mask))
 
 
 class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[Any]]):

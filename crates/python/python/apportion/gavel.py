@@ -119,7 +119,7 @@ class Adapted:
         if inspect.isclass(policy):
             raise InputError(f"{policy.__name__} is a class, expected an object of it", help=f"gavel.adapt({policy.__name__}(…))")
         get_allocation = getattr(policy, "get_allocation", None)
-        if get_allocation is None:
+        if not callable(get_allocation):
             raise InputError(f"{type(policy).__name__} has no get_allocation")
         self._policy = policy
         self._tolerance = checked_tolerance(tolerance)
@@ -293,7 +293,12 @@ def _of_its_own(name: str, policy: Any, error: Exception) -> PolicyError:
 def _wanted(get_allocation: Any, given: Mapping[str, Any]) -> dict[str, str]:
     """The arguments of a `get_allocation` that are ours to say, each with what it is."""
     wanted: dict[str, str] = {}
-    parameters = inspect.signature(get_allocation).parameters
+    try:
+        parameters = inspect.signature(get_allocation).parameters
+    except (TypeError, ValueError):
+        raise InputError(f"get_allocation is {short(get_allocation)}, whose arguments cannot be read", help="a method of Python's has them") from None
+    if by_place := [name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.POSITIONAL_ONLY]:
+        raise InputError(f"get_allocation takes {by_place[0]!r} by its position only, expected arguments by name")
     takes_all = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
     if not takes_all and (unknown := set(given) - set(parameters)):
         raise InputError(f"get_allocation has no {min(unknown)!r}, expected one of {', '.join(parameters)}")
