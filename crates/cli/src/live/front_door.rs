@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::comment;
 use super::local::Direct;
 use super::log::Log;
-use super::slurm::Partition;
+use super::slurm::{self, Partition};
+use crate::Session;
 use crate::exit::Failure;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::throughput::Throughputs;
@@ -19,7 +20,9 @@ use apportion_live::core::{Answer, Refusal, Request, Settings, State};
 use apportion_live::driver::Client;
 use apportion_live::front::{Form, JobForm};
 use apportion_live::protocol::JobNumber;
-use apportion_live::slurm::{Door, DoorOptions, Intake, Newcomer, NotTaken, SlurmError, kill_wait};
+use apportion_live::slurm::{
+    Door, DoorOptions, Intake, Newcomer, NotTaken, SlurmError, ToolError, kill_wait,
+};
 
 /// Its folder, in that of the state.
 const FOLDER: &str = "sbatch";
@@ -40,8 +43,13 @@ const TIDYING: Seconds = Seconds::new(5.0);
 ///
 /// # Errors
 /// If the grace that is `given` is shorter than Slurm's.
-pub(super) fn settings(settings: Settings, given: Option<Seconds>) -> Result<Settings, Failure> {
-    let wait = kill_wait().ok().flatten().map_or(Seconds::ZERO, Seconds::new);
+pub(super) fn settings(
+    settings: Settings,
+    given: Option<Seconds>,
+    session: &Session,
+) -> Result<Settings, Failure> {
+    let wait = slurm::asked(session, kill_wait, |error| matches!(error, ToolError::Unreachable { .. }));
+    let wait = wait.ok().flatten().map_or(Seconds::ZERO, Seconds::new);
     match given {
         Some(grace) if grace < wait => {
             let message = format!(
@@ -58,12 +66,13 @@ pub(super) fn settings(settings: Settings, given: Option<Seconds>) -> Result<Set
 ///
 /// # Errors
 /// If its folder cannot be used.
-pub(super) fn open(partition: &Partition, state: &Path) -> Result<Door, Failure> {
+pub(super) fn open(partition: &Partition, state: &Path, start_limit: Seconds) -> Result<Door, Failure> {
     let folder = state.join(FOLDER);
     let options = DoorOptions {
         partition: partition.name().to_owned(),
         folder: std::path::absolute(&folder).map_err(Failure::io("find the folder of the state"))?,
         nodes: partition.nodes().to_vec(),
+        start_limit,
     };
     Door::open(options).map_err(|error| {
         let help = match error {

@@ -206,7 +206,7 @@ impl Plan {
         let state = arguments.state.clone().or(arguments.demo.then(|| demo::STATE.into()));
         let mut settings = arguments.times.settings(round_length);
         if arguments.front_door.is_some() {
-            settings = front_door::settings(settings, arguments.times.grace)?;
+            settings = front_door::settings(settings, arguments.times.grace, session)?;
         }
         Ok(Self {
             cluster,
@@ -398,7 +398,7 @@ enum Carrier {
 fn carrier(plan: &Plan, arguments: &ServeArguments, session: &Session) -> Result<Option<Carrier>, Failure> {
     let Some(partition) = plan.partition.clone() else { return Ok(None) };
     if arguments.front_door.is_some() {
-        let door = front_door::open(&partition, &plan.state)?;
+        let door = front_door::open(&partition, &plan.state, plan.settings.start_limit)?;
         return Ok(Some(Carrier::Door(Box::new(door), partition)));
     }
     let (executor, warnings) = slurm::executor(&arguments.slurm, partition, &plan.state, session)?;

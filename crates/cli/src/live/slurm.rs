@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -122,6 +123,25 @@ impl<'a> Patience<'a> {
     }
 }
 
+/// Asks Slurm for something, and asks again while `is_away` says of its answer that its controller gave none, until the command is
+/// to end.
+///
+/// # Errors
+/// What it is answered, other than by a controller that is away.
+pub(super) fn asked<T, E: Display>(
+    session: &Session,
+    ask: impl Fn() -> Result<T, E>,
+    is_away: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    let mut patience = Patience::new(session);
+    loop {
+        match ask() {
+            Err(error) if is_away(&error) && patience.waits(&error.to_string()) => {}
+            answer => return answer,
+        }
+    }
+}
+
 /// The partition that is the cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
@@ -149,14 +169,8 @@ impl Partition {
             let name = slurm::partition(arguments.partition.as_deref())?;
             slurm::nodes(&name).map(|nodes| (name, nodes))
         };
-        let mut patience = Patience::new(session);
-        let (name, nodes) = loop {
-            match ask() {
-                Err(NodesError::Tool(error @ ToolError::Unreachable { .. }))
-                    if patience.waits(&error.to_string()) => {}
-                asked => break asked.map_err(failed)?,
-            }
-        };
+        let is_away = |error: &NodesError| matches!(error, NodesError::Tool(ToolError::Unreachable { .. }));
+        let (name, nodes) = asked(session, ask, is_away).map_err(failed)?;
         check_types(arguments, &name, &nodes)?;
         let typed = |node: Node| {
             let worker_type = worker_type(&node, arguments, throughputs)?;

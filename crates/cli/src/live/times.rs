@@ -26,7 +26,7 @@ pub(super) struct TimeArguments {
     /// How long all ranks of a job may take to start
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     start_limit: Option<Seconds>,
-    /// How long a job waits after its first failure; twice as long after each further one
+    /// How long a job waits after its first failure; twice as long after each further one, up to 64 times
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     back_off: Option<Seconds>,
     /// A job that failed so often in a row is given up

@@ -109,6 +109,42 @@ fn held_jobs_have_their_turns_through_the_ends_of_scheduler_and_controller() {
 }
 
 #[test]
+fn a_job_is_not_given_up_for_what_a_controller_says_as_it_ends() {
+    let lost = "scontrol: error: slurm_msg_sendto: msg_type=5023: Unexpected missing socket error";
+    // What no list of such words has is asked again, too.
+    for says in [lost, "Unknown words"] {
+        let mut world = match World::start(&NODES[..1]) {
+            Ok(world) => world,
+            Err(lacking) => return eprintln!("skipped: a controller that ends, of a real Slurm: {lacking}"),
+        };
+        let reset = "slurm_load_partitions: Connection reset by peer";
+        world.serve_failing(&SERVE, &[("scontrol", " requeuehold ", says), ("sinfo", "", reset)]);
+        assert!(world.has_failed("sinfo"));
+        let all = [0, 1].map(|_| submit(&world, &["--gres=gpu:2", COMMENT]));
+        world.until("a job to be put back, though Slurm refuses it once", |world| {
+            let jobs = jobs(world);
+            let turns = all.iter().map(|id| jobs.get(id).map_or(0, |job| job["starts"].as_u64().unwrap()));
+            world.has_failed("scontrol") && turns.sum::<u64>() > 2
+        });
+        assert!(jobs(&world).values().all(|job| job["state"] != "cancelled"), "{:?}", jobs(&world));
+    }
+}
+
+#[test]
+fn a_refused_release_is_asked_for_again() {
+    let mut world = match World::start(&NODES[..1]) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: a refused release on a real Slurm: {lacking}"),
+    };
+    let says = "slurm_suspend error: Unknown words";
+    world.serve_failing(&SERVE, &[("scontrol", " release ", says)]);
+    let id = submit(&world, &["--gres=gpu:2", COMMENT]);
+    world.until("the job to run", |world| jobs(world).get(&id).is_some_and(|job| job["state"] == "running"));
+    let job = &jobs(&world)[&id];
+    assert!(world.has_failed("scontrol") && job["starts"] == 1 && job["last_end"].is_null(), "{job}");
+}
+
+#[test]
 fn what_users_do_to_their_jobs_is_heeded() {
     let world = match start() {
         Ok(world) => world,

@@ -109,3 +109,33 @@ fn a_job_whose_batch_process_is_killed_waits_before_its_next_start() {
     assert!(why.contains("is not started again for 3"), "{why}");
     assert_eq!(world.jobs()["0"]["starts"], 1, "{why}");
 }
+
+#[test]
+fn a_submission_that_is_refused_once_is_made_again_on_the_same_node() {
+    let mut world = match World::start(&NODES[..1]) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
+    };
+    let says = "sbatch: error: Batch job submission failed: Requested node configuration is not available";
+    let arguments = [&SERVE[..], &["--round-length", "60"]].concat();
+    world.serve_failing(&arguments, &[("sbatch", "--parsable", says)]);
+    world.submit(&["--steps", "1000000"], &TRAINER);
+    let job = until(&world, |job| job["state"] == "running");
+    assert!(world.has_failed("sbatch") && job["starts"] == 1 && job["last_end"].is_null(), "{job}");
+}
+
+#[test]
+fn a_scheduler_that_is_started_as_the_controller_ends_waits() {
+    let mut world = match World::start(&NODES[..1]) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
+    };
+    let socket = "sbatch: error: slurm_msg_sendto: msg_type=4003: Unexpected missing socket error; allocation failure: Requested \
+                  node configuration is not available";
+    let reset = "slurm_load_partitions: Connection reset by peer";
+    let arguments = [&SERVE[..], &["--round-length", "60"]].concat();
+    world.serve_failing(&arguments, &[("sinfo", "", reset), ("sbatch", "--test-only", socket)]);
+    let said = world.served.as_ref().unwrap().said_before().to_owned();
+    assert!(world.has_failed("sinfo") && world.has_failed("sbatch"), "{said}");
+    assert!(said.contains("Connection reset by peer; it is waited for"), "{said}");
+}

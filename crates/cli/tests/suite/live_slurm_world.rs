@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeMap;
-use std::thread;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::time::Duration;
+use std::{env, fs, thread};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -32,6 +34,32 @@ impl World {
     pub(crate) fn serve(&mut self, arguments: &[&str]) {
         let conf = self.slurm.at("slurm.conf");
         self.served = Some(Served::start_with(self.folder.path(), arguments, &[("SLURM_CONF", &conf)]));
+    }
+
+    /// The same, where commands of Slurm fail at first, once for each of these: a command, and a word that it is given. They say
+    /// what they say when their controller ends.
+    pub(crate) fn serve_failing(&mut self, arguments: &[&str], failing: &[(&str, &str, &str)]) {
+        let tools = self.folder.path().join("tools");
+        fs::create_dir(&tools).unwrap();
+        for (tool, word, says) in failing {
+            let (own, once) = (tools.join(tool), tools.join(format!("{tool}.failed")));
+            let script = format!(
+                "#!/bin/sh\ncase \" $* \" in *\"{word}\"*)\n  if mkdir '{}' 2>/dev/null; then echo '{says}' >&2; exit 1; fi;;\n\
+                 esac\nPATH=${{PATH#*:}} exec {tool} \"$@\"\n",
+                once.display()
+            );
+            fs::write(&own, script).unwrap();
+            fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = PathBuf::from(format!("{}:{}", tools.display(), env::var("PATH").unwrap()));
+        let conf = self.slurm.at("slurm.conf");
+        let variables = [("SLURM_CONF", &*conf), ("PATH", &*path)];
+        self.served = Some(Served::start_with(self.folder.path(), arguments, &variables));
+    }
+
+    /// Has this command failed as it was to?
+    pub(crate) fn has_failed(&self, tool: &str) -> bool {
+        self.folder.path().join(format!("tools/{tool}.failed")).exists()
     }
 
     pub(crate) fn ask(&self, arguments: &[&str]) -> String {

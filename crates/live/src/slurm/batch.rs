@@ -29,6 +29,10 @@ const PATIENCE: Seconds = Seconds::new(10.0);
 /// How often a submission that Slurm did not take is tried again.
 const AGAIN: Seconds = Seconds::new(2.0);
 
+/// So often in a row Slurm refuses a job before that is taken for its answer: a controller that ends, or has just been started,
+/// refuses what it takes as soon as it is asked again.
+const REFUSALS: u32 = 3;
+
 /// Seconds before Slurm's time limit at which ranks are asked to stop, beside their grace: Slurm may be a minute early.
 const BEFORE_LIMIT: f64 = 60.0;
 
@@ -93,6 +97,8 @@ pub(super) struct Batch {
     pub(super) comment: Comment,
     pub(super) members: Vec<Member>,
     state: State,
+    /// How often in a row Slurm has refused it.
+    n_refused: u32,
     until: Seconds,
     grace: Seconds,
     stop: Option<(Stop, Seconds)>,
@@ -117,6 +123,7 @@ impl Batch {
             comment,
             members,
             state: adopted.map_or(new, |since| State::Adopted { since }),
+            n_refused: 0,
             until: steer.until,
             grace: steer.grace,
             stop: None,
@@ -215,6 +222,7 @@ impl Batch {
         match submit(self, view.node, view.options) {
             Ok(id) => self.state = State::Submitted { id, at: now },
             Err(error @ ToolError::Unreachable { .. }) => {
+                self.n_refused = 0;
                 self.state = State::Unanswered { since: now };
                 events.push(Event::Unreachable(error.to_string()));
             }
@@ -222,7 +230,12 @@ impl Batch {
                 self.state = State::New { not_before: now + AGAIN };
                 events.push(Event::Unreachable(error.to_string()));
             }
+            Err(ToolError::Refused { .. }) if self.n_refused + 1 < REFUSALS => {
+                self.n_refused += 1;
+                self.state = State::New { not_before: now + AGAIN };
+            }
             Err(error @ ToolError::Refused { .. }) => {
+                self.n_refused = 0;
                 // Where not even the end can be written, the next look that may submit tries to write it again.
                 self.state = State::New { not_before: now + PAUSE };
                 events.push(Event::Refused(error.to_string()));

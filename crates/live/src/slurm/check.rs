@@ -1,22 +1,32 @@
 //! Asks Slurm, before anything is begun, whether it would take jobs.
 
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
 
 use super::nodes::{Node, NodesError, nodes};
 use super::tools::{ToolError, ask};
 use super::{Options, SlurmError, batch};
 
+/// How long after a refusal Slurm is asked once more: a controller that has just been started may refuse what it takes then.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Asks Slurm whether it would take a job on a node of each type that it gives jobs. While it does not answer, or does not know
-/// of any node of a type whether it is up, it is asked again if `waits`, which is told why, says so.
+/// of any node of a type whether it is up, it is asked again if `waits`, which is told why, says so. A refusal is its answer if
+/// it refuses twice.
 ///
 /// # Errors
 /// If it would not take one, or is not waited for any more.
 pub(super) fn would_take(options: &Options, waits: &mut dyn FnMut(&str) -> bool) -> Result<(), SlurmError> {
     let types: BTreeSet<&str> = options.nodes.iter().map(|(_, worker_type)| worker_type.as_str()).collect();
     for worker_type in types {
+        let mut is_refused = false;
         while let Err(error) = takes_one(options, worker_type) {
             let is_to_wait = matches!(error.source, ToolError::Unreachable { .. });
-            if !is_to_wait || !waits(&error.source.to_string()) {
+            let is_refusal = matches!(error.source, ToolError::Refused { .. });
+            if is_refusal && !std::mem::replace(&mut is_refused, true) {
+                thread::sleep(AGAIN);
+            } else if !is_to_wait || !waits(&error.source.to_string()) {
                 return Err(SlurmError::Refuses { node: error.node, source: error.source });
             }
         }

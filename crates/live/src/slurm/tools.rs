@@ -20,14 +20,34 @@ const SHORT_LIMIT: Seconds = Seconds::new(4.0);
 /// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What Slurm's commands say when its controller does not answer, or not now. What was asked may have been done.
-const UNREACHABLE: [&str; 6] = [
+/// What Slurm's commands say when its controller does not answer, or not now. What was asked may have been done. Beside what
+/// they say of a controller that is not there or not ready, they say it of one that ends while it is asked: by the system's
+/// words for a connection that breaks, and by Slurm's own for a message that did not get through, whatever else follows.
+const UNREACHABLE: [&str; 24] = [
     "Unable to contact slurm controller",
     "Socket timed out",
     "Slurm temporarily unable",
-    "Connection refused",
     "Zero Bytes were transmitted",
     "backup controller in standby",
+    "Controller is in standby mode",
+    "Unexpected missing socket error",
+    "Unexpected message received",
+    "Communication connection failure",
+    "Communication shutdown failure",
+    "Message send failure",
+    "Message receive failure",
+    "Protocol authentication error",
+    "Munge encode failed",
+    "Connection refused",
+    "Connection reset by peer",
+    "Connection timed out",
+    "Transport endpoint is not connected",
+    "Broken pipe",
+    "Network is down",
+    "Network is unreachable",
+    "No route to host",
+    "Host is down",
+    "Resource temporarily unavailable",
 ];
 
 /// Why a command of Slurm has no answer.
@@ -148,12 +168,37 @@ mod tests {
         let refused = said("echo 'sbatch: error: Invalid partition' >&2; exit 1").unwrap_err();
         assert_eq!(refused.to_string(), "sh: sbatch: error: Invalid partition");
         assert!(matches!(refused, ToolError::Refused { .. }));
-        let words = "squeue: error: Unable to contact slurm controller (connect failure)";
-        assert!(matches!(
-            said(&format!("echo '{words}' >&2; exit 1")).unwrap_err(),
-            ToolError::Unreachable { .. }
-        ));
         assert!(matches!(ask("no-such-tool", &[]).unwrap_err(), ToolError::NotRun { .. }));
+    }
+
+    #[test]
+    fn what_is_said_of_a_controller_that_ends_is_no_refusal() {
+        for words in [
+            "squeue: error: Unable to contact slurm controller (connect failure)",
+            "scontrol: error: slurm_msg_sendto: address:port=127.0.0.1:6817 msg_type=5023: Unexpected missing socket error\n\
+             Unexpected message received for job 124",
+            "slurm_load_partitions: Connection reset by peer",
+            "slurm_load_jobs error: Transport endpoint is not connected",
+            "sbatch: error: slurm_msg_sendto: address:port=127.0.0.1:6817 msg_type=4003: Unexpected missing socket error\n\
+             allocation failure: Requested node configuration is not available",
+            "slurm_suspend error: Message receive failure",
+            "slurm_update error: Message send failure",
+            "sbatch: error: Batch job submission failed: Communication connection failure",
+            "slurm_suspend error: Communication shutdown failure",
+        ] {
+            let script = format!("printf '%s\\n' '{words}' >&2; exit 1");
+            let said = ask("sh", &["-c".to_owned(), script]).unwrap_err();
+            assert!(matches!(said, ToolError::Unreachable { .. }), "{said}");
+        }
+        for words in [
+            "Access/permission denied for job 7",
+            "slurm_update error: Invalid node name specified",
+            "sbatch: error: Batch job submission failed: Requested node configuration is not available",
+        ] {
+            let script = format!("printf '%s\\n' '{words}' >&2; exit 1");
+            let said = ask("sh", &["-c".to_owned(), script]).unwrap_err();
+            assert!(matches!(said, ToolError::Refused { .. }), "{said}");
+        }
     }
 
     #[test]

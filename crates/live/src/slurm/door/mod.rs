@@ -14,6 +14,7 @@ mod arrays;
 mod claim;
 mod terms;
 mod kept;
+mod ranks;
 mod steered;
 #[cfg(test)]
 mod tests;
@@ -34,16 +35,17 @@ use super::tools::ToolError;
 use super::watch::{Seen, watch};
 use super::{LOOK, NEVER, PAUSE, SlurmError, State};
 use crate::agent::processes::{at, lock, next_boot, number};
-use crate::agent::{Act, Adopted, Agent, Home, Link, LinkError, ProcessesError, RankStart, Server};
+use crate::agent::{Act, Agent, Home, Link, LinkError, ProcessesError, Server};
 use crate::clock;
 use crate::files;
-use crate::protocol::{End, JobNumber, Orders, Phase, Progress, RankReport, Stop};
+use crate::protocol::{End, JobNumber, Orders, Stop};
 use arrays::take_apart;
 use claim::{Claim, Claimed};
 use commands::{carry_out, steer, tell};
-use intake::{PROGRAM, check_held, unsteerable};
+use intake::{check_held, unsteerable};
 use jobs::Jobs;
 use kept::{Kept, Order, Place};
+use ranks::{adopted, want};
 use steered::{Event, Steered, View};
 use terms::Shape;
 
@@ -68,6 +70,8 @@ pub struct DoorOptions {
     pub folder: PathBuf,
     /// The nodes, and the type of each one's workers as the throughputs call it.
     pub nodes: Vec<(Node, String)>,
+    /// How long after its order a run has to have begun, or it has failed to start.
+    pub start_limit: Seconds,
 }
 
 /// Steers the jobs that users submit held.
@@ -88,6 +92,8 @@ pub struct Door {
     claim: Claim,
     /// What an operator should know of the start.
     words: Vec<String>,
+    /// A node that lets a job wait for so long and starts none gets no job for a while.
+    patience: Seconds,
     _lock: File,
 }
 
@@ -97,7 +103,7 @@ impl Door {
     /// # Errors
     /// If the folder cannot be used, or another has it or the partition's jobs.
     pub fn open(options: DoorOptions) -> Result<Self, SlurmError> {
-        let DoorOptions { partition, folder, nodes } = options;
+        let DoorOptions { partition, folder, nodes, start_limit } = options;
         let jobs = folder.join("jobs");
         fs::create_dir_all(&jobs).map_err(at(&jobs))?;
         let path = folder.join("lock");
@@ -158,6 +164,8 @@ impl Door {
             over,
             claim,
             words,
+            // The order and its release take their part of the limit.
+            patience: start_limit / 2.0,
             _lock: lock,
         })
     }
@@ -210,7 +218,7 @@ impl Door {
     /// Takes over what Slurm shows.
     fn take(&mut self, seen: Seen<(Jobs, Seconds)>, intake: &mut dyn Intake, state: &mut State<'_>) {
         match seen {
-            Seen::Silence(why) => state.note_silence(&why),
+            Seen::Silence(why) => self.note_silence(&why, state),
             Seen::Nodes(nodes) => {
                 for (standing, reported) in self.nodes.iter_mut().zip(&mut state.reported) {
                     standing.take(&nodes, reported, state.say);
@@ -222,6 +230,12 @@ impl Door {
                 self.admit(intake);
             }
         }
+    }
+
+    /// Slurm does not answer.
+    fn note_silence(&mut self, why: &str, state: &mut State<'_>) {
+        self.steered.values_mut().for_each(Steered::note_silence);
+        state.note_silence(why);
     }
 
     /// Takes in held jobs that are new, and says of others that mean to be apportion's why they are not.
@@ -304,7 +318,7 @@ impl Door {
                     let events = steered.note_refusal(command, &said, now);
                     self.note(id, events, intake, state);
                 }
-                Err(error) => return state.note_silence(&error.to_string()),
+                Err(error) => return self.note_silence(&error.to_string(), state),
             }
         }
         self.forget();
@@ -324,11 +338,18 @@ impl Door {
                 }
                 Event::Ended(order, end) => {
                     if matches!(&end, End::Lost(why) if why.contains(LAUNCH)) {
-                        self.pause(&order, state);
+                        self.pause(&order.nodes(), "could not start one there", state);
                     }
                     self.note_ranks(&order, state, |agent, place| {
                         agent.note_end(order.run, place.rank, end.clone());
                     });
+                }
+                Event::Unstarted(order, waited) => {
+                    if waited >= self.patience {
+                        let why =
+                            format!("has let one wait there for {:.0} s and started none", waited.get());
+                        self.pause(&self.idle_nodes(&order), &why, state);
+                    }
                 }
                 Event::Withdrawn(why) if intake.withdraw(job, &why) => {
                     steered.is_withdrawn = true;
@@ -349,14 +370,20 @@ impl Door {
         }
     }
 
-    /// Gives the nodes of a run no job for a while.
-    fn pause(&mut self, order: &Order, state: &State<'_>) {
+    /// The nodes of a run on which no other runs.
+    fn idle_nodes<'a>(&self, order: &'a Order) -> Vec<&'a str> {
+        let orders = || self.steered.values().filter_map(Steered::order);
+        let runs_on = |node: &&str| orders().any(|other| other.has_begun && other.nodes().contains(node));
+        order.nodes().into_iter().filter(|node| !runs_on(node)).collect()
+    }
+
+    /// Gives nodes no job for a while, for what Slurm did there.
+    fn pause(&mut self, nodes: &[&str], why: &str, state: &State<'_>) {
         let now = clock::node_now();
-        for standing in self.nodes.iter_mut().filter(|standing| order.nodes().contains(&&*standing.node.name))
-        {
+        for standing in self.nodes.iter_mut().filter(|standing| nodes.contains(&&*standing.node.name)) {
             standing.pause(now);
             let name = &standing.node.name;
-            (state.say)(&format!("{name} gets no job for {PAUSE}: Slurm could not start one there"));
+            (state.say)(&format!("{name} gets no job for {PAUSE}: Slurm {why}"));
         }
     }
 
@@ -440,40 +467,4 @@ impl Door {
             }
         }
     }
-}
-
-/// Has a job want the rank of an order. The error is how the rank ended before it began.
-fn want(steered: &mut BTreeMap<u64, Steered>, node: &str, start: &RankStart) -> Result<(), End> {
-    let id = match start.program.command.as_slice() {
-        [what, id] if what == PROGRAM => id.parse::<u64>().ok(),
-        _ => None,
-    };
-    let Some(id) = id else {
-        let why = "it was submitted to apportion itself, which starts no programs with `--front-door sbatch`";
-        return Err(End::NotExecutable(why.to_owned()));
-    };
-    let steered = steered.get_mut(&id).filter(|steered| steered.kept.number == start.run.job);
-    let Some(steered) = steered else {
-        return Err(End::NotExecutable(format!("Slurm job {id} is not known here")));
-    };
-    if let Some(end) = steered.last_word() {
-        return Err(end);
-    }
-    let place = Place { node: node.to_owned(), rank: start.rank, worker: start.worker };
-    steered.want(start.run, start.world_size, place, start.until);
-    Ok(())
-}
-
-/// The ranks of a node that an earlier start left.
-fn adopted(steered: &BTreeMap<u64, Steered>, node: &str, until: Seconds) -> Vec<Adopted> {
-    let orders = steered.values().filter_map(Steered::order);
-    let places = orders.flat_map(|order| order.places.iter().map(move |place| (order, place)));
-    let here = places.filter(|(_, place)| place.node == node);
-    here.map(|(order, place)| {
-        let phase = if order.has_begun { Phase::Running } else { Phase::Waiting };
-        let (run, rank, worker) = (order.run, place.rank, place.worker);
-        let report = RankReport { run, rank, worker, phase, progress: Progress::default(), ran: None };
-        Adopted { report, until, grace: Seconds::ZERO }
-    })
-    .collect()
 }

@@ -20,6 +20,13 @@ const AGAIN: Seconds = Seconds::new(2.0);
 /// A job that Slurm does not show for so long is not there any more.
 const GONE: Seconds = Seconds::new(10.0);
 
+/// So often in a row Slurm refuses one thing before that is taken for its answer about the job: a controller that ends, or has
+/// just been started, refuses what it does as soon as it is asked again.
+const REFUSALS: u32 = 5;
+
+/// Slurm's reasons for the wait of a released job that say nothing else than that its nodes do not take it yet.
+const OF_ITS_NODES: [&str; 6] = ["", "None", "Priority", "Resources", "NodeDown", "ReqNodeNotAvail"];
+
 /// Slurm's reason for holding a job that can never run on the nodes that it names.
 const BAD_CONSTRAINTS: &str = "BadConstraints";
 
@@ -42,6 +49,8 @@ pub(super) enum Event {
     Stopping(Order),
     /// The run, or what of it was ordered, is over.
     Ended(Order, End),
+    /// The run ends without having begun, after it has waited so long for nothing but its nodes.
+    Unstarted(Order, Seconds),
     /// Apportion's job is to be over, for this reason.
     Withdrawn(String),
     /// What an operator should know.
@@ -80,8 +89,12 @@ pub(super) struct Steered {
     last: Option<Order>,
     /// When something was last asked of Slurm, and what.
     acted: Option<(Command, Seconds)>,
+    /// How often in a row Slurm has refused what was asked last.
+    n_refused: u32,
     /// The run for which Slurm has shown that it was released.
     released: Option<Run>,
+    /// Since when, and until when, Slurm has shown the released run to wait for nothing but its nodes.
+    waited: Option<(Seconds, Seconds)>,
     missing: Option<Seconds>,
     said: Option<String>,
     events: Vec<Event>,
@@ -103,7 +116,9 @@ impl Steered {
             wanted: None,
             last: None,
             acted: None,
+            n_refused: 0,
             released: None,
+            waited: None,
             missing: None,
             said: None,
             events: Vec::new(),
@@ -142,20 +157,36 @@ impl Steered {
     /// Something was asked of Slurm, which answered.
     pub(super) fn note_command(&mut self, command: Command, now: Seconds) {
         self.acted = Some((command, now));
+        self.n_refused = 0;
     }
 
-    /// Slurm refused what was asked.
+    /// Slurm does not answer, or did not: what it refused before was not its answer about the job.
+    pub(super) fn note_silence(&mut self) {
+        self.n_refused = 0;
+    }
+
+    /// Slurm refused what was asked. It is asked again while what Slurm shows asks for it, and drawn conclusions from once it was
+    /// refused several times in a row.
     pub(super) fn note_refusal(&mut self, command: Command, said: &str, now: Seconds) -> Vec<Event> {
+        let is_same = self.acted.as_ref().is_some_and(|(last, _)| *last == command);
+        self.n_refused = if is_same { self.n_refused.saturating_add(1) } else { 1 };
+        let is_certain = self.n_refused >= REFUSALS;
         match &command {
-            Command::Release(_) => {
+            Command::Release(_) if is_certain => {
+                self.n_refused = 0;
                 self.end(End::Declined(said.to_owned()));
             }
-            Command::Requeue => self.give_up(format!("Slurm does not put it back: {said}")),
-            Command::StartNow | Command::Hold | Command::Cancel => {
-                self.say(format!("Slurm refuses what is asked of its job {}: {said}", self.kept.address()));
+            Command::Requeue if is_certain => {
+                self.give_up(format!("Slurm does not put it back, asked {REFUSALS} times: {said}"));
+            }
+            _ => {
+                let address = self.kept.address();
+                self.say(format!(
+                    "Slurm refuses what is asked of its job {address}: {said}; it is asked again"
+                ));
             }
         }
-        self.note_command(command, now);
+        self.acted = Some((command, now));
         std::mem::take(&mut self.events)
     }
 
@@ -223,7 +254,7 @@ impl Steered {
         let order = &mut wish.order;
         let was_put_back = job.n_restarts > order.n_restarts;
         if job.is_pending() && !job.is_held() {
-            return self.follow_released(job, ends, was_put_back);
+            return self.follow_released(job, ends || was_put_back, now);
         }
         if job.is_pending() {
             return self.follow_held(job, ends, was_put_back, forgot);
@@ -258,11 +289,13 @@ impl Steered {
     }
 
     /// One that Slurm may start, or was about to start again.
-    fn follow_released(&mut self, job: &HeldJob, ends: bool, was_put_back: bool) -> Option<Command> {
-        if was_put_back || ends {
+    fn follow_released(&mut self, job: &HeldJob, is_to_go: bool, now: Seconds) -> Option<Command> {
+        if is_to_go {
             return Some(Command::Hold);
         }
         self.released = self.order().map(|order| order.run);
+        let since = self.waited.map_or(now, |(since, _)| since);
+        self.waited = OF_ITS_NODES.contains(&job.reason.as_str()).then_some((since, now));
         if job.reason == "BeginTime" {
             return Some(Command::StartNow);
         }
@@ -294,6 +327,8 @@ impl Steered {
         } else if is_declined {
             self.end(End::Declined(job.why_it_waits().to_owned()));
         } else if ends {
+            let waited = self.waited.filter(|_| was_released).map(|(since, until)| until - since);
+            self.events.extend(waited.map(|waited| Event::Unstarted(order.clone(), waited)));
             self.end(End::Stopped(None));
         } else if job.is_held_by_admin() {
             self.end(End::Stopped(None));
@@ -364,6 +399,7 @@ impl Steered {
         let nodes = wish.order.nodes().join(",");
         self.current = Some(wish);
         self.is_changed = true;
+        (self.waited, self.n_refused) = (None, 0);
         Some(Command::Release(nodes))
     }
 

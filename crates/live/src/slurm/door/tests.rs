@@ -8,9 +8,9 @@ use super::commands::Command;
 use super::intake::PROGRAM;
 use super::jobs::HeldJob;
 use super::kept::{Kept, Place};
+use super::ranks::want;
 use super::steered::{Event, Steered, View};
 use super::terms::Shape;
-use super::want;
 use crate::agent::RankStart;
 use crate::protocol::{End, JobNumber, Program, Run};
 
@@ -73,6 +73,20 @@ impl World {
         self.events.extend(events);
         if let Some(command) = &command {
             self.steered.note_command(command.clone(), now);
+        }
+        command
+    }
+
+    /// Looks, and what is asked for is refused.
+    fn refused(&mut self, said: &str) -> Option<Command> {
+        self.now += 3.0;
+        let now = Seconds::new(self.now);
+        let view =
+            View { job: self.job.as_ref(), asked: now, boot: self.boot, now, over_here: self.over_here };
+        let (command, events) = self.steered.look(&view);
+        self.events.extend(events);
+        if let Some(command) = &command {
+            self.events.extend(self.steered.note_refusal(command.clone(), said, now));
         }
         command
     }
@@ -345,11 +359,66 @@ fn what_slurm_cannot_start_fails_by_its_own_fault() {
     world.steered.steer(World::run(1), LONG, true);
     assert_eq!(world.look(), None);
     assert!(matches!(&world.ends()[..], [End::Declined(_)]), "{:?}", world.events);
+    // So it does where the release is refused, again and again.
     let mut world = World::new(1, 1);
     world.want(1, &["n1"]);
-    let command = world.look().unwrap();
-    let events = world.steered.note_refusal(command, "no such node", Seconds::new(9.0));
-    assert!(matches!(&events[..], [Event::Ended(_, End::Declined(_))]), "{events:?}");
+    (0..4).for_each(|_| assert_eq!(world.refused("no such node"), Some(Command::Release("n1".to_owned()))));
+    assert!(world.ends().is_empty(), "{:?}", world.events);
+    world.refused("no such node");
+    assert!(matches!(&world.ends()[..], [End::Declined(why)] if why == "no such node"), "{:?}", world.events);
+}
+
+#[test]
+fn what_slurm_refuses_once_is_asked_again() {
+    let mut world = World::running(&["n1"]);
+    world.steered.steer(World::run(1), LONG, true);
+    // A controller that ends, one that was just started, and so on.
+    for _ in 0..3 {
+        (0..4).for_each(|_| assert_eq!(world.refused("Unexpected"), Some(Command::Requeue)));
+        world.steered.note_silence();
+    }
+    (0..4).for_each(|_| assert_eq!(world.refused("Unexpected"), Some(Command::Requeue)));
+    assert_eq!(world.look(), Some(Command::Requeue), "one that is heeded ends the row");
+    (0..4).for_each(|_| assert_eq!(world.refused("Access denied"), Some(Command::Requeue)));
+    assert_eq!((world.given_up(), world.ends()), (None, vec![]));
+    world.refused("Access denied");
+    assert!(world.given_up().unwrap().contains("asked 5 times: Access denied"), "{:?}", world.events);
+    // The words on one that is asked again are said once.
+    let words = |event: &&Event| matches!(event, Event::Words(text) if text.contains("it is asked again"));
+    assert_eq!(world.events.iter().filter(words).count(), 2);
+}
+
+#[test]
+fn a_run_that_waited_for_nothing_but_its_node_and_did_not_begin_is_told_as_such() {
+    let waited = |reasons: &[&str]| {
+        let mut world = World::new(1, 1);
+        world.want(1, &["n1"]);
+        world.look();
+        for reason in reasons {
+            world.show("PENDING", 9, reason);
+            assert_eq!(world.look(), None);
+        }
+        world.steered.steer(World::run(1), LONG, true);
+        assert_eq!(world.look(), Some(Command::Hold));
+        world.show("PENDING", 0, "JobHeldUser");
+        world.look();
+        assert_eq!(world.ends(), [End::Stopped(None)]);
+        world.events.iter().find_map(|event| match event {
+            Event::Unstarted(order, waited) => Some((order.nodes().join(","), waited.get())),
+            _ => None,
+        })
+    };
+    let of_node = ["None", "Resources", "ReqNodeNotAvail", "Resources", "Priority"];
+    assert_eq!(waited(&of_node), Some(("n1".to_owned(), 12.0)));
+    assert_eq!(waited(&["Resources", "Licenses"]), None, "it is not the node that is waited for");
+    assert_eq!(waited(&["Resources", "Licenses", "Resources", "Resources"]), Some(("n1".to_owned(), 3.0)));
+    // One that has begun is none.
+    let mut world = World::running(&["n1"]);
+    world.steered.steer(World::run(1), LONG, true);
+    world.look();
+    world.put_back(0, "JobHeldUser");
+    world.look();
+    assert!(!world.events.iter().any(|event| matches!(event, Event::Unstarted(..))));
 }
 
 #[test]
