@@ -6,7 +6,7 @@ use super::active::Table;
 use super::leases::InForce;
 use super::rounds::Situation;
 use crate::cluster::Cluster;
-use crate::index::{JobId, WorkerTypeId};
+use crate::index::{Id, JobId, WorkerTypeId};
 use crate::policy::Decision;
 use crate::problem::{Problem, ProblemError};
 use crate::units::Seconds;
@@ -49,6 +49,7 @@ impl Situation for Boundary<'_> {
             shares: allocation.combinations().enumerate().map(row).collect(),
             objective: decision.objective.clone(),
             solve: decision.solve.clone(),
+            n_shown: problem.jobs().iter().map(|job| job.id.index() + 1).max().unwrap_or(0),
             dropped: decision.dropped.iter().map(|index| id(*index)).collect(),
         });
         false

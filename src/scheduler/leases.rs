@@ -1,7 +1,7 @@
 //! What a scheduler answers: the leases of a round, and the decision behind them.
 
 use super::decided::Decided;
-use crate::index::{JobId, WorkerId, WorkerTypeId};
+use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
 use crate::policy::{ObjectiveReport, SolveReport};
 use crate::units::Seconds;
 use crate::workload::Combination;
@@ -32,15 +32,24 @@ pub struct InForce {
     pub asked: Seconds,
     /// Start of the round at which the decision was adopted.
     pub adopted: Seconds,
-    /// The jobs it is about, and what share of its time each should spend on each worker type, in the cluster's order,
-    /// alone or beside another: `[combinations]`, `[K]` each.
+    /// What share of its time each job should spend on each worker type, in the cluster's order, alone or beside another:
+    /// `[combinations]`, `[K]` each. Jobs of which a rule has no share may be left out.
     pub shares: Vec<(Combination<JobId>, Vec<f64>)>,
+    /// The jobs that it was asked about have smaller ids than this.
+    pub n_shown: usize,
     /// The policy's own objective, certified; none for heuristics.
     pub objective: Option<ObjectiveReport>,
     /// How it was solved; none for closed forms and heuristics.
     pub solve: Option<SolveReport>,
     /// Jobs whose droppable constraints were dropped.
     pub dropped: Vec<JobId>,
+}
+
+impl InForce {
+    /// Was the policy asked about a job that is active, so that a share that it has not is none that it was given?
+    pub fn is_about(&self, id: JobId) -> bool {
+        id.index() < self.n_shown || self.shares.iter().any(|(jobs, _)| jobs.contains(id))
+    }
 }
 
 /// One round: who runs where, and why.

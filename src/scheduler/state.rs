@@ -60,6 +60,9 @@ struct InForceState {
     asked: f64,
     adopted: f64,
     shares: Vec<(Combination<JobId>, Vec<f64>)>,
+    /// 0 in states of before: then jobs without a share count as not shown until the next decision.
+    #[serde(default)]
+    n_shown: usize,
     /// None also if a number of it is not finite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     objective: Option<ObjectiveReport>,
@@ -76,6 +79,7 @@ impl From<&InForce> for InForceState {
             asked: in_force.asked.get(),
             adopted: in_force.adopted.get(),
             shares: in_force.shares.clone(),
+            n_shown: in_force.n_shown,
             objective: in_force.objective.as_ref().filter(finite).cloned(),
             dropped: in_force.dropped.clone(),
         }
@@ -88,6 +92,7 @@ impl From<&InForceState> for InForce {
             asked: Seconds::new(state.asked),
             adopted: Seconds::new(state.adopted),
             shares: state.shares.clone(),
+            n_shown: state.n_shown,
             objective: state.objective.clone(),
             solve: None,
             dropped: state.dropped.clone(),

@@ -44,6 +44,18 @@ impl Accounts {
         Seconds::new(due)
     }
 
+    /// What the mechanism is still to be told if the combination goes on to hold its workers for `ahead`; below 0, what it was told
+    /// too much and what is held against what comes next.
+    pub(super) fn pending(
+        &self,
+        jobs: Combination<JobId>,
+        worker_type: WorkerTypeId,
+        ahead: Seconds,
+    ) -> Seconds {
+        let account = self.accounts.get(&(jobs, worker_type)).copied().unwrap_or_default();
+        Seconds::new(account.received + ahead.get() - account.told)
+    }
+
     /// All combinations that have an account.
     pub(super) fn keys(&self) -> Vec<(Combination<JobId>, WorkerTypeId)> {
         self.accounts.keys().copied().collect()

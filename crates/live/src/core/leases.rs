@@ -8,7 +8,7 @@ use apportion::workload::Combination;
 use apportion::{Seconds, Steps};
 
 use super::Core;
-use super::job::{Known, LiveRun};
+use super::job::{Known, LiveJob, LiveRun};
 use super::record::CountedRecord;
 use crate::protocol::{JobNumber, Phase};
 
@@ -199,6 +199,18 @@ impl Core {
                 let _ = self.scheduler.record(received);
             }
         }
+    }
+
+    /// What a job has had of a worker type alone since the last reset, where the mechanism was told `told` of it: with what it is
+    /// still to be told, of a lease to the instant up to which it was told of leases, or until now after that.
+    pub(super) fn since_reset(&self, job: &LiveJob, worker_type: WorkerTypeId, told: Seconds) -> Seconds {
+        let lease = (Combination::single(job.id), worker_type);
+        let until =
+            self.timeline.filter(|timeline| timeline.is_decided).map_or(self.now, |timeline| timeline.until);
+        let counted = job.run.as_ref().filter(|_| self.goes_on(job.id, lease)).map(|run| run.counted);
+        let ahead =
+            counted.map_or(Seconds::ZERO, |counted| (until.max(self.now) - counted).max(Seconds::ZERO));
+        (told + self.accounts.pending(lease.0, lease.1, ahead)).max(Seconds::ZERO)
     }
 
     fn goes_on(&self, id: JobId, lease: (Combination<JobId>, WorkerTypeId)) -> bool {

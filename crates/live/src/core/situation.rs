@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use apportion::Job;
+use apportion::index::WorkerId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::LiveJob;
 use super::record::{How, JobRecord};
 use super::requests::Refusal;
+use super::server::Server;
 use super::{Core, OVER_MAX};
 use crate::protocol::JobNumber;
 
@@ -123,12 +125,23 @@ impl Core {
     pub(super) fn workers_up(&self) -> BTreeMap<String, u32> {
         let kinds = self.scheduler.cluster().types().iter();
         let mut up: BTreeMap<_, _> = kinds.map(|kind| (kind.name.clone(), 0)).collect();
-        for (name, server) in &self.servers {
-            if self.is_usable(name) && server.disk.is_none() {
-                *up.entry(server.record.worker_type.clone()).or_default() += server.n_workers;
-            }
+        for server in self.servers_up() {
+            *up.entry(server.record.worker_type.clone()).or_default() += server.n_workers;
         }
         up
+    }
+
+    /// The workers of a type that count as [up](Self::workers_up).
+    pub(super) fn workers_offered(&self, worker_type: &str) -> Vec<WorkerId> {
+        let of_type = self.servers_up().filter(|server| server.record.worker_type == worker_type);
+        let offered = of_type.flat_map(|server| server.record.workers.iter().take(server.n_workers as usize));
+        offered.copied().collect()
+    }
+
+    /// Servers that may be given jobs.
+    fn servers_up(&self) -> impl Iterator<Item = &Server> {
+        let up = self.servers.iter().filter(|(name, server)| self.is_usable(name) && server.disk.is_none());
+        up.map(|(_, server)| server)
     }
 }
 

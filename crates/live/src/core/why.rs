@@ -23,8 +23,8 @@ pub struct TypeView {
     /// How long all of its ranks have run on them since it arrived, in s: work that was lost included, and time that it
     /// shared whole.
     pub received_s: f64,
-    /// How long it has had them since the last reset as the mechanism counts, alone, in s: to the end of the round where that
-    /// is decided, and without work that was lost.
+    /// How long it has had them since the last reset as the mechanism counts, alone, in s: until now, or to the end of the round
+    /// where it runs and the next one is decided, and without work that was lost.
     pub since_reset_s: Option<f64>,
     /// How much longer it ought to have had them up to the last reset, in s; below 0, how much less.
     pub deficit_s: Option<f64>,
@@ -54,6 +54,8 @@ pub struct HolderView {
     pub priority: Option<f64>,
     /// Until when its lease goes, in s from now; it may be extended.
     pub until_s: f64,
+    /// How many workers of the type it holds, those included that may not be given jobs now.
+    pub n_workers: usize,
 }
 
 /// A job, and what binds it.
@@ -126,7 +128,8 @@ impl Core {
         Some(TypeView {
             share: standing.map(|_| share),
             received_s: job.record.received.get(&name).map_or(0.0, |time| time.get()),
-            since_reset_s: standing.map(|standing| standing.received.get()),
+            since_reset_s: standing
+                .map(|standing| self.since_reset(job, worker_type, standing.received).get()),
             deficit_s: standing.map(|standing| standing.deficit.get()),
             priority: self.priority(job, worker_type),
             overdue_s: self.overdue(job, worker_type).map(Seconds::get),
@@ -164,7 +167,36 @@ impl Core {
     fn holder(&self, number: JobNumber, worker_type: WorkerTypeId) -> Option<HolderView> {
         let run = self.jobs.get(&number)?.run.as_ref()?;
         let until_s = (run.until - self.now).max(Seconds::ZERO).get();
-        Some(HolderView { job: number, priority: self.priority_of(run.lease.0, worker_type), until_s })
+        let of_type = self.scheduler.workers().of_type(worker_type);
+        let n_workers = of_type.filter(|worker| self.holders[worker.index()].contains(&number)).count();
+        Some(HolderView {
+            job: number,
+            priority: self.priority_of(run.lease.0, worker_type),
+            until_s,
+            n_workers,
+        })
+    }
+
+    /// Who has the workers of a type that may be given jobs now, for a job that waits for so many of them, in words.
+    fn who_holds(&self, view: &TypeView, needs: u32) -> String {
+        let TypeView { worker_type, n_up, holders, .. } = view;
+        let offered = self.workers_offered(worker_type);
+        let are = if *n_up == 1 { "is" } else { "are" };
+        let n_free = offered.iter().filter(|worker| self.holders[worker.index()].is_empty()).count();
+        let n_of = |job: JobNumber| {
+            offered.iter().filter(|worker| self.holders[worker.index()].contains(&job)).count()
+        };
+        let held: Vec<_> =
+            holders.iter().map(|holder| (holder.job, n_of(holder.job))).filter(|(_, n)| *n > 0).collect();
+        if held.is_empty() {
+            return format!("no job holds any of the {n_up} that {are} up now, and it needs {needs}");
+        }
+        if n_free == 0 {
+            let jobs: Vec<_> = held.iter().map(|(job, _)| job.to_string()).collect();
+            return format!("the {n_up} that {are} up {are} held by job {} now", jobs.join(", "));
+        }
+        let each: Vec<_> = held.iter().map(|(job, n)| format!("job {job} holds {n}")).collect();
+        format!("of the {n_up} that are up, {} now, and it needs {needs}", each.join(", "))
     }
 
     /// What the mechanism makes of a job that waits for a worker type, in sentences.
@@ -177,7 +209,7 @@ impl Core {
         };
         let mut said = Vec::new();
         if !holders.is_empty() {
-            let holder = |HolderView { job, priority, until_s }: &HolderView| {
+            let holder = |HolderView { job, priority, until_s, .. }: &HolderView| {
                 format!("job {job} has {} and a lease for {until_s:.0} s more", number(*priority))
             };
             let holders: Vec<_> = holders.iter().map(holder).collect();
@@ -315,7 +347,7 @@ impl Core {
         let workers = if needs == 1 { "a worker".to_owned() } else { format!("{needs} workers of one type") };
         Some(format!(
             "It needs {workers}, and of the types that it can run on there are at present {} that may be given jobs: \
-             `apportion servers` says of each server whether it is drained or not here.",
+             `apportion servers` says of each server whether it is up, drained, closed, full or silent.",
             left.join(", ")
         ))
     }
@@ -384,11 +416,7 @@ impl Core {
                 "The policy places jobs itself, at the start of each round, and has decided none since it came.".to_owned()
             }];
         }
-        let Some(decision) = self
-            .scheduler
-            .in_force()
-            .filter(|decision| decision.shares.iter().any(|(jobs, _)| jobs.contains(job.id)))
-        else {
+        let Some(decision) = self.scheduler.in_force().filter(|decision| decision.is_about(job.id)) else {
             return vec![
                 "The policy has not decided since it came: it does so at the next round that may reset it."
                     .into(),
@@ -406,18 +434,13 @@ impl Core {
         }
         let part = |view: &&TypeView| {
             let share = 100.0 * view.share.unwrap_or(0.0);
-            let TypeView { worker_type, n_up, held_by, .. } = view;
-            if *n_up == 0 {
-                return format!(
-                    "It is to have {worker_type} for {share:.1} % of the time; no worker of that type may be given jobs now."
-                );
-            }
-            let holders: Vec<_> = held_by.iter().map(ToString::to_string).collect();
-            let holders =
-                if holders.is_empty() { "no job".to_owned() } else { format!("job {}", holders.join(", ")) };
-            format!(
-                "It is to have {worker_type} for {share:.1} % of the time; the {n_up} that are up are held by {holders} now."
-            )
+            let worker_type = &view.worker_type;
+            let held = if view.n_up == 0 {
+                "no worker of that type may be given jobs now".to_owned()
+            } else {
+                self.who_holds(view, self.size(job))
+            };
+            format!("It is to have {worker_type} for {share:.1} % of the time; {held}.")
         };
         let mut said: Vec<String> = with_share.iter().map(part).collect();
         said.extend(with_share.iter().flat_map(|view| Self::why_not_yet(view)));
@@ -431,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_priority_above_all_others_is_no_number() {
-        let holder = HolderView { job: JobNumber(7), priority: Some(1.5), until_s: 3.0 };
+        let holder = HolderView { job: JobNumber(7), priority: Some(1.5), until_s: 3.0, n_workers: 1 };
         let view = TypeView {
             worker_type: "fast".into(),
             share: Some(0.5),
