@@ -114,6 +114,10 @@ impl Shadow {
                 self.submit(id);
             }
         }
+        for (id, entry) in &mut self.record.jobs {
+            let is_gone = !seen.contains_key(id) && entry.seen.there.ended_s.is_none();
+            entry.gone_s = is_gone.then(|| entry.gone_s.unwrap_or(now_s));
+        }
         let open: Vec<u64> =
             self.record.jobs.iter().filter(|(_, entry)| entry.is_open()).map(|(id, _)| *id).collect();
         for id in open {
@@ -123,6 +127,7 @@ impl Shadow {
 
     /// Draws the conclusions of what is known of a job there.
     fn learn(&mut self, id: u64, is_shown: bool) {
+        let now_s = self.record.looked_s;
         let Some(entry) = self.record.jobs.get_mut(&id) else { return };
         let Seen { there, ran_on, speeds, .. } = &entry.seen;
         match (there.started_s, there.ended_s) {
@@ -131,16 +136,17 @@ impl Shadow {
                 if let Some(speed) = speed {
                     entry.needed = Some((ended - started).max(0.0) * speed);
                 } else {
-                    entry.left_out = Some("it ran on workers of no known type".to_owned());
+                    entry.leave_out("it ran on workers of no known type".to_owned(), now_s);
                     self.leave(id);
                 }
             }
-            (None, Some(_)) => {
-                entry.left_out = Some("it was withdrawn before it ran".to_owned());
+            (None, Some(ended)) => {
+                entry.leave_out("it was withdrawn before it ran".to_owned(), ended);
                 self.leave(id);
             }
             (_, None) if !is_shown => {
-                entry.left_out = Some("it is not shown any more, and how it ended is not known".to_owned());
+                let why = "it is not shown any more, and how it ended is not known".to_owned();
+                entry.leave_out(why, now_s);
                 self.leave(id);
             }
             (_, None) => {}
@@ -155,7 +161,8 @@ impl Shadow {
             let why =
                 "it asks for parts of accelerators (shard, mps), and workers here are whole ones".to_owned();
             self.words.push(format!("job {id} ({}) is left out: {why}", seen.name));
-            entry.left_out = Some(why);
+            let at_s = seen.submitted_s;
+            entry.leave_out(why, at_s);
             return;
         }
         let fastest = seen.speeds.values().copied().fold(0.0, f64::max);
@@ -174,7 +181,8 @@ impl Shadow {
             Err(error) => {
                 let why = format!("it fits nowhere here: {error}");
                 self.words.push(format!("job {id} ({}) is left out: {why}", entry.seen.name));
-                entry.left_out = Some(why);
+                let at_s = entry.seen.submitted_s;
+                entry.leave_out(why, at_s);
             }
         }
     }

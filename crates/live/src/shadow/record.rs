@@ -63,6 +63,12 @@ pub struct Entry {
     pub here: Times,
     /// Why it is not compared; none if it is.
     pub left_out: Option<String>,
+    /// Until when it was in the shadow, if it was left out: its submission, where it never was. None also in records of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_s: Option<f64>,
+    /// When it was first not shown any more, in s since 1970, without a word of its end; none if it is shown, or has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone_s: Option<f64>,
     /// Steps to its end; none before it has ended there.
     pub needed: Option<f64>,
     /// When it ran here; empty once it has ended.
@@ -71,7 +77,13 @@ pub struct Entry {
 
 impl Entry {
     pub(super) fn new(seen: Seen) -> Self {
-        Self { seen, here: Times::default(), left_out: None, needed: None, work: Vec::new() }
+        let (here, work) = (Times::default(), Vec::new());
+        Self { seen, here, left_out: None, left_s: None, gone_s: None, needed: None, work }
+    }
+
+    /// Leaves it out of the comparison from this instant on.
+    pub(super) fn leave_out(&mut self, why: String, at_s: f64) {
+        (self.left_out, self.left_s) = (Some(why), Some(at_s));
     }
 
     /// Is it neither left out nor ended here?

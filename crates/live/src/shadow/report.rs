@@ -17,11 +17,12 @@ pub struct Row {
     pub n_workers: u32,
     /// When it was submitted, in s since 1970.
     pub submitted_s: f64,
-    /// From its submission to its start under the other scheduler; so far, if it waits.
+    /// From its submission to its start under the other scheduler; so far, if it waits; to its end, if it was withdrawn before it
+    /// was started, and to the last that is known of it, if it is not shown any more.
     pub wait_there_s: f64,
     /// Does it wait there still?
     pub waits_there: bool,
-    /// From its submission to its start in the shadow; so far, if it waits.
+    /// From its submission to its start in the shadow; so far, if it waits; to when it was left out, if it was not started before.
     pub wait_here_s: f64,
     /// Does it wait in the shadow still?
     pub waits_here: bool,
@@ -88,8 +89,14 @@ impl Report {
 }
 
 fn row(job: u64, entry: &Entry, record: &Record) -> Row {
-    let Entry { seen, here, left_out, .. } = entry;
-    let wait = |started: Option<f64>| (started.unwrap_or(record.looked_s) - seen.submitted_s).max(0.0);
+    let Entry { seen, here, left_out, left_s, gone_s, .. } = entry;
+    // Its wait is over with its start, or with the first instant at which it was known not to wait any more.
+    let wait = |over: Option<f64>| (over.unwrap_or(record.looked_s) - seen.submitted_s).max(0.0);
+    let there = &seen.there;
+    let over_there = there.started_s.or(there.ended_s).or(*gone_s);
+    // Records of before do not say when a job was left out.
+    let left = left_out.as_ref().map(|_| left_s.or(there.ended_s).unwrap_or(seen.submitted_s));
+    let over_here = here.started_s.or(left);
     let completion = |ended: Option<f64>| ended.map(|ended| (ended - seen.submitted_s).max(0.0));
     // Such a job takes its place in the shadow, and is not counted in averages.
     let before =
@@ -100,11 +107,11 @@ fn row(job: u64, entry: &Entry, record: &Record) -> Row {
         user: seen.user.clone(),
         n_workers: seen.n_workers,
         submitted_s: seen.submitted_s,
-        wait_there_s: wait(seen.there.started_s),
-        waits_there: seen.there.started_s.is_none(),
-        wait_here_s: wait(here.started_s),
-        waits_here: here.started_s.is_none(),
-        completion_there_s: completion(seen.there.ended_s),
+        wait_there_s: wait(over_there),
+        waits_there: over_there.is_none(),
+        wait_here_s: wait(over_here),
+        waits_here: over_here.is_none(),
+        completion_there_s: completion(there.ended_s),
         completion_here_s: completion(here.ended_s),
         not_counted: left_out.clone().or(before),
     }

@@ -104,6 +104,38 @@ fn what_cannot_be_compared_is_left_out_with_its_reason() {
 }
 
 #[test]
+fn the_wait_of_a_job_that_is_withdrawn_or_left_out_has_ended() {
+    let mut shadow = shadow(1000.0);
+    // The first one has the fast worker, the second the slow one; the others wait.
+    let waiting = |id: u64| (id, seen(1000.0, None, None));
+    let (mut vast, mut all) = (seen(1000.0, None, None), (1..=5).map(waiting).collect::<BTreeMap<_, _>>());
+    vast.n_workers = 8;
+    all.insert(6, vast);
+    shadow.see(1001.0, &all);
+    shadow.advance(1001.0);
+    let waits = |shadow: &Shadow, id| {
+        let row = row(shadow, id);
+        (row.waits_there, row.wait_there_s, row.waits_here, row.wait_here_s)
+    };
+    assert_eq!(waits(&shadow, 4), (true, 1.0, true, 1.0));
+    assert_eq!(waits(&shadow, 6), (true, 1.0, false, 0.0), "it never was in the shadow");
+    // Withdrawn, gone, and shown again; the looks that follow change nothing.
+    all.insert(3, seen(1000.0, None, Some(1002.0)));
+    let gone = all.remove(&4);
+    for now in [1004.0, 1005.0, 1009.0] {
+        shadow.see(now, &all);
+    }
+    assert_eq!(waits(&shadow, 3), (false, 2.0, false, 2.0));
+    assert_eq!(waits(&shadow, 4), (false, 4.0, false, 4.0));
+    assert_eq!(waits(&shadow, 5), (true, 9.0, true, 9.0));
+    all.extend(gone.map(|gone| (4, gone)));
+    all.remove(&6);
+    shadow.see(1010.0, &all);
+    assert_eq!(waits(&shadow, 4), (true, 10.0, false, 4.0));
+    assert_eq!(waits(&shadow, 6), (false, 10.0, false, 0.0));
+}
+
+#[test]
 fn waits_so_far_are_in_the_mean_and_said_to_be() {
     let mut shadow = shadow(1000.0);
     let jobs = (0..4).map(|id| (id, seen(1000.0, (id == 0).then_some(1000.0), None))).collect();
