@@ -168,8 +168,12 @@ impl Store {
         stored.drawn = drawn.unsigned_abs();
         stored.jobs =
             read::<JobRecord>(&transaction, "jobs", "number", "WHERE is_over = 0", &mut stored.set_aside)?;
-        let last = format!("WHERE is_over = 1 AND number > (SELECT max(number) FROM jobs) - {OVER_MAX}");
-        stored.over = read::<JobRecord>(&transaction, "jobs", "number", &last, &mut stored.set_aside)?;
+        let over = "WHERE is_over = 1";
+        stored.over = read::<JobRecord>(&transaction, "jobs", "number", over, &mut stored.set_aside)?;
+        let ended = |job: &JobRecord| job.outcome.as_ref().map_or(Seconds::ZERO, |outcome| outcome.at);
+        // Of those that ended at one instant, the last ones are those of the largest numbers.
+        stored.over.sort_by(|one, other| ended(one).total_cmp(&ended(other)));
+        stored.over.drain(..stored.over.len().saturating_sub(OVER_MAX));
         stored.servers = read::<ServerRecord>(&transaction, "servers", "name", "", &mut stored.set_aside)?;
         let last: Option<i64> = transaction.query_row(
             "SELECT max(number) FROM (SELECT number FROM jobs UNION ALL
@@ -252,30 +256,42 @@ impl Store {
         noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Drops old records: lines of the event log, notes, and jobs that are over, whose number is smaller than the largest number of
-    /// their table by more than the table keeps. At most `DROPPED_AT_ONCE` of each table are dropped in one call. Active jobs are
-    /// never dropped.
+    /// Drops old records: lines of the event log and notes whose number is smaller than the largest number of their table by more
+    /// than the table keeps, and jobs that are over but for the last ones that ended. At most `DROPPED_AT_ONCE` of each table are
+    /// dropped in one call. Active jobs are never dropped.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn drop_old(&mut self, keep_events: u64) -> Result<(), StoreError> {
-        let kept = [
-            ("events", "TRUE", keep_events),
-            ("notes", "TRUE", NOTES_KEPT),
-            ("jobs", "is_over = 1", OVER_MAX as u64),
-        ];
         let drop_all = || -> rusqlite::Result<()> {
-            for (table, which, kept) in kept {
+            for (table, kept) in [("events", keep_events), ("notes", NOTES_KEPT)] {
                 let kept = i64::try_from(kept).unwrap_or(i64::MAX);
                 let mut statement = self.connection.prepare_cached(&format!(
-                    "DELETE FROM {table} WHERE number IN (SELECT number FROM {table} WHERE {which} AND
+                    "DELETE FROM {table} WHERE number IN (SELECT number FROM {table} WHERE
                      number <= (SELECT max(number) FROM {table}) - ?1 ORDER BY number LIMIT {DROPPED_AT_ONCE})"
                 ))?;
                 statement.execute([kept])?;
             }
-            Ok(())
+            self.drop_jobs()
         };
         drop_all().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    }
+
+    /// Drops jobs that are over but for the last that ended. The one of the largest number stays, since the next job's number is
+    /// counted from it.
+    fn drop_jobs(&self) -> rusqlite::Result<()> {
+        let count = "SELECT count(*) FROM jobs WHERE is_over = 1";
+        let n_over: i64 = self.connection.prepare_cached(count)?.query_row([], |row| row.get(0))?;
+        // With the one that stays for its number.
+        if usize::try_from(n_over).is_ok_and(|n_over| n_over <= OVER_MAX + 1) {
+            return Ok(());
+        }
+        let mut statement = self.connection.prepare_cached(&format!(
+            "DELETE FROM jobs WHERE number < (SELECT max(number) FROM jobs) AND number IN (SELECT number FROM jobs
+             WHERE is_over = 1 ORDER BY json_extract(document, '$.outcome.at') DESC, number DESC
+             LIMIT {DROPPED_AT_ONCE} OFFSET {OVER_MAX})"
+        ))?;
+        statement.execute([]).map(drop)
     }
 
     /// The newest notes, the oldest of them first.

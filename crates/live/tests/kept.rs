@@ -10,13 +10,18 @@ use serde_json::json;
 use tempfile::TempDir;
 
 fn record(number: u64, is_over: bool) -> Record {
+    record_of(number, is_over.then_some(0.0))
+}
+
+/// A job that ended at this instant; none is one that is active.
+fn record_of(number: u64, ended: Option<f64>) -> Record {
     let program = json!({"command": ["true"]});
     let record = json!({
         "number": number, "job": Job::new("x"), "program": program, "incarnation": 1, "checkpointed": 0.0, "failures": 0,
     });
     let record: JobRecord = serde_json::from_value(record).unwrap();
-    let outcome = Outcome { at: Seconds::ZERO, how: How::Completed, reason: "done".to_owned() };
-    Record::Job(Box::new(JobRecord { outcome: is_over.then_some(outcome), ..record }))
+    let outcome = |at: f64| Outcome { at: Seconds::new(at), how: How::Completed, reason: "done".to_owned() };
+    Record::Job(Box::new(JobRecord { outcome: ended.map(outcome), ..record }))
 }
 
 fn events(store: &Store) -> Vec<i64> {
@@ -60,6 +65,25 @@ fn jobs_are_dropped_when_nothing_can_ask_for_them_any_more() {
     let (_, after) = Store::open(&path).unwrap();
     assert_eq!((&after.over, &after.jobs, after.next_job), (&before.over, &before.jobs, 1_010));
     assert_eq!(after.jobs[0].number, JobNumber(3));
+}
+
+#[test]
+fn the_last_jobs_that_ended_are_kept_whatever_their_numbers() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("scheduler.sqlite");
+    let (mut store, _) = Store::open(&path).unwrap();
+    // The first jobs end last, and the last one first.
+    let records: Vec<_> = (0..1_500).map(|number| record_of(number, Some(2_000.0 - number as f64))).collect();
+    store.commit(&records).unwrap();
+    store.drop_old(1_000_000).unwrap();
+    drop(store);
+    for _ in 0..2 {
+        let (mut store, stored) = Store::open(&path).unwrap();
+        let numbers: Vec<u64> = stored.over.iter().map(|job| job.number.0).collect();
+        assert_eq!(numbers, (0..1_000).rev().collect::<Vec<_>>(), "the newest last");
+        assert_eq!(stored.next_job, 1_500, "no number is given again");
+        store.drop_old(1_000_000).unwrap();
+    }
 }
 
 #[test]
