@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use apportion::Seconds;
 
 use super::intake::PROGRAM;
-use super::kept::{Order, Place};
+use super::kept::Place;
 use super::steered::Steered;
 use crate::agent::{Adopted, RankStart};
 use crate::protocol::{End, Phase, Progress, RankReport};
