@@ -38,6 +38,7 @@ impl World {
 
     /// The same, where commands of Slurm fail at first, once for each of these: a command, and a word that it is given. They say
     /// what they say when their controller ends.
+    #[expect(clippy::disallowed_methods, reason = "the folders of the real commands")]
     pub(crate) fn serve_failing(&mut self, arguments: &[&str], failing: &[(&str, &str, &str)]) {
         let tools = self.folder.path().join("tools");
         fs::create_dir(&tools).unwrap();
