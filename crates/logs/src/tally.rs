@@ -147,6 +147,9 @@ const END_UNKNOWN: &str =
 const WAITING_ARRAY: &str = "several tasks of an array in one row, as none of them had started; the row is one job of the normalized log";
 const PART_OF_SEVERAL: &str = "a part of an accelerator where several are asked for; the part counts only where one is, so they are taken as \
     whole ones";
+const WAITS_AGAIN: &str = "rows that wait, with the submission of a run that ended on an earlier line; taken as its next attempt, so the job had \
+    not ended: where two calls of sacct are joined newest first it may have ended, which a column Eligible, or the older call first, \
+    tells";
 const ERROR_LINE: &str = "lines in which sacct or Slurm tells an error: the log may be incomplete";
 
 /// What is doubtful about a log, found by reading it.
@@ -175,6 +178,8 @@ pub enum Doubt {
     NoneListed,
     /// Rows of one id, which are attempts of one job.
     Requeued,
+    /// A row of one id that waits and does not say from when it may run, behind an attempt of the same submission that ended.
+    WaitsAgain,
     /// Workers of several types in one job.
     SeveralTypes,
     /// A time of submission that is not there; the start stands for it.
@@ -245,6 +250,7 @@ impl Doubt {
                  name gres/gpu"
             }
             Self::Requeued => "several rows of one id, taken as attempts of one job",
+            Self::WaitsAgain => WAITS_AGAIN,
             Self::SeveralTypes => {
                 "jobs on several worker types, at once or one after the other; none is taken"
             }

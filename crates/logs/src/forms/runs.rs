@@ -139,6 +139,9 @@ fn jobs_of(mut runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
             Some(job) => {
                 log.doubt(Doubt::Requeued, run.line, Some(&run.id));
                 log.n_merged += 1;
+                if last.as_ref().is_some_and(|last| may_be_the_wait_of(last, &run)) {
+                    log.doubt(Doubt::WaitsAgain, run.line, Some(&run.id));
+                }
                 if run.started_s.is_some() && run.n_workers != job.n_workers {
                     log.doubt(Doubt::SizeChanged, run.line, Some(&run.id));
                 }
@@ -162,43 +165,77 @@ type Times = (Option<u64>, Option<u64>);
 struct Later {
     /// Submission and start of runs that ended.
     ended: BTreeSet<Times>,
-    /// The last line of runs that had not ended, by submission and start.
+    /// Runs that had started or ended, by submission and then by start.
+    settled: BTreeMap<Option<u64>, BTreeMap<Option<u64>, Settled>>,
+    /// The last line of runs that had not ended and of which no row says that they had, by submission and start.
     open: BTreeMap<Times, u64>,
-    /// By submission: the last line of a run that had started or ended, and whether one had completed.
-    settled: BTreeMap<Option<u64>, (u64, bool)>,
+}
+
+/// A run that had started or ended.
+struct Settled {
+    /// The first of the lines that it is on.
+    line: u64,
+    /// When it started; without a start, when it ended or could have run, whichever is later. It could run by then.
+    due_s: Option<f64>,
+    has_completed: bool,
+}
+
+impl Settled {
+    /// Is a run that waits in another row, and was submitted with it, this one before it started?
+    ///
+    /// A run that is requeued may run again only after its end. Where the row does not say from when it may run, it is this one if
+    /// it is on an earlier line.
+    fn was(&self, waiting: &Row) -> bool {
+        let is_due = waiting.eligible_s.zip(self.due_s).map(|(eligible, due)| eligible <= due);
+        self.has_completed || is_due.unwrap_or(self.line > waiting.line)
+    }
 }
 
 impl Later {
     fn of(runs: &[Row]) -> Self {
         let mut later = Self::default();
-        for run in runs {
-            let times = times(run);
+        for run in runs.iter().filter(|run| run.started_s.is_some() || run.ended_s.is_some()) {
+            let (submitted, started) = times(run);
             if run.ended_s.is_some() {
-                later.ended.insert(times);
-            } else {
-                let line = later.open.entry(times).or_default();
-                *line = run.line.max(*line);
+                later.ended.insert((submitted, started));
             }
-            if run.started_s.is_some() || run.ended_s.is_some() {
-                let (line, completed) = later.settled.entry(times.0).or_default();
-                (*line, *completed) = (run.line.max(*line), *completed || run.state == State::Completed);
+            let due_s = run.started_s.or_else(|| latest(run.ended_s, run.eligible_s));
+            let settled = Settled { line: run.line, due_s, has_completed: false };
+            let there = later.settled.entry(submitted).or_default().entry(started).or_insert(settled);
+            there.line = there.line.min(run.line);
+            there.due_s = latest(there.due_s, due_s);
+            there.has_completed |= run.state == State::Completed;
+        }
+        for run in runs.iter().filter(|run| run.ended_s.is_none()) {
+            if !later.has_settled(run) {
+                let line = later.open.entry(times(run)).or_default();
+                *line = run.line.max(*line);
             }
         }
         later
     }
 
+    /// Is a run that had not ended there as one that had started, if it waited, or ended?
+    fn has_settled(&self, run: &Row) -> bool {
+        let (submitted, started) = times(run);
+        if started.is_some() {
+            return self.ended.contains(&(submitted, started));
+        }
+        self.settled.get(&submitted).is_some_and(|runs| runs.values().any(|settled| settled.was(run)))
+    }
+
     /// Is a run there as it was later, too?
     fn has(&self, run: &Row) -> bool {
-        let times = times(run);
         if run.ended_s.is_some() || run.submitted_s.is_none() {
             return false;
         }
-        // Without a start it waited, and a later row of that submission is the same run; an earlier one may be an attempt.
-        let is_settled = run.started_s.is_none()
-            && self.settled.get(&times.0).is_some_and(|(line, completed)| *completed || *line > run.line);
-        let is_open_later = self.open.get(&times).is_some_and(|line| *line > run.line);
-        is_settled || is_open_later || (run.started_s.is_some() && self.ended.contains(&times))
+        self.has_settled(run) || self.open.get(&times(run)).is_some_and(|line| *line > run.line)
     }
+}
+
+/// The later of two times, or the one that is known.
+fn latest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::max)
 }
 
 fn times(run: &Row) -> Times {
@@ -233,6 +270,16 @@ fn is_attempt_after(earlier: &Row, later: &Row) -> bool {
     // Slurm of old kept the time of submission.
     let is_with = earlier.submitted_s.is_some() && earlier.submitted_s == later.submitted_s;
     same && earlier.state != State::Completed && (is_after || is_with)
+}
+
+/// May a row that waits be an earlier run from before that started, and not its next attempt? Both were submitted at one time, and
+/// the row does not say from when it may run.
+fn may_be_the_wait_of(earlier: &Row, waiting: &Row) -> bool {
+    let waits = waiting.started_s.is_none() && waiting.ended_s.is_none() && waiting.eligible_s.is_none();
+    waits
+        && earlier.ended_s.is_some()
+        && earlier.submitted_s.is_some()
+        && earlier.submitted_s == waiting.submitted_s
 }
 
 /// A job with one more attempt: submitted and started as before, ended as the attempt, and sized as the last that ran.

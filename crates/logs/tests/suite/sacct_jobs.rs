@@ -126,9 +126,68 @@ fn a_run_that_waited_in_one_call_is_the_run_of_the_next() {
         assert_eq!(log.left_out[&Reason::Superseded].n, n_left_out, "{lines:?}");
         assert!(!log.doubts.contains_key(&Doubt::Requeued), "{lines:?}");
     }
-    // What waits after a run that failed is its next attempt, though Slurm of old keeps the time of submission.
+    // What waits after a run that failed is its next attempt, though Slurm of old keeps the time of submission; or the calls are
+    // joined newest first, which is not to be told apart without the time from which it may run.
     let log = read(HEAD, &[ended, waiting.to_owned()].concat());
     assert_eq!((log.n_merged, log.rows[0].state), (1, State::Pending));
+    assert_eq!(log.doubts[&Doubt::WaitsAgain].line, 3);
+}
+
+#[test]
+fn calls_joined_in_any_order_are_the_same_jobs() {
+    let head = "JobID|User|Submit|Eligible|Start|End|ElapsedRaw|State|AllocTRES";
+    let row = |eligible: &str, start: &str, end: &str, state: &str| {
+        format!("5|ann|1700000000|{eligible}|{start}|{end}|3600|{state}|gres/gpu=4\n")
+    };
+    let waiting = |eligible: &str| row(eligible, "Unknown", "Unknown", "PENDING");
+    let first = waiting("1700000000");
+    let running = row("1700000000", "1700000010", "Unknown", "RUNNING");
+    for (state, expected) in [
+        ("COMPLETED", State::Completed),
+        ("FAILED", State::Failed),
+        ("TIMEOUT", State::Timeout),
+        ("CANCELLED by 7", State::Cancelled),
+        ("OUT_OF_MEMORY", State::OutOfMemory),
+    ] {
+        let ended = row("1700000000", "1700000010", "1700003610", state);
+        for lines in [[&first, &running, &ended], [&ended, &running, &first], [&running, &ended, &first]] {
+            let log = read(head, &lines.map(String::as_str).concat());
+            assert_eq!((log.rows.len(), log.rows[0].state), (1, expected), "{lines:?}");
+            assert_eq!((log.left_out[&Reason::Superseded].n, log.doubts.len()), (2, 0), "{lines:?}");
+        }
+    }
+    // One that was cancelled before it started, and one that runs.
+    let cancelled = row("1700000000", "Unknown", "1700000500", "CANCELLED");
+    for (later, expected) in [(&cancelled, State::Cancelled), (&running, State::Running)] {
+        for lines in [[&first, later], [later, &first]] {
+            let log = read(head, &lines.map(String::as_str).concat());
+            assert_eq!((log.rows.len(), log.rows[0].state, log.n_merged), (1, expected, 0), "{lines:?}");
+        }
+    }
+    // Requeued by Slurm of old, it waits again, whichever call is first: it may run only after the end of its first attempt.
+    for state in ["FAILED", "NODE_FAIL", "PREEMPTED"] {
+        let (ended, again) = (row("1700000000", "1700000010", "1700003610", state), waiting("1700003731"));
+        for lines in [
+            vec![&first, &ended, &again],
+            vec![&ended, &again, &first],
+            vec![&ended, &again, &running],
+            vec![&again, &ended],
+        ] {
+            let log = read(head, &lines.iter().map(|line| line.as_str()).collect::<String>());
+            assert_eq!((log.rows.len(), log.rows[0].state), (1, State::Pending), "{lines:?}");
+            assert_eq!((log.rows[0].n_attempts, log.rows[0].ended_s), (Some(1), None), "{lines:?}");
+            assert!(!log.doubts.contains_key(&Doubt::WaitsAgain), "{lines:?}");
+        }
+        // The second attempt ended, too.
+        let second = row("1700003731", "1700004000", "1700007600", "COMPLETED");
+        for lines in [[&ended, &again, &second], [&second, &ended, &again]] {
+            let log = read(head, &lines.map(String::as_str).concat());
+            assert_eq!((log.rows[0].state, log.rows[0].n_attempts), (State::Completed, Some(2)), "{lines:?}");
+        }
+    }
+    // One that is held has no such time.
+    let held = row("1700000000", "1700000010", "1700003610", "FAILED") + &waiting("Unknown");
+    assert_eq!(read(head, &held).doubts[&Doubt::WaitsAgain].n, 1);
 }
 
 #[test]
