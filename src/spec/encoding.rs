@@ -4,6 +4,9 @@
 pub const LATIN_1: &str =
     "of Latin-1, as Windows writes, `iconv -f WINDOWS-1252 -t UTF-8 OLD >NEW` makes UTF-8";
 
+/// Bytes at the beginning of a file by which it is told what it is.
+pub const BEGINNING: usize = 512;
+
 /// What to do with a file that begins with these bytes, where they tell what it is; gzip is not among them.
 pub fn advice(start: &[u8]) -> Option<&'static str> {
     match start {
@@ -17,6 +20,9 @@ pub fn advice(start: &[u8]) -> Option<&'static str> {
             Some("it is a spreadsheet, as .xlsx: save it as CSV, in UTF-8")
         }
         [b'P', b'K', 3, 4, ..] => Some("it is a zip archive: `unzip FILE` unpacks it"),
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => {
+            Some("it is UTF-32: `iconv -f UTF-32 -t UTF-8 OLD >NEW` makes UTF-8, or save it as UTF-8")
+        }
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             Some("it is UTF-16: `iconv -f UTF-16 -t UTF-8 OLD >NEW` makes UTF-8, or save it as UTF-8")
         }
@@ -26,7 +32,41 @@ pub fn advice(start: &[u8]) -> Option<&'static str> {
         _ if start.get(TAR.0..).is_some_and(|rest| rest.starts_with(TAR.1)) => {
             Some("it is an archive of tar: `tar -xf FILE` unpacks it")
         }
-        _ => None,
+        _ => wide(start),
+    }
+}
+
+/// Bytes by which an encoding without a mark is told.
+const TOLD_BY: usize = 8;
+
+/// What to do with text of two or four bytes a character, without a mark that says so: its first characters, which are ASCII's in all
+/// that is read, have zeros beside them.
+fn wide(start: &[u8]) -> Option<&'static str> {
+    let start = &start[..start.len().min(TOLD_BY)];
+    let is_of = |zeros: &[bool]| {
+        let characters = start.chunks_exact(zeros.len());
+        let has_zeros =
+            |bytes: &[u8]| bytes.iter().zip(zeros).all(|(byte, is_zero)| (*byte == 0) == *is_zero);
+        characters.len() > 1 && { characters }.all(has_zeros)
+    };
+    if is_of(&[false, true]) {
+        Some(
+            "it is UTF-16 without a mark: `iconv -f UTF-16LE -t UTF-8 OLD >NEW` makes UTF-8, or save it as UTF-8",
+        )
+    } else if is_of(&[true, false]) {
+        Some(
+            "it is UTF-16 without a mark: `iconv -f UTF-16BE -t UTF-8 OLD >NEW` makes UTF-8, or save it as UTF-8",
+        )
+    } else if is_of(&[false, true, true, true]) {
+        Some(
+            "it is UTF-32 without a mark: `iconv -f UTF-32LE -t UTF-8 OLD >NEW` makes UTF-8, or save it as UTF-8",
+        )
+    } else if is_of(&[true, true, true, false]) {
+        Some(
+            "it is UTF-32 without a mark: `iconv -f UTF-32BE -t UTF-8 OLD >NEW` makes UTF-8, or save it as UTF-8",
+        )
+    } else {
+        None
     }
 }
 
@@ -42,4 +82,41 @@ fn is_spreadsheet(start: &[u8]) -> bool {
         b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
     ];
     start.get(30..).is_some_and(|name| NAMES.iter().any(|start| name.starts_with(start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The encoding that a file is told to be of; the text when it is of none.
+    fn told(bytes: &[u8]) -> &str {
+        let Some(advice) = advice(bytes) else { return "" };
+        advice.split("iconv -f ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or(advice)
+    }
+
+    #[test]
+    fn wide_encodings_are_told_with_and_without_a_mark() {
+        let text = "job_id,größe";
+        let utf16 = |of: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(of).collect::<Vec<u8>>();
+        let utf32 =
+            |of: fn(u32) -> [u8; 4]| text.chars().flat_map(|letter| of(letter.into())).collect::<Vec<u8>>();
+        let marked = |mark: &[u8], text: &[u8]| [mark, text].concat();
+        for (bytes, expected) in [
+            (utf16(u16::to_le_bytes), "UTF-16LE"),
+            (utf16(u16::to_be_bytes), "UTF-16BE"),
+            (utf32(u32::to_le_bytes), "UTF-32LE"),
+            (utf32(u32::to_be_bytes), "UTF-32BE"),
+            (marked(b"\xff\xfe", &utf16(u16::to_le_bytes)), "UTF-16"),
+            (marked(b"\xfe\xff", &utf16(u16::to_be_bytes)), "UTF-16"),
+            (marked(b"\xff\xfe\0\0", &utf32(u32::to_le_bytes)), "UTF-32"),
+            (marked(b"\0\0\xfe\xff", &utf32(u32::to_be_bytes)), "UTF-32"),
+            (text.as_bytes().to_vec(), ""),
+            (b"a\0b,c,d,e,f".to_vec(), ""),
+            (vec![0; 600], ""),
+            (Vec::new(), ""),
+            (b"{\0".to_vec(), ""),
+        ] {
+            assert_eq!(told(&bytes), expected, "{bytes:?}");
+        }
+    }
 }

@@ -24,6 +24,11 @@ impl Source {
         let path = path.as_ref();
         let bytes = read_bytes(path)?;
         let name = path_text::of(path);
+        // Text of other encodings may be UTF-8, too, with zeros in it.
+        let start = &bytes[..bytes.len().min(encoding::BEGINNING)];
+        if let Some(advice) = start.contains(&0).then(|| encoding::advice(start)).flatten() {
+            return Err(SpecError::about(name, "it is no plain text", Some(advice.to_owned())));
+        }
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Self::new(name, text)),
             Err(error) => Err(not_text(name, error.as_bytes(), error.utf8_error().valid_up_to())),
@@ -150,6 +155,24 @@ mod tests {
     fn complaint(what: Result<Source, SpecError>) -> (String, Option<String>) {
         let diagnostic = what.unwrap_err().diagnostics.remove(0);
         (diagnostic.message, diagnostic.help)
+    }
+
+    #[test]
+    fn text_of_another_encoding_is_refused_with_what_makes_text_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("policy.yaml");
+        let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        for (bytes, expected) in [
+            (utf16("format: a"), "`iconv -f UTF-16LE -t UTF-8 OLD >NEW`"),
+            ([b"\xff\xfe".to_vec(), utf16("format: a")].concat(), "`iconv -f UTF-16 -t UTF-8 OLD >NEW`"),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            let (message, help) = complaint(Source::load(&path));
+            assert_eq!(message, "it is no plain text");
+            assert!(help.as_ref().is_some_and(|help| help.contains(expected)), "{help:?}");
+        }
+        fs::write(&path, "a: \0\n").unwrap();
+        assert!(Source::load(&path).is_ok(), "a zero alone is for the reader of the document");
     }
 
     #[test]

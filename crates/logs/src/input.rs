@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Take};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,10 +86,10 @@ impl Input {
 
     /// Text, or gzip of it.
     pub(crate) fn new(name: &str, from: Box<dyn Read>) -> Result<Self, SpecError> {
-        let mut plain = BufReader::with_capacity(1 << 17, from);
-        let lines: Box<dyn BufRead> = if beginning(name, &mut plain)?.starts_with(&GZIP) {
-            let mut unpacked = BufReader::with_capacity(1 << 17, Unpacked::new(plain));
-            if beginning(name, &mut unpacked)?.starts_with(&GZIP) {
+        let (start, plain) = beginning(name, from)?;
+        let lines: Box<dyn BufRead> = if start.starts_with(&GZIP) {
+            let (start, unpacked) = beginning(name, Unpacked::new(plain))?;
+            if start.starts_with(&GZIP) {
                 let help = "it is packed twice: `gunzip -c FILE >NEW` unpacks it once".to_owned();
                 return Err(SpecError::about(name, "gzip within gzip", Some(help)));
             }
@@ -139,9 +139,6 @@ impl Input {
                     "its lines end in carriage returns alone",
                     Some(help),
                 ));
-            }
-            if self.number == 1 && self.buffer.starts_with("\u{feff}".as_bytes()) {
-                self.buffer.drain(..3);
             }
             if !self.buffer.trim_ascii().is_empty() {
                 break;
@@ -270,7 +267,6 @@ impl Input {
         &mut self,
         mut take: impl FnMut(&[u8]) -> Result<(), SpecError>,
     ) -> Result<(), SpecError> {
-        let mut is_first = true;
         loop {
             self.check_stop()?;
             let piece = self.lines.fill_buf().map_err(|error| unreadable(&self.name, self.number, &error))?;
@@ -278,9 +274,7 @@ impl Input {
                 return self.check_size();
             }
             let n_read = piece.len();
-            let mark = "\u{feff}".as_bytes();
-            take(if is_first && piece.starts_with(mark) { &piece[mark.len()..] } else { piece })?;
-            is_first = false;
+            take(piece)?;
             self.lines.consume(n_read);
         }
     }
@@ -296,13 +290,23 @@ impl Input {
     }
 }
 
-/// The first bytes of a file; refused if it is no text, where they tell so.
-fn beginning<'f>(name: &str, file: &'f mut impl BufRead) -> Result<&'f [u8], SpecError> {
-    let start = file.fill_buf().map_err(|error| unreadable(name, 0, &error))?;
-    match encoding::advice(start) {
-        Some(advice) => Err(SpecError::about(name, "it is no plain text", Some(advice.to_owned()))),
-        None => Ok(start),
+/// A file of which the first bytes were read to see what it is.
+type Begun<F> = BufReader<Chain<Cursor<Vec<u8>>, F>>;
+
+/// The first bytes of a file, as many as tell what it is however few come at a time, and the file from its beginning, without a byte
+/// order mark of UTF-8. It is refused if it is no text, where they tell so.
+fn beginning<F: Read>(name: &str, mut file: F) -> Result<(Vec<u8>, Begun<F>), SpecError> {
+    let mut start = Vec::new();
+    let read = (&mut file).take(encoding::BEGINNING as u64).read_to_end(&mut start);
+    read.map_err(|error| unreadable(name, 0, &error))?;
+    if let Some(advice) = encoding::advice(&start) {
+        return Err(SpecError::about(name, "it is no plain text", Some(advice.to_owned())));
     }
+    if start.starts_with("\u{feff}".as_bytes()) {
+        start.drain(..3);
+    }
+    let whole = Cursor::new(start.clone()).chain(file);
+    Ok((start, BufReader::with_capacity(1 << 17, whole)))
 }
 
 fn unreadable(name: &str, line: u64, error: &io::Error) -> SpecError {
@@ -315,6 +319,11 @@ fn unreadable(name: &str, line: u64, error: &io::Error) -> SpecError {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
 
     /// The error at which reading a text line by line ends, of which at most `most` bytes are read.
@@ -327,6 +336,55 @@ mod tests {
                 Ok(None) => return String::new(),
                 Err(error) => return error.to_string(),
             }
+        }
+    }
+
+    /// Gives one byte at a time, as a slow pipe may.
+    struct Slow<R>(R);
+
+    impl<R: Read> Read for Slow<R> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let most = into.len().min(1);
+            self.0.read(&mut into[..most])
+        }
+    }
+
+    #[test]
+    fn what_a_file_is_does_not_depend_on_how_much_comes_at_a_time() {
+        let packed = |text: &[u8]| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(text).expect("in memory");
+            encoder.finish().expect("in memory")
+        };
+        let read = |bytes: &[u8]| {
+            let mut input = Input::new("log", Box::new(Slow(Cursor::new(bytes.to_vec()))))?;
+            let mut all = Vec::new();
+            input.bytes(|piece| {
+                all.extend_from_slice(piece);
+                Ok(())
+            })?;
+            Ok::<_, SpecError>(String::from_utf8(all).expect("text"))
+        };
+        let text = "a,b\n1,2\n";
+        let marked = format!("\u{feff}{text}");
+        for bytes in [text.as_bytes(), marked.as_bytes()] {
+            assert_eq!(read(bytes).expect("text"), text);
+            assert_eq!(read(&packed(bytes)).expect("text"), text);
+            let mut lines = Input::new("log", Box::new(Slow(Cursor::new(bytes.to_vec())))).expect("text");
+            assert_eq!(lines.line().expect("a line"), Some((1, "a,b")));
+        }
+        let mut tar = vec![b'a'; 600];
+        tar[257..262].copy_from_slice(b"ustar");
+        let in_members = [packed(&tar[..100]), packed(&tar[100..])].concat();
+        let utf16: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (bytes, said) in [
+            (&in_members, "`tar -xf FILE`"),
+            (&tar, "`tar -xf FILE`"),
+            (&utf16, "iconv -f UTF-16 "),
+            (&packed(&packed(text.as_bytes())), "packed twice"),
+        ] {
+            let error = format!("{:?}", read(bytes).expect_err(said));
+            assert!(error.contains(said), "{said}: {error}");
         }
     }
 

@@ -165,6 +165,10 @@ fn packed_and_strange_texts_are_refused_with_what_unpacks_them() {
         (b"\x28\xb5\x2f\xfd\x04", "it is compressed by zstd: `unzstd FILE` unpacks it"),
         (b"PK\x03\x04\x14", "it is a zip archive: `unzip FILE` unpacks it"),
         (b"\xff\xfei\0d\0", "`iconv -f UTF-16 -t UTF-8 OLD >NEW` makes UTF-8"),
+        (b"\xff\xfe\0\0i\0\0\0", "`iconv -f UTF-32 -t UTF-8 OLD >NEW` makes UTF-8"),
+        (b"\0\0\xfe\xff\0\0\0i", "`iconv -f UTF-32 -t UTF-8 OLD >NEW` makes UTF-8"),
+        (b"i\0d\0,\0g\0", "`iconv -f UTF-16LE -t UTF-8 OLD >NEW` makes UTF-8"),
+        (b"\0i\0d\0,\0g", "`iconv -f UTF-16BE -t UTF-8 OLD >NEW` makes UTF-8"),
         (b"id,name,ran_s,gpus\na,M\xfcller,1,1\n", "`iconv -f WINDOWS-1252 -t UTF-8 OLD >NEW` makes UTF-8"),
         (b"id;name;ran_s;gpus\na;x;1;1\n", "columns are separated by `;`, expected `,`; save the table with"),
         (b"sep=;\nid;name;ran_s;gpus\n", "`sep=` is a line for Excel: leave it out"),
@@ -228,7 +232,8 @@ impl Read for Raising {
         }
         self.flag.store(self.n_read > 3, Ordering::SeqCst);
         assert!(self.n_read < 10, "it reads on");
-        format!("{},60,1\n", self.n_read).as_bytes().read(into)
+        // With blank lines, which fill what is read to see what the log is.
+        format!("{},60,1{}", self.n_read, "\n".repeat(600)).as_bytes().read(into)
     }
 }
 
