@@ -205,7 +205,8 @@ impl Seconds {
             _ => return None,
         };
         let value: f64 = number.trim().parse().ok()?;
-        (value.is_finite() && value >= 0.0).then_some(Self(value * factor))
+        let seconds = value * factor;
+        (seconds.is_finite() && seconds >= 0.0).then_some(Self(seconds))
     }
 }
 

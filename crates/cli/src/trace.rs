@@ -23,10 +23,11 @@ use crate::count::{JOBS_MAX, from_one_to};
 use crate::exit::Failure;
 use crate::file::{at, check_files, named, write_or_print};
 use crate::paths::name_or_path;
-use apportion::spec::{Trace, TraceForm, TracedJob, load_throughputs, write_trace};
+use apportion::spec::trace::Number;
+use apportion::spec::{Trace, TraceForm, TracedJob, WriteTraceError, load_throughputs, write_trace};
 use apportion::throughput::Throughputs;
 use apportion::units::{JobsPerHour, Seconds};
-use apportion::workload::{Arrivals, Gavel, JobTable, Native, WorkloadOptions};
+use apportion::workload::{Arrivals, Gavel, GeneratorError, JobTable, Native, WorkloadOptions};
 use apportion_logs::form::FORMS;
 use apportion_logs::read::SACCT_COMMAND;
 use apportion_logs::rules;
@@ -183,7 +184,27 @@ fn generate(arguments: &GenerateArguments, session: &Session) -> Result<(), Fail
     }
     let trace = Trace { form: TraceForm::Native, jobs };
     let Target { to, out } = &arguments.target;
-    write(&trace, ((*to).into(), out.as_deref()), Some(&throughputs), session)
+    let written = write_trace(&trace, (*to).into(), Some(&throughputs));
+    let written = written.map_err(|error| not_held(arguments, &error))?;
+    note_not_held(written.n_cut_steps, written.n_without_entity, session);
+    write_or_print(session, out.as_deref(), &written.text)
+}
+
+/// The failure to write what was drawn: it names the flag that a number comes from which a trace cannot hold.
+fn not_held(arguments: &GenerateArguments, error: &WriteTraceError) -> Failure {
+    let is_given = arguments.kinds.duration.is_some();
+    let flag = match error {
+        WriteTraceError::OutOfRange { what: Number::Arrival, .. } => Some(("--rate", "a higher rate")),
+        WriteTraceError::OutOfRange { what: Number::TotalSteps | Number::Slo, value, .. } if is_given => {
+            Some(("--duration", if *value > 1.0 { "a shorter time" } else { "a longer time" }))
+        }
+        WriteTraceError::NoWholeStep { .. } if is_given => Some(("--duration", "a longer time")),
+        _ => None,
+    };
+    match flag {
+        Some((flag, remedy)) => Failure::usage(format!("{flag}: {error}"), Some(format!("give {remedy}"))),
+        None => Failure::usage(error.to_string(), None),
+    }
 }
 
 fn arrivals(
@@ -215,7 +236,14 @@ fn arrivals(
         Generator::Gavel => gavel(JobTable::Released),
         Generator::GavelOsdi20 => gavel(JobTable::Osdi20),
     };
-    made.map_err(|error| Failure::usage(error.to_string(), None))
+    made.map_err(|error| {
+        let flag = match error {
+            GeneratorError::MeanGap { .. } => "--rate: ",
+            GeneratorError::Duration { .. } => "--duration: ",
+            _ => "",
+        };
+        Failure::usage(format!("{flag}{error}"), None)
+    })
 }
 
 /// Lists the forms of logs.

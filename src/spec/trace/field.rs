@@ -25,7 +25,7 @@ impl Range {
         }
     }
 
-    fn describe(self) -> String {
+    pub(super) fn describe(self) -> String {
         match self {
             Self::Positive => format!("a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"),
             Self::Price => format!("a number of $/h from {:e} to {:e}", PRICES.start(), PRICES.end()),

@@ -19,7 +19,7 @@ mod write;
 
 #[cfg(feature = "schema")]
 pub use native::schema;
-pub use write::{WriteTraceError, WrittenTrace, write_trace};
+pub use write::{Number, WriteTraceError, WrittenTrace, write_trace};
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,12 +1,14 @@
 //! Writes traces: our CSV in full, Gavel's ten columns with what they can hold.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use thiserror::Error;
 
+use super::field::Range;
 use super::native::{COLUMNS, SIZES};
 use super::{Command, Trace, TraceForm, TracedJob, speed};
 use crate::throughput::Throughputs;
+use crate::units::Seconds;
 use crate::workload::Job;
 
 /// A trace as text, and what the form could not hold.
@@ -58,15 +60,76 @@ pub enum WriteTraceError {
         /// Its steps.
         steps: f64,
     },
+    /// A number that the reader of traces does not accept.
+    #[error("job `{id}` has {what} of {value:?}, expected {expected}")]
+    OutOfRange {
+        /// The job.
+        id: String,
+        /// What the number is.
+        what: Number,
+        /// The number.
+        value: f64,
+        /// What the reader accepts, in words.
+        expected: String,
+    },
     /// The older seven columns, which are only read.
     #[error("the seven-column form is read, not written")]
     Seven,
 }
 
+/// A number of a job that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Number {
+    /// Its steps.
+    TotalSteps,
+    /// When it arrives.
+    Arrival,
+    /// Its weight.
+    Weight,
+    /// The time from its arrival in which it ought to be done.
+    Slo,
+    /// The same as a multiple of its duration, as Gavel's forms have it.
+    SloFactor,
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::TotalSteps => "total_steps",
+            Self::Arrival => "an arrival",
+            Self::Weight => "a weight",
+            Self::Slo => "an SLO",
+            Self::SloFactor => "an SLO as a multiple of its duration",
+        })
+    }
+}
+
+/// Refuses a job with a number that would not be read back.
+fn check_numbers(traced: &TracedJob) -> Result<(), WriteTraceError> {
+    let TracedJob { job, id, .. } = traced;
+    let numbers = [
+        (Number::TotalSteps, Some(job.total_steps.get()), Range::Positive),
+        (Number::Arrival, Some(job.arrival.get()), Range::NotNegative),
+        (Number::Weight, Some(job.weight), Range::Positive),
+        (Number::Slo, job.slo.map(Seconds::get), Range::Positive),
+    ];
+    for (what, value, range) in numbers {
+        if let Some(value) = value.filter(|value| !range.contains(*value)) {
+            return Err(WriteTraceError::OutOfRange {
+                id: id.clone(),
+                what,
+                value,
+                expected: range.describe(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Writes a trace; with `throughputs`, SLOs of jobs without a duration can be written in Gavel's form too.
 ///
 /// # Errors
-/// If the form cannot hold a job.
+/// If the form cannot hold a job, or it has a number that [`read_trace`](super::read_trace) refuses.
 pub fn write_trace(
     trace: &Trace,
     form: TraceForm,
@@ -81,6 +144,7 @@ pub fn write_trace(
             written.text.push_str(&columns.join(","));
             written.text.push('\n');
             for traced in &trace.jobs {
+                check_numbers(traced)?;
                 native_line(&mut written.text, traced)?;
                 if with_sizes {
                     let _ = write!(written.text, ",{}", traced.job.sizes_text());
@@ -90,6 +154,7 @@ pub fn write_trace(
         }
         TraceForm::Gavel => {
             for traced in &trace.jobs {
+                check_numbers(traced)?;
                 gavel_line(&mut written, traced, throughputs)?;
             }
         }
@@ -164,7 +229,14 @@ fn slo_factor(job: &Job, id: &str, throughputs: Option<&Throughputs>) -> Result<
         Some(job.total_steps / speed(throughputs, row)?)
     };
     match job.duration.or_else(from_matrix) {
-        Some(duration) => Ok(slo / duration),
+        Some(duration) => {
+            let (factor, range) = (slo / duration, Range::Any);
+            if range.contains(factor) {
+                return Ok(factor);
+            }
+            let (id, what, expected) = (id.to_owned(), Number::SloFactor, range.describe());
+            Err(WriteTraceError::OutOfRange { id, what, value: factor, expected })
+        }
         None => Err(WriteTraceError::NoDuration { id: id.to_owned(), slo_s: slo.get() }),
     }
 }

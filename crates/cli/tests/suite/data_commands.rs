@@ -63,6 +63,47 @@ fn a_generated_trace_survives_both_forms() {
 }
 
 #[test]
+fn what_is_generated_is_read_or_refused_with_the_flag() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = path(folder.path(), "jobs");
+    for (arguments, flag) in [
+        ("--rate 1e-12 --jobs 3", "--rate: job `1` has an arrival of "),
+        ("--rate 1e-300 --jobs 2", "--rate: "),
+        ("--rate 1e-12 --jobs 3 --generator gavel", "--rate: "),
+        ("--static 3 --duration 1e15", "--duration: job `0` has total_steps of "),
+        ("--static 2 --duration 12000000000d", "--duration: "),
+        ("--static 2 --duration 0", "--duration: "),
+        ("--static 2 --duration 1e-200", "--duration: job `0` has "),
+        ("--rate 5e-324 --jobs 2", "--rate: "),
+        ("--static 2 --duration 1e308d", "expected a time"),
+        ("--rate 1e300 --jobs 20", ""),
+        ("--static 4 --duration 1e9 --slos --multi-priority", ""),
+        ("--rate 1e-7 --jobs 3", ""),
+    ] {
+        for form in ["native", "gavel"] {
+            let arguments = ["trace", "generate", "--to", form, "--out", &out]
+                .into_iter()
+                .chain(arguments.split_whitespace())
+                .collect::<Vec<_>>();
+            let written = apportion(&arguments);
+            let said = String::from_utf8_lossy(&written.stderr).into_owned();
+            if written.status.success() {
+                assert!(flag.is_empty(), "{arguments:?}");
+                assert!(
+                    stdout(&["trace", "show", &out, "--throughputs", "osdi20"]).contains("jobs"),
+                    "{arguments:?}"
+                );
+                std::fs::remove_file(&out).expect("written");
+            } else {
+                assert_eq!(written.status.code(), Some(2), "{arguments:?}: {said}");
+                assert!(said.contains(flag), "{arguments:?}: {said}");
+                assert!(!Path::new(&out).exists(), "{arguments:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_exported_matrix_is_read_back_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
     let (first, second) = (path(folder.path(), "a.yaml"), path(folder.path(), "b.yaml"));
