@@ -10,6 +10,8 @@ use crate::date;
 /// Jobs that arrive from one time on and before another; times are after the arrival of the first row that becomes a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
+    /// As it is written.
+    text: String,
     from: Bound,
     to: Bound,
 }
@@ -31,18 +33,12 @@ impl FromStr for Window {
     fn from_str(text: &str) -> Result<Self, String> {
         let (from, to) =
             text.split_once("..").ok_or("expected FROM..TO, as 7d..21d or 2017-10-09..2017-10-16")?;
-        let window = Self { from: from.parse()?, to: to.parse()? };
-        let ends = |bound: &Bound| match bound {
-            Bound::Open => None,
-            Bound::After(after) => Some((false, *after)),
-            Bound::Date(date) => Clock::new(None).seconds(date).map(|at| (true, at)),
-        };
-        match (ends(&window.from), ends(&window.to)) {
-            (Some((is_date, from)), Some((other, to))) if is_date == other && from >= to => {
-                Err(format!("`{text}` ends before it begins"))
-            }
-            _ => Ok(window),
+        let window = Self { text: text.to_owned(), from: from.parse()?, to: to.parse()? };
+        // Of a date with a zone and one without, which is first is known with the zone of the latter.
+        if window.from.names_a_zone() == window.to.names_a_zone() {
+            window.check(None)?;
         }
+        Ok(window)
     }
 }
 
@@ -71,7 +67,35 @@ impl FromStr for Bound {
     }
 }
 
+impl Bound {
+    /// Is it a date that names its zone?
+    fn names_a_zone(&self) -> bool {
+        let Self::Date(date) = self else { return false };
+        let mut clock = Clock::new(None);
+        clock.seconds(date).is_some() && !clock.was_naive
+    }
+}
+
 impl Window {
+    /// Refuses a window that ends before it begins; `zone` is that of dates that name none.
+    ///
+    /// # Errors
+    /// If it does, in words.
+    pub fn check(&self, zone: Option<&Zone>) -> Result<(), String> {
+        let mut clock = Clock::new(zone.cloned());
+        let mut ends = |bound: &Bound| match bound {
+            Bound::Open => None,
+            Bound::After(after) => Some((false, *after)),
+            Bound::Date(date) => clock.seconds(date).map(|at| (true, at)),
+        };
+        match (ends(&self.from), ends(&self.to)) {
+            (Some((is_date, from)), Some((other, to))) if is_date == other && from >= to => {
+                Err(format!("`{}` ends before it begins", self.text))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// From when and to when jobs of the window arrive, s on the log's clock, whose first job arrives at `first_s`.
     pub(crate) fn bounds(&self, first_s: f64, zone: Option<&Zone>) -> (f64, f64) {
         let mut clock = Clock::new(zone.cloned());

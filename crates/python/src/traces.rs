@@ -55,6 +55,9 @@ pub(crate) fn read_trace(py: Python<'_>, path: Text, reading: Reading) -> PyResu
     };
     let zone = reading.zone.as_deref().map(str::parse::<Zone>).transpose().map_err(errors::input)?;
     let window = reading.window.as_deref().map(str::parse::<Window>).transpose().map_err(errors::input)?;
+    if let Some(window) = &window {
+        window.check(zone.as_ref()).map_err(errors::input)?;
+    }
     let imported = py.detach(|| import(&path, form, (&reading, zone, window), matrix));
     let (trace, report) = imported.map_err(said)?;
     all.set_item("jobs", columns(py, &trace)?)?;

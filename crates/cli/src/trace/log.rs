@@ -118,6 +118,10 @@ impl LogArguments {
     /// Reads the log at a path; none if no form is named.
     pub(super) fn read(&self, path: &str, session: &Session) -> Result<Option<Given>, Failure> {
         let Some(form) = self.form() else { return Ok(None) };
+        if let Some(window) = &self.window {
+            let about = |message: String| Failure::usage(format!("--window: {message}"), None);
+            window.check(self.zone.as_ref()).map_err(about)?;
+        }
         let (rules, rules_source) = match &self.rules {
             None => Rules::embedded()?,
             Some(path) => {

@@ -78,6 +78,7 @@ pub fn traces(
     let mut traces = Vec::with_capacity(names.len());
     for (name, window) in names {
         let window = window.map_err(about)?;
+        window.check(zone.as_ref()).map_err(about)?;
         traces.push(trace_of(
             (spec, &options),
             (&log, &converter, &throughputs),
