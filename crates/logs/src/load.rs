@@ -115,20 +115,20 @@ impl Shape {
         })
     }
 
-    /// How many jobs run for so long: by factors of √10 from a second on, with the lower end of each class, s.
+    /// How many jobs run for so long: by factors of √10 from a second on, with the lower end of each class, s. Shorter ones are a class
+    /// from 0 on.
     pub fn duration_classes(jobs: &[Load]) -> Vec<(f64, usize)> {
-        let class = |duration_s: f64| (2.0 * duration_s.max(1.0).log10()).floor();
         let mut classes: BTreeMap<u32, usize> = BTreeMap::new();
         for job in jobs {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 32")]
-            let of = class(job.duration_s) as u32;
+            let of = if job.duration_s < 1.0 { 0 } else { (2.0 * job.duration_s.log10()) as u32 + 1 };
             *classes.entry(of).or_default() += 1;
         }
         let (Some(first), Some(last)) = (classes.keys().next().copied(), classes.keys().next_back().copied())
         else {
             return Vec::new();
         };
-        let lower = |of: u32| 10f64.powf(f64::from(of) / 2.0);
+        let lower = |of: u32| if of == 0 { 0.0 } else { 10f64.powf(f64::from(of - 1) / 2.0) };
         (first..=last).map(|of| (lower(of), classes.get(&of).copied().unwrap_or(0))).collect()
     }
 }
@@ -159,4 +159,27 @@ fn quantile(sorted: &[f64], percent: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in the list")]
     let at = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
     sorted.get(at.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_times_below_a_second_are_a_class_of_their_own() {
+        let jobs = |durations: &[f64]| -> Vec<Load> {
+            durations
+                .iter()
+                .map(|duration_s| Load { arrival_s: 0.0, duration_s: *duration_s, n_workers: 1 })
+                .collect()
+        };
+        let classes = |durations: &[f64]| -> Vec<(i64, usize)> {
+            let all = Shape::duration_classes(&jobs(durations));
+            all.into_iter().map(|(from_s, n)| ((from_s * 1000.0).round() as i64, n)).collect()
+        };
+        assert_eq!(classes(&[0.2, 0.0, 0.999, 1.0, 12.0]), [(0, 3), (1000, 1), (3162, 0), (10_000, 1)]);
+        assert_eq!(classes(&[0.3]), [(0, 1)]);
+        assert_eq!(classes(&[5.0]), [(3162, 1)]);
+        assert!(classes(&[]).is_empty());
+    }
 }

@@ -2,7 +2,7 @@
 
 use apportion_logs::load::Shape;
 use apportion_studies::report::number::brief;
-use apportion_studies::report::workload::from;
+use apportion_studies::report::workload::{class, from};
 
 /// The widest bar, in characters.
 const BAR: usize = 40;
@@ -16,8 +16,8 @@ pub(super) fn sketch(shape: &Shape, durations: &[(f64, usize)]) -> String {
     let arrivals: Vec<f64> = shape.arrivals.iter().map(|n| *n as f64).collect();
     let mut text = over_time("arrivals", &arrivals, shape.bin_s, "jobs");
     text += &over_time("load", &shape.busy, shape.bin_s, "workers busy, if jobs ran as they arrive,");
-    text += "running time, from\n";
-    text += &bars(durations.iter().map(|(from_s, n)| (from(*from_s), *n)));
+    text += "running time\n";
+    text += &bars(durations.iter().map(|(from_s, n)| (class(*from_s), *n)));
     text += "workers\n";
     text += &bars(shape.sizes.iter().map(|(size, n)| (size.to_string(), *n)));
     text

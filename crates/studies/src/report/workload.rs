@@ -22,7 +22,7 @@ pub struct Workload {
     pub notes: Vec<String>,
     /// What its jobs are like; none if there are none.
     pub shape: Option<Shape>,
-    /// Jobs by running time: the lower end of each class, s, with how many.
+    /// Jobs by running time: the lower end of each class, s, with how many; 0 for those below 1 s.
     pub durations: Vec<(f64, usize)>,
     /// Workers of the cluster that it is compared with.
     pub n_workers: Option<u64>,
@@ -141,8 +141,7 @@ fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
             published: Vec::new(),
         })
     };
-    let durations =
-        workload.durations.iter().map(|(from_s, n)| (format!("from {}", from(*from_s)), *n)).collect();
+    let durations = workload.durations.iter().map(|(from_s, n)| (class(*from_s), *n)).collect();
     let sizes = shape.sizes.iter().map(|(size, n)| (size.to_string(), *n)).collect();
     let table = NamedTable {
         name: "numbers".to_owned(),
@@ -166,6 +165,11 @@ fn pictures(workload: &Workload, shape: &Shape) -> Vec<Item> {
 
 fn alone(chart: Chart) -> Figure {
     Figure { choice: String::new(), variants: vec![(String::new(), chart)], first: 0, note: String::new() }
+}
+
+/// A class of running times, by its lower end.
+pub fn class(from_s: f64) -> String {
+    if from_s < 1.0 { "below 1 s".to_owned() } else { format!("from {}", from(from_s)) }
 }
 
 /// A time in the unit that suits it.
