@@ -55,7 +55,7 @@ pub struct Origin {
 }
 
 /// A throughput matrix: how fast each job type runs on each worker type, alone and beside others. Files of it are named
-/// by `--throughputs`, and made by `apportion throughputs convert`.
+/// by `--throughputs`, and made by `apportion throughputs import`.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

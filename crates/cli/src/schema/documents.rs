@@ -9,12 +9,15 @@ use crate::policies;
 use crate::report::Reported;
 use crate::simulate::Simulated;
 use crate::trace::{NodesSummary, WorkloadSummary};
+use apportion::cluster::PRICES;
 use apportion::metrics::log::Header;
 use apportion::metrics::table::dictionary;
 use apportion::simulator::Event;
 use apportion::spec::snapshot::{SnapshotDocument, SnapshotEntity};
 use apportion::spec::{Entries, elastic_throughputs, spread_throughputs, throughputs, trace};
 use apportion_logs::{ImportReport, Rules};
+use apportion_studies::benchmark::Results;
+use apportion_studies::benchmark::programs::Programs;
 use apportion_studies::sweep::Status;
 use apportion_studies::sweep::spec::SweepDocument;
 
@@ -33,7 +36,7 @@ pub(super) struct Document {
 }
 
 /// All of them.
-pub(super) const DOCUMENTS: [Document; 22] = [
+pub(super) const DOCUMENTS: [Document; 24] = [
     Document {
         name: "snapshot",
         summary: "One decision's input: a cluster and its active jobs",
@@ -122,7 +125,11 @@ pub(super) const DOCUMENTS: [Document; 22] = [
         schema: || {
             let mut schema = schema_for!(Entries<f64>);
             schema.insert("x-unit".to_owned(), "$/h".into());
-            Some(described(schema, "The price of a worker, by worker type: a number that is not negative."))
+            let (least, most) = (PRICES.start(), PRICES.end());
+            let description = format!(
+                "The price of a worker, by worker type: a number from {least:e} to {most:e}, so not 0."
+            );
+            Some(described(schema, &description))
         },
         example: Some(("yaml", "v100: 2.48\np100: 1.46\nk80: 0.45\n")),
     },
@@ -209,6 +216,21 @@ pub(super) const DOCUMENTS: [Document; 22] = [
             let schema = None;
             schema
         },
+        example: None,
+    },
+    Document {
+        name: "bench",
+        summary: "The result of `apportion bench --format json`",
+        notes: "CSV has the columns of a row, `seconds.build` as `seconds_build`, and empty cells for null.",
+        schema: || Some(written::<Results>().to_value()),
+        example: None,
+    },
+    Document {
+        name: "programs",
+        summary: "What the programs that `apportion bench --export DIR` writes are for: `programs.json`",
+        notes: "Programs are scaled, some raise the inverse of what a policy lowers, and many jobs are one class: the optimum of a \
+                file is hardly ever the policy's objective, and `value` says how that follows from it.",
+        schema: || Some(written::<Programs>().to_value()),
         example: None,
     },
     Document {

@@ -268,7 +268,7 @@ fn a_schema_and_its_reader_agree_on_names_and_types_of_fields() {
                 }
             }
         }
-        let reports = ["import-report", "workload", "nodes", "report"];
+        let reports = ["import-report", "workload", "nodes", "report", "bench", "programs"];
         let only_written = ["events", "simulation", "forecast", "calibration", "when", "results"];
         let is_read = !["trace", "log", "prices"].contains(&&*name)
             && !only_written.contains(&&*name)

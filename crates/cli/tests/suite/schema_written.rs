@@ -44,6 +44,23 @@ fn what_a_forecast_writes_fits_its_schemas() {
 }
 
 #[test]
+fn what_a_benchmark_writes_fits_its_schemas() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().display().to_string();
+    let arguments = "bench --policy max_min_fairness_perf,fifo,finish_time_fairness_perf --instance osdi20 --sizes 40 --backend default \
+                     --repeats 1 --changes 2 --format json --export";
+    let results = parsed(&said(&arguments.split_whitespace().chain([&*out]).collect::<Vec<_>>()));
+    let programs = folder.path().join("osdi20-40-0/programs.json");
+    let programs = parsed(&fs::read_to_string(programs).expect("what is said of programs"));
+    assert_eq!(check(&schema("bench"), &results), Ok(()), "{results}");
+    assert_eq!(check(&schema("apportion/programs-v1"), &programs), Ok(()), "{programs}");
+    let fields = |schema: &Value, of: &str| {
+        schema["$defs"][of]["properties"].as_object().map_or(0, |fields| fields.len())
+    };
+    assert_eq!(fields(&schema("bench"), "Row"), results["rows"][0].as_object().expect("a row").len());
+}
+
+#[test]
 fn what_is_said_of_traces_and_nodes_fits_its_schemas() {
     let show = ["trace", "show", "examples/trace.csv", "--format", "json"];
     let bare = parsed(&said(&show));

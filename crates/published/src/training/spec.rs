@@ -101,7 +101,7 @@ pub struct TrainingSpec {
     /// The networks, of dense layers.
     #[serde(default)]
     pub network: MlpOptions,
-    /// The networks of `dual_agent`, which are over sets.
+    /// The networks of two agents, which are over sets: of `dual_agent`, and of `rounds` with `play: agents`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<SetOptions>,
     /// Seed of everything random in the training, its episodes included.

@@ -34,27 +34,8 @@
 //! }
 //! ```
 //!
-//! What `--export` writes besides is described in [`programs`]. CSV has the same columns, `seconds.build` as `seconds_build`. What a case did not get to is null, or empty.
-//!
-//! | field | unit, meaning |
-//! |---|---|
-//! | `instance` | `osdi20` (jobs drawn as published), `osdi20-distinct` (no two alike), `random-…`, `restricted-…`, or a snapshot's path |
-//! | `backend` | as asked for; `default` is the chain that users get, `rule` a policy that solves nothing |
-//! | `partitions` | 1 is the whole problem; K > 1 splits it at random into K that are solved apart |
-//! | `status` | `done`; `declined`: the backend does not take this program, or the problem cannot be split so; `failed`: no certified optimum; `unproven`: an answer of a backend that never gives dual values, which nothing proves; `limit`: out of time; `memory`: out of memory; `skipped`: a smaller instance was out of either; `error` |
-//! | `seconds` | of the decision in the middle of `repeats` by its cost (of two in the middle, the quicker): time by the clock, by part and in all, and its processor time, which is its cost where the system tells it |
-//! | `warm_ups` | decisions before those that count: 1, or 0 where there was time for the first alone, which then counts |
-//! | `processor_…_seconds`, `clock_…_seconds` | the least and the most of all `repeats`, each for itself |
-//! | `system.processor` | the processor's model, `unknown` where the system does not tell it |
-//! | `gap_relative`, `violation_max` | of the certificate that is recomputed from the program |
-//! | `loss_relative` | of a partitioned decision: how far its value is from the whole problem's optimum |
-//! | `strategy` | the strategy that found the optimum: `singles`, `kinds`, `pairs` or `written`; null for rules |
-//! | `backend_used` | the backend that solved the program of the optimum, or the last program where none was written for the optimum; null where none was written at all |
-//! | `n_…` | of the largest program solved, after grouping |
-//! | `changes`, `change_p…_seconds` | arrivals and departures that were decided on one by one in a session, and the processor time of one, from the change to the certified decision: the median, and what 99 % stay within. A session keeps prices of worker types; written programs, those of a named backend too, are solved from scratch |
-//! | `cut_by` | what ended the repeats of a case that is done before their number: the limit of time, that of memory, or an error; null if nothing did |
-//! | `message` | why a case is not done, how many of its repeats were made, or why changes after it were not measured |
-//! | `memory_…_bytes` | resident memory before the first decision, instance included, and the most until the end |
+//! What `--export` writes besides is described in [`programs`]. CSV has the same columns, `seconds.build` as `seconds_build`; what a
+//! case did not get to is empty there. What each field means stands at the fields of [`Results`] and [`Row`].
 
 pub mod changes;
 pub mod instance;

@@ -21,19 +21,11 @@
 //! }
 //! ```
 //!
-//! | field | meaning |
-//! |---|---|
-//! | `sense`, `objective`, `bound` | of the policy: what its decision reaches, and what no allocation betters |
-//! | `files` | LP and MPS of linear programs, CBF of all |
-//! | `message` | why there are no programs, or no files |
-//! | `stage` | `optimum`, `level`, `next_level`, `tried_level`, `promises`, `choice` or `without_a_class`; `meaning` says it in words |
-//! | `optimum` | of the file, the constant in its objective included, as found here; null if none was certified |
-//! | `value` | how the policy's objective follows from that, null where it does not: `kind` is `scaled`, `inverse`, `constant` (it is `level`, whatever the optimum) or `level` (it is `level` where scale · optimum is 1; below that the level cannot be had by all, above there is a better one) |
-//! | `grouping` | which of `groupings` names the classes of the file's columns and rows: `time_job_class_3_v100` is the time of all jobs of class 3 together on `v100`, `time_job_class_3_7_v100` of pairs of classes 3 and 7 |
-//! | `jobs` | ids in `snapshot.json`, left out where the instance has more than 4,096 jobs |
+//! What each field means stands at the field.
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use apportion::index::{Id, JobIndex};
@@ -47,62 +39,88 @@ pub const PROGRAMS_FORMAT: &str = "apportion/programs-v1";
 /// The most jobs whose classes list all of theirs.
 const LISTED_MAX: usize = 4_096;
 
-/// All programs of one instance. The fields are described in [the module](self).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+/// All programs of one instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Programs {
+    /// Names the format: `apportion/programs-v1`.
     pub format: String,
+    /// The program's version.
     pub version: String,
+    /// The instance, by its kind or path.
     pub instance: String,
+    /// Its jobs.
     pub n_jobs: usize,
+    /// The seed that it was drawn by.
     pub seed: u64,
+    /// The programs of each policy.
     pub policies: Vec<PolicyPrograms>,
 }
 
 /// The programs of one policy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyPrograms {
+    /// The policy, by its name or path.
     pub policy: String,
+    /// Why there are no programs.
     pub message: Option<String>,
+    /// Whether the objective is to be `maximize`d or `minimize`d.
     pub sense: Option<String>,
+    /// The objective that its decision reaches.
     pub objective: Option<f64>,
+    /// What no allocation betters.
     pub bound: Option<f64>,
+    /// Its programs, in the order in which they are solved.
     pub programs: Vec<ProgramFile>,
+    /// The classes of jobs that columns and rows are named by; most often one grouping.
     pub groupings: Vec<Vec<JobClass>>,
 }
 
 /// One program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramFile {
+    /// Its files: LP and MPS of linear programs, CBF of all.
     pub files: Vec<String>,
+    /// Why there are no files.
     pub message: Option<String>,
+    /// What it is for: `optimum`, `level`, `next_level`, `tried_level`, `promises`, `choice` or `without_a_class`.
     pub stage: String,
+    /// The same in words.
     pub meaning: String,
+    /// Whether it is to be `maximize`d or `minimize`d.
     pub sense: String,
+    /// The optimum of the file, the constant in its objective included, as found here; null if none was certified.
     pub optimum: Option<f64>,
+    /// How the policy's objective follows from that; null where it does not.
     pub value: Option<Value>,
+    /// Which of `groupings`, from 0, names the classes of the file's columns and rows: `time_job_class_3_v100` is the time of all
+    /// jobs of class 3 together on `v100`, `time_job_class_3_7_v100` of pairs of classes 3 and 7.
     pub grouping: usize,
 }
 
 /// How a policy's objective follows from the optimum of a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Value {
+    /// `scaled`, `inverse`, `constant` (it is `level`, whatever the optimum) or `level` (it is `level` where scale · optimum is 1;
+    /// below that the level cannot be had by all, above there is a better one).
     pub kind: String,
+    /// The same as a formula.
     pub formula: String,
+    /// The scale of the formula.
     pub scale: Option<f64>,
+    /// The level of the formula.
     pub level: Option<f64>,
 }
 
 /// Jobs that programs do not tell apart.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobClass {
+    /// The class, by the name that columns and rows have.
     pub class: String,
+    /// Its jobs.
     pub n_jobs: usize,
+    /// The id of the first of them.
     pub first_job: Option<Label>,
+    /// The ids of all, as in `snapshot.json`; not there where the instance has more than 4,096 jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<Label>>,
 }

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use apportion::policy::Strategy;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The `format:` of results.
 pub const FORMAT: &str = "apportion/bench-v1";
 
 /// How a case ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
@@ -47,70 +48,124 @@ impl fmt::Display for Status {
     }
 }
 
-/// Times of one decision, in s.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Times of one decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Seconds {
     /// Grouping, and building the programs.
+    #[schemars(extend("x-unit" = "s"))]
     pub build: f64,
     /// Inside backends.
+    #[schemars(extend("x-unit" = "s"))]
     pub solve: f64,
     /// Certificates.
+    #[schemars(extend("x-unit" = "s"))]
     pub certify: f64,
     /// From classes to jobs, and the check of the allocation.
+    #[schemars(extend("x-unit" = "s"))]
     pub expand: f64,
     /// Time by the clock from problem to decision.
+    #[schemars(extend("x-unit" = "s"))]
     pub total: f64,
     /// Processor time of the same, where the system tells and one thread did it all.
+    #[schemars(extend("x-unit" = "s"))]
     pub processor: Option<f64>,
 }
 
-/// One case, and what became of it. The fields are described in [the module](super).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "a table of them is in the module's doc")]
+/// One case, and what became of it. What it did not get to is null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
+    /// The policy, by its name or path.
     pub policy: String,
+    /// The kind of instance: `osdi20` (jobs drawn as published), `osdi20-distinct` (no two alike), `random-…`, `restricted-…`, or a
+    /// snapshot's path.
     pub instance: String,
+    /// Jobs of the instance.
     pub n_jobs: usize,
+    /// Worker types of the instance.
     pub n_types: usize,
+    /// The seed that it was drawn by.
     pub seed: u64,
+    /// The backend that was asked for: `default` is the chain that users get, `rule` a policy that solves nothing.
     pub backend: String,
+    /// 1 is the whole problem; more split it at random into so many that are solved apart.
     pub partitions: usize,
+    /// How the case ended.
     pub status: Status,
+    /// Why a case is not done, how many of its repeats were made, or why changes after it were not measured.
     pub message: Option<String>,
+    /// Whether the objective is to be `maximize`d or `minimize`d.
     pub sense: Option<String>,
+    /// The objective that the decision reaches.
     pub objective: Option<f64>,
+    /// What no allocation betters.
     pub bound: Option<f64>,
+    /// How far the two are apart, as a part, by the certificate that is recomputed from the program.
     pub gap_relative: Option<f64>,
+    /// The most by which a constraint is violated, by the same certificate.
     pub violation_max: Option<f64>,
+    /// Is the answer a certified optimum?
     pub optimal: Option<bool>,
+    /// Of a partitioned decision: how far its value is from the whole problem's optimum, as a part of that.
     pub loss_relative: Option<f64>,
+    /// What the decision in the middle of all `repeats` by its cost took; of two in the middle, the quicker.
     pub seconds: Option<Seconds>,
+    /// Decisions that count.
     pub repeats: u32,
+    /// Decisions before those that count: 1, or 0 where there was time for the first alone, which then counts.
     #[serde(default)]
     pub warm_ups: Option<u32>,
+    /// The least processor time of all `repeats`.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "s"))]
     pub processor_min_seconds: Option<f64>,
+    /// The most processor time of all `repeats`.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "s"))]
     pub processor_max_seconds: Option<f64>,
+    /// The least time by the clock of all `repeats`.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "s"))]
     pub clock_min_seconds: Option<f64>,
+    /// The most time by the clock of all `repeats`.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "s"))]
     pub clock_max_seconds: Option<f64>,
+    /// Iterations of the backends.
     pub iterations: Option<u64>,
+    /// Programs that were solved.
     pub solves: Option<u32>,
+    /// Backends that were tried and gave no certified optimum before the one that did.
     pub fallbacks: Option<usize>,
+    /// The strategy that found the optimum: `singles`, `kinds`, `pairs` or `written`; null for rules.
     #[serde(default)]
     pub strategy: Option<String>,
+    /// The backend that solved the program of the optimum, or the last program where none was written for the optimum; null where
+    /// none was written at all.
     pub backend_used: Option<String>,
+    /// Classes of jobs of the largest program solved, after grouping.
     pub n_classes: Option<usize>,
+    /// Its columns.
     pub n_columns: Option<usize>,
+    /// Its rows.
     pub n_rows: Option<usize>,
+    /// Its terms.
     pub n_terms: Option<usize>,
+    /// Resident memory before the first decision, instance included.
+    #[schemars(extend("x-unit" = "bytes"))]
     pub memory_before_bytes: Option<u64>,
+    /// The most resident memory until the end.
+    #[schemars(extend("x-unit" = "bytes"))]
     pub memory_peak_bytes: Option<u64>,
+    /// Arrivals and departures that were decided on one by one in a session. It keeps prices of worker types; written programs,
+    /// those of a named backend too, are solved from scratch.
     pub changes: Option<u32>,
+    /// The median processor time of one, from the change to the certified decision.
+    #[schemars(extend("x-unit" = "s"))]
     pub change_p50_seconds: Option<f64>,
+    /// What 99 % of them stay within.
+    #[schemars(extend("x-unit" = "s"))]
     pub change_p99_seconds: Option<f64>,
+    /// What ended the repeats of a case that is done before their number: `limit`, `memory` or `error`; null if nothing did.
     #[serde(default)]
     pub cut_by: Option<Status>,
 }
@@ -183,7 +238,7 @@ impl Seconds {
 }
 
 /// The machine, as far as results depend on it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
     /// The operating system.
     pub os: String,
@@ -191,7 +246,7 @@ pub struct System {
     pub architecture: String,
     /// Cores that a process may use.
     pub cores: usize,
-    /// The processor's model, or [`UNKNOWN`].
+    /// The processor's model, `unknown` where the system does not tell it.
     #[serde(default = "unknown")]
     pub processor: String,
 }
@@ -216,15 +271,16 @@ impl System {
 }
 
 /// All rows of a benchmark, with what is needed to read them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
-    /// [`FORMAT`].
+    /// Names the format: `apportion/bench-v1`.
     pub format: String,
     /// The program's version.
     pub version: String,
     /// The system on which the benchmark ran.
     pub system: System,
-    /// How long a case might take, in s.
+    /// How long a case might take.
+    #[schemars(extend("x-unit" = "s"))]
     pub limit_seconds: f64,
     /// In the order of the cases.
     pub rows: Vec<Row>,
