@@ -167,7 +167,7 @@ impl<'a> Converter<'a> {
             match self.choose(row, &mut draws) {
                 Ok(chosen) => converted.chosen.push(Chosen { row: position, ..chosen }),
                 Err(reason) => {
-                    converted.left_out.entry(reason).or_default().count(row.line, Some(&row.id));
+                    converted.left_out.entry(reason).or_default().count_row(row);
                 }
             }
         }
@@ -179,7 +179,7 @@ impl<'a> Converter<'a> {
                 let is_inside = (from..to).contains(&chosen.arrival_s);
                 if !is_inside {
                     let row = &log.rows[chosen.row];
-                    left_out.count(row.line, Some(&row.id));
+                    left_out.count_row(row);
                 }
                 is_inside
             });
@@ -193,7 +193,7 @@ impl<'a> Converter<'a> {
             let is_held = chosen.arrival_s <= NUMBER_MAX;
             if !is_held {
                 let row = &log.rows[chosen.row];
-                left_out.entry(Reason::OutOfRange).or_default().count(row.line, Some(&row.id));
+                left_out.entry(Reason::OutOfRange).or_default().count_row(row);
             }
             is_held
         });
@@ -209,15 +209,15 @@ impl<'a> Converter<'a> {
             let whole = f64::from(row.n_workers.unwrap_or(0));
             converted.ran_on[self.reference(row).index()] += 1;
             if let Some((_, Some(doubt))) = self.arrival(row) {
-                converted.doubts.entry(doubt).or_default().count(row.line, Some(&row.id));
+                converted.doubts.entry(doubt).or_default().count_row(row);
             }
             if chosen.is_rounded_up(log, self.throughputs) {
-                converted.rounded_up.count(row.line, Some(&row.id));
+                converted.rounded_up.count_row(row);
             }
             if f64::from(self.throughputs.rows()[chosen.kind].scale_factor)
                 < self.n_workers(row, whole).unwrap_or(0.0)
             {
-                converted.cut.count(row.line, Some(&row.id));
+                converted.cut.count_row(row);
             }
         }
     }

@@ -92,15 +92,15 @@ impl Reading {
         if times.into_iter().flatten().any(|time| !(-NUMBER_MAX..=NUMBER_MAX).contains(&time)) {
             let place = Place { line: usize::try_from(row.line).unwrap_or(usize::MAX), column: 1, width: 1 };
             let message = format!("a time of job `{}` is larger than {NUMBER_MAX:e} s", excerpt(&id));
-            return self.complain(Fault { place, message }, "");
+            return self.complain_in(row.file.as_deref(), Fault { place, message }, "");
         }
         let at = self.rows.len();
         let first = self.row_of(&id);
         if self.is_there(first, &row) {
-            return self.leave_out(Reason::Repeated, row.line, Some(&id));
+            return self.leave_out_row(Reason::Repeated, &row);
         }
         if first.is_some() || self.numbered.contains(&id) {
-            self.doubt(Doubt::SameId, row.line, Some(&id));
+            self.doubt_row(Doubt::SameId, &row);
             let mut again = self.again.remove(&id).unwrap_or_else(|| {
                 let places = first.map(|first| (self.rows[first].digest(), first));
                 Again { places: places.into_iter().collect(), number: 1 }
@@ -156,8 +156,13 @@ impl Reading {
 
     /// A row is not understood: counted, and kept as a complaint if it is among the first.
     pub(crate) fn complain(&mut self, fault: Fault, text: &str) {
+        self.complain_in(None, fault, text);
+    }
+
+    /// A row of a file, or of the log, is not understood.
+    fn complain_in(&mut self, file: Option<&str>, fault: Fault, text: &str) {
         let Fault { place, message } = fault;
-        self.left_out.entry(Reason::NotUnderstood).or_default().count(place.line as u64, None);
+        self.left_out.entry(Reason::NotUnderstood).or_default().count_in(file, place.line as u64, None);
         if self.is_full() {
             return;
         }
@@ -165,7 +170,7 @@ impl Reading {
         let n_before = if place.column > EXCERPT_MAX / 2 { place.column - EXCERPT_MAX / 4 } else { 0 };
         self.complaints.push(Diagnostic {
             message,
-            source: self.source.clone(),
+            source: file.unwrap_or(&self.source).to_owned(),
             line: place.line,
             column: place.column,
             excerpt: text.chars().skip(n_before).take(EXCERPT_MAX).collect(),
@@ -197,11 +202,12 @@ impl Reading {
 
     /// Takes over what was left out of, doubtful and not understood in, and not used of a second table of the same log.
     pub(crate) fn take_over(&mut self, other: Self) {
+        let in_table = |tally| Tally { file: Some(other.source.clone()), ..tally };
         for (reason, tally) in other.left_out {
-            self.left_out.entry(reason).or_default().add(&tally);
+            self.left_out.entry(reason).or_default().add(&in_table(tally));
         }
         for (doubt, tally) in other.doubts {
-            self.doubts.entry(doubt).or_default().add(&tally);
+            self.doubts.entry(doubt).or_default().add(&in_table(tally));
         }
         self.complaints.extend(other.complaints);
         self.unused_columns.extend(other.unused_columns);
@@ -215,6 +221,16 @@ impl Reading {
     /// A row is doubtful.
     pub(crate) fn doubt(&mut self, doubt: Doubt, line: u64, id: Option<&Arc<str>>) {
         self.doubts.entry(doubt).or_default().count(line, id);
+    }
+
+    /// A row is left out, of the file that it is from.
+    pub(crate) fn leave_out_row(&mut self, reason: Reason, row: &Row) {
+        self.left_out.entry(reason).or_default().count_row(row);
+    }
+
+    /// A row is doubtful, of the file that it is from.
+    fn doubt_row(&mut self, doubt: Doubt, row: &Row) {
+        self.doubts.entry(doubt).or_default().count_row(row);
     }
 
     /// The time that was read last, with what is doubtful about it noted; none if it is the zero of time, which is no time of a job.
@@ -236,14 +252,14 @@ impl Reading {
     pub(crate) fn check_times(&mut self) {
         for mut row in std::mem::take(&mut self.rows) {
             if row.contradicts_itself() {
-                self.leave_out(Reason::Contradictory, row.line, Some(&row.id));
+                self.leave_out_row(Reason::Contradictory, &row);
                 continue;
             }
             if row.put_in_order() {
-                self.doubt(Doubt::OutOfOrder, row.line, Some(&row.id));
+                self.doubt_row(Doubt::OutOfOrder, &row);
             }
             if row.lacks_its_end() {
-                self.doubt(Doubt::EndUnknown, row.line, Some(&row.id));
+                self.doubt_row(Doubt::EndUnknown, &row);
             }
             self.rows.push(row);
         }
@@ -264,7 +280,9 @@ impl Reading {
             return Ok(());
         }
         let rows = if n == 1 { "row" } else { "rows" };
-        let message = format!("{n} {rows} of the log not understood, the first here:");
+        let is_elsewhere = |complaint: &Diagnostic| complaint.source != self.source;
+        let table = if self.complaints.iter().any(is_elsewhere) { " and its table of jobs" } else { "" };
+        let message = format!("{n} {rows} of the log{table} not understood, the first here:");
         let whole = SpecError::about(self.source.clone(), message, Some(help.to_owned()));
         let each = self.complaints.iter().map(|complaint| SpecError { diagnostics: vec![complaint.clone()] });
         SpecError::join(std::iter::once(whole).chain(each))

@@ -45,6 +45,8 @@ pub struct Row {
     pub class: Option<Arc<str>>,
     /// The line of the log at which it begins, from 1.
     pub line: u64,
+    /// The file of that line where it is not the log: a job of which only PAI's table of jobs has a row.
+    pub file: Option<Arc<str>>,
 }
 
 impl Row {
@@ -68,6 +70,7 @@ impl Row {
             n_attempts: None,
             class: None,
             line,
+            file: None,
         }
     }
 
@@ -78,14 +81,14 @@ impl Row {
 
     /// Does it say the same as another, apart from where it stands?
     pub fn says_the_same_as(&self, other: &Self) -> bool {
-        let at = |row: &Self| Self { id: Arc::clone(&self.id), line: 0, ..row.clone() };
+        let at = |row: &Self| Self { id: Arc::clone(&self.id), line: 0, file: None, ..row.clone() };
         at(self) == at(other)
     }
 
     /// A digest of what it says, apart from its name and where it stands: the same of rows that say the same.
     pub(crate) fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        format!("{:?}", Self { id: "".into(), line: 0, ..self.clone() }).hash(&mut hasher);
+        format!("{:?}", Self { id: "".into(), line: 0, file: None, ..self.clone() }).hash(&mut hasher);
         hasher.finish()
     }
 

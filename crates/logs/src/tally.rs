@@ -5,6 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::row::Row;
+
 /// Characters of a log's text that are shown of it in a count.
 const EXCERPT_MAX: usize = 60;
 
@@ -26,27 +28,46 @@ pub fn counted(n: u64, what: &str) -> String {
 pub struct Tally {
     /// How many.
     pub n: u64,
-    /// The line of the first in the log; 0 if there is none.
+    /// The line of the first; 0 if there is none.
     pub line: u64,
+    /// The file of that line where it is not the log, such as PAI's table of jobs. Lines of the log come before those of it.
+    pub file: Option<String>,
     /// The id of the first, where it has one; of a long one its beginning.
     pub id: Option<String>,
 }
 
 impl Tally {
-    /// One row more.
+    /// One row of the log more.
     pub fn count(&mut self, line: u64, id: Option<&Arc<str>>) {
-        if self.n == 0 || line < self.line {
-            (self.line, self.id) = (line, id.map(|id| excerpt(id)));
+        self.count_in(None, line, id);
+    }
+
+    /// One row more, of the file that it is from.
+    pub(crate) fn count_row(&mut self, row: &Row) {
+        self.count_in(row.file.as_deref(), row.line, Some(&row.id));
+    }
+
+    /// One row more of a file, or of the log.
+    pub(crate) fn count_in(&mut self, file: Option<&str>, line: u64, id: Option<&Arc<str>>) {
+        if self.n == 0 || (file, line) < (self.file.as_deref(), self.line) {
+            (self.line, self.file) = (line, file.map(str::to_owned));
+            self.id = id.map(|id| excerpt(id));
         }
         self.n += 1;
     }
 
     /// The rows of another.
     pub(crate) fn add(&mut self, other: &Self) {
-        if self.n == 0 || (other.n > 0 && other.line < self.line) {
-            (self.line, self.id) = (other.line, other.id.clone());
+        if self.n == 0 || (other.n > 0 && (&other.file, other.line) < (&self.file, self.line)) {
+            (self.line, self.id, self.file) = (other.line, other.id.clone(), other.file.clone());
         }
         self.n += other.n;
+    }
+
+    /// Where the first of them is, in words, as `line 5` or `line 5 of jobs.csv`; none if there is no line.
+    pub fn place(&self) -> Option<String> {
+        let of = self.file.as_ref().map_or_else(String::new, |file| format!(" of {file}"));
+        (self.line > 0).then(|| format!("line {}{of}", self.line))
     }
 }
 

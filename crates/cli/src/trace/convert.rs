@@ -144,10 +144,10 @@ fn write_trace_of(
 
 /// Where the first of some rows is, to go on after what they are.
 fn first(tally: &Tally) -> String {
-    match (tally.line, &tally.id) {
-        (0, _) => String::new(),
-        (line, None) => format!(" (the first on line {line})"),
-        (line, Some(id)) => format!(" (the first on line {line}: {id})"),
+    match (tally.place(), &tally.id) {
+        (None, _) => String::new(),
+        (Some(place), None) => format!(" (the first on {place})"),
+        (Some(place), Some(id)) => format!(" (the first on {place}: {id})"),
     }
 }
 

@@ -220,7 +220,7 @@ pub(super) fn like_a_log(source: &Source, error: SpecError) -> SpecError {
 pub(super) fn sentences(report: &ImportReport) -> Vec<String> {
     let first = |rows: &Tally| {
         let id = rows.id.as_ref().map_or_else(String::new, |id| format!(", `{id}`"));
-        if rows.line > 0 { format!(" (first: line {}{id})", rows.line) } else { String::new() }
+        rows.place().map_or_else(String::new, |place| format!(" (first: {place}{id})"))
     };
     let mut lines = vec![counts(report)];
     for LeftOut { words, rows, .. } in &report.left_out {

@@ -25,7 +25,7 @@ use apportion::throughput::Throughputs;
 use apportion_logs::ImportReport;
 use apportion_logs::load::{Load, Shape};
 use apportion_logs::report::{Doubtful, LeftOut, OnCluster, loads};
-use apportion_logs::tally::counted;
+use apportion_logs::tally::{Tally, counted};
 use apportion_studies::report::page::{NamedTable, Page};
 use apportion_studies::report::workload::{self, Workload};
 use apportion_studies::report::{Cell, Table};
@@ -92,7 +92,7 @@ fn show_log(
     }
     match session.output.format() {
         OutputFormat::Json => session.output.json(&report)?,
-        OutputFormat::Csv => session.output.table(&left_out(&report.left_out))?,
+        OutputFormat::Csv => session.output.table(&left_out(&report.left_out, true))?,
         OutputFormat::Table => {
             session.output.words(&sentences(&report).join("\n"))?;
             for complaint in report.complaints.iter().take(COMPLAINTS_SHOWN) {
@@ -111,9 +111,12 @@ fn show_log(
 
 /// The page about a log.
 fn page_of(report: &ImportReport, durations: &[(f64, usize)], cluster: Option<&Cluster>) -> Page {
+    let of_left_out = report.left_out.iter().map(|left_out| &left_out.rows);
+    let of_doubts = report.doubts.iter().map(|doubt| &doubt.rows);
+    let with_files = of_left_out.chain(of_doubts).any(|rows| rows.file.is_some());
     let tables = vec![
-        named_table("left-out", "Rows that are no jobs", left_out(&report.left_out)),
-        named_table("doubts", "What is doubtful", doubts(&report.doubts)),
+        named_table("left-out", "Rows that are no jobs", left_out(&report.left_out, with_files)),
+        named_table("doubts", "What is doubtful", doubts(&report.doubts, with_files)),
         named_table("rows", "Rows by how they ended", states(report)),
     ];
     let known = report.known_doubts.iter().map(|doubt| format!("Known of this form: {doubt}."));
@@ -183,20 +186,29 @@ fn named_table(name: &str, title: &str, table: Table) -> NamedTable {
     NamedTable { name: name.to_owned(), title: title.to_owned(), table, folded: false }
 }
 
-fn left_out(all: &[LeftOut]) -> Table {
-    let mut table = Table::new(["reason", "rows", "first_line", "first_id"]);
-    for LeftOut { words, rows, .. } in all {
-        let id = rows.id.as_deref().unwrap_or_default();
-        table.push(vec![(*words).into(), Cell::Count(rows.n), Cell::Count(rows.line), id.into()]);
-    }
-    table
+/// Rows that were left out; with the file of the first, which is empty where it is the log.
+fn left_out(all: &[LeftOut], with_files: bool) -> Table {
+    let rows = all.iter().map(|left_out| (left_out.words, &left_out.rows));
+    of_rows(["reason", "rows", "first_line", "first_id", "first_file"], rows, with_files)
 }
 
-fn doubts(all: &[Doubtful]) -> Table {
-    let mut table = Table::new(["what is doubtful", "times", "first line", "first id"]);
-    for Doubtful { words, rows, .. } in all {
-        let id = rows.id.as_deref().unwrap_or_default();
-        table.push(vec![(*words).into(), Cell::Count(rows.n), Cell::Count(rows.line), id.into()]);
+fn doubts(all: &[Doubtful], with_files: bool) -> Table {
+    let rows = all.iter().map(|doubt| (doubt.words, &doubt.rows));
+    of_rows(["what is doubtful", "times", "first line", "first id", "first file"], rows, with_files)
+}
+
+/// How many rows there are of each kind, and where the first is.
+fn of_rows<'r>(
+    columns: [&str; 5],
+    kinds: impl Iterator<Item = (&'static str, &'r Tally)>,
+    with_files: bool,
+) -> Table {
+    let n_columns = if with_files { 5 } else { 4 };
+    let mut table = Table::new(columns.into_iter().take(n_columns));
+    for (words, rows) in kinds {
+        let [id, file] = [&rows.id, &rows.file].map(|text| text.as_deref().unwrap_or_default());
+        let row = [words.into(), Cell::Count(rows.n), Cell::Count(rows.line), id.into(), file.into()];
+        table.push(row.into_iter().take(n_columns).collect());
     }
     table
 }

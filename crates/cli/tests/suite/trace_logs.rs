@@ -156,6 +156,112 @@ fn what_became_of_jobs_is_said_of_these_jobs_in_text_and_on_the_page() {
 }
 
 #[test]
+fn where_the_first_rows_of_a_table_of_jobs_are_is_said_with_its_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tasks =
+        "job_name,inst_num,start_time,end_time,plan_gpu\nk1,1,200000,203600,100\nk2,1,200000,203600,100\n";
+    let tasks = written(folder.path(), "tasks.csv", tasks);
+    let table = "job_name,status,start_time\nk1,Terminated,199000\nk2,Terminated,199100\nz1,Waiting,199000\nz1,Waiting,199000\n\
+                 z2,Bad,199000\nz3,Waiting,2e15\n";
+    let table = written(folder.path(), "table.csv", table);
+    let (report, page) = (path(folder.path(), "report.json"), path(folder.path(), "page.html"));
+    let from = ["--from", "pai", "--job-table", &table, "--throughputs", "osdi20", "--skip-unreadable"];
+    let expected = [
+        (6, "something in them is not understood"),
+        (5, "say the same as an earlier row"),
+        (4, "never started"),
+    ];
+    let converted = apportion(&[&["trace", "convert", &tasks][..], &from, &["--report", &report]].concat());
+    let told = String::from_utf8_lossy(&converted.stderr).into_owned();
+    let shown = stdout(&[&["trace", "show", &tasks][..], &from, &["--page", &page]].concat());
+    let log = apportion(&[
+        "trace",
+        "convert",
+        &tasks,
+        "--from",
+        "pai",
+        "--job-table",
+        &table,
+        "--skip-unreadable",
+        "--to",
+        "log",
+    ]);
+    let log = String::from_utf8_lossy(&log.stderr).into_owned();
+    let csv = stdout(&[&["trace", "show", &tasks][..], &from, &["--format", "csv"]].concat());
+    let json: Value =
+        serde_json::from_str(&std::fs::read_to_string(&report).expect("written")).expect("JSON");
+    let html = std::fs::read_to_string(&page).expect("written");
+    assert!(html.contains("table.csv</td>"), "the page names the file");
+    for (line, words) in expected {
+        let place = format!("line {line} of {table}");
+        let line_with = |text: &str| text.lines().find(|line| line.contains(words)).map(str::to_owned);
+        for text in [&told, &shown] {
+            assert!(line_with(text).is_some_and(|line| line.contains(&place)), "{words}: {text}");
+        }
+        assert!(line_with(&log).is_none_or(|line| line.contains(&place)), "{words}: {log}");
+        assert!(line_with(&csv).is_some_and(|line| line.ends_with(&table)), "{csv}");
+        let mut entries = json["left_out"].as_array().expect("a list").iter();
+        let entry = entries.find(|entry| entry["words"].as_str().is_some_and(|said| said.contains(words)));
+        let entry = entry.expect("an entry");
+        assert_eq!((&entry["line"], &entry["file"]), (&line.into(), &table.as_str().into()), "{entry}");
+    }
+    let refused =
+        apportion(&["trace", "convert", &tasks, "--from", "pai", "--job-table", &table, "--to", "log"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("of the log and its table of jobs not understood"), "{said}");
+    assert!(!said.contains("tasks.csv:6") && said.contains("table.csv:6"), "{said}");
+    // Rows of the log itself name no file.
+    let log = written(folder.path(), "sacct.txt", SACCT);
+    let shown = stdout(&["trace", "show", &log, "--from", "sacct", "--format", "csv"]);
+    assert!(shown.lines().skip(1).all(|line| line.ends_with(',')), "{shown}");
+}
+
+#[test]
+fn running_times_below_a_second_are_told_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = written(folder.path(), "log.csv", "id,submitted_s,ran_s,gpus\na,0,0.2,1\nb,5,0.3,1\nc,9,2,1\n");
+    let page = path(folder.path(), "page.html");
+    let text = stdout(&["trace", "show", &log, "--from", "log", "--page", &page]);
+    let html = std::fs::read_to_string(&page).expect("written");
+    let lines: Vec<_> = text.lines().skip_while(|line| *line != "running time").skip(1).take(2).collect();
+    assert!(lines[0].trim_start().starts_with("below 1 s ") && lines[0].ends_with(" 2"), "{lines:?}");
+    assert!(lines[1].trim_start().starts_with("from 1 s ") && lines[1].ends_with(" 1"), "{lines:?}");
+    assert!(html.contains("below 1 s"), "the page has the class");
+}
+
+#[test]
+fn a_window_with_one_zone_is_compared_by_the_zone_of_the_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "\
+job_id,gpu_num,submit_time,start_time,end_time,state
+1,1,2020-04-01 00:00:00,2020-04-01 00:00:10,2020-04-01 01:00:10,COMPLETED
+2,1,2020-04-01 00:30:00,2020-04-01 00:40:10,2020-04-01 01:00:10,COMPLETED
+3,1,2020-04-01 05:00:00,2020-04-01 05:00:10,2020-04-01 06:00:10,COMPLETED
+";
+    let log = written(folder.path(), "log.csv", text);
+    let show = |window: &str, zone: &str| {
+        let said =
+            apportion(&["trace", "show", &log, "--from", "helios", "--zone", zone, "--window", window]);
+        let text = [said.stdout, said.stderr].concat();
+        (said.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    // In Los Angeles 3:00 is 10:00 by UTC.
+    let (code, said) = show("2020-04-01T06:00Z..2020-04-01T03:00", "America/Los_Angeles");
+    assert!(code == Some(0) && said.contains("3 rows read, 2 jobs"), "{said}");
+    for (window, zone) in [
+        ("2020-04-01T06:00Z..2020-04-01T03:00", "UTC"),
+        ("2020-04-01T03:00..2020-04-01T06:00Z", "America/Los_Angeles"),
+        ("2020-04-01T03:00..2020-04-01T01:00", "America/Los_Angeles"),
+        ("2020-04-01T03:00Z..2020-04-01T01:00Z", "America/Los_Angeles"),
+        ("3d..1d", "UTC"),
+    ] {
+        let (code, said) = show(window, zone);
+        assert!(code == Some(2) && said.contains(&format!("`{window}` ends before it begins")), "{said}");
+        assert!(said.contains("--window"), "{said}");
+    }
+}
+
+#[test]
 fn a_study_says_what_it_leaves_out_of_a_log_and_which_jobs_it_cuts() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = written(folder.path(), "log.csv", &[ODD_SIZES, "d,30,60,many,completed,r1\n"].concat());

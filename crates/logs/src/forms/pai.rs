@@ -96,6 +96,7 @@ pub(crate) fn read(
     job_table: Option<&mut Input>,
     log: &mut Reading,
 ) -> Result<(), SpecError> {
+    let file: Option<Arc<str>> = job_table.as_ref().map(|table| table.name.as_str().into());
     let submissions = job_table.map(|table| read_jobs(table, log)).transpose()?;
     let mut jobs: Vec<Job> = Vec::new();
     let mut known: BTreeMap<Arc<str>, usize> = BTreeMap::new();
@@ -129,7 +130,7 @@ pub(crate) fn read(
         submissions.iter().flat_map(|table| table.order.iter().map(move |id| (id, &table.of[id])));
     for (id, submission) in without_tasks.filter(|(id, _)| !known.contains_key(*id)) {
         let Some(Submission { user, state, submitted_s, line }) = submission else { continue };
-        let mut row = Row::new(Arc::clone(id), *line);
+        let mut row = Row { file: file.clone(), ..Row::new(Arc::clone(id), *line) };
         (row.user, row.submitted_s) = (user.clone(), *submitted_s);
         row.state = state.unwrap_or(State::Unknown);
         row.n_attempts = Some(0);

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use apportion_logs::normalized::write_rows;
+use apportion_logs::tally::Tally;
 use apportion_logs::{Form, ReadOptions, Reading, read_log};
 
 pub(super) fn fixture(name: &str) -> PathBuf {
@@ -67,11 +68,15 @@ fn told(log: &Reading) -> String {
         writeln!(text, "{number},{line}").unwrap();
     }
     writeln!(text, "\nread: {}, parts of other rows: {}", log.n_read, log.n_merged).unwrap();
+    let place = |tally: &Tally| {
+        let of = if tally.file.is_some() { " of the table of jobs" } else { "" };
+        format!("line {}{of}", tally.line)
+    };
     for (reason, tally) in &log.left_out {
-        writeln!(text, "left out: {reason:?} {} from line {} {:?}", tally.n, tally.line, tally.id).unwrap();
+        writeln!(text, "left out: {reason:?} {} from {} {:?}", tally.n, place(tally), tally.id).unwrap();
     }
     for (doubt, tally) in &log.doubts {
-        writeln!(text, "doubtful: {doubt:?} {} from line {} {:?}", tally.n, tally.line, tally.id).unwrap();
+        writeln!(text, "doubtful: {doubt:?} {} from {} {:?}", tally.n, place(tally), tally.id).unwrap();
     }
     writeln!(text, "unused columns: {:?}", log.unused_columns).unwrap();
     for complaint in &log.complaints {
