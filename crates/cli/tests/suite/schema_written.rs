@@ -55,7 +55,7 @@ fn what_a_benchmark_writes_fits_its_schemas() {
     assert_eq!(check(&schema("bench"), &results), Ok(()), "{results}");
     assert_eq!(check(&schema("apportion/programs-v1"), &programs), Ok(()), "{programs}");
     let fields = |schema: &Value, of: &str| {
-        schema["$defs"][of]["properties"].as_object().map_or(0, |fields| fields.len())
+        schema["$defs"][of]["properties"].as_object().map_or(0, serde_json::Map::len)
     };
     assert_eq!(fields(&schema("bench"), "Row"), results["rows"][0].as_object().expect("a row").len());
 }
