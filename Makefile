@@ -1,6 +1,6 @@
 # make demo   bring what the build needs, run the quick sweep
 # make test   bring what the build needs, run the tests
-# make setup  only bring what the build needs: cmake, a C++ compiler, make, libclang
+# make setup  only bring what the build needs: cmake, a C++ compiler, make, libclang; without apt and root cmake and libclang alone
 # make bench  the benchmarks
 # make formats  docs/formats.md, written from the types that read and write documents
 # make python  the Python package in an environment of its own, target/python, and its tests
