@@ -134,7 +134,10 @@ fn weights_beside_a_policy_are_found_from_anywhere() {
     let output = check("", "mine/pairs.yaml");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(message.contains("there is no such file\n  --> mine/trained/best.safetensors\n"), "{message}");
+    assert!(
+        message.contains("mine/trained/best.safetensors: there is no such file\n  --> mine/pairs.yaml:"),
+        "{message}"
+    );
 }
 
 #[test]
