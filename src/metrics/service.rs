@@ -242,6 +242,18 @@ mod tests {
         }
     }
 
+    /// Two jobs that arrive at once.
+    fn two_jobs() -> (Services, [JobId; 2]) {
+        let cluster: Cluster = "fast=1,slow=1".parse().unwrap();
+        let mut services = Services::new(&cluster);
+        let ids = [0, 1].map(JobId::from_index);
+        let job = Job::new("A");
+        for id in ids {
+            services.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
+        }
+        (services, ids)
+    }
+
     /// Two jobs: the first alone on two workers, then beside the second on one.
     fn folded(shares: bool) -> [Service; 2] {
         let cluster: Cluster = "fast=2,slow=1".parse().unwrap();
@@ -296,13 +308,7 @@ mod tests {
 
     #[test]
     fn a_job_that_ends_beside_another_has_had_no_workers_since() {
-        let cluster: Cluster = "fast=1,slow=1".parse().unwrap();
-        let mut services = Services::new(&cluster);
-        let [one, two] = [0, 1].map(JobId::from_index);
-        let job = Job::new("A");
-        for id in [one, two] {
-            services.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
-        }
+        let (mut services, [one, two]) = two_jobs();
         services.fold(&slice(Combination::pair(one, two), [100.0, 400.0], 1));
         let [one, two] = [(one, 250.0), (two, 400.0)].map(|(id, at)| services.close(id, Seconds::new(at)));
         // Half a worker each until the first ends, and the whole of it for the other after that.
@@ -316,13 +322,7 @@ mod tests {
 
     #[test]
     fn a_job_whose_partner_has_ended_has_the_workers_alone() {
-        let cluster: Cluster = "fast=1,slow=1".parse().unwrap();
-        let mut services = Services::new(&cluster);
-        let [one, two] = [0, 1].map(JobId::from_index);
-        let job = Job::new("A");
-        for id in [one, two] {
-            services.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
-        }
+        let (mut services, [one, two]) = two_jobs();
         let pair = Combination::pair(one, two);
         services.fold(&slice(pair, [0.0, 100.0], 1));
         let first = services.close(one, Seconds::new(100.0));
