@@ -58,7 +58,8 @@ impl Source {
         if let Some((name, text)) = embedded.iter().find(|(name, _)| *name == name_or_path) {
             return Ok(Self::embedded(name, text));
         }
-        if path.is_file() {
+        // A pipe is read as a file is, and a link to nothing is told as one.
+        if path.symlink_metadata().is_ok_and(|about| !about.is_dir()) {
             return Self::load(path);
         }
         let names = || embedded.iter().map(|(name, _)| *name);

@@ -26,6 +26,7 @@ use apportion_logs::ImportReport;
 use apportion_logs::load::{Load, Shape};
 use apportion_logs::report::{Doubtful, LeftOut, OnCluster, loads};
 use apportion_logs::tally::{Tally, counted};
+use apportion_studies::report::number::brief;
 use apportion_studies::report::page::{NamedTable, Page};
 use apportion_studies::report::workload::{self, Workload};
 use apportion_studies::report::{Cell, Table};
@@ -146,8 +147,8 @@ fn told(report: &ImportReport) -> Vec<String> {
         ));
     }
     if report.n_jobs > 0 {
-        let hours = report.worker_hours_in_log;
-        lines.push(format!("In the log all jobs together took {hours:.1} worker-hours."));
+        let hours = brief(report.worker_hours_in_log);
+        lines.push(format!("In the log all jobs together took {hours} worker-hours."));
     }
     for (worker_type, n) in &report.running_times_of {
         lines.push(format!(

@@ -109,6 +109,7 @@ fn a_link_to_nothing_is_told_as_one() {
         "allocate --policy fifo dangling",
         "this is a link, and where it leads there is nothing",
     );
+    refused(folder.path(), "policies check dangling", "this is a link, and where it leads there is nothing");
     refused(
         folder.path(),
         "sweep --policy fifo --rate 1 --seed 0 --cluster v100=1 --set jobs=2 --out dangling",

@@ -132,7 +132,7 @@ fn what_became_of_jobs_is_said_of_these_jobs_in_text_and_on_the_page() {
         "3 rows read, 3 jobs, 0 rows left out",
         "1 job given the largest scale factor of their rule, and needed more",
         "1 job given more workers than they had, the next scale factor; in the log these took 3.0 worker-hours",
-        "In the log all jobs together took 883.0 worker-hours.",
+        "In the log all jobs together took 883 worker-hours.",
         "columns not used: rack",
     ] {
         assert!(text.contains(expected), "{text}\nlacks {expected}");
