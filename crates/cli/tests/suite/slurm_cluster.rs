@@ -29,10 +29,30 @@ impl Drop for Slurm {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
+        self.kill_jobs();
     }
 }
 
 impl Slurm {
+    /// Kills what Slurm was ended before it had stopped, and would stay: scripts of jobs, which are in its folder, and the daemons of
+    /// their steps, which have its log open.
+    fn kill_jobs(&self) {
+        let folder = self.folder.path();
+        let name = folder.display().to_string();
+        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let number = process.file_name().to_string_lossy().into_owned();
+            if number.parse() == Ok(std::process::id()) {
+                continue;
+            }
+            let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let files = fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+            let is_open = |path: PathBuf| fs::read_link(path).is_ok_and(|file| file.starts_with(folder));
+            if String::from_utf8_lossy(&words).contains(&name) || files.map(|file| file.path()).any(is_open) {
+                let _ = Command::new("kill").args(["-KILL", &number]).status();
+            }
+        }
+    }
+
     /// Starts a cluster, and waits until its nodes are idle. The error says what this machine lacks for one.
     pub(crate) fn start(nodes: &[Node<'_>]) -> Result<Self, String> {
         for program in ["munged", "slurmctld", "slurmd", "sbatch"] {
