@@ -285,10 +285,11 @@ impl Simulation {
         Ok(())
     }
 
-    /// The same of placements that others have decided on what [`look`](Self::look) showed; the policy is not asked.
+    /// Starts a round with placements that the caller has decided on the view that [`look`](Self::look) showed; the policy is not
+    /// asked.
     ///
     /// # Errors
-    /// If they cannot be, or an allocation decides.
+    /// If a job cannot be placed so, or an allocation decides.
     pub fn start_placed_round(
         &mut self,
         placed: Vec<Placed>,

@@ -323,9 +323,9 @@ impl Simulation {
         Ok(self.table.problem(self.now(), &self.cluster)?)
     }
 
-    /// Shows what a policy that decides inside rounds will be shown first in the round that
-    /// [`start_round`](Self::start_round) starts, or whoever decides a [placed](Self::start_placed_round) one; nothing where an
-    /// allocation decides.
+    /// Shows the view that a policy which decides inside rounds is shown first in the round that
+    /// [`start_round`](Self::start_round) starts. Placements for [`start_placed_round`](Self::start_placed_round) are decided on it,
+    /// too. Nothing is shown where an allocation decides.
     ///
     /// # Errors
     /// If the problem cannot be stated.

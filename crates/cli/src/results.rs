@@ -289,7 +289,7 @@ pub(super) fn failure(error: StoreError) -> Failure {
     Failure::Io { action: "keep results".to_owned(), source: io::Error::other(text) }
 }
 
-/// The error of a run whose fields were given as flags of a command with these arguments, which are named in the fields' place.
+/// A run's error as that of a command with the arguments `A`: where a field of the run has a flag, the flag is named in its place.
 pub(super) fn run_failure_of<A: Args>(mut error: RunError) -> Failure {
     let flags = A::augment_args(Command::new("apportion"));
     if let RunError::Fields(complaints) = &mut error {

@@ -256,8 +256,8 @@ impl Store {
         noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Drops old records: lines of the event log and notes whose number is smaller than the largest number of their table by more
-    /// than the table keeps, and jobs that are over but for the last ones that ended. At most `DROPPED_AT_ONCE` of each table are
+    /// Drops old records. Of the event log and of notes the newest lines are kept, as many as their table keeps; of jobs that are over
+    /// the last ones that ended. At most `DROPPED_AT_ONCE` of each table are
     /// dropped in one call. Active jobs are never dropped.
     ///
     /// # Errors

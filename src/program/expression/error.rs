@@ -191,7 +191,7 @@ pub enum ExpressionErrorKind {
         /// The curvature that the rules allow.
         expected: &'static str,
     },
-    /// A constraint whose curvature breaks the rules.
+    /// A constraint that bounds no convex set: its left side is not convex, or, of an equation, not affine.
     #[error("the constraint is `{excess} {comparison} 0`, and its left side is {found}, expected {expected}")]
     ConstraintCurvature {
         /// The smaller side less the larger one.

@@ -29,11 +29,11 @@ enum Verdict {
     Refused(String, String),
 }
 
-/// The reason of a completed job whose program reported itself that it is done.
+/// The reason for which a job is completed: its program has reported that it is done.
 const SAYS_SO: &str = "its program says that it is done";
 
-/// The reason for which a run with these ends of its ranks completes its job; none if it does not. `ends`, `[ranks]`: none for a rank
-/// whose end is not known. `progress` is what rank 0 reported last, and `total_steps` what the job needs.
+/// The reason for which a run with these ends of its ranks completes its job; none if it does not. `ends`, `[ranks]`, has none for a
+/// rank that is not known to have ended. `progress` is what rank 0 reported last, and `total_steps` what the job needs.
 pub(super) fn why_done(ends: &[Option<&End>], progress: &Progress, total_steps: f64) -> Option<&'static str> {
     let went_well = matches!(ends.first(), Some(Some(End::Exit(0) | End::Stopped(Some(0)))));
     let is_done = progress.done || (progress.speaks && progress.steps >= total_steps);

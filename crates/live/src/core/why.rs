@@ -177,7 +177,8 @@ impl Core {
         })
     }
 
-    /// Who has the workers of a type that may be given jobs now, for a job that waits for so many of them, in words.
+    /// A sentence about the workers of a type that may be given jobs now: how many of them each job holds. It is told to a job that
+    /// waits for `needs` workers of the type.
     fn who_holds(&self, view: &TypeView, needs: u32) -> String {
         let TypeView { worker_type, n_up, holders, .. } = view;
         let offered = self.workers_offered(worker_type);

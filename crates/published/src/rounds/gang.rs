@@ -41,12 +41,12 @@ type OfType = BTreeMap<usize, [Option<Offer>; 2]>;
 pub(super) struct Offers(IndexVec<WorkerTypeId, OnceCell<OfType>>);
 
 impl Offers {
-    /// None is found yet of so many types.
+    /// Offers of `n_types` worker types, none of which is found yet.
     pub(super) fn new(n_types: usize) -> Self {
         Self((0..n_types).map(|_| OnceCell::new()).collect())
     }
 
-    /// What is free of a type has changed.
+    /// Forgets the offers of a worker type, as its free workers have changed.
     pub(super) fn forget(&mut self, kind: WorkerTypeId) {
         self.0[kind] = OnceCell::new();
     }

@@ -87,7 +87,7 @@ pub struct Row {
     pub seed: u64,
     /// The backend that was asked for: `default` is the chain that users get, `rule` a policy that solves nothing.
     pub backend: String,
-    /// 1 is the whole problem; more split it at random into so many that are solved apart.
+    /// The number of parts into which the jobs are split at random, and which are solved apart; 1 is the whole problem.
     pub partitions: usize,
     /// How the case ended.
     pub status: Status,

@@ -1,6 +1,6 @@
 //! The claim to a partition: a mark that stands in Slurm itself, by which a second scheduler of the same held jobs sees the first.
 //!
-//! The mark is the field `Extra` of the partition's first node whose `Extra` has no other text. It consists of the scheduler's host,
+//! The mark stands in the field `Extra` of a node: of the first one of the partition that has no other text in this field. It consists of the scheduler's host,
 //! process and state folder, and a number that the scheduler raises as long as it lives. Clocks of two hosts are not compared: a
 //! scheduler counts as alive if the number of its mark grows while another watches it.
 
