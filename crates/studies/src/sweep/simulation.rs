@@ -187,10 +187,12 @@ impl Executor {
     }
 }
 
-/// The outcome of a run, or `None` if interrupted. An error is an outcome, too.
+/// The outcome of a run, or `None` if interrupted. An error is an outcome, too, but for an interrupted run's: the interrupt may
+/// have caused it.
 pub fn execute(run: &Run, bounds: &Bounds, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
     match try_execute(run, bounds, report) {
         Ok(outcome) => outcome,
+        Err(_) if bounds.interrupt.load(Ordering::Relaxed) => None,
         Err(error) => Some(Outcome::without_metrics(Status::Failed, error.to_string())),
     }
 }
