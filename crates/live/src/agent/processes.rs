@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -238,7 +237,7 @@ pub(crate) fn number(home: &Home) -> io::Result<u64> {
     if let Ok(number) = files::read(&home.number()) {
         return Ok(number);
     }
-    let number = drawn();
+    let number = getrandom::u64()?;
     files::write_durably(&home.number(), &number)?;
     Ok(number)
 }
@@ -248,12 +247,9 @@ pub(crate) fn number(home: &Home) -> io::Result<u64> {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
 fn wall() -> u64 {
     let micros = (clock::wall_s() * 1e6) as u64;
-    (micros << DRAWN_BITS) | (drawn() >> (u64::BITS - DRAWN_BITS))
-}
-
-/// A number of the system's random keys.
-fn drawn() -> u64 {
-    RandomState::new().build_hasher().finish()
+    // Where the system has no random numbers, the clock is all there is.
+    let drawn = getrandom::u64().unwrap_or_default();
+    (micros << DRAWN_BITS) | (drawn >> (u64::BITS - DRAWN_BITS))
 }
 
 pub(crate) type AllHeld = BTreeMap<(Run, u32), Held>;

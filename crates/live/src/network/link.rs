@@ -4,7 +4,6 @@
 //! waits to be sent is one report, the newest, and what waits to be taken are the newest orders.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -202,8 +201,8 @@ impl Shared {
     /// Waits after so many failures in a row, a random part less than it might, so that agents do not come back all at once.
     fn pause(&self, n_failures: u32) {
         let whole = PAUSE.saturating_mul(1 << n_failures.min(10)).min(PAUSE_MAX);
-        let drawn = RandomState::new().build_hasher().finish() % 1024;
-        let part = 0.5 + drawn as f64 / 2048.0;
+        let drawn = getrandom::u32().unwrap_or_default() % 1024;
+        let part = 0.5 + f64::from(drawn) / 2048.0;
         drop(self.wait(whole.mul_f64(part), |state| state.is_over));
     }
 

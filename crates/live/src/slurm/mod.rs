@@ -28,7 +28,7 @@ mod door;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -316,9 +316,7 @@ fn key(shared: &Path) -> io::Result<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    let key = format!("{:016x}", u64::from_le_bytes(bytes));
+    let key = format!("{:016x}", getrandom::u64()?);
     files::write_durably(&path, &Identity { key: key.clone() })?;
     Ok(key)
 }
