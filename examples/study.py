@@ -30,7 +30,7 @@ shortest_first.policy_rules = {"skip_zero_priority": True}  # no worker to a job
 def averages(study: ap.Study) -> plt.Figure:
     """Average completion time and utilization against the arrival rate."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for ax, metric in zip(axes, ("average_jct", "utilization")):
+    for ax, metric in zip(axes, ("average_jct_s", "utilization")):
         study.plot(metric, ax=ax).grid(alpha=0.3)
         ax.set_ylim(bottom=0)
     return figure

@@ -126,6 +126,7 @@ pub struct Summary {
     /// Mean completion time of the measured jobs that were completed; null without any, and where the simulation was given
     /// up: `jct` has the mean of those that were done by then, beside their number.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
+    #[serde(rename = "average_jct_s", alias = "average_jct")]
     pub average_jct: Option<f64>,
     /// The distribution of their completion times, in s; null without any.
     pub jct: Option<Distribution>,
@@ -134,6 +135,7 @@ pub struct Summary {
     /// The distribution of their finish-time fairness; null without any.
     pub rho: Option<Fairness>,
     /// Last completion − first arrival, of all jobs.
+    #[serde(rename = "makespan_s", alias = "makespan")]
     pub makespan: Option<Seconds>,
     /// Busy worker time over worker time from the first arrival to the end of the last lease, by type and `all`.
     pub utilization: BTreeMap<String, f64>,

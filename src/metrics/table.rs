@@ -10,7 +10,7 @@ use crate::units::{Dollars, Seconds};
 /// A number of one simulation, with what is known about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// The column, the key in JSON, and what `--metric` takes: `average_jct`.
+    /// The column, the key in JSON, and what `--metric` takes, with the unit of times at its end: `average_jct_s`.
     pub name: &'static str,
     /// Its unit, in results and for people.
     pub unit: Unit,
@@ -133,18 +133,18 @@ pub const METRICS: &[Metric] = &[
         of: |summary| Some(summary.jct.as_ref().map_or(0.0, |jct| jct.count as f64)),
     },
     Metric {
-        name: "average_jct",
+        name: "average_jct_s",
         unit: Unit::Seconds,
         label: "Average job completion time",
         meaning: "mean time from arrival to completion, over completed measured jobs",
         better: Better::Lower,
         prominence: Prominence::Compared,
         of_completed: true,
-        // A simulation that was given up has no `average_jct`.
+        // A simulation that was given up has no `average_jct_s`.
         of: |summary| summary.jct.as_ref().map(|jct| jct.average),
     },
     Metric {
-        name: "median_jct",
+        name: "median_jct_s",
         unit: Unit::Seconds,
         label: "Median job completion time",
         meaning: "median time from arrival to completion, over completed measured jobs",
@@ -154,7 +154,7 @@ pub const METRICS: &[Metric] = &[
         of: |summary| summary.jct.as_ref().map(|jct| jct.median),
     },
     Metric {
-        name: "p95_jct",
+        name: "p95_jct_s",
         unit: Unit::Seconds,
         label: "95th percentile of job completion time",
         meaning: "95th percentile of time from arrival to completion, over completed measured jobs",
@@ -164,7 +164,7 @@ pub const METRICS: &[Metric] = &[
         of: |summary| summary.jct.as_ref().map(|jct| jct.p95),
     },
     Metric {
-        name: "p99_jct",
+        name: "p99_jct_s",
         unit: Unit::Seconds,
         label: "99th percentile of job completion time",
         meaning: "99th percentile of time from arrival to completion, over completed measured jobs",
@@ -194,7 +194,7 @@ pub const METRICS: &[Metric] = &[
         of: |summary| summary.rho.as_ref().map(|rho| rho.distribution.max),
     },
     Metric {
-        name: "makespan",
+        name: "makespan_s",
         unit: Unit::Seconds,
         label: "Makespan",
         meaning: "time from the first arrival to the last completion, over all jobs",
@@ -317,14 +317,22 @@ fn some(n: u64) -> Option<f64> {
 }
 
 impl Metric {
-    /// The position of a metric in [`METRICS`].
+    /// The position of a metric in [`METRICS`], by its name with or without unit.
     pub fn position(name: &str) -> Option<usize> {
-        Self::names().position(|other| other == name)
+        METRICS.iter().position(|metric| metric.name == name || metric.bare_name() == name)
     }
 
-    /// The metric of this name.
+    /// The metric of this name, with or without unit.
     pub fn named(name: &str) -> Option<&'static Self> {
-        METRICS.iter().find(|metric| metric.name == name)
+        Self::position(name).map(|position| &METRICS[position])
+    }
+
+    /// The name without the unit of times, as results had it before: `average_jct`.
+    pub fn bare_name(&self) -> &'static str {
+        match self.unit {
+            Unit::Seconds => self.name.strip_suffix("_s").unwrap_or(self.name),
+            _ => self.name,
+        }
     }
 
     /// The names of [`METRICS`], in their order.
@@ -368,6 +376,8 @@ mod tests {
         for (position, [name, unit, label, meaning, _]) in dictionary().enumerate() {
             assert!(name.chars().all(|letter| letter.is_ascii_lowercase() || "_0123456789".contains(letter)));
             assert_eq!(Metric::position(name), Some(position));
+            assert_eq!(Metric::position(METRICS[position].bare_name()), Some(position));
+            assert_eq!(name.ends_with("_s"), unit == "s", "{name} in {unit}");
             assert!(!unit.is_empty() && !label.is_empty() && !meaning.is_empty(), "{name}");
         }
     }

@@ -43,9 +43,9 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
     }
     let measured = question.measured_value(&decision)?;
     match session.output.format() {
-        OutputFormat::Json => {
-            session.output.json(&Answer { question: &question, decision: &decision, measured })
-        }
+        OutputFormat::Json => session
+            .output
+            .answer("allocation", &Answer { question: &question, decision: &decision, measured }),
         OutputFormat::Csv => session.output.table(&shares(&question, &decision)),
         OutputFormat::Table => {
             let summary = summary(&question, &decision, measured);

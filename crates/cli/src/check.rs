@@ -237,12 +237,15 @@ fn write(folder: &Path, all: &Part, session: &Session) -> Result<(), Failure> {
 
 fn show(arguments: &CheckArguments, all: &Part, session: &Session) -> Result<(), Failure> {
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&json!({
-            "seed": arguments.seed,
-            "limit_seconds": arguments.limit,
-            "rows": all.tallies,
-            "findings": all.findings,
-        })),
+        OutputFormat::Json => session.output.answer(
+            "check",
+            &json!({
+                "seed": arguments.seed,
+                "limit_seconds": arguments.limit,
+                "rows": all.tallies,
+                "findings": all.findings,
+            }),
+        ),
         OutputFormat::Csv => session.output.table(&table(&all.tallies)),
         OutputFormat::Table => {
             session.output.words(&table(&all.tallies).aligned())?;

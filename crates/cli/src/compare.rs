@@ -31,7 +31,7 @@ Seeds that only one side has are left out. What is left out is counted, and each
 
 Examples:
   apportion compare results/before results/after
-  apportion compare results/before results/after --bound 'average_jct<=1.02' --bound 'mean(makespan)<=1'")]
+  apportion compare results/before results/after --bound 'average_jct_s<=1.02' --bound 'mean(makespan_s)<=1'")]
 pub struct CompareArguments {
     /// A sweep's folder, or the results.sqlite in it
     #[arg(value_name = "A")]
@@ -39,7 +39,7 @@ pub struct CompareArguments {
     /// Another, of a sweep with the same axes
     #[arg(value_name = "B")]
     second: PathBuf,
-    /// Which metric; may be given several times [default: average_jct, and those that have a bound]
+    /// Which metric; may be given several times [default: average_jct_s, and those that have a bound]
     #[arg(long, value_name = "METRIC")]
     metric: Vec<String>,
     /// How far the ratio may go; may be given several times
@@ -73,7 +73,7 @@ impl FromStr for Bound {
     fn from_str(text: &str) -> Result<Self, Failure> {
         let split = text.split_once("<=").map(|sides| (sides, true));
         let split = split.or_else(|| text.split_once(">=").map(|sides| (sides, false)));
-        let help = Some("such as 'average_jct<=1.02', or 'mean(average_jct)<=1.02'".to_owned());
+        let help = Some("such as 'average_jct_s<=1.02', or 'mean(average_jct_s)<=1.02'".to_owned());
         let Some(((name, factor), at_most)) = split else {
             return Err(Failure::usage(
                 format!("--bound: `{text}` is not METRIC<=FACTOR or METRIC>=FACTOR"),
@@ -99,7 +99,7 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
         metrics.push(results::metric(name)?);
     }
     if metrics.is_empty() {
-        metrics.push(results::metric("average_jct")?);
+        metrics.push(results::metric("average_jct_s")?);
         metrics.extend(bounds.iter().map(|bound| bound.metric));
     }
     metrics.sort_unstable();
@@ -111,7 +111,9 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
     }
     let broken: Vec<Verdict> = bounds.iter().map(|bound| verdict(bound, &comparison)).collect();
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&document((&comparison, &versions), &metrics, &broken))?,
+        OutputFormat::Json => {
+            session.output.answer("comparison", &document((&comparison, &versions), &metrics, &broken))?;
+        }
         OutputFormat::Csv => session.output.table(&table(&comparison, &metrics, false))?,
         OutputFormat::Table => for_people(arguments, (&comparison, &versions), (&metrics, &broken), session)?,
     }
@@ -376,13 +378,13 @@ mod tests {
 
     #[test]
     fn bounds_are_read_and_refused() {
-        let bound: Bound = " mean(average_jct) <= 1.02".parse().unwrap();
+        let bound: Bound = " mean(average_jct_s) <= 1.02".parse().unwrap();
         assert!(bound.in_the_mean && bound.at_most && bound.is_broken_by(1.021) && !bound.is_broken_by(1.02));
         let bound: Bound = "utilization>=0.9".parse().unwrap();
         assert!(bound.is_broken_by(0.89) && bound.is_broken_by(f64::NAN) && !bound.is_broken_by(0.9));
         for (text, expected) in [
-            ("average_jct", "`average_jct` is not METRIC<=FACTOR or METRIC>=FACTOR"),
-            ("average_jct<=none", "`none` is not a positive number"),
+            ("average_jct_s", "`average_jct_s` is not METRIC<=FACTOR or METRIC>=FACTOR"),
+            ("average_jct_s<=none", "`none` is not a positive number"),
             ("average_jtc<=1", "unknown metric `average_jtc`"),
         ] {
             let said = text.parse::<Bound>().unwrap_err().to_string();

@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
     }
     let explanation = Explained { rounding: ROUNDING * explanation.scale().min(1.0), explanation };
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&as_json(&question, &explanation, &jobs)),
+        OutputFormat::Json => session.output.answer("explanation", &as_json(&question, &explanation, &jobs)),
         OutputFormat::Csv => session.output.table(&job_table(&question, &explanation, &jobs)),
         OutputFormat::Table => {
             let asked = !arguments.job.is_empty();

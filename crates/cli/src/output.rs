@@ -10,6 +10,9 @@ use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use apportion_studies::report::plain::plain_lines;
 pub use apportion_studies::report::{Cell, Table};
 
+/// The format of the result of a simulation in JSON.
+pub const SIMULATION_FORMAT: &str = "apportion/simulation-v1";
+
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
@@ -20,6 +23,23 @@ pub enum OutputFormat {
     Json,
     /// For programs; stable.
     Csv,
+}
+
+/// An answer in JSON: the fields that every answer begins with, and its own.
+#[derive(Serialize)]
+struct Answered<'a, T> {
+    /// `apportion/KIND-v1`.
+    format: &'a str,
+    /// The version of the program.
+    version: &'static str,
+    #[serde(flatten)]
+    answer: &'a T,
+}
+
+/// A table's rows in JSON, as objects keyed by column.
+#[derive(Serialize)]
+struct Rows<T> {
+    rows: T,
 }
 
 /// Standard output, in one format.
@@ -58,13 +78,13 @@ impl Output {
         write_all(format!("{text}{newline}").as_bytes())
     }
 
-    /// Writes a document as it is; as JSON, as the `text` of an object.
+    /// Writes a document as it is; as JSON, as the `text` of an answer.
     ///
     /// # Errors
     /// If standard output cannot be written to.
     pub fn document(self, text: &str) -> Result<(), Failure> {
         match self.format {
-            OutputFormat::Json => self.json(&json!({ "text": text })),
+            OutputFormat::Json => self.answer("text", &json!({ "text": text })),
             OutputFormat::Table | OutputFormat::Csv => self.text(text),
         }
     }
@@ -75,6 +95,15 @@ impl Output {
     /// If standard output cannot be written to.
     pub fn words(self, text: &str) -> Result<(), Failure> {
         self.text(&plain_lines(text))
+    }
+
+    /// Writes an answer's fields as JSON, after its `format`, which is `apportion/KIND-v1`, and the program's `version`.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn answer<T: Serialize>(self, kind: &str, answer: &T) -> Result<(), Failure> {
+        let format = format!("apportion/{kind}-v1");
+        self.json(&Answered { format: &format, version: env!("CARGO_PKG_VERSION"), answer })
     }
 
     /// Writes a value as JSON, whatever the format.
@@ -93,7 +122,7 @@ impl Output {
         stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
     }
 
-    /// Writes a table as CSV or, for people, aligned; as JSON, a list of objects keyed by column.
+    /// Writes a table as CSV or, for people, aligned; as JSON, an answer whose `rows` are objects keyed by column.
     ///
     /// # Errors
     /// If standard output cannot be written to.
@@ -101,7 +130,7 @@ impl Output {
         match self.format {
             OutputFormat::Table => write_all(table.aligned().as_bytes()),
             OutputFormat::Csv => write_all(table.csv().as_bytes()),
-            OutputFormat::Json => self.json(&table.objects()),
+            OutputFormat::Json => self.answer("table", &Rows { rows: table.objects() }),
         }
     }
 }

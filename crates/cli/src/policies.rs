@@ -160,13 +160,16 @@ fn list() -> Result<Table, Failure> {
 fn show(name_or_path: &str, session: &Session) -> Result<(), Failure> {
     let document = plugin::catalog().document(name_or_path)?;
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&json!({
-            "policy": document.name,
-            "kind": document.kind_name(),
-            "summary": document.summary,
-            "source": document.origin,
-            "text": &*document.source.text,
-        })),
+        OutputFormat::Json => session.output.answer(
+            "shown-policy",
+            &json!({
+                "policy": document.name,
+                "kind": document.kind_name(),
+                "summary": document.summary,
+                "source": document.origin,
+                "text": &*document.source.text,
+            }),
+        ),
         OutputFormat::Table | OutputFormat::Csv => session.output.text(&document.source.text),
     }
 }

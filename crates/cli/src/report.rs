@@ -13,7 +13,7 @@ use crate::Session;
 use crate::bench_tables;
 use crate::exit::Failure;
 use crate::file::{STANDARD_OUTPUT, at, check_files, check_folder, write};
-use crate::output::{OutputFormat, Table};
+use crate::output::{OutputFormat, SIMULATION_FORMAT, Table};
 use crate::results;
 use apportion::metrics::log::{self, Header, Replay};
 use apportion::metrics::timeline::Timeline;
@@ -298,11 +298,13 @@ fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
             let results = benchmark::Results::read(text).map_err(refused)?;
             return Ok(benchmark_page::page(&benchmark_numbers(results)));
         }
+        // Results of older programs have no format.
+        Some(SIMULATION_FORMAT) | None => {}
         Some(found) => {
             let message = format!("{} is of format {found}, which has no page", path.display());
-            return Err(Failure::usage(message, Some(format!("known here is {}", benchmark::FORMAT))));
+            let help = format!("known here are {SIMULATION_FORMAT} and {}", benchmark::FORMAT);
+            return Err(Failure::usage(message, Some(help)));
         }
-        None => {}
     }
     let summary: Summary = serde_json::from_str(text).map_err(refused)?;
     let data = whole["data"].as_object().cloned().unwrap_or_default();

@@ -39,7 +39,7 @@ enum ResultsCommand {
         #[arg(value_name = "DIR")]
         results: PathBuf,
         /// Which metric
-        #[arg(long, default_value = "average_jct")]
+        #[arg(long, default_value = "average_jct_s")]
         metric: String,
         /// One line a run, all metrics
         #[arg(long)]
@@ -113,12 +113,12 @@ pub(super) fn metric(name: &str) -> Result<usize, Failure> {
 
 /// The table a sweep ends with: average JCT by policy and arrival rate.
 pub(super) fn show(session: &Session, study: &Study, rows: &[Row]) -> Result<(), Failure> {
-    show_metric(session, study, rows, metric("average_jct")?)
+    show_metric(session, study, rows, metric("average_jct_s")?)
 }
 
 fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) -> Result<(), Failure> {
     let groups = Groups::of(study, rows, metric);
-    let Metric { name, unit, .. } = &METRICS[metric];
+    let (name, unit) = (METRICS[metric].bare_name(), METRICS[metric].unit);
     if session.output.format() != OutputFormat::Table {
         return session.output.table(&listed(&groups, &METRICS[metric]));
     }

@@ -18,7 +18,7 @@ use crate::conditions::{ConditionArguments, number, round, time};
 use crate::decide::{Refinement, SemanticsFlag};
 use crate::exit::Failure;
 use crate::file::{at, check_files, named};
-use crate::output::{Cell, OutputFormat, Table};
+use crate::output::{Cell, OutputFormat, SIMULATION_FORMAT, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
 use crate::results::{run_failure, run_failure_of, warn};
@@ -356,18 +356,19 @@ fn show(session: &Session, run: &Run, shown: &Shown<'_>) -> Result<(), Failure> 
     let Shown { summary, standstill, lower, wall_seconds } = shown;
     match session.output.format() {
         OutputFormat::Json => {
-            let version = env!("CARGO_PKG_VERSION");
+            let (format, version) = (SIMULATION_FORMAT, env!("CARGO_PKG_VERSION"));
             let Run { digest, data, spec, .. } = run;
             let status = standstill.map_or("done", Standstill::name);
             let reason = standstill.map(Standstill::to_string);
             session.output.json(&Simulated {
+                format,
+                version,
                 status,
                 reason,
                 jobs_to_measure: run.n_measured(),
                 summary,
                 lower_bound: lower.as_ref(),
                 wall_seconds: *wall_seconds,
-                version,
                 digest,
                 data,
                 spec,

@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &FitArguments, session: &Session) -> Result<(), Fai
                 ContentionModel::Network(fitted) => network = Some(fitted),
                 ContentionModel::None | ContentionModel::Measured => {}
             }
-            session.output.json(&Fitted { report: &report, resource, network })
+            session.output.answer("fit", &Fitted { report: &report, resource, network })
         }
         OutputFormat::Csv => session.output.table(&errors(&report)),
         OutputFormat::Table => {

@@ -32,6 +32,6 @@ def main(out: str = "trained", decisions: int = 60_000) -> apportion.Study:
 
 
 if __name__ == "__main__":
-    table = main(*sys.argv[1:2]).means("average_jct")
+    table = main(*sys.argv[1:2]).means("average_jct_s")
     for policy, rate, mean in zip(table["policy"], table["rate"], table["mean"]):
         print(f"{policy:28} {rate:5} jobs/h: {mean / 3600:6.2f} h")

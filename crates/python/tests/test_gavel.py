@@ -133,8 +133,8 @@ def test_jobs_keep_their_numbers_and_runs_begin_afresh(tmp_path: Path) -> None:
     assert ap.allocate(problem(), policy=adapted).shares.tolist() == ap.allocate(problem(), policy=adapted).shares.tolist()
     of_sweep = {name: value for name, value in fields.items() if name != "keep"}
     study = ap.sweep(policies=[adapted], seeds=range(4), out=tmp_path / "s", **of_sweep)
-    for seed, jct in zip(study.runs["seed"], study.runs["average_jct"]):
-        assert jct == ap.simulate(adapted, seed=int(seed), **fields).summary["average_jct"], "runs of a sweep share nothing"
+    for seed, jct in zip(study.runs["seed"], study.runs["average_jct_s"]):
+        assert jct == ap.simulate(adapted, seed=int(seed), **fields).summary["average_jct_s"], "runs of a sweep share nothing"
     assert keeping.seen == []
 
 
@@ -458,7 +458,7 @@ def test_gavels_own_run_as_ours(gavel: Any, ours: str, module: str, kind: str, a
     fields: dict[str, Any] = {"semantics": "gavel", "generator": "gavel", "rate": 0.5, "measure": [0, 30], "keep": ()}
     adapted = ap.simulate(ap.gavel.adapt(getattr(gavel(module), kind)(*arguments)), WORKERS, **fields)
     expected = ap.simulate(ours, WORKERS, **fields)
-    assert adapted.summary["average_jct"] == pytest.approx(expected.summary["average_jct"], rel=within, abs=0)
+    assert adapted.summary["average_jct_s"] == pytest.approx(expected.summary["average_jct_s"], rel=within, abs=0)
 
 
 def test_a_worker_type_that_is_not_there_is_refused() -> None:

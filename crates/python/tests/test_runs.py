@@ -39,8 +39,8 @@ def test_a_simulation_is_that_of_the_command() -> None:
         theirs = json.loads(said.stdout)
         run = ap.simulate(policy, CLUSTER, rate=0.4, jobs=25, seed=3)
         assert run.status == "done" and run.reason is None
-        assert run.summary["average_jct"] == theirs["average_jct"], policy
-        assert run.summary["makespan"] == theirs["makespan"]
+        assert run.summary["average_jct_s"] == theirs["average_jct_s"], policy
+        assert run.summary["makespan_s"] == theirs["makespan_s"]
         assert run.jobs["jct"].tolist() == [job["jct"] for job in theirs["jobs"]]
         assert run.digest == theirs["digest"]
 
@@ -48,7 +48,7 @@ def test_a_simulation_is_that_of_the_command() -> None:
 def test_tables_agree_with_one_another() -> None:
     run = ap.simulate("max_min_fairness_packed", **SMALL)
     assert run.jobs.n_rows == 25 and run.summary["n_jobs"] == 25
-    assert run.jobs["jct"].mean() == pytest.approx(run.summary["average_jct"])
+    assert run.jobs["jct"].mean() == pytest.approx(run.summary["average_jct_s"])
     # What jobs received: workers for no longer than they were there, and half of those that two of them shared.
     jobs = run.jobs
     assert (jobs["wait"] >= 0).all() and (jobs["service"] <= jobs["jct"] + 1e-6).all()
@@ -66,7 +66,7 @@ def test_tables_agree_with_one_another() -> None:
         for job in np.unique(run.allocations["job"][alone]):
             assert run.allocations["share"][alone & (run.allocations["job"] == job)].sum() <= 1 + 1e-6
     busy = (run.slices["busy"] * run.slices["workers"]).sum()
-    assert 0 < busy < run.summary["makespan"] * 6
+    assert 0 < busy < run.summary["makespan_s"] * 6
     few = ap.simulate("fifo", keep=["rounds"], **SMALL)
     assert few.rounds.n_rows > 0
     with pytest.raises(ap.InputError, match="leases were not kept"):
@@ -200,14 +200,14 @@ def test_a_sweep_is_kept_and_goes_on(tmp_path: Path) -> None:
     assert made == [] and study.runs.n_rows == 4 and study.axes == ["policy", "rate", "seed"]
     study = one([0, 1])
     assert len(made) == 4 and study.runs.n_rows == 8 and set(study.runs["status"]) == {"done"}
-    table = study.means("average_jct")
+    table = study.means("average_jct_s")
     assert table.n_rows == 4 and table["n"].tolist() == [2] * 4
     rows = (study.runs["policy"] == "water") & (study.runs["rate"].astype(float) == 0.2)
     at = (table["policy"] == "water") & (table["rate"].astype(float) == 0.2)
-    assert table["mean"][at][0] == pytest.approx(study.runs["average_jct"][rows].mean())
+    assert table["mean"][at][0] == pytest.approx(study.runs["average_jct_s"][rows].mean())
     alone = ap.simulate(water, rate=0.2, seed=1, cluster=SMALL["cluster"], jobs=10)
-    of_sweep = study.runs["average_jct"][rows & (study.runs["seed"].astype(int) == 1)]
-    assert of_sweep.tolist() == [alone.summary["average_jct"]]
+    of_sweep = study.runs["average_jct_s"][rows & (study.runs["seed"].astype(int) == 1)]
+    assert of_sweep.tolist() == [alone.summary["average_jct_s"]]
     page = study.report(tmp_path / "page.html")
     assert page.read_text(encoding="utf-8").startswith("<!")
     assert ap.Study(tmp_path / "study").runs.n_rows == 8
@@ -242,7 +242,7 @@ def test_a_seed_without_a_number_leaves_no_mean(tmp_path: Path) -> None:
     of = {name: row for row, name in enumerate(table["policy"])}
     assert (table["n"][of["choosy"]], table["of"][of["choosy"]]) == (1, 2)
     assert np.isnan(table["mean"][of["choosy"]]) and np.isnan(table["std"][of["choosy"]])
-    values = study.runs["average_jct"][study.runs["policy"] == "fifo"]
+    values = study.runs["average_jct_s"][study.runs["policy"] == "fifo"]
     assert table["mean"][of["fifo"]] == pytest.approx(values.sum() / 2)
     assert table["std"][of["fifo"]] == pytest.approx(abs(values[0] - values[1]) / np.sqrt(2)), "of n - 1"
 
@@ -320,7 +320,7 @@ def test_an_error_in_progress_ends_the_sweep(tmp_path: Path) -> None:
 
 def test_threads_may_run_at_once() -> None:
     answers: list[Any] = []
-    threads = [threading.Thread(target=lambda: answers.append(ap.simulate(water, **SMALL).summary["average_jct"])) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: answers.append(ap.simulate(water, **SMALL).summary["average_jct_s"])) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -331,7 +331,21 @@ def test_threads_may_run_at_once() -> None:
 def test_metrics_have_units() -> None:
     table = ap.metrics()
     assert set(ap.simulate("fifo", **SMALL).summary) == set(table["name"])
-    assert "average_jct" in table["name"] and dict(zip(table["name"], table["unit"]))["average_jct"] == "s"
+    assert "average_jct_s" in table["name"] and dict(zip(table["name"], table["unit"]))["average_jct_s"] == "s"
+
+
+def test_names_without_units_are_read_with_a_warning(tmp_path: Path) -> None:
+    summary = ap.simulate("fifo", **SMALL).summary
+    with pytest.warns(DeprecationWarning, match="'average_jct' is 'average_jct_s' now"):
+        assert summary["average_jct"] == summary["average_jct_s"]
+    with pytest.raises(KeyError, match="average"):
+        summary["average"]
+    fields = {name: value for name, value in SMALL.items() if name not in ("rate", "seed")}
+    study = ap.sweep(policies=["fifo"], rates=[SMALL["rate"]], seeds=[0], out=tmp_path / "s", **fields)
+    with pytest.warns(DeprecationWarning, match="'makespan' is 'makespan_s' now"):
+        assert study.runs["makespan"].tolist() == study.runs["makespan_s"].tolist()
+    with pytest.warns(DeprecationWarning):
+        assert study.means("p99_jct")["mean"].tolist() == study.means("p99_jct_s")["mean"].tolist()
 
 
 def test_throughputs_are_given_as_they_are() -> None:
@@ -432,7 +446,7 @@ def test_a_sweep_that_was_stopped_knows_what_it_was_asked(tmp_path: Path) -> Non
     hollow = [line for line in ax.get_lines() if line.get_markerfacecolor() == "none"]
     assert sum(len(line.get_xdata()) for line in hollow) == np.isnan(table["mean"]).sum()
     with pytest.raises(ap.InputError, match="unknown metric"):
-        ap.Study(tmp_path / "s").plot(["average_jct"])  # type: ignore[arg-type]
+        ap.Study(tmp_path / "s").plot(["average_jct_s"])  # type: ignore[arg-type]
 
 
 def test_a_folder_that_was_copied_is_gone_on_with_by_its_name(tmp_path: Path) -> None:

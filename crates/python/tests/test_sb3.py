@@ -129,7 +129,7 @@ def test_a_policy_does_in_the_simulator_what_its_network_does_in_the_world(tmp_p
         mine = envs.export_policy(network, tmp_path / f"{actor}.safetensors", actor=actor)
         assert mine.checked_by == ("numpy", "apportion") and mine.policy == tmp_path / f"{actor}.yaml"
         for seed in (0, 5):
-            hours = ap.simulate(mine.policy, cluster, seed=seed, **run).summary["average_jct"]
+            hours = ap.simulate(mine.policy, cluster, seed=seed, **run).summary["average_jct_s"]
             assert hours is not None and played(env, network, seed) == pytest.approx(-hours / 3600, rel=1e-6)
 
 
@@ -220,7 +220,7 @@ def test_the_whole_loop(tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
     assert said.stdout == "mine.yaml, checked by numpy and apportion\n"
-    means = ap.Study(tmp_path / "mine").means("average_jct")
+    means = ap.Study(tmp_path / "mine").means("average_jct_s")
     hours = {(policy, rate): mean / 3600 for policy, rate, mean in zip(means["policy"], means["rate"], means["mean"])}
     assert len(hours) == 15 and not np.isnan(list(hours.values())).any()
     for rate in (0.3, 0.45, 0.6):

@@ -64,7 +64,7 @@ fn place(row: &Row, worker_types: &[String]) -> Option<PathBuf> {
 /// The lines that the notebooks look for.
 fn text(row: &Row, jobs: &[JobRow]) -> String {
     let mut text = String::new();
-    if let Some(makespan) = row.outcome.metric("makespan") {
+    if let Some(makespan) = row.outcome.metric("makespan_s") {
         let _ = writeln!(text, "Total duration: {makespan:.3} seconds ({:.2} hours)", makespan / 3600.0);
     }
     text.push_str("Job completion times:\n");
@@ -80,7 +80,7 @@ fn text(row: &Row, jobs: &[JobRow]) -> String {
         let _ =
             writeln!(text, "Average job completion time{of}: {mean:.3} seconds ({:.2} hours)", mean / 3600.0);
     };
-    if let Some(average) = row.outcome.metric("average_jct") {
+    if let Some(average) = row.outcome.metric("average_jct_s") {
         mean(&mut text, "", average);
     }
     for (of, jcts) in &means {

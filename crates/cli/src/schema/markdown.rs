@@ -16,8 +16,12 @@ Every document is YAML or JSON, unless it says otherwise here. A field that is n
 one. `apportion schema NAME` prints the JSON Schema of a document, for editors; `apportion schema` lists the names.
 Throughputs are in steps/s, times in seconds, prices in $/h of one worker.
 
-A cluster is no document of its own: it is a field of a snapshot and of a sweep. The JSON that `apportion allocate` and
-`apportion explain` print has no schema; a field of it is never renamed or removed within a version of the program.
+A cluster is no document of its own: it is a field of a snapshot and of a sweep.
+
+What `--format json` prints is one object, which begins with `format`, such as `apportion/simulation-v1`, and `version`, the
+program's; a table is `apportion/table-v1`, whose `rows` are objects keyed by column. What a running scheduler answers is as its
+interface gives it. Metrics in seconds end in `_s`; their names without it, such as `average_jct`, are read, too. The JSON
+that `apportion allocate` and `apportion explain` print has no schema; a field of it is never renamed or removed within a version of the program.
 
 ";
 

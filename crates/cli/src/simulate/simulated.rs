@@ -12,6 +12,10 @@ use apportion::spec::run::RunSpec;
 /// The result of one simulation, as `apportion simulate --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Simulated<'a> {
+    /// `apportion/simulation-v1`.
+    pub(super) format: &'static str,
+    /// The version of the program.
+    pub(super) version: &'a str,
     /// How it ended: `done`, or why it was given up: `livelock`, `starved`, `growing` or `unresolved`. The numbers of one
     /// that was given up are of the measured jobs that were done by then.
     pub(super) status: &'a str,
@@ -28,8 +32,6 @@ pub(crate) struct Simulated<'a> {
     /// Wall time of the simulation.
     #[schemars(extend("x-unit" = "s"))]
     pub(super) wall_seconds: f64,
-    /// The version of the program.
-    pub(super) version: &'a str,
     /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
     pub(super) digest: &'a str,
     /// SHA-256 of the data that it read, in hexadecimal, by what it is.

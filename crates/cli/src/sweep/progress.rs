@@ -147,7 +147,7 @@ impl runner::Progress for SweepProgress {
                 "measured_done": standing.n_done,
                 "measured": standing.n_measured,
                 "active": standing.n_active,
-                "average_jct": standing.average_jct,
+                "average_jct_s": standing.average_jct,
                 "simulated_seconds": standing.now,
                 "rounds": standing.rounds,
             })),
@@ -175,7 +175,7 @@ impl runner::Progress for SweepProgress {
         }
         let is_open = state.is_open;
         drop(state);
-        let average_jct = outcome.metric("average_jct");
+        let average_jct = outcome.metric("average_jct_s");
         let left_text = left_text(left);
         self.whole.set_position(n_done);
         self.whole.set_message(left_text.clone());
@@ -201,7 +201,7 @@ impl runner::Progress for SweepProgress {
                 "run": self.run(point),
                 "status": outcome.status,
                 "reason": outcome.reason,
-                "average_jct": average_jct,
+                "average_jct_s": average_jct,
                 "done": n_done,
                 "total": n_total,
                 "seconds_left": left.map(|left| left.as_secs_f64()),

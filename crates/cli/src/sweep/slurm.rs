@@ -92,7 +92,7 @@ pub(super) fn submit(
     } else {
         let made =
             json!({"job": job, "tasks": n_array, "pending": n_pending, "kept": n_kept, "script": path});
-        session.output.json(&made)
+        session.output.answer("array", &made)
     }
 }
 

@@ -277,7 +277,7 @@ impl Draw<'_> {
             rates[1],
         );
         self.input("sweep.yaml", &text);
-        let metric = self.one(&["average_jct", "makespan", "p99_jct", "utilization", "nothing"]);
+        let metric = self.one(&["average_jct_s", "makespan_s", "p99_jct_s", "utilization", "nothing"]);
         let show = format!("results show out --metric {metric}");
         let with_format = |draw: &mut Self, text: &str| step([words(text), draw.format()].concat());
         let mut steps = vec![document(words("sweep sweep.yaml --out out --progress never"))];

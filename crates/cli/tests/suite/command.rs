@@ -266,9 +266,12 @@ fn bad_input_ends_in_code_2_with_one_complaint() {
 #[test]
 fn policies_are_listed_shown_and_checked() {
     let ran = apportion(&["policies", "list", "--format", "json"], "");
-    let listed: Vec<serde_json::Value> = serde_json::from_str(&ran.stdout).expect("JSON");
+    let listed: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let begins = [&listed["format"], &listed["version"]].map(|field| field.as_str());
+    assert_eq!(begins, [Some("apportion/table-v1"), Some(env!("CARGO_PKG_VERSION"))]);
+    let listed = listed["rows"].as_array().expect("rows");
     assert!(listed.len() >= 15, "{}", ran.stdout);
-    for policy in &listed {
+    for policy in listed {
         let name = policy["policy"].as_str().expect("a name");
         let shown = apportion(&["policies", "show", name], "");
         assert!(shown.stdout.contains(&format!("name: {name}")), "{}", shown.stdout);

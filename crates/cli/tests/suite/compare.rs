@@ -54,14 +54,14 @@ fn changed(statement: &str) -> TempDir {
 #[test]
 fn results_are_equal_to_themselves() {
     let folder = changed("");
-    let bounds = ["--bound", "average_jct<=1", "--bound", "mean(makespan)>=1", "--format", "json"];
+    let bounds = ["--bound", "average_jct_s<=1", "--bound", "mean(makespan_s)>=1", "--format", "json"];
     let (out, _) = ends(folder.path(), 0, &[&["compare", "a", "b"][..], &bounds].concat());
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();
     let points = found["points"].as_array().unwrap();
     assert_eq!(points.len(), 8, "two policies, two rates that can be sustained, two metrics");
     assert!(points.iter().all(|point| point["ratio"] == 1.0 && point["p"] == 1.0 && point["n"] == 3));
     assert_eq!(
-        (&found["n_unfinished_on_both"], &found["overall_ratio"]["makespan"]["mean"]),
+        (&found["n_unfinished_on_both"], &found["overall_ratio"]["makespan_s"]["mean"]),
         (&6.into(), &1.0.into())
     );
     assert!(found["bounds"].as_array().unwrap().iter().all(|bound| bound["holds"] == true));
@@ -70,15 +70,15 @@ fn results_are_equal_to_themselves() {
 #[test]
 fn a_broken_bound_ends_in_its_own_exit_code() {
     let folder = changed(
-        "UPDATE runs SET average_jct = average_jct * (1.1 + 0.01 * seed) WHERE policy = 'fifo' AND rate = 1.0",
+        "UPDATE runs SET average_jct_s = average_jct_s * (1.1 + 0.01 * seed) WHERE policy = 'fifo' AND rate = 1.0",
     );
     let at = folder.path();
-    let (out, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct<=1.02"]);
-    assert!(err.contains("bound average_jct<=1.02 is broken: 1.1100 at policy=fifo rate=1"), "{err}");
+    let (out, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct_s<=1.02"]);
+    assert!(err.contains("bound average_jct_s<=1.02 is broken: 1.1100 at policy=fifo rate=1"), "{err}");
     assert!(!err.contains("more)"), "at one point only: {err}");
-    assert!(out.contains("bound average_jct<=1.02 is broken; it was held against 4 of 6 points"), "{out}");
+    assert!(out.contains("bound average_jct_s<=1.02 is broken; it was held against 4 of 6 points"), "{out}");
     // By hand: the logarithms of 1.1, 1.11 and 1.12, and t = 4.3027 for two degrees of freedom.
-    let (out, _) = ends(at, 0, &["compare", "a", "b", "--bound", "average_jct<=1.12", "--format", "csv"]);
+    let (out, _) = ends(at, 0, &["compare", "a", "b", "--bound", "average_jct_s<=1.12", "--format", "csv"]);
     let line = out.lines().find(|line| line.starts_with("fifo,1,") || line.starts_with("fifo,1.0,")).unwrap();
     let ratio: Vec<f64> = line.split(',').skip(6).take(3).map(|cell| cell.parse().unwrap()).collect();
     let logs = [1.1_f64.ln(), 1.11_f64.ln(), 1.12_f64.ln()];
@@ -89,16 +89,16 @@ fn a_broken_bound_ends_in_its_own_exit_code() {
         assert!((found - expected).abs() < 1e-6, "{line}");
     }
     // Over all points: a quarter of the logarithm.
-    let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "mean(average_jct)<=1.02"]);
+    let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "mean(average_jct_s)<=1.02"]);
     assert!(err.contains("is broken: 1.0264"), "{err}");
-    ends(at, 0, &["compare", "a", "b", "--bound", "mean(average_jct)<=1.03"]);
+    ends(at, 0, &["compare", "a", "b", "--bound", "mean(average_jct_s)<=1.03"]);
 }
 
 #[test]
 fn runs_on_one_side_only_are_named() {
     let folder = changed(
         "DELETE FROM runs WHERE policy = 'fifo' AND rate = 0.5 AND seed = 1;
-         UPDATE runs SET status = 'timeout', average_jct = NULL WHERE policy = 'isolated' AND rate = 1.0 AND seed = 2",
+         UPDATE runs SET status = 'timeout', average_jct_s = NULL WHERE policy = 'isolated' AND rate = 1.0 AND seed = 2",
     );
     let at = folder.path();
     let (out, err) = ends(at, 0, &["compare", "a", "b"]);
@@ -109,7 +109,7 @@ fn runs_on_one_side_only_are_named() {
         "with a number on one side only, or other ends: 2 of 18 runs",
         "ended the same way on both sides, without a number: 6 of 18 runs",
         "not compared, because a side has not finished all seeds: 1 of 6 points",
-        "average_jct over 2 of 6 points: 1.0000",
+        "average_jct_s over 2 of 6 points: 1.0000",
         " 2 of 3  ",
     ] {
         assert!(out.contains(words), "{words}: {out}");
@@ -117,17 +117,20 @@ fn runs_on_one_side_only_are_named() {
     let (out, _) = ends(at, 0, &["compare", "a", "b", "--format", "csv"]);
     let line =
         |start: &str| out.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{out}"));
-    assert!(line("isolated,1").ends_with(",average_jct,2,,,,,,,,,,,3"), "no ratio of the quick seeds: {out}");
+    assert!(
+        line("isolated,1").ends_with(",average_jct_s,2,,,,,,,,,,,3"),
+        "no ratio of the quick seeds: {out}"
+    );
     let of_two = line("fifo,0.5,");
-    assert!(of_two.contains(",average_jct,2,") && of_two.contains(",1,1,1,1,0,0,0,1,3"), "{of_two}");
-    let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct<=2"]);
+    assert!(of_two.contains(",average_jct_s,2,") && of_two.contains(",1,1,1,1,0,0,0,1,3"), "{of_two}");
+    let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct_s<=2"]);
     assert!(err.contains("not there in B (and 1 more)"), "a run that is lost breaks a bound: {err}");
-    let (out, _) = ends(at, 0, &["compare", "b", "a", "--bound", "average_jct<=2", "--format", "json"]);
+    let (out, _) = ends(at, 0, &["compare", "b", "a", "--bound", "average_jct_s<=2", "--format", "json"]);
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&found["n_runs"], &found["n_runs_of"]), (&10.into(), &18.into()));
     assert_eq!((&found["n_points"], &found["n_points_of"]), (&4.into(), &6.into()));
     assert_eq!((&found["bounds"][0]["holds"], &found["bounds"][0]["n_points"]), (&true.into(), &3.into()));
-    ends(at, 0, &["compare", "b", "a", "--bound", "average_jct<=2"]);
+    ends(at, 0, &["compare", "b", "a", "--bound", "average_jct_s<=2"]);
 }
 
 #[test]
@@ -142,21 +145,21 @@ fn what_cannot_be_compared_is_refused() {
     ends(at, 0, &["sweep", "other.yaml", "--out", "other"]);
     let (_, err) = ends(at, 2, &["compare", "a", "other"]);
     assert!(err.contains("a varies policy, rate, seed, but other varies policy, rate"), "{err}");
-    let (_, err) = ends(at, 2, &["compare", "a", "a", "--bound", "average_jct<1"]);
+    let (_, err) = ends(at, 2, &["compare", "a", "a", "--bound", "average_jct_s<1"]);
     assert!(err.contains("is not METRIC<=FACTOR"), "{err}");
     let (_, err) = ends(at, 2, &["compare", "a", "a", "--metric", "average_jtc"]);
-    assert!(err.contains("did you mean `average_jct`"), "{err}");
+    assert!(err.contains("did you mean `average_jct_s`"), "{err}");
 }
 
 #[test]
 fn results_of_two_versions_are_compared_and_said_to_be_that() {
     let folder = changed(
         "UPDATE meta SET value = '0.0.9' WHERE key = 'version'; UPDATE runs SET version = '0.0.9';
-         UPDATE runs SET average_jct = average_jct * 1.5 WHERE policy = 'fifo'",
+         UPDATE runs SET average_jct_s = average_jct_s * 1.5 WHERE policy = 'fifo'",
     );
     let at = folder.path();
     let own = env!("CARGO_PKG_VERSION");
-    let (out, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct<=1.4"]);
+    let (out, err) = ends(at, 5, &["compare", "a", "b", "--bound", "average_jct_s<=1.4"]);
     assert!(out.contains(&format!("A: a (apportion {own})\nB: b (apportion 0.0.9)")), "{out}");
     assert!(err.contains(&format!("A was made by apportion {own}, B by apportion 0.0.9")), "{err}");
     assert!(err.contains("is broken: 1.5000 at policy=fifo"), "{err}");
@@ -179,7 +182,7 @@ fn a_changed_digit_is_refused_wherever_results_are_read() {
     let at = folder.path();
     let connection = rusqlite::Connection::open(at.join("a/results.sqlite")).unwrap();
     let change =
-        "UPDATE runs SET average_jct = average_jct + 1 WHERE policy = 'fifo' AND rate = 0.5 AND seed = 1";
+        "UPDATE runs SET average_jct_s = average_jct_s + 1 WHERE policy = 'fifo' AND rate = 0.5 AND seed = 1";
     connection.execute_batch(change).unwrap();
     drop(connection);
     let what = "policy=fifo rate=0.5 seed=1";
@@ -199,7 +202,8 @@ fn a_changed_digit_is_refused_wherever_results_are_read() {
     drop(connection);
     ends(at, 0, &["sweep", "two.yaml", "--out", "whole"]);
     let (_, err) = ends(at, 2, &["results", "merge", "whole", "b", "--out", "c"]);
-    for words in ["whole/results.sqlite", "b/results.sqlite", what, "average_jct is ", "different results"] {
+    for words in ["whole/results.sqlite", "b/results.sqlite", what, "average_jct_s is ", "different results"]
+    {
         assert!(err.contains(words), "{words}: {err}");
     }
     assert!(!at.join("c/results.sqlite").exists());

@@ -77,7 +77,7 @@ fn a_change_of_price_moves_the_job_and_its_cost() {
         let is_b = slice["jobs"].to_string().contains('1');
         assert_eq!(slice["worker_type"], u64::from(early != is_b), "{slice}");
     }
-    assert_eq!(summary["makespan"].as_f64(), Some(3.0 * 3600.0));
+    assert_eq!(summary["makespan_s"].as_f64(), Some(3.0 * 3600.0));
     let cost = |summary: &Value| summary["cost"].as_f64().unwrap();
     assert!((cost(&summary) - 11.0).abs() < 1e-9, "{}", summary["cost"]);
     let decision = |name: &str| -> Value {
@@ -173,7 +173,7 @@ fn everything_that_can_go_wrong_does() {
     for name in ["worker_down", "worker_up", "failure"] {
         assert!(!named(&events, name).is_empty(), "no {name}");
     }
-    assert!(summary["average_jct"].as_f64() > well["average_jct"].as_f64());
+    assert!(summary["average_jct_s"].as_f64() > well["average_jct_s"].as_f64());
     assert_eq!(summary["spec"]["faults"]["straggling_rounds"], 10);
     assert_eq!(summary, simulate(folder.path(), &ill), "the same seed, the same faults");
     let refused = apportion(folder.path(), &[&["simulate"], &run[..], &["--worker-mtbf", "1h"]].concat());
@@ -225,7 +225,7 @@ axes:
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let csv = fs::read_to_string(at("out").join("results.csv")).unwrap();
     let mut lines = csv::Reader::from_reader(csv.as_bytes());
-    let column = lines.headers().unwrap().iter().position(|name| name == "average_jct").unwrap();
+    let column = lines.headers().unwrap().iter().position(|name| name == "average_jct_s").unwrap();
     let found: Vec<f64> = lines.records().map(|row| row.unwrap()[column].parse().unwrap()).collect();
     // Under `fifo` a job that waits has no share, so that nobody is refilled.
     assert_eq!(found, [745.0, 745.0, 935.0, 935.0]);

@@ -212,7 +212,7 @@ fn logs_of_clusters_become_traces_that_can_be_simulated() {
         let simulate =
             ["simulate", "--policy", "fifo", "--cluster", "v100=8", "--trace", &made, "--format", "json"];
         let simulated: serde_json::Value = serde_json::from_str(&stdout(&simulate)).expect("JSON");
-        assert!(simulated["average_jct"].as_f64().is_some_and(|jct| jct > 0.0), "{origin}: {simulated}");
+        assert!(simulated["average_jct_s"].as_f64().is_some_and(|jct| jct > 0.0), "{origin}: {simulated}");
     }
     let wrong = path(folder.path(), "log");
     let convert = ["trace", "convert", &wrong, "--from", "philly", "--throughputs", "osdi20"];

@@ -49,7 +49,7 @@ fn a_published_sweep_runs_as_typed() {
         let lambda = 3600.0 / rate.parse::<f64>().unwrap();
         let log = format!("logs/raw_logs/v100=2.p100=2.k80=2/{policy}/seed={seed}/lambda={lambda:.6}.log");
         let log = fs::read_to_string(folder.path().join(log)).unwrap();
-        let average = row.outcome.metric("average_jct").unwrap();
+        let average = row.outcome.metric("average_jct_s").unwrap();
         assert!(log.contains(&format!("Average job completion time: {average:.3} seconds (")), "{log}");
         // What the notebooks take means of: one line a job of the window.
         let jobs = log.lines().filter(|line| line.starts_with("Job ") && !line.contains("times"));
@@ -97,7 +97,7 @@ fn the_other_published_scripts_run_as_typed() {
     let by_flags = "simulate --policy isolated --cluster v100=2,p100=2,k80=2 --rate 0.1 --seed 3 --measure 0:10 --semantics gavel \
                     --generator gavel --format json";
     let run: serde_json::Value = serde_json::from_str(&succeed(folder.path(), by_flags)).unwrap();
-    let hours = format!("{:.2}", run["average_jct"].as_f64().unwrap() / 3600.0);
+    let hours = format!("{:.2}", run["average_jct_s"].as_f64().unwrap() / 3600.0);
     assert!(said.contains(&hours), "{hours}: {said}");
     succeed(
         folder.path(),

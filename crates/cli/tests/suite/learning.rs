@@ -39,7 +39,7 @@ fn learned_policies_run_where_others_do() {
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{policy}: {message}");
         let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let average = result["average_jct"].as_f64().expect("a number");
+        let average = result["average_jct_s"].as_f64().expect("a number");
         assert!(average > 0.0, "{policy}: {average}");
     }
 }
@@ -58,7 +58,7 @@ fn policies_that_decide_inside_rounds_are_simulated_and_stopped_and_go_on() {
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "{policy}: {message}");
             let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-            (result["average_jct"].clone(), result["utilization"].clone())
+            (result["average_jct_s"].clone(), result["utilization"].clone())
         };
         let once = jct(&run);
         assert!(once.0.as_f64().expect("a number") > 0.0);

@@ -21,7 +21,7 @@ fn bounded(policy: &str, sharing: &str) -> (f64, f64) {
     let output = simulate(&format!("--policy {policy} {RUN} --lower-bound {sharing} --format json"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let (average, found) = (result["average_jct"].as_f64().unwrap(), &result["lower_bound"]);
+    let (average, found) = (result["average_jct_s"].as_f64().unwrap(), &result["lower_bound"]);
     let [bound, ratio, fastest] =
         ["average_jct_s", "ratio", "fastest_s"].map(|field| found[field].as_f64().unwrap());
     assert!(

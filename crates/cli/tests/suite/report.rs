@@ -106,7 +106,7 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
         let values: Vec<f64> = rows
             .iter()
             .filter(|row| row.values[0] == policy && row.values[1].as_f64() == Some(0.5))
-            .filter_map(|row| row.outcome.metric("average_jct"))
+            .filter_map(|row| row.outcome.metric("average_jct_s"))
             .map(|seconds| seconds / 3600.0)
             .collect();
         assert_eq!(values.len(), 3);
@@ -240,7 +240,7 @@ fn with_survivors(policies: &str) -> TempDir {
     let folder = swept(&text, &["--keep-jobs"]);
     let connection = rusqlite::Connection::open(folder.path().join("results/results.sqlite")).unwrap();
     let change = "PRAGMA foreign_keys = OFF;
-        UPDATE runs SET status = 'timeout', reason = 'slow', average_jct = NULL, checksum = NULL
+        UPDATE runs SET status = 'timeout', reason = 'slow', average_jct_s = NULL, checksum = NULL
             WHERE policy = 'fifo' AND rate = 1.0 AND seed = 2;
         DELETE FROM runs WHERE policy = 'isolated' AND rate = 0.5 AND seed = 1";
     connection.execute_batch(change).unwrap();
@@ -266,7 +266,7 @@ fn no_mean_is_shown_without_all_its_seeds() {
     );
     let csv = succeed(at, &["results", "show", "results", "--format", "csv"]);
     let head = csv.lines().next().unwrap();
-    assert!(head.starts_with("policy,rate,average_jct,average_jct_deviation,capacity,n_done,"), "{head}");
+    assert!(head.starts_with("policy,rate,average_jct_s,average_jct_s_deviation,capacity,n_done,"), "{head}");
     assert!(head.ends_with(",n,n_of"), "{head}");
     let line = |start: &str| csv.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
     assert!(line("fifo,1").contains(",,,") && line("fifo,1").ends_with(",2,3"), "{csv}");
@@ -397,7 +397,7 @@ fn a_browser_draws_the_page_of_a_sweep() {
 
 #[test]
 fn published_points_are_shown_beside_the_studys_own() {
-    let published = "\npublished:\n  - {metric: average_jct, unit: h, source: a notebook, at: {rate: [0.5, 9]}, \
+    let published = "\npublished:\n  - {metric: average_jct_s, unit: h, source: a notebook, at: {rate: [0.5, 9]}, \
                      values: {fifo: [1.25, 99], isolated: [null, 7]}}\n";
     let folder = swept(&format!("{SMALL}{published}"), &["--only", "seed=1"]);
     let at = folder.path();
@@ -405,7 +405,7 @@ fn published_points_are_shown_beside_the_studys_own() {
     assert!(shown.contains("[in brackets as published: a notebook]"), "{shown}");
     assert!(shown.contains(" [1.25]") && shown.contains("saturated [99.00]"), "{shown}");
     let csv = succeed(at, &["results", "show", "results", "--format", "csv"]);
-    assert!(csv.lines().next().unwrap().ends_with(",n,n_of,average_jct_published"), "{csv}");
+    assert!(csv.lines().next().unwrap().ends_with(",n,n_of,average_jct_s_published"), "{csv}");
     assert!(csv.lines().any(|line| line.starts_with("fifo,0.5,") && line.ends_with(",4500")), "{csv}");
     let rho = succeed(at, &["results", "show", "results", "--metric", "average_rho"]);
     assert!(!rho.contains("published"), "{rho}");

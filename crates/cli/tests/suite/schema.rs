@@ -14,7 +14,7 @@ use apportion::spec::{elastic_throughputs, spread_throughputs};
 use apportion_logs::Rules;
 use apportion_published::plugin;
 use apportion_studies::sweep::spec::{SweepSpec, field_names};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::schema_checker::check;
 
@@ -34,9 +34,9 @@ pub(crate) fn schema(name: &str) -> Value {
 
 /// The names of all documents that this build knows.
 fn names() -> Vec<String> {
-    let listed: Vec<Map<String, Value>> =
-        serde_json::from_str(&said(&["schema", "--format", "json"])).expect("a list");
-    let name = |row: &Map<String, Value>| row["document"].as_str().expect("a name").to_owned();
+    let listed: Value = serde_json::from_str(&said(&["schema", "--format", "json"])).expect("JSON");
+    let listed = listed["rows"].as_array().expect("rows");
+    let name = |row: &Value| row["document"].as_str().expect("a name").to_owned();
     listed.iter().map(name).filter(|name| cfg!(feature = "train") || name != "training").collect()
 }
 

@@ -132,8 +132,9 @@ fn results_have_the_columns_of_their_schema() {
     let ran = command.args(["sweep", &file.display().to_string(), "--out", &out]).output();
     assert!(ran.as_ref().is_ok_and(|output| output.status.success()), "{ran:?}");
     let schema = schema("results");
-    let rows: Vec<Value> =
-        serde_json::from_str(&said(&["results", "show", &out, "--runs", "--format", "json"])).expect("rows");
+    let shown: Value =
+        serde_json::from_str(&said(&["results", "show", &out, "--runs", "--format", "json"])).expect("JSON");
+    let rows = shown["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 1);
     assert_eq!(check(&schema, &rows[0]), Ok(()));
     let store = apportion_studies::sweep::Store::open_to_read(Path::new(&out)).expect("results");

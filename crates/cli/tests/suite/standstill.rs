@@ -225,7 +225,7 @@ fn the_mean_of_those_that_were_done_is_none_of_all() {
     assert!(why.contains("2 active jobs (one, two)"), "{why}");
     let output = apportion(folder.path(), &format!("{run} --format json"));
     let result = json(&output);
-    assert_eq!((&result["average_jct"], &result["jobs_to_measure"]), (&Value::Null, &Value::from(3)));
+    assert_eq!((&result["average_jct_s"], &result["jobs_to_measure"]), (&Value::Null, &Value::from(3)));
     assert_eq!(result["jct"]["count"], 1);
     assert!(result["jct"]["average"].as_f64().unwrap() > 0.0);
     // The page says it, too, from the result as from the events.

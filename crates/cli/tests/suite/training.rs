@@ -314,9 +314,9 @@ fn a_test_is_played_as_validation_is_and_says_how() {
     assert!(message.contains("validation is mean reward of a round, of the most probable actions"));
     let told = message.lines().find_map(|line| line.strip_prefix("test ")).expect("a line");
     assert!(told.contains(": 2 episodes of the most probable actions by the weights of update "), "{told}");
-    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let row = &rows[0];
-    assert_eq!(row["test_episodes"], 2, "{rows}");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let row = &answer["rows"][0];
+    assert_eq!(row["test_episodes"], 2, "{answer}");
     let test = row["test"].as_f64().expect("a number");
     assert_eq!(format!("{test:.4}"), told.split(':').next().expect("a number"));
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -15,6 +16,7 @@ from ._errors import InputError
 
 __all__ = [
     "Floats",
+    "Numbers",
     "Table",
     "by_labels",
     "check_collected",
@@ -29,9 +31,29 @@ __all__ = [
     "short",
     "text_of",
     "whole_of",
+    "with_unit",
 ]
 
 Floats = NDArray[np.float64]
+
+
+def with_unit(name: Any, names: Iterable[str]) -> str | None:
+    """The name that a number in seconds has now, `average_jct_s`, of its name before, `average_jct`, with a warning; else None."""
+    now = f"{name}_s"
+    if not isinstance(name, str) or now not in names:
+        return None
+    warnings.warn(f"{name!r} is {now!r} now, with its unit", DeprecationWarning, stacklevel=3)
+    return now
+
+
+class Numbers(dict[str, "float | None"]):
+    """Numbers by name; those in seconds by their names before, too."""
+
+    def __missing__(self, name: str) -> float | None:
+        now = with_unit(name, self)
+        if now is None:
+            raise KeyError(name)
+        return self[now]
 
 
 class Table(Mapping[str, NDArray[Any]]):
@@ -46,6 +68,9 @@ class Table(Mapping[str, NDArray[Any]]):
         try:
             return self._columns[name]
         except KeyError:
+            now = with_unit(name, self._columns)
+            if now is not None:
+                return self._columns[now]
             raise KeyError(f"no column {name!r}, expected one of {', '.join(self._columns)}") from None
 
     def __iter__(self) -> Iterator[str]:

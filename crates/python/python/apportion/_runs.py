@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from . import _native
-from ._columns import Table, is_set, path_of, short, text_of, whole_of
+from ._columns import Numbers, Table, is_set, path_of, short, text_of, whole_of, with_unit
 from ._errors import InputError, ResultsError
 from ._given import Given, check_numbers, document_text
 from ._native import Results
@@ -42,7 +42,7 @@ class Run:
         #: Names of the worker types, in the order of tables' numbers.
         self.worker_types: list[str] = answer["worker_types"]
         #: Its numbers by name (`apportion.metrics()` says what each is); None where one means nothing.
-        self.summary: dict[str, float | None] = answer["summary"]
+        self.summary: dict[str, float | None] = Numbers(answer["summary"])
         #: Busy worker-time over worker-time, by worker type, and of `all`.
         self.utilization: dict[str, float] = answer["utilization"]
         #: The measured jobs, and what they received: `wait` for their first workers, `service` (time with workers), `preemptions`,
@@ -94,7 +94,7 @@ class Run:
         return self._table("allocations")
 
     def __repr__(self) -> str:
-        average = self.summary["average_jct"]
+        average = self.summary["average_jct_s"]
         hours = "no job done" if average is None else f"average completion time {average / 3600:.2f} h"
         return f"<Run, {self.status}: {self.jobs.n_rows} jobs, {hours}>"
 
@@ -183,12 +183,13 @@ class Study:
         """The runs as a `polars.DataFrame`."""
         return self.runs.to_polars()
 
-    def means(self, metric: str = "average_jct") -> Table:
+    def means(self, metric: str = "average_jct_s") -> Table:
         """Mean and standard deviation (n − 1) of a metric over seeds, a row per point of the other axes.
 
         A point whose seeds do not all have a value has no mean: `n` of `of` seeds do, and `mean` is NaN. Seeds and points are those that
         the sweep asked for, also where it was stopped before their runs were made.
         """
+        metric = with_unit(metric, self.runs) or metric
         self._unit_and_label(metric)
         others = [axis for axis in self.axes if axis != "seed"]
         asked = dict(zip(self.axes, self._results.asked()))
@@ -220,13 +221,14 @@ class Study:
             raise InputError(f"unknown metric {short(metric)}, expected one of {', '.join(known)}")
         return known[metric]
 
-    def plot(self, metric: str = "average_jct", *, x: str = "rate", by: str = "policy", ax: Any = None) -> Any:
+    def plot(self, metric: str = "average_jct_s", *, x: str = "rate", by: str = "policy", ax: Any = None) -> Any:
         """Draws a metric against an axis, a line per value of another, with matplotlib; gives its `Axes`.
 
         Points are means over seeds with their standard deviation. Where a seed has no value, a hollow mark at the bottom says so.
         """
         import matplotlib.pyplot
 
+        metric = with_unit(metric, self.runs) or metric
         unit, label = self._unit_and_label(metric)
         for axis in (x, by):
             if axis not in self.axes:

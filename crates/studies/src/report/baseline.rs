@@ -37,7 +37,7 @@ pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable
     let mut metrics: Vec<&Metric> = compared.collect();
     if study.is_static() {
         // Such a study is about the makespan, which comes first.
-        metrics.sort_by_key(|metric| metric.name != "makespan");
+        metrics.sort_by_key(|metric| metric.name != "makespan_s");
     }
     for metric in metrics {
         let place = study.x_axis.as_deref().map(label::axis);
@@ -63,7 +63,7 @@ pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable
         }
         if any {
             tables.push(NamedTable {
-                name: format!("{stem}against-baseline-{}", file_name(metric.name)),
+                name: format!("{stem}against-baseline-{}", file_name(metric.bare_name())),
                 title: format!("{} against {baseline}", metric.label),
                 table,
                 folded: !tables.is_empty() || study.series.len() > BANDS_MAX,

@@ -327,7 +327,7 @@ mod tests {
             capacity: Some(1.5),
             by_seed: BTreeMap::new(),
             unfinished: unfinished.iter().map(|(status, n)| ((*status).to_owned(), *n)).collect(),
-            metrics: spread.into_iter().flat_map(|s| [("average_jct", s), ("makespan", s)]).collect(),
+            metrics: spread.into_iter().flat_map(|s| [("average_jct_s", s), ("makespan_s", s)]).collect(),
             utilization: spread.map(|spread| ("a".to_owned(), spread)).into_iter().collect(),
             jct: jct_s.and_then(|jct| Cdf::of(vec![jct])),
             rho: None,
@@ -360,7 +360,7 @@ mod tests {
         let mut study = study(["p", "q"], points);
         let points = vec![(0, 1.0, 2.5), (1, 2.0, 300.0), (1, 1.0, 4.0)];
         study.published =
-            vec![Published { metric: "average_jct".to_owned(), source: "a notebook".to_owned(), points }];
+            vec![Published { metric: "average_jct_s".to_owned(), source: "a notebook".to_owned(), points }];
         let page = page(&study);
         let charts = charts(&page);
         let jct = charts.iter().find(|chart| chart.name == "average-jct").unwrap();
@@ -417,7 +417,7 @@ mod tests {
         let points = || {
             let mut points = vec![point(0, 100.0, Some(7200.0), &[]), point(1, 100.0, Some(3600.0), &[])];
             let paired = Paired::of(&[(7200.0, 3600.0)]).unwrap();
-            points[1].against_baseline = [("average_jct", paired), ("makespan", paired)].into();
+            points[1].against_baseline = [("average_jct_s", paired), ("makespan_s", paired)].into();
             points
         };
         let mut of_static = study(["p", "q"], points());

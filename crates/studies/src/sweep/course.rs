@@ -185,7 +185,7 @@ impl<'p> Course<'p> {
                 Status::Failed | Status::Livelock => RungEnding::Failed,
             },
             utilization: outcome.metric("utilization"),
-            average_jct: outcome.metric("average_jct"),
+            average_jct: outcome.metric("average_jct_s"),
         };
         self.rungs.entry(point.index).or_default().push(rung);
     }

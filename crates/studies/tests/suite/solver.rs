@@ -22,7 +22,7 @@ fn instance(seed: u64) -> (String, Program) {
     let numbers = Numbers::draw(&mut draws, n, k, zeros);
     let (kind, program) = match seed % 5 {
         0 | 1 => ("max-min", numbers.max_min(|m| numbers.fairness(m))),
-        2 => ("makespan", numbers.max_min(|m| 1.0 / numbers.steps[m])),
+        2 => ("makespan_s", numbers.max_min(|m| 1.0 / numbers.steps[m])),
         3 => ("max sum", numbers.max_sum()),
         _ => ("min work", numbers.min_work(0.9 * draws.unit())),
     };

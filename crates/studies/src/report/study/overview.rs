@@ -14,7 +14,7 @@ pub(super) fn overview(study: &Study, panel: &Panel, stem: &str) -> Option<Item>
     let charted = METRICS.iter().filter(|metric| metric.prominence >= Prominence::Chart);
     let mut metrics: Vec<&Metric> = charted.filter(has).collect();
     if study.is_static() {
-        metrics.sort_by_key(|metric| metric.name != "makespan");
+        metrics.sort_by_key(|metric| metric.name != "makespan_s");
     }
     let places = places(panel);
     if study.x_axis.is_none() {
@@ -36,7 +36,7 @@ pub(super) fn overview(study: &Study, panel: &Panel, stem: &str) -> Option<Item>
     };
     let of_metric = |metric: &Metric| {
         let columns: Vec<_> = places.iter().map(|x| (head(*x), metric, *x)).collect();
-        let name = format!("{stem}overview-{}", file_name(metric.name));
+        let name = format!("{stem}overview-{}", file_name(metric.bare_name()));
         NamedTable { name, title: metric.title(), table: table(study, panel, &columns), folded: false }
     };
     let tables: Vec<NamedTable> = metrics.into_iter().map(of_metric).collect();

@@ -27,13 +27,13 @@ pub(super) fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure
     let has = |metric: &str| panel.points.iter().any(|point| point.metrics.contains_key(metric));
     let any_absent = panel.points.iter().any(|point| !point.unfinished.is_empty());
     let charted = METRICS.iter().filter(|metric| metric.prominence >= Prominence::Chart);
-    let shown = charted.filter(|metric| has(metric.name) || (any_absent && metric.name == "average_jct"));
+    let shown = charted.filter(|metric| has(metric.name) || (any_absent && metric.name == "average_jct_s"));
     let chart = |metric: &Metric| {
         let chart = match &study.x_axis {
             Some(axis) => lines(study, panel, metric, &label::axis(axis)),
             None => bars(study, panel, metric, None),
         };
-        (metric.label.to_owned(), Chart { name: format!("{stem}{}", file_name(metric.name)), ..chart })
+        (metric.label.to_owned(), Chart { name: format!("{stem}{}", file_name(metric.bare_name())), ..chart })
     };
     let variants: Vec<(String, Chart)> = shown.map(chart).collect();
     let note = if any_absent {
@@ -106,6 +106,6 @@ fn bars(study: &Study, panel: &Panel, metric: &Metric, x: Option<f64>) -> Chart 
 
 pub(super) fn makespans(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
     study.x_axis.as_ref()?;
-    let makespan = Metric::named("makespan")?;
+    let makespan = Metric::named("makespan_s")?;
     by_place(study, panel, &format!("{stem}makespan-bars"), |x| bars(study, panel, makespan, x))
 }

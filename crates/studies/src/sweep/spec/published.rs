@@ -16,7 +16,7 @@ use apportion::spec::nearest;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Published")]
 pub(super) struct PublishedDocument {
-    /// The metric, by its name in results, such as `average_jct`.
+    /// The metric, by its name in results, such as `average_jct_s`.
     metric: String,
     /// The unit of the values, which is that of tables for people: `h` for times. Numbers without a unit have none.
     #[serde(default)]

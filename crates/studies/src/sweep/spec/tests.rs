@@ -212,7 +212,7 @@ fn rules_of_the_grid_are_checked() {
 /// Published points of the good document, before its short form.
 const PUBLISHED: &str = "\
 published:
-  - metric: average_jct
+  - metric: average_jct_s
     unit: h
     source: a notebook
     at: {rate: [0.4, 1.2]}
@@ -224,7 +224,7 @@ fn published_points_are_read() {
     let text = with("quick:", PUBLISHED);
     let sweep = parse(&text).unwrap();
     let [published] = &sweep.published[..] else { panic!("{:?}", sweep.published) };
-    assert_eq!((published.metric.as_str(), published.axis.as_str()), ("average_jct", "rate"));
+    assert_eq!((published.metric.as_str(), published.axis.as_str()), ("average_jct_s", "rate"));
     assert_eq!(published.points("fifo").collect::<Vec<_>>(), [(0.4, 17.58)]);
     assert_eq!(published.points("isolated").collect::<Vec<_>>(), [(0.4, 23.0), (1.2, 24.5)]);
     assert_eq!(published.points("gandiva").count(), 0);
@@ -234,10 +234,10 @@ fn published_points_are_read() {
 
 /// What is wrong with published points, and what must be said of it.
 const BAD_POINTS: [(&str, &str, &str); 15] = [
-    ("average_jct", "average_jtc", "13:13: unknown metric `average_jtc`, expected one of `n_jobs`"),
-    ("    unit: h\n", "", "13:5: `average_jct` has a unit, which is not given"),
+    ("average_jct_s", "average_jtc", "13:13: unknown metric `average_jtc`, expected one of `n_jobs`"),
+    ("    unit: h\n", "", "13:5: `average_jct_s` has a unit, which is not given"),
     ("unit: h", "unit: s", "14:11: unit `s`, expected `h`"),
-    ("average_jct", "average_rho", "14:11: unit `h`, expected none: `average_rho` has no unit"),
+    ("average_jct_s", "average_rho", "14:11: unit `h`, expected none: `average_rho` has no unit"),
     ("a notebook", "' '", "15:13: empty, expected where the values are printed"),
     ("{rate: [0.4, 1.2]}", "{}", "16:9: expected one axis"),
     ("{rate: [0.4", "{rat: [0.4", "16:10: no axis `rat`, expected one of `policy`, `rate`, `seed`"),

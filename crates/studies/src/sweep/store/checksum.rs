@@ -4,7 +4,7 @@
 //! double. What a run did not have is left out, so that a column which a later version adds changes nothing. Wall time is
 //! not part of it: the same result has the same checksum on every machine.
 
-use apportion::metrics::Metric;
+use apportion::metrics::{METRICS, Metric};
 use apportion::spec::run::sha256;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,8 @@ pub(super) fn of_run(study: &Study, row: &Row) -> String {
     let axes = study.axes.iter().zip(&row.values);
     let axes: Map<String, Value> =
         axes.map(|((name, _), value)| (name.clone(), value_text(value).into())).collect();
-    let metrics = Metric::names().zip(row.outcome.metrics);
+    // By names without units, as the first results had them.
+    let metrics = METRICS.iter().map(Metric::bare_name).zip(row.outcome.metrics);
     let metrics: Map<String, Value> =
         metrics.filter_map(|(name, value)| Some((name.to_owned(), number(value?)))).collect();
     let utilization: Vec<Value> =

@@ -78,6 +78,13 @@ pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
         return Ok(());
     }
     let there = columns_there(connection)?;
+    for metric in
+        METRICS.iter().filter(|metric| !there.contains(metric.name) && there.contains(metric.bare_name()))
+    {
+        let (was, name) = (quoted(metric.bare_name()), quoted(metric.name));
+        connection.execute_batch(&format!("ALTER TABLE runs RENAME COLUMN {was} TO {name}"))?;
+    }
+    let there = columns_there(connection)?;
     for column in Metric::names().chain(CHECKSUMS).filter(|column| !there.contains(*column)) {
         connection.execute_batch(&format!("ALTER TABLE runs ADD COLUMN {}", quoted(column)))?;
     }
@@ -252,12 +259,18 @@ fn columns_there(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> 
     query.query_map([], |row| row.get(0))?.collect()
 }
 
-/// [`run_columns`], with `NULL` for those that the version which wrote the file did not have.
+/// [`run_columns`], as the version which wrote the file named them; with `NULL` for those that it did not have.
 fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<String>> {
     let there = columns_there(connection)?;
     let newer = Metric::names().chain(CHECKSUMS);
     let lacking: Vec<String> = newer.filter(|name| !there.contains(*name)).map(quoted).collect();
-    let readable = |column: String| if lacking.contains(&column) { "NULL".to_owned() } else { column };
+    let bare = |column: &str| {
+        let metric = METRICS.iter().find(|metric| quoted(metric.name) == column)?;
+        there.contains(metric.bare_name()).then(|| quoted(metric.bare_name()))
+    };
+    let readable = |column: String| {
+        if lacking.contains(&column) { bare(&column).unwrap_or_else(|| "NULL".to_owned()) } else { column }
+    };
     Ok(run_columns(study).into_iter().map(readable).collect())
 }
 

@@ -86,8 +86,8 @@ fn the_csv_does_not_depend_on_the_order_of_writing() {
     let text = csv(&[row(0, 1), row(1, 0)]);
     assert_eq!(text, csv(&[row(1, 0), row(0, 1)]));
     // Columns keep their names and places: new metrics stand behind those of before.
-    let before = "policy,rate,multi_worker,status,capacity,n_jobs,average_jct,median_jct,p95_jct,p99_jct,\
-        average_rho,worst_rho,makespan,utilization,rounds,solves,preemptions,cost,slo_violations";
+    let before = "policy,rate,multi_worker,status,capacity,n_jobs,average_jct_s,median_jct_s,p95_jct_s,p99_jct_s,\
+        average_rho,worst_rho,makespan_s,utilization,rounds,solves,preemptions,cost,slo_violations";
     let (head, lines) = text.split_once('\n').unwrap();
     let new = head.strip_prefix(before).and_then(|rest| rest.strip_suffix(",reason,version,digest,checksum"));
     assert_eq!(new.map(|new| new.matches(',').count()), Some(METRICS.len() - 14), "{head}");
@@ -258,6 +258,21 @@ fn another_version_can_be_read_but_not_gone_on_from() {
 }
 
 #[test]
+fn columns_without_units_in_their_names_are_read_and_renamed() {
+    let folder = folder_with(&[row(0, 0), row(0, 1)]);
+    let change = "ALTER TABLE runs RENAME COLUMN average_jct_s TO average_jct; ALTER TABLE runs RENAME COLUMN makespan_s TO makespan";
+    Connection::open(folder.path().join(FILE)).unwrap().execute_batch(change).unwrap();
+    let rows = Store::open_to_read(folder.path()).unwrap().rows().unwrap();
+    assert_eq!(rows, [bare(row(0, 0)), bare(row(0, 1))]);
+    let mut store = Store::open(folder.path(), &study()).unwrap();
+    store.keep(&row(1, 0)).unwrap();
+    assert_eq!(store.rows().unwrap(), [bare(row(0, 0)), bare(row(0, 1)), bare(row(1, 0))]);
+    let connection = Connection::open(folder.path().join(FILE)).unwrap();
+    let named = "SELECT COUNT(average_jct_s), COUNT(makespan_s) FROM runs";
+    assert_eq!(connection.query_row(named, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap(), (3, 0));
+}
+
+#[test]
 fn an_empty_file_is_a_new_one() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join(FILE), b"").unwrap();
@@ -344,11 +359,11 @@ fn complaint_after(statement: &str) -> Option<String> {
 #[test]
 fn a_changed_digit_is_found_when_it_is_read() {
     for change in [
-        "UPDATE runs SET average_jct = 0.2 WHERE digest = '00'",
+        "UPDATE runs SET average_jct_s = 0.2 WHERE digest = '00'",
         "UPDATE runs SET rate = 0.4 WHERE digest = '00'",
         "UPDATE runs SET status = 'failed' WHERE digest = '00'",
         "UPDATE runs SET data = '{\"a\":1}' WHERE digest = '00'",
-        "UPDATE runs SET makespan = 5 WHERE digest = '00'",
+        "UPDATE runs SET makespan_s = 5 WHERE digest = '00'",
         "INSERT INTO utilization VALUES ('00', 'v100', 0.5)",
     ] {
         let said = complaint_after(change).unwrap_or_else(|| panic!("{change} is believed"));
@@ -367,7 +382,7 @@ fn a_changed_digit_is_found_when_it_is_read() {
         None,
         "not part of the result"
     );
-    let old = "UPDATE runs SET checksum = NULL, average_jct = 9 WHERE digest = '00'";
+    let old = "UPDATE runs SET checksum = NULL, average_jct_s = 9 WHERE digest = '00'";
     assert_eq!(complaint_after(old), None, "rows of before there were checksums are read as they are");
 }
 
@@ -376,8 +391,8 @@ fn a_damaged_row_is_named() {
     for (change, expected) in [
         ("UPDATE runs SET status = 'donne' WHERE digest = '10'", "row 2 of the runs (digest 10): "),
         (
-            "UPDATE runs SET average_jct = 'x' WHERE digest = '10'",
-            "row 2 of the runs (digest 10): `average_jct` is of type Text",
+            "UPDATE runs SET average_jct_s = 'x' WHERE digest = '10'",
+            "row 2 of the runs (digest 10): `average_jct_s` is of type Text",
         ),
         (
             "UPDATE runs SET spec = NULL WHERE digest = '00'",
@@ -432,7 +447,7 @@ fn a_merge_of_different_numbers_for_one_run_is_refused() {
     other.outcome.metrics[1] = Some(0.2);
     let mut jobs = row(0, 0);
     jobs.outcome.jobs[0].jct = Some(1.25);
-    for (other, what) in [(other, "average_jct is 0.1 in one and 0.2 in the other"), (jobs, "their jobs")] {
+    for (other, what) in [(other, "average_jct_s is 0.1 in one and 0.2 in the other"), (jobs, "their jobs")] {
         let inputs = [folder_with(&[row(0, 0)]), folder_with(std::slice::from_ref(&other))];
         let paths: Vec<PathBuf> = inputs.iter().map(|folder| folder.path().to_owned()).collect();
         let target = TempDir::new().unwrap();
