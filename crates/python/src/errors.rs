@@ -264,10 +264,14 @@ fn of_policy(error: &PolicyError) -> PyErr {
     })
 }
 
-/// Why a session refuses something of one job.
+/// What decides by a policy that no session takes.
+pub(crate) const ALLOCATE: &str = "allocate decides by it, from scratch each time";
+
+/// Why a session does not begin, or refuses something of one job.
 pub(crate) fn session(error: &SessionError, called: Called<'_>) -> PyErr {
     match error {
         SessionError::Problem(error) => problem(error, called),
+        SessionError::Policy { .. } => input_with_help(&error.to_string(), Some(ALLOCATE)),
         other => input(other.to_string()),
     }
 }

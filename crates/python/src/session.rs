@@ -42,6 +42,8 @@ struct Known {
     steps_remaining: f64,
     /// In s.
     elapsed: f64,
+    /// In s.
+    isolated_elapsed: f64,
     /// In s; none, and NaN, stand for no deadline.
     slo_remaining: Option<f64>,
 }
@@ -61,6 +63,7 @@ impl Known {
             weight: self.weight,
             steps_remaining: Steps::new(self.steps_remaining),
             elapsed: Seconds::new(self.elapsed),
+            isolated_elapsed: Seconds::new(self.isolated_elapsed),
             slo_remaining: self.slo_remaining.and_then(deadline),
             ..ActiveJob::new(id)
         }
@@ -89,9 +92,8 @@ impl Session {
         let name = named.unwrap_or(name_or_text);
         let program = catalog.program(&name, &options).map_err(|error| errors::catalog(&error))?;
         let Some(program) = program else {
-            return Err(errors::input(format!(
-                "policy `{name}` is no program: a session has nothing to go on from"
-            )));
+            let message = format!("policy `{name}` is no program: a session has nothing to go on from");
+            return Err(errors::input_with_help(&message, Some(errors::ALLOCATE)));
         };
         let n_types = problem.stated.n_types();
         let session = EngineSession::new(program, (*problem.stated).clone());

@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import tracemalloc
@@ -160,8 +161,52 @@ def test_a_session_gives_what_a_decision_from_scratch_gives() -> None:
         session.update("x", weight=-1)
     session.update("x", weight=2)
     assert len(session.decide().share("x")) == 2
-    with pytest.raises(ap.InputError, match="no program"):
-        ap.Session(WORKERS, "fifo")
+    for refused in ("fifo", "max_min_fairness_packed"):
+        with pytest.raises(ap.InputError, match="session") as raised:
+            ap.Session(WORKERS, refused)
+        assert raised.value.help is not None and "allocate decides by it" in raised.value.help
+
+
+def test_a_session_measures_finish_time_fairness_against_what_is_stated() -> None:
+    policy, random = "finish_time_fairness_perf", np.random.default_rng(3)
+    session = ap.Session({"v100": 4, "k80": 4}, policy)
+    rows: dict[int, list[float]] = {}
+    known: dict[int, dict[str, float]] = {}
+
+    def stated(job: int) -> dict[str, float]:
+        return {"steps_remaining": 1e6 / (job + 1), "elapsed": 3600.0 * job, "isolated_elapsed": float(random.random() * 3600 * job)}
+
+    for job in range(14):
+        rows[job], known[job] = (random.random(2) + 0.1).tolist(), stated(job)
+        session.add(job, rows[job], **known[job])  # type: ignore[arg-type]
+        known[job // 2] = {**stated(job), "steps_remaining": known[job // 2]["steps_remaining"] / 2}
+        session.update(job // 2, **known[job // 2])
+        decided = session.decide()
+        columns = {field: [known[name][field] for name in decided.names] for field in known[job]}  # type: ignore[index]
+        whole = ap.allocate([rows[name] for name in decided.names], {"v100": 4, "k80": 4}, policy, **columns)  # type: ignore[index]
+        assert decided.certificate is not None and whole.certificate is not None
+        assert decided.certificate.value == pytest.approx(whole.certificate.value, rel=1e-6)
+    session.add("x", [1.0, 1.0])
+    with pytest.raises(ap.InputError, match="needs `steps_remaining` of job 'x'"):
+        session.decide()
+
+
+def test_the_policies_of_sessions_are_those_that_the_page_lists() -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    listed = re.findall("`([a-z_]+)`", page.split("of those that ship ")[1].split(". For the others")[0])
+
+    def is_taken(name: str) -> bool:
+        try:
+            ap.Session(WORKERS, name)
+        except ap.InputError as error:
+            if error.help is not None:
+                # What is said to decide in its place does.
+                jobs = {"steps_remaining": 1e6, "pairs": {(0, 1): T}, "prices": {"v100": 2.0, "k80": 1.0}}
+                assert ap.allocate(T, WORKERS, name, **jobs).shares.shape == (2, 2)
+            return False
+        return True
+
+    assert listed == [name for name, _ in ap.policies() if is_taken(name)]
 
 
 def test_a_function_is_a_policy() -> None:

@@ -10,6 +10,10 @@
 //! refinement too, one is as likely to come out as another: which one depends on where the search began, and so on the
 //! decisions before. [`Session::forget`] begins anew. Simulations, which must go on after a checkpoint as if nothing had
 //! happened, decide from scratch.
+//!
+//! **Isolated time.** A session keeps no account of it: each job has the isolated time that it was inserted or last updated
+//! with, as it has the time since its arrival. [`Policy::allocate`](crate::policy::Policy::allocate) keeps the account
+//! itself where it is asked for one decision after another.
 
 use std::collections::BTreeMap;
 
@@ -118,8 +122,8 @@ impl Session {
     /// A session of `policy` on `problem`.
     ///
     /// # Errors
-    /// If the policy has pairs, droppable constraints, discounts, accounts of isolated time, entities that serve in order, or a
-    /// named backend for an interior optimum; or if the problem has data by position.
+    /// If the policy has pairs, droppable constraints, discounts, entities that serve in order, or a named backend for an
+    /// interior optimum; or if the problem has data by position.
     pub fn new(mut policy: ProgramPolicy, problem: Problem) -> Result<Self, SessionError> {
         if let Some(reason) = unfit(&policy, &problem) {
             return Err(SessionError::Policy { policy: policy.options.name.clone(), reason });
@@ -186,7 +190,7 @@ impl Session {
         Ok(gone)
     }
 
-    /// Something of a job changes, its throughputs and identity apart: steps left, weight, …
+    /// Something of a job changes, its throughputs and identity apart: steps left, isolated time, weight, …
     ///
     /// # Errors
     /// If it is not there, or a number is out of its range: then nothing has changed.
@@ -313,9 +317,6 @@ fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
         () if options.pairs => Some("its jobs share workers, two by two"),
         () if policy.droppable => Some("it may drop constraints of single jobs"),
         () if options.discounted => Some("it decides once more for every job that is there"),
-        () if policy.data.iter().any(|name| name == "isolated_elapsed") => {
-            Some("it keeps account of every job's isolated time")
-        }
         () if options.hierarchical && in_order() => Some("an entity serves its jobs in order"),
         () if options.refine == Refine::Interior && options.backend.is_some() => {
             Some("the backend that it names ends at the centre over jobs, not over classes")

@@ -22,6 +22,7 @@ __all__ = ["Session", "SessionDecision"]
 class Session:
     """A policy and a cluster that jobs come to and go from; each decision starts from what the last one found.
 
+    Its policy is a program in which each job has workers of its own and keeps its constraints; docs/python.md lists those that ship.
     Threads may share one: what they ask of it is done one after another. It cannot be copied or pickled, since a solver's state is not.
 
     >>> session = Session({"v100": 1, "k80": 1})
@@ -67,9 +68,15 @@ class Session:
         weight: float = 1.0,
         steps_remaining: float = 0.0,
         elapsed: float = 0.0,
+        isolated_elapsed: float = 0.0,
         slo_remaining: float | None = None,
     ) -> None:
-        """A job comes, with its steps/s alone on each worker type: an array, or a mapping of worker types."""
+        """A job comes, with its steps/s alone on each worker type: an array, or a mapping of worker types.
+
+        `elapsed` is s since its arrival, `slo_remaining` s to its deadline. `isolated_elapsed` (s) is what finish-time fairness measures
+        against: the time that the steps done so far would have taken with 1/n of the cluster alone. A session counts none of them:
+        `update` says what they are now.
+        """
         _hashed(name)
         speeds = self._speeds(throughput)
         known = {
@@ -77,6 +84,7 @@ class Session:
             "weight": weight,
             "steps_remaining": steps_remaining,
             "elapsed": elapsed,
+            "isolated_elapsed": isolated_elapsed,
             "slo_remaining": slo_remaining,
         }
         with self._lock:
@@ -102,7 +110,7 @@ class Session:
         return speeds
 
     def update(self, name: Hashable, **known: Any) -> None:
-        """Something of a job changes: `scale_factor`, `weight`, `steps_remaining`, `elapsed` or `slo_remaining`."""
+        """Something of a job changes: `scale_factor`, `weight`, `steps_remaining`, `elapsed`, `isolated_elapsed` or `slo_remaining`."""
         with self._lock:
             number = self._number(name)
             if unknown := set(known) - set(self._known[name]):

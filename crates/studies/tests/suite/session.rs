@@ -7,7 +7,7 @@ use std::sync::Arc;
 use apportion::index::{Id, JobId, JobIndex};
 use apportion::policy::{Policy, ProgramPolicy, Session, Strategy as PolicyStrategy};
 use apportion::problem::ActiveJob;
-use apportion::units::Steps;
+use apportion::units::{Seconds, Steps};
 use apportion::{Catalog, Job, PolicyOptions, Problem, Throughputs};
 use apportion_studies::benchmark::Instance;
 use proptest::prelude::*;
@@ -15,13 +15,14 @@ use proptest::prelude::*;
 /// How closely a session's optimum must agree with one from scratch, relative: both are certified to 1e-6.
 const AGREEMENT: f64 = 1e-7;
 
-const POLICIES: [&str; 6] = [
+const POLICIES: [&str; 7] = [
     "max_min_fairness_perf",
     "max_min_fairness_water_filling_perf",
     "max_min_fairness_hierarchical_perf",
     "min_total_duration_perf",
     "max_sum_throughput_perf",
     "proportional_fairness",
+    "finish_time_fairness_perf",
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +60,6 @@ fn play(name: &str, instance: &Instance, n_jobs: usize, seed: u64, changes: &[Ch
     let start = drawn(instance, n_jobs, seed);
     let others = drawn(instance, 200, seed + 1);
     let mut session = Session::new(policy(name), start).unwrap();
-    let mut scratch = policy(name);
     let mut next = 1_000;
     session.decide().unwrap();
     for change in changes {
@@ -82,11 +82,16 @@ fn play(name: &str, instance: &Instance, n_jobs: usize, seed: u64, changes: &[Ch
                 let before = at(position);
                 let steps_remaining = Steps::new(before.steps_remaining.get() * part);
                 let weight = before.weight * (1.0 + part);
-                session.update(ActiveJob { steps_remaining, weight, ..before }).unwrap();
+                let elapsed = Seconds::new(before.elapsed.get() + 3600.0);
+                let isolated_elapsed = Seconds::new(before.isolated_elapsed.get() + 3600.0 * part);
+                let after = ActiveJob { steps_remaining, weight, elapsed, isolated_elapsed, ..before };
+                session.update(after).unwrap();
             }
         }
         let context = format!("{name} on {instance}, {n_jobs} jobs, after {change:?}");
         let again = session.decide().unwrap_or_else(|error| panic!("{context}: {error}")).clone();
+        // One that was asked before would add to the isolated time that it kept account of.
+        let mut scratch = policy(name);
         let anew = scratch.allocate(session.problem()).unwrap();
         let (again_report, anew_report) = (again.objective.unwrap(), anew.objective.unwrap());
         assert!(again_report.optimal, "{context}: {again_report:?}, {:?}", again.solve.fallbacks);
@@ -132,6 +137,25 @@ proptest! {
 }
 
 #[test]
+fn finish_time_fairness_measures_against_the_isolated_time_that_jobs_state() {
+    let name = "finish_time_fairness_perf";
+    for distinct in [false, true] {
+        let instance = Instance::Matrix { throughputs: "osdi20".to_owned(), distinct };
+        let changes: Vec<Change> = (0..8).map(|job| Change::Progress(job, 0.1 + 0.1 * job as f64)).collect();
+        play(name, &instance, 12, 3, &changes);
+        let mut session = Session::new(policy(name), drawn(&instance, 12, 3)).unwrap();
+        let value = |session: &mut Session| session.decide().unwrap().objective.clone().unwrap().value;
+        let before = value(&mut session);
+        for position in 0..12 {
+            let (job, _) = job(session.problem(), position);
+            let isolated_elapsed = Seconds::new(job.isolated_elapsed.get() + 1e6);
+            session.update(ActiveJob { isolated_elapsed, ..job }).unwrap();
+        }
+        assert!(value(&mut session) < 0.9 * before, "more isolated time is a smaller ratio than {before}");
+    }
+}
+
+#[test]
 fn a_session_of_many_unlike_jobs_goes_on_from_prices() {
     let instance = Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 };
     let changes = [Change::Arrival(3), Change::Departure(400)];
@@ -155,7 +179,7 @@ fn a_session_of_many_unlike_jobs_goes_on_from_prices() {
         }
         // Of those without prices to begin with, samples are not counted.
         assert!(warm < cold, "{name}: asked {warm} times in 10 decisions, {cold} in those of ten others");
-        // whoever forgets begins as anyone would
+        // A session that forgets begins as a new one does.
         session.forget();
         let other = asked(&mut Session::new(policy(name), session.problem().clone()).unwrap());
         assert_eq!(asked(&mut session), other, "{name}");
@@ -209,7 +233,7 @@ fn what_a_session_cannot_tell_by_classes_it_refuses() {
     let instance = Instance::Matrix { throughputs: "osdi20".to_owned(), distinct: false };
     for (name, reason) in [
         ("max_min_fairness_packed", "share workers"),
-        ("finish_time_fairness_perf", "isolated time"),
+        ("max_sum_throughput_normalized_by_cost_perf_SLOs", "drop constraints"),
         ("max_min_fairness_strategy_proof", "decides once more"),
     ] {
         let error = Session::new(policy(name), drawn(&instance, 9, 0)).unwrap_err().to_string();
