@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::learner::{Learner, Progress, Saved, Schedule};
+use super::learner::{Learner, Progress, Saved};
 use super::model::Model;
+use super::schedule::Schedule;
 use super::{TrainingError, within};
 use crate::actor::Actor;
 use crate::tensors::Tensors;

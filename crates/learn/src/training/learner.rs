@@ -94,46 +94,6 @@ impl Saved {
     }
 }
 
-/// A constant, or a straight line from the beginning of the training to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(untagged)]
-pub enum Schedule {
-    /// The same number throughout.
-    Constant(f64),
-    /// A line.
-    Linear {
-        /// At the beginning.
-        from: f64,
-        /// At the end of the budget, and after it.
-        to: f64,
-    },
-}
-
-impl Schedule {
-    /// At a share of the budget.
-    pub fn at(self, share: f64) -> f64 {
-        match self {
-            Self::Constant(value) => value,
-            Self::Linear { from, to } => from + (to - from) * share.clamp(0.0, 1.0),
-        }
-    }
-
-    /// Whether it is a finite number, at least 0, throughout.
-    pub(super) fn is_fine(self) -> bool {
-        [self.at(0.0), self.at(1.0)].iter().all(|value| value.is_finite() && *value >= 0.0)
-    }
-}
-
-/// As a document has it.
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Constant(value) => write!(f, "{value}"),
-            Self::Linear { from, to } => write!(f, "from {from} to {to}"),
-        }
-    }
-}
-
 /// A learner in any environment.
 pub type AnyLearner = Box<dyn Learner>;
 

@@ -13,6 +13,7 @@ pub mod distribution;
 pub mod rollout;
 mod baseline;
 pub mod learner;
+pub mod schedule;
 pub mod ppo;
 pub mod replay;
 pub mod exploration;

@@ -18,6 +18,10 @@ use crate::dual_agent::{
 use apportion_learn::environment::{Environment, Refused, Show, Space, Status, Transition};
 use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 
+mod jobs;
+
+pub use jobs::Jobs;
+
 /// What can be learned here.
 pub const SYSTEM: Registered = Registered {
     name: "dual_agent",
@@ -75,33 +79,6 @@ pub struct DualAgentWorld {
     pub packing: f64,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
-}
-
-/// How many jobs an episode has.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(untagged, deny_unknown_fields)]
-pub enum Jobs {
-    /// Always as many.
-    Fixed(usize),
-    /// More and more while a training goes on.
-    Growing {
-        /// At its beginning.
-        from: usize,
-        /// At its end, and where nothing is trained.
-        to: usize,
-    },
-}
-
-impl Jobs {
-    #[expect(clippy::cast_sign_loss, reason = "between two counts")]
-    fn at(self, share: f64) -> usize {
-        match self {
-            Self::Fixed(n) => n,
-            Self::Growing { from, to } => {
-                (from as f64 + (to as f64 - from as f64) * share.clamp(0.0, 1.0)).round() as usize
-            }
-        }
-    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as it is asked")]
