@@ -14,7 +14,7 @@ use apportion::metrics::METRICS;
 use apportion::metrics::statistics::{Estimate, Interval};
 use apportion::metrics::table::{Better, with_unit};
 use apportion_studies::sweep::comparison::{Compared, Comparison, Overall, PairedPoint};
-use apportion_studies::sweep::spec::value_text;
+use apportion_studies::sweep::spec::{are_alike, unlike_fields, value_text};
 use apportion_studies::sweep::{Status, Store};
 
 /// Compare two sets of results run by run, and check bounds on how they may differ
@@ -128,8 +128,11 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
 fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison, [String; 2]), Failure> {
     let open = |path: &Path| Store::open_to_read(path).map_err(results::failure);
     let (one, two) = (open(first)?, open(second)?);
-    if one.study().fixed != two.study().fixed {
-        session.note("the two do not share all fixed fields: seeds may not have drawn the same jobs");
+    let [first, second] = [&one, &two].map(|store| store.study().fixed.as_str());
+    if !are_alike(first, second) {
+        let fields = unlike_fields(first, second, ["in A", "in B"]);
+        let fields = fields.map_or_else(String::new, |fields| format!(" ({fields})"));
+        session.note(format!("fixed fields differ{fields}: seeds may not have drawn the same jobs"));
     }
     let versions = [&one, &two].map(|store| store.version().to_owned());
     if versions[0] != versions[1] {

@@ -208,3 +208,17 @@ fn a_changed_digit_is_refused_wherever_results_are_read() {
     }
     assert!(!at.join("c/results.sqlite").exists());
 }
+
+#[test]
+fn fixed_fields_that_differ_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = ["sweep", "--name", "t", "--policy", "fifo", "--rate", "1", "--cluster", "v100=2", "--set"];
+    for (out, jobs) in [("a", "jobs=3"), ("b", "jobs=4")] {
+        ends(folder.path(), 0, &[&sweep[..], &[jobs, "--out", out]].concat());
+    }
+    let (_, said) = ends(folder.path(), 0, &["compare", "a", "b"]);
+    assert!(said.contains("fixed fields differ (`jobs` is 3 in A, 4 in B): seeds may not"), "{said}");
+    ends(folder.path(), 0, &[&sweep[..], &["jobs=3", "--set", "semantics=corrected", "--out", "c"]].concat());
+    let (_, said) = ends(folder.path(), 0, &["compare", "a", "c"]);
+    assert!(!said.contains("fixed fields"), "{said}");
+}

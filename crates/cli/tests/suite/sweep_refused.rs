@@ -221,7 +221,7 @@ fn a_field_that_is_given_as_it_is_anyway_makes_no_other_study() {
         assert!(said.contains("1 of 1 runs are in results/t already"), "{set}: {said}");
     }
     let said = complaint(folder.path(), &with("round_length=5min"));
-    assert!(said.contains("other fixed fields"), "{said}");
+    assert!(said.contains("other fixed fields: `round_length` is 360 there, 300 now"), "{said}");
     let said = complaint(folder.path(), &with("stop.wall=20s"));
     assert!(said.contains("`stop` is no field of a run") && said.contains("beside `run:`"), "{said}");
 }

@@ -30,7 +30,7 @@ mod skip;
 
 pub use auto::{AutoSpec, Knee, Rung, RungEnding, Step};
 pub use document::{QuickDocument, SweepDocument};
-pub use fields::{are_alike, canonical_value, field_names};
+pub use fields::{are_alike, canonical_value, field_names, unlike_fields};
 pub use published::Published;
 
 /// The format's name, first line of every sweep.

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::file;
 use crate::sweep::outcome::{JobRow, Outcome};
-use crate::sweep::spec::{Published, SweepSpec, are_alike, value_text};
+use crate::sweep::spec::{Published, SweepSpec, are_alike, unlike_fields, value_text};
 
 mod checksum;
 mod csv;
@@ -177,7 +177,7 @@ impl Store {
             let (old, new) = (columns(kept).join(", "), columns(wanted).join(", "));
             Some(format!("`{}` varied {old}, now {new}", kept.name))
         } else if !are_alike(&kept.fixed, &wanted.fixed) {
-            Some(format!("`{}` with other fixed fields", kept.name))
+            Some(with_other_fields((kept, wanted), ["there", "now"]))
         } else {
             None
         };
@@ -365,6 +365,13 @@ impl Rank {
         let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
         Self(listed.len(), ordered, text)
     }
+}
+
+/// What is another in the second of two studies of one name, of which the fixed fields are not alike.
+fn with_other_fields((kept, other): (&Study, &Study), places: [&str; 2]) -> String {
+    let fields = unlike_fields(&kept.fixed, &other.fixed, places);
+    let fields = fields.map_or_else(String::new, |fields| format!(": {fields}"));
+    format!("`{}` with other fixed fields{fields}", kept.name)
 }
 
 /// The first study, with values that only the second has behind its own.

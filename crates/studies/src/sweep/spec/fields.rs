@@ -4,6 +4,8 @@ use serde_json::{Map, Value};
 
 use apportion::spec::run::RunSpec;
 
+use super::value_text;
+
 /// The groups of fields inside a run.
 pub(super) const GROUPS: [&str; 6] = ["workload", "mechanism", "solver", "faults", "profiling", "live"];
 
@@ -67,6 +69,43 @@ pub fn are_alike(one: &str, other: &str) -> bool {
     one == other || run(one).zip(run(other)).is_some_and(|(one, other)| one == other)
 }
 
+/// The fields that differ in two trees of fields, as text, by the names that they are given by: ``` `jobs` is 5 there, 6 now ```,
+/// where `places` are `there` and `now`. The first few, then how many more; none where a tree is no run's.
+pub fn unlike_fields(one: &str, other: &str, places: [&str; 2]) -> Option<String> {
+    const N_SHOWN: usize = 4;
+    let tree = |text: &str| serde_json::from_str::<RunSpec>(text).ok().as_ref().and_then(whole);
+    let (one, other) = (tree(one)?, tree(other)?);
+    let find = |tree: &Value, field: &str| {
+        field.split('.').try_fold(tree, |here, part| here.get(part)).cloned().unwrap_or_default()
+    };
+    let shown = |value: &Value| {
+        let text = shortened(&value_text(value));
+        if text.is_empty() { "not given".to_owned() } else { text }
+    };
+    let said = |field: &String| {
+        let (before, after) = (find(&one, field), find(&other, field));
+        let name = field.rsplit('.').next().unwrap_or(field);
+        let [there, now] = places;
+        (before != after).then(|| format!("`{name}` is {} {there}, {} {now}", shown(&before), shown(&after)))
+    };
+    let mut differ: Vec<String> = field_names().iter().filter_map(said).collect();
+    let n_more = differ.len().saturating_sub(N_SHOWN);
+    differ.truncate(N_SHOWN);
+    if n_more > 0 {
+        differ.push(format!("{n_more} more"));
+    }
+    (!differ.is_empty()).then(|| differ.join("; "))
+}
+
+/// A value as a message has it: the beginning of a long one.
+fn shortened(text: &str) -> String {
+    const LENGTH_MAX: usize = 60;
+    match text.char_indices().nth(LENGTH_MAX) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
 /// Is one of the two the other, or a group that holds it?
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     let holds = |outer: &str, inner: &str| {
@@ -74,6 +113,7 @@ pub(super) fn overlap(one: &str, other: &str) -> bool {
     };
     holds(one, other) || holds(other, one)
 }
+
 /// A value of the document as one of a run's tree.
 pub(super) fn json(value: &serde_yaml::Value) -> Result<Value, String> {
     use serde_yaml::Value as Yaml;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use apportion::metrics::Metric;
 
-use super::{Row, Store, StoreError, joined};
+use super::{Row, Store, StoreError, joined, with_other_fields};
 use crate::sweep::outcome::Status;
 use crate::sweep::spec::are_alike;
 
@@ -42,8 +42,12 @@ impl Store {
             let columns = |s: &super::Study| s.axes.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
             let other = &store.study;
             let is_same = (&other.name, columns(other)) == (&study.name, columns(&study));
-            if !(is_same && are_alike(&other.fixed, &study.fixed)) {
-                let what = format!("they cannot be joined with those in {}", first.path().display());
+            let is_alike = are_alike(&other.fixed, &study.fixed);
+            if !(is_same && is_alike) {
+                let fields = (is_same && !is_alike)
+                    .then(|| format!(": {}", with_other_fields((other, &study), ["here", "there"])));
+                let (first, fields) = (first.path(), fields.unwrap_or_default());
+                let what = format!("they cannot be joined with those in {}{fields}", first.display());
                 return Err(StoreError::OtherStudy { path: store.path().display().to_string(), what });
             }
             study = joined(&study, other);

@@ -160,12 +160,21 @@ fn results_of_another_study_are_refused_and_left_alone() {
     let mut renamed = study();
     renamed.name = "other".to_owned();
     let mut fixed = study();
-    fixed.fixed = "{\"seed\":1}".to_owned();
+    fixed.fixed = r#"{"mechanism":{"round_length":"5min"},"workload":{"jobs":5}}"#.to_owned();
     let mut fewer = study();
     fewer.axes.pop();
-    for study in [renamed, fixed, fewer] {
+    let different = [
+        (renamed, "`tiny`, not `other`"),
+        (
+            fixed,
+            "`tiny` with other fixed fields: `jobs` is not given there, 5 now; `round_length` is 360 there, 300 now",
+        ),
+        (fewer, "varied"),
+    ];
+    for (study, said) in different {
         let error = Store::open(folder.path(), &study).unwrap_err();
         assert!(matches!(error, StoreError::OtherStudy { .. }), "{error}");
+        assert!(error.to_string().contains(said), "{error}");
         assert!(error.help().is_some() && error.is_bad_input());
     }
     assert_eq!(fs::read(folder.path().join(FILE)).unwrap(), before);
@@ -336,6 +345,12 @@ fn a_merge_loses_nothing_and_keeps_each_run_once() {
     drop(Store::open(other.path(), &study).unwrap());
     let error = Store::merge(target.path(), &[paths[0].clone(), other.path().to_owned()]).unwrap_err();
     assert!(matches!(error, StoreError::OtherStudy { .. }), "{error}");
+    let other = TempDir::new().unwrap();
+    study.name = "tiny".to_owned();
+    study.fixed = r#"{"workload":{"jobs":5}}"#.to_owned();
+    drop(Store::open(other.path(), &study).unwrap());
+    let error = Store::merge(target.path(), &[paths[0].clone(), other.path().to_owned()]).unwrap_err();
+    assert!(error.to_string().contains("`jobs` is 5 here, not given there"), "{error}");
     assert!(matches!(Store::merge(target.path(), &[]), Err(StoreError::Missing { .. })));
 }
 
