@@ -143,7 +143,7 @@ impl Plugin for Functions {
             return Err(wrong(reason.to_owned()));
         };
         let function = fresh(&of.callable).map_err(|error| {
-            let reason = format!("it raised {error}");
+            let reason = format!("its policy_fresh gave no policy: {error}");
             self.raised.put(error);
             wrong(reason)
         })?;
@@ -162,9 +162,9 @@ impl Plugin for Functions {
 /// remembers.
 fn fresh(function: &Py<PyAny>) -> PyResult<Py<PyAny>> {
     let _call = Call::begin().ok_or_else(|| PyRuntimeError::new_err("the interpreter ends"))?;
-    Python::attach(|py| match function.bind(py).getattr_opt("policy_fresh")? {
-        Some(make) => Ok(make.call0()?.unbind()),
-        None => Ok(function.clone_ref(py)),
+    Python::attach(|py| {
+        let fresh = py.import("apportion._policy")?.getattr("fresh")?;
+        Ok(fresh.call1((function,))?.unbind())
     })
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn read_trace(py: Python<'_>, path: Text, reading: Reading) -> PyResu
     };
     let Some(matrix) = &matrix else {
         let message = "a cluster's log needs throughputs, of whose job types its jobs are taken for";
-        return Err(errors::input(message));
+        return Err(errors::input_with_help(message, Some("such as throughputs=\"osdi20\"")));
     };
     let zone = reading.zone.as_deref().map(str::parse::<Zone>).transpose().map_err(errors::input)?;
     let window = reading.window.as_deref().map(str::parse::<Window>).transpose().map_err(errors::input)?;
@@ -59,7 +59,12 @@ pub(crate) fn read_trace(py: Python<'_>, path: Text, reading: Reading) -> PyResu
         window.check(zone.as_ref()).map_err(errors::input)?;
     }
     let imported = py.detach(|| import(&path, form, (&reading, zone, window), matrix));
-    let (trace, report) = imported.map_err(said)?;
+    let (trace, report) = imported.map_err(|mut error| {
+        for diagnostic in &mut error.diagnostics {
+            diagnostic.help = diagnostic.help.as_deref().map(in_python);
+        }
+        said(error)
+    })?;
     all.set_item("jobs", columns(py, &trace)?)?;
     all.set_item("report", dictionary(py, &report)?)?;
     Ok(all)
@@ -100,6 +105,13 @@ fn import(
     Ok((Trace { form: TraceForm::Native, jobs }, ImportReport::of(&parts)))
 }
 
+/// Words about a log, with arguments of `apportion.traces.read` in place of options of the command.
+fn in_python(words: &str) -> String {
+    words
+        .replace("`--zone`", "`zone=…`")
+        .replace("`--force` reads it", "`apportion trace convert … --force`, the command, reads it")
+}
+
 fn dictionary<'py>(py: Python<'py>, report: &ImportReport) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     let left_out = PyDict::new(py);
@@ -108,7 +120,7 @@ fn dictionary<'py>(py: Python<'py>, report: &ImportReport) -> PyResult<Bound<'py
     }
     let doubts = PyDict::new(py);
     for doubt in &report.doubts {
-        doubts.set_item(doubt.words, doubt.rows.n)?;
+        doubts.set_item(in_python(doubt.words), doubt.rows.n)?;
     }
     all.set_item("rows_read", report.n_rows_read)?;
     all.set_item("left_out", left_out)?;

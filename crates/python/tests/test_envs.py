@@ -312,6 +312,10 @@ def test_gymnasium_is_asked_for_where_it_is_missing() -> None:
     assert 'pip install "apportion[pettingzoo]"' in said(without.format("pettingzoo", "dual_agent()"))
     assert 'pip install "apportion[sb3]"' in said(without.format("stable_baselines3", "sb3('apportion/DL2-v0', 2)"))
     assert said("import gymnasium; gymnasium.make('apportion.envs:apportion/DL2-v0', jobs=4)") == ""
+    assert said("import apportion, gymnasium; gymnasium.make('apportion.envs:apportion/DL2-v0', jobs=4)") == ""
+    made = "import gymnasium, apportion, sys; assert 'apportion.envs' not in sys.modules; gymnasium.make"
+    assert said(f"{made}('apportion/DL2-v0', jobs=4); gymnasium.make_vec('apportion/Gangs-v0', 2)") == "", "by the ids alone"
+    assert said("import sys, types; sys.modules['gymnasium'] = types.ModuleType('gymnasium'); import apportion") == "", "imported halfway"
     with pytest.raises(ap.InputError, match="unknown world 'dl3'"):
         envs.sb3("dl3", 2)
 
@@ -355,3 +359,41 @@ def test_a_closed_world_is_not_played_on() -> None:
     for ask in (turns.reset, lambda: turns.step(0), turns.last, turns.state, lambda: turns.observe("order_0")):
         with pytest.raises(gymnasium.error.ClosedEnvironmentError):
             ask()
+
+
+def test_a_masked_action_is_refused_with_what_to_do() -> None:
+    for name in SHORT:
+        env = gymnasium.make(name, **SHORT[name]).unwrapped
+        while (mask := env.reset()[1]["action_mask"]).all():
+            pass
+        with pytest.raises(ap.InputError, match=f"action {mask.argmin()} is masked") as raised:
+            env.step(int(mask.argmin()))
+        assert raised.value.help is not None and "apportion.envs.LegalActions(env) takes" in raised.value.help
+        envs.LegalActions(env).step(mask.argmin())
+    many = envs.VectorWorld(2, "apportion/Rounds-v0", jobs=4)
+    masks = many.reset(seed=0)[1]["action_mask"]
+    with pytest.raises(ap.InputError, match="environment 0: action .* is masked") as raised:
+        many.step(masks.argmin(axis=1))
+    assert raised.value.help is not None and "LegalActions" not in raised.value.help
+
+
+def test_worlds_are_made_by_ids_and_by_names_and_by_nothing_else() -> None:
+    pytest.importorskip("pettingzoo")
+    assert envs.World("apportion/Rounds-v0", jobs=4).action_space == envs.World("rounds", play="cells", jobs=4).action_space
+    assert envs.VectorWorld(2, "apportion/Gangs-v0").num_envs == 2
+    assert envs.turns("apportion/Rounds-v0").possible_agents == ["agent_0"] and len(envs.turns("rounds").possible_agents) == 2
+    makers: list[Any] = [envs.turns, envs.World, lambda world: envs.VectorWorld(2, world), lambda world: envs.sb3(world, 2)]
+    for make in makers:
+        for wrong, said in ((5, "world is 5, expected one of"), (None, "world is None"), ("apportion/Round-v0", "unknown world")):
+            with pytest.raises(ap.InputError, match=said):
+                make(wrong)
+
+
+@pytest.mark.parametrize(("jobs", "said"), [("x", 'the text "x"'), (-1, "`-1`"), (1.5, "`1.5`"), ([2], "a list"), (None, "empty")])
+def test_jobs_of_the_world_of_two_agents_are_told_from_what_is_none(jobs: Any, said: str) -> None:
+    pytest.importorskip("pettingzoo")
+    with pytest.raises(ap.InputError, match=f"`jobs` is {said}, expected a whole number above 0"):
+        envs.dual_agent(jobs=jobs)
+    with pytest.raises(ap.InputError, match="`jobs.from` is the text"):
+        envs.dual_agent(jobs={"from": "x", "to": 5})
+    assert envs.dual_agent(jobs={"from": 2, "to": 5}).possible_agents == ["order_0", "placement_0"]

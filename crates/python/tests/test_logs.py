@@ -43,3 +43,16 @@ def test_what_is_not_understood_is_refused_with_its_place(tmp_path: Path) -> Non
         ap.traces.read(log, form="slrm", throughputs="osdi20")
     with pytest.raises(ap.InputError, match="unknown time zone"):
         ap.traces.read(log, form="sacct", throughputs="osdi20", zone="Nowhere")
+
+
+def test_what_is_said_of_a_log_names_arguments_and_no_options(tmp_path: Path) -> None:
+    log = tmp_path / "sacct.txt"
+    log.write_text(SACCT)
+    with pytest.raises(ap.InputError, match="a cluster's log needs throughputs") as raised:
+        ap.traces.read(log, form="sacct")
+    assert raised.value.help == 'such as throughputs="osdi20"'
+    (doubt,) = ap.traces.read(log, form="sacct", throughputs="osdi20").report()["doubts"]
+    assert "`zone=…` gives the zone" in doubt and "--" not in doubt
+    with pytest.raises(ap.InputError, match="a log of the form `dlrm` is not read") as raised:
+        ap.traces.read(log, form="dlrm", throughputs="osdi20")
+    assert raised.value.help is not None and raised.value.help.startswith("`apportion trace convert … --force`, the command, reads it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ def half(p: ap.Problem) -> np.ndarray:
         ({"workers": ["v100", "k80"]}, "expected a mapping"),
         ({"workers": "v100=1,k80=1"}, "expected a mapping"),
         ({"workers": {1: 1, 2: 1}}, "worker type 1 is not text"),
+        ({"workers": {}}, "workers name no worker type"),
+        ({"workers": {}, "throughputs": np.ones((3, 3))}, "workers name no worker type"),
         ({"workers": {"v100": None, "k80": 1}}, "expected a number"),
         ({"workers": {"v100": np.nan, "k80": 1}}, "whole number"),
         ({"workers": {"v100": "1", "k80": 1}}, "whole number"),
@@ -113,14 +116,77 @@ def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ap.InputError, match=field):
             ap.Policy("max_min_fairness_perf", **{field: value})
 
-    class Ruled:
-        policy_rules = {"shuffle": True}
+    flags: list[tuple[str, Any, str]] = [
+        ("policy_rules", {"shuffle": True}, "policy_rules are"),
+        ("policy_rules", {"shuffled": "no"}, "policy_rules of 'mine': shuffled is 'no', expected True or False"),
+        ("policy_rules", {"skip_zero_priority": 1}, "policy_rules of 'mine': skip_zero_priority is 1"),
+        ("policy_pairs", "no", "policy_pairs of 'mine' is 'no', expected True or False"),
+    ]
+    for attribute, value, said in flags:
+        mine = having(attribute, value)
+        with pytest.raises(ap.InputError, match=said):
+            ap.simulate(mine, **RUN)
+        with pytest.raises(ap.InputError, match=said):
+            ap.sweep(policies=[mine], seeds=[0], out=tmp_path / "s", **RUN)
+    assert ap.simulate(having("policy_pairs", np.bool_(False)), **RUN).status == "done"
+    for ask in (lambda: ap.traces.read("jobs.csv", sort="no"), lambda: ap.traces.table(sort="no", job_type=["x"], total_steps=[1], arrival=[0])):  # type: ignore[arg-type]
+        with pytest.raises(ap.InputError, match="sort is 'no', expected True or False"):
+            ask()
 
-        def __call__(self, p: ap.Problem) -> np.ndarray:
-            return half(p)
 
-    with pytest.raises(ap.InputError, match="policy_rules"):
-        ap.simulate(Ruled(), **RUN)
+def having(attribute: str, value: Any) -> Any:
+    """A policy with an attribute."""
+
+    def mine(p: ap.Problem) -> np.ndarray:
+        return half(p)
+
+    setattr(mine, attribute, value)
+    mine.policy_version = "1"  # type: ignore[attr-defined]
+    return mine
+
+
+@pytest.mark.parametrize(
+    ("fresh", "said"),
+    [
+        (5, "policy_fresh of 'mine' is 5, expected a method"),
+        ("x", "policy_fresh of 'mine' is 'x', expected a method"),
+        (lambda p: half, "policy_fresh of 'mine' takes arguments"),
+        (lambda: None, "policy_fresh of 'mine' gave None, expected a function of a problem"),
+        (lambda: dict, "policy_fresh of 'mine' gave <class 'dict'>"),
+    ],
+)
+def test_what_gives_no_fresh_policy_is_refused_by_its_name(fresh: Any, said: str, tmp_path: Path) -> None:
+    mine = having("policy_fresh", fresh)
+    with pytest.raises(ap.InputError, match=said):
+        ap.allocate(T, WORKERS, mine)
+    with pytest.raises(ap.InputError, match=said):
+        ap.simulate(mine, **RUN)
+    if "gave" not in said:
+        with pytest.raises(ap.InputError, match=said):
+            ap.sweep(policies=[mine], seeds=[0], out=tmp_path / "s", **RUN)
+        return
+    # What it gives is seen where a run begins: its run fails, and says so.
+    study = ap.sweep(policies=[mine, "fifo"], seeds=[0], out=tmp_path / "s", **RUN)
+    assert study.runs["status"].tolist() == ["failed", "done"]
+    assert re.search(said, study.runs["reason"][0]), study.runs["reason"][0]
+
+
+def test_an_array_without_an_axis_is_one_value(tmp_path: Path) -> None:
+    def swept(**fields: Any) -> ap.Study:
+        return ap.sweep(**{"policies": ["fifo"], "rates": [0.2], "out": tmp_path / "s", "cluster": WORKERS, **fields})
+
+    for fields, said, help in (
+        ({"rates": np.array(0.1)}, r"rates: array\(0.1\) is one value, expected several", "[0.1]"),
+        ({"seeds": np.array(3)}, r"seeds: array\(3\) is one value", "[3], or range(3)"),
+        ({"axes": {"jobs": np.array(3)}}, r"axes: jobs: array\(3\) is one value", "[3]"),
+        ({"policies": np.array("fifo")}, "policies are array", None),
+        ({"only": np.array("seed=1")}, "only is array", None),
+    ):
+        with pytest.raises(ap.InputError, match=said) as raised:
+            swept(**fields)  # type: ignore[arg-type]
+        assert raised.value.help == help
+    with pytest.raises(ap.InputError, match="keep is array"):
+        ap.simulate("fifo", **RUN, keep=np.array("jobs"))  # type: ignore[arg-type]
 
 
 def test_kinds_of_callables_decide(tmp_path: Path) -> None:

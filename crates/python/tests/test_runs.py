@@ -249,7 +249,7 @@ def test_a_seed_without_a_number_leaves_no_mean(tmp_path: Path) -> None:
 
 def test_other_results_are_not_mixed_in(tmp_path: Path) -> None:
     ap.sweep(policies=["fifo"], seeds=[0], out=tmp_path / "s", **SMALL)
-    with pytest.raises(ap.ResultsError, match="other fixed fields"):
+    with pytest.raises(ap.ResultsError, match=f"other fixed fields: `jobs` is {SMALL['jobs']} there, 3 now"):
         ap.sweep(policies=["fifo"], seeds=[0], out=tmp_path / "s", **{**SMALL, "jobs": 3})
     with pytest.raises(ap.ResultsError):
         ap.Study(tmp_path / "nothing")

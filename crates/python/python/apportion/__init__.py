@@ -7,6 +7,7 @@ a function of a `Problem`.
 from __future__ import annotations
 
 import atexit
+import sys
 from typing import TYPE_CHECKING, Any
 
 from . import _native, gavel, traces
@@ -26,6 +27,7 @@ from ._errors import (
 from ._explanation import Explanation, JobExplanation, WorkerTypeExplanation
 from ._export import Exported, export_policy, export_weights
 from ._fit import fit
+from ._ids import register as _register
 from ._native import Certificate, Decision, Problem, __version__, policies
 from ._policy import Policy, document
 from ._problem import problem, read_problem
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from . import envs, live
 
 atexit.register(_native._end)
+# Where Gymnasium is there already, worlds are made by their ids without a second import. One that is imported halfway is left alone.
+if hasattr(sys.modules.get("gymnasium"), "registry") and hasattr(sys.modules["gymnasium"], "register"):
+    _register(sys.modules["gymnasium"])
 
 __all__ = [
     "AllocationError",

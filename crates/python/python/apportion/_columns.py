@@ -21,7 +21,9 @@ __all__ = [
     "by_labels",
     "check_collected",
     "check_flat",
+    "flag_of",
     "is_column",
+    "is_listed",
     "is_set",
     "is_table",
     "name_of",
@@ -126,6 +128,11 @@ def is_set(value: Any) -> bool:
     return isinstance(value, (set, frozenset))
 
 
+def is_listed(value: Any) -> bool:
+    """Are these several values, one after another? Text, and an array without an axis, are one."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "shape", None) != ()
+
+
 def is_column(value: Any) -> bool:
     """Is it a column with names for its values, as a `pandas.Series` is?"""
     return hasattr(value, "index") and not callable(value.index) and hasattr(value, "to_numpy") and not hasattr(value, "columns")
@@ -213,6 +220,13 @@ def whole_of(what: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, (bool, np.bool_)) or not is_whole or not least <= int(value) <= most:
         raise InputError(f"{what} is {short(value)}, expected a whole number from {least} to {most}")
     return int(value)
+
+
+def flag_of(what: str, value: Any) -> bool:
+    """True or False: not a number, nor text such as "no"."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{what} is {short(value)}, expected True or False")
+    return bool(value)
 
 
 def text_of(what: str, value: Any) -> str:

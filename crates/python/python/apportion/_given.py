@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import os
 from collections.abc import Mapping
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._columns import check_collected, is_set, is_table, path_of, short, text_of, whole_of
+from ._columns import check_collected, flag_of, is_set, is_table, path_of, short, text_of, whole_of
 from ._errors import InputError
-from ._policy import AnyPolicy, Policy, _fresh, _name_of, not_a_policy
+from ._policy import AnyPolicy, Policy, _name_of, check_fresh, fresh, not_a_policy
 from ._problem import WORKERS_MAX, _number, _whole
 from ._versions import version_of
 
@@ -145,8 +144,7 @@ class Given:
         if not callable(policy):
             raise not_a_policy(policy)
         name = _name_of(policy)
-        if inspect.isclass(policy):
-            _fresh(policy)
+        check_fresh(policy)
         known = self._functions.get(name)
         self._check_name(name, known is None or known["policy"] is policy)
         version = version_of(policy)
@@ -160,11 +158,11 @@ class Given:
         asked = getattr(policy, "policy_rules", {})
         if not isinstance(asked, Mapping) or not set(asked) <= set(plain):
             raise InputError(f"{name}: policy_rules are {asked!r}, expected a mapping of {', '.join(plain)}")
-        rules = {rule: bool(asked.get(rule, False)) for rule in plain}
-        pairs = bool(getattr(policy, "policy_pairs", False))
+        rules = {rule: flag_of(f"policy_rules of {name!r}: {rule}", asked.get(rule, False)) for rule in plain}
+        pairs = flag_of(f"policy_pairs of {name!r}", getattr(policy, "policy_pairs", False))
         if version is not None and (pairs or rules != plain):
             version += f"\n{rules} pairs={pairs}"
-        asks = policy if self._is_kept else _fresh(policy)
+        asks = policy if self._is_kept else fresh(policy)
         self._functions[name] = {"policy": policy, "callable": asks, "pairs": pairs, "rules": rules, "version": version or ""}
         return name
 

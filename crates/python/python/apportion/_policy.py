@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from inspect import isclass
+from inspect import isclass, signature
 from typing import Any, Union
 
 import numpy as np
@@ -17,7 +17,7 @@ from ._explanation import Explanation
 from ._native import Decision, Problem
 from ._problem import _number
 
-__all__ = ["AnyPolicy", "Policy", "PolicyFunction", "document", "not_a_policy"]
+__all__ = ["AnyPolicy", "Policy", "PolicyFunction", "check_fresh", "document", "fresh", "not_a_policy"]
 
 #: A policy that is a function: what it gets is the problem, what it gives are shares, [jobs × worker types], or a mapping of
 #: jobs, or pairs of jobs, by their names, to the shares of that job or pair, `[worker types]`.
@@ -115,7 +115,7 @@ def _native_policy(policy: AnyPolicy, stated: Problem, backend: str | None = Non
     if isinstance(policy, Policy):
         return policy._native
     if callable(policy):
-        function = _fresh(policy)
+        function = fresh(policy)
         return _native.Policy.of_function(_name_of(policy), function, stated)
     raise not_a_policy(policy)
 
@@ -130,13 +130,35 @@ def document(name_or_path: str | os.PathLike[str]) -> str:
     return _native.document(path_of("name_or_path", name_or_path))
 
 
-def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A policy with memory as it is before any decision: what its attribute `policy_fresh` gives, if it has one."""
+def check_fresh(function: Callable[..., Any]) -> None:
+    """Refuses a policy that is a class, or of which the attribute `policy_fresh` is nothing to be called without arguments."""
     if isclass(function):
         raise InputError(f"{function.__name__} is a class, expected a function of a problem", help="an object of it, if those are")
     make = getattr(function, "policy_fresh", None)
-    fresh: Callable[..., Any] = function if make is None else make()
-    return fresh
+    if make is None:
+        return
+    expected = "expected a method without arguments that gives the policy as it is before any decision"
+    if not callable(make):
+        raise InputError(f"policy_fresh of {_name_of(function)!r} is {short(make)}, {expected}")
+    try:
+        signature(make).bind()
+    except ValueError:
+        # What is not written in Python may not say what it takes.
+        return
+    except TypeError as error:
+        raise InputError(f"policy_fresh of {_name_of(function)!r} takes arguments ({error}), {expected}") from None
+
+
+def fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A policy with memory as it is before any decision: what its attribute `policy_fresh` gives, if it has one."""
+    check_fresh(function)
+    make = getattr(function, "policy_fresh", None)
+    if make is None:
+        return function
+    given: Callable[..., Any] = make()
+    if isclass(given) or not callable(given):
+        raise InputError(f"policy_fresh of {_name_of(function)!r} gave {short(given)}, expected a function of a problem")
+    return given
 
 
 def _name_of(function: Callable[..., Any]) -> str:

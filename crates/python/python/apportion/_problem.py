@@ -19,6 +19,7 @@ from ._columns import (
     check_collected,
     check_flat,
     is_column,
+    is_listed,
     is_set,
     is_table,
     name_of,
@@ -182,10 +183,7 @@ class _Jobs:
         if isinstance(value, np.ndarray) and value.ndim == 0 and not isinstance(value, np.ma.MaskedArray):
             value = value.item()
         check_flat("owner", value, self.n)
-        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-            listed = [value] * self.n
-        else:
-            listed = list(value)
+        listed = list(value) if is_listed(value) else [value] * self.n
         if len(listed) != self.n:
             raise InputError(f"{len(listed)} owners for {self.n} jobs")
         return [None if _is_none(one) else name_of("an owner", one) for one in listed]
@@ -214,6 +212,8 @@ def _kinds(workers: Any) -> list[str]:
     """The names of worker types."""
     if not isinstance(workers, Mapping):
         raise InputError(f"workers are {short(workers)}, expected a mapping", help='such as {"v100": 36, "p100": 36, "k80": 36}')
+    if not workers:
+        raise InputError("workers name no worker type", help='such as {"v100": 36, "p100": 36, "k80": 36}')
     if wrong := [kind for kind in workers if not isinstance(kind, str)]:
         raise InputError(f"worker type {short(wrong[0])} is not text")
     return [text_of("a worker type", kind) for kind in workers]

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from . import _native
-from ._columns import Numbers, Table, is_set, path_of, short, text_of, whole_of, with_unit
+from ._columns import Numbers, Table, flag_of, is_listed, is_set, path_of, short, text_of, whole_of, with_unit
 from ._errors import InputError, ResultsError
 from ._given import Given, check_numbers, document_text
 from ._native import Results
@@ -127,7 +127,7 @@ def simulate(
     ('done', 20)
     """
     kept = {name: False for name in TABLES}
-    if not (keep is None or isinstance(keep, Iterable)):
+    if not (keep is None or isinstance(keep, str) or is_listed(keep)):
         raise InputError(f"keep is {short(keep)}, expected names of tables")
     for name in [keep] if isinstance(keep, str) else keep or ():
         if not isinstance(name, str) or name not in kept:
@@ -360,13 +360,12 @@ def _making(out: Any, *, only: Any, threads: Any, **flags: Any) -> dict[str, Any
     folder = path_of("out", out)
     if not folder:
         raise InputError("out is empty, expected a folder")
-    if wrong := [name for name, value in flags.items() if not isinstance(value, (bool, np.bool_))]:
-        raise InputError(f"{wrong[0]} is {short(flags[wrong[0]])}, expected True or False")
-    if not isinstance(only, Iterable):
+    checked = {name: flag_of(name, value) for name, value in flags.items()}
+    if not (isinstance(only, str) or is_listed(only)):
         raise InputError(f"only is {short(only)}, expected a list of axis=value")
     listed = [text_of("only", str(value)) for value in ([only] if isinstance(only, str) else only)]
     n_threads = None if threads is None else whole_of("threads", threads, 1, 2**16)
-    return {"out": Path(folder), "only": listed, "threads": n_threads, **{name: bool(value) for name, value in flags.items()}}
+    return {"out": Path(folder), "only": listed, "threads": n_threads, **checked}
 
 
 def _varied(given: Given, policies: Any, numbers: Mapping[str, Any], axes: Any) -> dict[str, Any]:
@@ -374,7 +373,7 @@ def _varied(given: Given, policies: Any, numbers: Mapping[str, Any], axes: Any) 
     varied: dict[str, Any] = {}
     if isinstance(policies, (str, os.PathLike, Policy)) or callable(policies):
         policies = [policies]
-    if not isinstance(policies, Iterable) or isinstance(policies, Mapping) or is_set(policies):
+    if not is_listed(policies) or isinstance(policies, Mapping) or is_set(policies):
         raise InputError(f"policies are {short(policies)}, expected a list of policies")
     if listed := [given.policy(policy) for policy in policies]:
         varied["policy"] = listed
@@ -410,8 +409,10 @@ def _stop(stop: Any) -> dict[str, Any]:
 
 def _listed(what: str, values: Any) -> list[Any]:
     """The values of an axis."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InputError(f"{what}: {short(values)} is one value, expected several", help=f"[{values!r}]" + (f", or range({values!r})" if what == "seeds" and isinstance(values, int) else ""))
+    if not is_listed(values):
+        one = values.item() if isinstance(values, (np.generic, np.ndarray)) else values
+        counted = f", or range({one!r})" if what == "seeds" and isinstance(one, int) else ""
+        raise InputError(f"{what}: {short(values)} is one value, expected several", help=f"[{one!r}]{counted}")
     if is_set(values) or isinstance(values, Mapping):
         raise InputError(f"{what}: {short(values)} has no order, expected a list")
     return list(values)

@@ -1,11 +1,11 @@
 """The worlds of the learned schedulers as environments to train agents in.
 
-Import this module, and Gymnasium knows `apportion/DL2-v0`, `DeepShare-v0`, `Elastic-v0`, `Gangs-v0` and `Rounds-v0`; without the
-import, `gymnasium.make("apportion.envs:apportion/DL2-v0")` does both. Options of a world (docs/formats.md, "training: `world`") are
+Import this module, or `apportion` after Gymnasium, and Gymnasium knows `apportion/DL2-v0`, `DeepShare-v0`, `Elastic-v0`, `Gangs-v0` and
+`Rounds-v0`; without an import, `gymnasium.make("apportion.envs:apportion/DL2-v0")` does both. Options of a world (docs/formats.md, "training: `world`") are
 keyword arguments. `sb3` gives the same to stable-baselines3, `dual_agent` and `turns` give several agents to PettingZoo.
 
-A step that the action mask forbids raises `InputError`, and nothing has changed. Learners that know no masks can be given
-`LegalActions`.
+A step that the action mask forbids raises `InputError`, and nothing has changed. What knows no masks, such as Gymnasium's `check_env`,
+can be given `LegalActions(env)`.
 
 >>> import gymnasium
 >>> env = gymnasium.make("apportion/Gangs-v0", jobs=10)
@@ -28,6 +28,7 @@ from ._columns import is_set, numbers, short, whole_of
 from ._errors import InputError
 from ._export import Exported, export_policy, export_weights
 from ._given import world_text
+from ._ids import IDS, register
 
 try:
     import gymnasium
@@ -57,22 +58,15 @@ _Seen = NDArray[np.float32]
 _Flags = NDArray[np.bool_]
 _Masks = NDArray[np.int8]
 
-#: What each id stands for: the world, and the options that are given where no others are.
-IDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "apportion/DL2-v0": ("dl2", {}),
-    "apportion/DeepShare-v0": ("deepshare", {}),
-    "apportion/Elastic-v0": ("elastic", {}),
-    "apportion/Gangs-v0": ("gangs", {}),
-    "apportion/Rounds-v0": ("rounds", {"play": "cells"}),
-}
-
 #: Seeds are drawn below this.
 _SEEDS = 1 << 63
+#: What to do about an action that is masked.
+_ALLOWED = 'info["action_mask"] says which are allowed; apportion.envs.LegalActions(env) takes the next allowed one in its place'
 
 
-def _one_agent(system: str, world: dict[str, Any]) -> tuple[_native.Environment, tuple[_Seen, _Seen, int]]:
+def _one_agent(system: str, world: str) -> tuple[_native.Environment, tuple[_Seen, _Seen, int]]:
     """A world of one agent, with what it sees and may do."""
-    native = _native.Environment(system, world_text(world))
+    native = _native.Environment(system, world)
     spaces = native.spaces()
     if len(spaces) != 1:
         message = f"`{system}` has {len(spaces)} agents with these options, expected one"
@@ -97,7 +91,7 @@ class World(gymnasium.Env[_Seen, np.int64]):
         if render_mode is not None:
             raise InputError(f"render_mode is {render_mode!r}, but a world draws nothing", help="leave it out")
         self.render_mode = None
-        self._native, (low, high, n_actions) = _one_agent(system, world)
+        self._native, (low, high, n_actions) = _one_agent(*_world_of(system, world))
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self.action_space = gymnasium.spaces.Discrete(n_actions)
         self._mask: _Flags = np.zeros(n_actions, dtype=np.bool_)
@@ -123,7 +117,10 @@ class World(gymnasium.Env[_Seen, np.int64]):
         check_open(self, self._is_closed)
         if not self._is_begun:
             raise InputError("the world is to be reset first")
-        reward, rounds, counts, terminated, truncated = self._native.step(_action(action))
+        number = _action(action)
+        if number < len(self._mask) and not self._mask[number] and self._mask.any():
+            raise InputError(f"action {number} is masked", help=_ALLOWED)
+        reward, rounds, counts, terminated, truncated = self._native.step(number)
         seen, mask = self._native.observe()
         if terminated or truncated:
             mask[:] = False
@@ -193,8 +190,9 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
         if render_mode is not None:
             raise InputError(f"render_mode is {render_mode!r}, but a world draws nothing", help="leave it out")
         num_envs = whole_of("num_envs", num_envs, 1, 2**31) if num_envs != 0 else 0
-        _, (low, high, n_actions) = _one_agent(system, world)
-        self._native = _native.VectorEnvironment(system, world_text(world), num_envs)
+        name, options = _world_of(system, world)
+        _, (low, high, n_actions) = _one_agent(name, options)
+        self._native = _native.VectorEnvironment(name, options, num_envs)
         self.num_envs = num_envs
         self.render_mode = None
         self.single_observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
@@ -284,8 +282,9 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
         is_allowed = self._masks[self._rows, actions]
         if not is_allowed.all():
             copy = int(is_allowed.argmin())
-            reason = f"action {actions[copy]} is masked" if self._masks.any() else "it is to be reset first"
-            raise InputError(f"environment {copy}: {reason}")
+            if not self._masks.any():
+                raise InputError(f"environment {copy}: it is to be reset first")
+            raise InputError(f"environment {copy}: action {actions[copy]} is masked", help='infos["action_mask"] says which are allowed')
         return actions
 
     def action_masks(self) -> _Flags:
@@ -294,15 +293,15 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
         return self._masks.copy()
 
 
-def _world_of(id_or_system: str, world: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The world of an id or a name, with its options."""
+def _world_of(id_or_system: Any, world: dict[str, Any]) -> tuple[str, str]:
+    """The world of an id or a name, with its options as text."""
     if not isinstance(id_or_system, str):
         raise InputError(f"world is {short(id_or_system)}, expected one of {', '.join([*IDS, *_native.systems()])}")
     if id_or_system in IDS:
         system, usual = IDS[id_or_system]
-        return system, {**usual, **world}
+        return system, world_text({**usual, **world})
     if id_or_system in _native.systems():
-        return id_or_system, world
+        return id_or_system, world_text(world)
     raise InputError(f"unknown world {id_or_system!r}, expected one of {', '.join([*IDS, *_native.systems()])}")
 
 
@@ -312,25 +311,26 @@ def sb3(id_or_system: str, n: int, *, seed: int | None = None, **world: Any) -> 
     Its `infos` have `terminal_observation` and `TimeLimit.truncated`, and MaskablePPO of sb3-contrib gets its masks from it. Returns
     and lengths of episodes are logged if it is wrapped in stable-baselines3's `VecMonitor`.
     """
-    system, options = _world_of(id_or_system, world)
+    _world_of(id_or_system, world)
     try:
         from ._sb3 import VecWorlds
     except ImportError as error:
         raise ImportError('apportion.envs.sb3 needs stable-baselines3: pip install "apportion[sb3]"') from error
-    worlds = VecWorlds(VectorWorld(n, system, **options))
+    worlds = VecWorlds(VectorWorld(n, id_or_system, **world))
     if seed is not None:
         worlds.seed(seed)
     return worlds
 
 
-def turns(system: str, **world: Any) -> Turns:
+def turns(id_or_system: str, **world: Any) -> Turns:
     """A world whose agents act in turn, as a PettingZoo `AECEnv`: `dual_agent`, or `rounds`, which is played by two agents unless
-    `play="cells"` says otherwise. A world of one agent has one that acts at every turn."""
+    `play="cells"` says otherwise, as the id `apportion/Rounds-v0` does. A world of one agent has one that acts at every turn."""
+    system, options = _world_of(id_or_system, world)
     try:
         from ._turns import Turns
     except ImportError as error:
         raise ImportError('agents in turn need PettingZoo: pip install "apportion[pettingzoo]"') from error
-    return Turns(system, _native.Environment(system, world_text(world)))
+    return Turns(system, _native.Environment(system, options))
 
 
 def dual_agent(**world: Any) -> Turns:
@@ -338,16 +338,4 @@ def dual_agent(**world: Any) -> Turns:
     return turns("dual_agent", **world)
 
 
-def _register() -> None:
-    """Makes the ids known to Gymnasium."""
-    for name, (system, usual) in IDS.items():
-        if name not in gymnasium.registry:
-            gymnasium.register(
-                name,
-                entry_point="apportion.envs:World",
-                vector_entry_point="apportion.envs:VectorWorld",
-                kwargs={"system": system, **usual},
-            )
-
-
-_register()
+register(gymnasium)

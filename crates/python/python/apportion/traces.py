@@ -12,7 +12,21 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from ._columns import Table, by_labels, is_column, is_set, is_table, name_of, no_column, path_of, short, text_of, whole_of
+from ._columns import (
+    Table,
+    by_labels,
+    flag_of,
+    is_column,
+    is_listed,
+    is_set,
+    is_table,
+    name_of,
+    no_column,
+    path_of,
+    short,
+    text_of,
+    whole_of,
+)
 from ._errors import InputError
 from ._problem import WORKERS_OF_TYPE_MAX, _is_none, _number
 
@@ -173,7 +187,7 @@ def read(
     job_table: str | os.PathLike[str] | None = None,
 ) -> Trace:
     """Reads a trace: apportion's CSV or Gavel's form, which are told apart, or with `form` a cluster's log: `sacct`, `philly`, `helios`,
-    `pai`, `acme`, `spot-gpu`, `openb`, `kueue`, `dlrm`, or the normalized `log`. Of `gpu-2026` and `supercloud` it says why they are not
+    `pai`, `acme`, `spot-gpu`, `openb`, `kueue`, or the normalized `log`. Of `dlrm`, `gpu-2026` and `supercloud` it says why they are not
     read.
 
     With `throughputs`, a shipped name or a path, job types are checked against the matrix. Jobs of a trace that are not in order of
@@ -182,6 +196,7 @@ def read(
     `skip_unreadable` leaves them out. Times that name no zone are of `zone`; only jobs that arrive in `window`, such as `7d..21d`, are
     taken, in order of arrival. `job_table` is PAI's table of jobs.
     """
+    sort, skip_unreadable = flag_of("sort", sort), flag_of("skip_unreadable", skip_unreadable)
     of_logs = {
         "seed": seed != 0,
         "skip_unreadable": skip_unreadable,
@@ -197,9 +212,9 @@ def read(
     reading = {
         "form": None if form is None else text_of("form", form),
         "throughputs": None if throughputs is None else path_of("throughputs", throughputs),
-        "sort": bool(sort),
+        "sort": sort,
         "seed": whole_of("seed", seed, 0, 2**64 - 1),
-        "skip_unreadable": bool(skip_unreadable),
+        "skip_unreadable": skip_unreadable,
         "rules": None if rules is None else path_of("rules", rules),
         "zone": None if zone is None else text_of("zone", zone),
         "window": None if window is None else text_of("window", window),
@@ -220,6 +235,7 @@ def table(*, sort: bool = False, **columns: Any) -> Trace:
     >>> trace.n_rows
     2
     """
+    sort = flag_of("sort", sort)
     if "owner" in columns and "entity" not in columns:
         columns["entity"] = columns.pop("owner")
     if unknown := set(columns) - set(COLUMNS):
@@ -280,7 +296,7 @@ def _listed(name: str, values: Any) -> list[Any] | None:
         raise InputError(f"{name}: masked values, expected plain ones")
     if isinstance(values, np.ndarray) and values.ndim != 1:
         return None if values.ndim == 0 else _refused(name, values)
-    return None if isinstance(values, (str, bytes)) or not isinstance(values, Iterable) else list(values)
+    return list(values) if is_listed(values) else None
 
 
 def _refused(name: str, values: Any) -> list[Any]:
