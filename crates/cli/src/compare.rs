@@ -128,9 +128,9 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
 fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison, [String; 2]), Failure> {
     let open = |path: &Path| Store::open_to_read(path).map_err(results::failure);
     let (one, two) = (open(first)?, open(second)?);
-    let [first, second] = [&one, &two].map(|store| store.study().fixed.as_str());
-    if !are_alike(first, second) {
-        let fields = unlike_fields(first, second, ["in A", "in B"]);
+    let [ours, theirs] = [&one, &two].map(|store| store.study().fixed.as_str());
+    if !are_alike(ours, theirs) {
+        let fields = unlike_fields(ours, theirs, ["in A", "in B"]);
         let fields = fields.map_or_else(String::new, |fields| format!(" ({fields})"));
         session.note(format!("fixed fields differ{fields}: seeds may not have drawn the same jobs"));
     }

@@ -143,7 +143,7 @@ impl Plugin for Functions {
             return Err(wrong(reason.to_owned()));
         };
         let function = fresh(&of.callable).map_err(|error| {
-            let reason = format!("its policy_fresh gave no policy: {error}");
+            let reason = format!("it cannot begin a run: {error}");
             self.raised.put(error);
             wrong(reason)
         })?;
