@@ -95,6 +95,9 @@ mod live_resized;
 #[path = "suite/live_slurm.rs"]
 mod live_slurm;
 #[cfg(feature = "live")]
+#[path = "suite/live_slurm_changes.rs"]
+mod live_slurm_changes;
+#[cfg(feature = "live")]
 #[path = "suite/live_slurm_door.rs"]
 mod live_slurm_door;
 #[cfg(feature = "live")]

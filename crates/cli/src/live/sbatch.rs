@@ -4,7 +4,7 @@ use crate::exit::Failure;
 
 /// Options of `sbatch` with which leases would be no single jobs on the workers that are meant, and what to do in place of
 /// them: the long name, the short one, and the remedy.
-const REFUSED: [(&str, Option<char>, &str); 37] = [
+const REFUSED: [(&str, Option<char>, &str); 38] = [
     ("array", Some('a'), NOT_ONE),
     ("wait", Some('W'), NOT_ONE),
     ("hold", Some('H'), NOT_NOW),
@@ -42,6 +42,11 @@ const REFUSED: [(&str, Option<char>, &str); 37] = [
     ("chdir", Some('D'), OF_APPORTION),
     ("parsable", None, OF_APPORTION),
     ("wrap", None, OF_APPORTION),
+    (
+        "quiet",
+        Some('Q'),
+        "with it `sbatch` does not say the number of the Slurm job, by which that is followed",
+    ),
 ];
 
 const NOT_ONE: &str = "each lease is one Slurm job, which apportion submits and follows itself";
@@ -103,6 +108,8 @@ mod tests {
             (&["--test-only"], "`sbatch --test-only`"),
             (&["--partition=other"], "`--partition NAME` of apportion"),
             (&["-t", "5"], "`--slurm-time TIME` of apportion"),
+            (&["--quiet"], "`sbatch --quiet`"),
+            (&["-Q"], "`sbatch --quiet`"),
             (&["0-3"], "--sbatch 0-3: this is no option"),
             (&["--account=x", "0-3"], "--sbatch 0-3: this is no option"),
         ] {

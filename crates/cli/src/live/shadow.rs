@@ -21,7 +21,7 @@ use crate::output::{Cell, OutputFormat, Table};
 use apportion::scheduler::Scheduler;
 use apportion::throughput::Throughputs;
 use apportion_live::clock::wall_s;
-use apportion_live::shadow::{Averages, Record, RecordError, Report, Row, Seen, Shadow, Times};
+use apportion_live::shadow::{Averages, JobKey, Record, RecordError, Report, Row, Seen, Shadow, Times};
 use apportion_live::slurm::{SlurmJob, all_jobs};
 
 /// The record, in the folder of the state.
@@ -136,7 +136,7 @@ fn table(rows: &[Row]) -> Table {
             (false, false) => "-",
         };
         table.push(vec![
-            Cell::Count(row.job),
+            Cell::Text(row.task.map_or_else(|| row.job.to_string(), |task| format!("{}_{task}", row.job))),
             Cell::Text(row.name.clone()),
             Cell::Text(row.user.clone()),
             Cell::Count(row.n_workers.into()),
@@ -253,7 +253,8 @@ impl Beside<'_> {
     fn look_at_jobs(&mut self, shadow: &mut Shadow) {
         match all_jobs(self.eye.partition.name()) {
             Ok(jobs) => {
-                let seen = jobs.iter().map(|job| (job.id, self.eye.seen(job))).collect();
+                let seen =
+                    jobs.iter().map(|job| (JobKey::new(job.id, job.task), self.eye.seen(job))).collect();
                 shadow.see(wall_s(), &seen);
                 if std::mem::take(&mut self.is_silent) {
                     self.log.say("Slurm answers again", &json!({}));
@@ -314,6 +315,9 @@ impl Eye<'_> {
             speeds,
             limit_s: job.limit_s,
             submitted_s: job.submitted_s,
+            n_restarts: job.n_restarts,
+            eligible_s: job.eligible_s,
+            is_withheld: job.is_withheld,
             there: Times { started_s: job.started_s, ended_s: job.ended_s },
             ran_on: job
                 .first_node

@@ -200,13 +200,16 @@ impl Partition {
         self.nodes.iter().filter(|(node, _)| may(node)).map(|(_, name)| name.as_str()).collect()
     }
 
-    /// How many workers of each type Slurm gives jobs now; none if it does not answer.
+    /// How many workers of each type Slurm gives jobs of this partition now; none if it does not answer. Nodes may be in other
+    /// partitions, too, and workers there are those of the other partitions' jobs meanwhile.
     pub(super) fn workers_up(&self) -> Option<BTreeMap<String, u32>> {
         let nodes = slurm::nodes(&self.name).ok()?;
+        let held = slurm::held_elsewhere(&self.name).ok()?;
         let mut n_up = BTreeMap::new();
         for node in nodes.iter().filter(|node| node.unusable.is_none()) {
             if let Some(name) = self.type_of(&node.name) {
-                *n_up.entry(name.to_owned()).or_default() += node.n_workers;
+                *n_up.entry(name.to_owned()).or_default() +=
+                    node.n_workers.saturating_sub(held.get(&node.name).copied().unwrap_or(0));
             }
         }
         Some(n_up)

@@ -188,6 +188,68 @@ fn a_shadow_compares_waits_and_touches_nothing() {
 }
 
 #[test]
+fn a_shadow_knows_tasks_and_names_and_what_may_not_run_yet() {
+    let mut slurm = match Slurm::start(&NODES[..1]) {
+        Ok(slurm) => slurm,
+        Err(lacking) => {
+            eprintln!("skipped: tasks and names in a shadow of a real Slurm: {lacking}");
+            return;
+        }
+    };
+    let all = "Nodes=v100-0";
+    slurm.said("scontrol", &["create", "PartitionName=other", all, "MaxTime=INFINITE", "State=UP"]);
+    let usual = ["--mem=10", "--output=/dev/null", "--parsable", "--wrap=sleep 600"];
+    let submit = |slurm: &Slurm, more: &[&str]| {
+        let said = slurm.said("sbatch", &[&usual, more].concat()).trim().to_owned();
+        assert!(said.parse::<u64>().is_ok(), "{more:?}: {said}");
+        said
+    };
+    // A job of another partition has one of the two workers.
+    let elsewhere = submit(&slurm, &["--gres=gpu:1", "--partition=other"]);
+    slurm
+        .wait_for(|slurm| {
+            slurm.said("squeue", &["--noheader", "--format=%T", "--jobs", &elsewhere]).contains("RUN")
+        })
+        .unwrap();
+    let folder = TempDir::new().unwrap();
+    let shadow = ["serve", "--shadow", "slurm", "--policy", "fifo_perf", "--round-length=2", "--state=state"];
+    let mut shadow = slurm.client(env!("CARGO_BIN_EXE_apportion"), &shadow);
+    let variables = [("SQUEUE_USERS", "nobody"), ("SQUEUE_STATES", "CD")];
+    let mut shadow = shadow.envs(variables).current_dir(folder.path()).spawn().unwrap();
+    let record = folder.path().join("state/shadow.json");
+    slurm.wait_for(|_| record.exists()).unwrap();
+    let first = submit(&slurm, &["--gres=gpu:1", "--job-name=first", "--cpus-per-task=2"]);
+    let forged = format!("--job-name=x\n{first}|N/A|root|COMPLETED|None|2020-01-01T00:00:00");
+    submit(&slurm, &["--gres=gpu:1", &forged, "--array=0-2", "--cpus-per-task=4"]);
+    let after = format!("--dependency=afterok:{first}");
+    let [after, held] = [&*after, "--hold"].map(|flag| submit(&slurm, &["--gres=gpu:1", flag]));
+    let jobs = |slurm: &Slurm| -> Vec<Value> {
+        let arguments = ["shadow", "--state=state", "--format=json"];
+        let output =
+            slurm.client(env!("CARGO_BIN_EXE_apportion"), &arguments).current_dir(folder.path()).output();
+        let report: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        report["jobs"].as_array().unwrap().clone()
+    };
+    slurm.wait_for(|slurm| jobs(slurm).len() >= 4).unwrap();
+    // They are seen together, or not at all.
+    std::thread::sleep(std::time::Duration::from_secs(8));
+    let shown = jobs(&slurm);
+    let tasks = |job: &Value| {
+        (job["name"].as_str().unwrap().chars().take(1).collect::<String>(), job["task"].as_u64())
+    };
+    let named: Vec<_> = shown.iter().map(tasks).collect();
+    let x = || "x".to_owned();
+    let expected = [("f".to_owned(), None), (x(), Some(0)), (x(), Some(1)), (x(), Some(2))];
+    assert_eq!(named, expected, "neither what waits for {after} nor {held}: {shown:?}");
+    assert!(shown[0]["completion_there_s"].is_null() && shown[0]["waits_there"] == false, "{shown:?}");
+    assert_eq!(shown[1]["name"].as_str().unwrap().lines().count(), 1, "{shown:?}");
+    // One worker is there for them: the first one's.
+    assert_eq!(shown.iter().filter(|job| job["waits_here"] == true).count(), 3, "{shown:?}");
+    Command::new("kill").arg(shadow.id().to_string()).status().unwrap();
+    assert!(shadow.wait().unwrap().success());
+}
+
+#[test]
 fn a_partition_that_cannot_be_the_cluster_is_refused_with_its_reason() {
     let nodes = [("a100-0", "CPUs=4 RealMemory=1000 Gres=gpu:a100:2")];
     let Ok(slurm) = Slurm::start(&nodes) else {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, thread};
 
@@ -30,24 +30,48 @@ impl World {
         Ok(Self { slurm: Slurm::start(nodes)?, folder: TempDir::new().unwrap(), served: None })
     }
 
-    /// Starts the scheduler with these arguments.
+    /// Starts the scheduler with these arguments, where its user has variables that are options of Slurm's commands.
     pub(crate) fn serve(&mut self, arguments: &[&str]) {
         let conf = self.slurm.at("slurm.conf");
-        self.served = Some(Served::start_with(self.folder.path(), arguments, &[("SLURM_CONF", &conf)]));
+        let of_others = [
+            ("SQUEUE_USERS", "nobody"),
+            ("SQUEUE_PARTITION", "other"),
+            ("SINFO_PARTITION", "other"),
+            ("SBATCH_ARRAY_INX", "0-3"),
+            ("SBATCH_HOLD", "1"),
+        ];
+        let variables = of_others.iter().map(|(name, text)| (*name, Path::new(text)));
+        let variables: Vec<_> = variables.chain([("SLURM_CONF", &*conf)]).collect();
+        self.served = Some(Served::start_with(self.folder.path(), arguments, &variables));
     }
 
     /// The same, where commands of Slurm fail at first, once for each of these: a command, and a word that it is given. They say
     /// what they say when their controller ends.
-    #[expect(clippy::disallowed_methods, reason = "the folders of the real commands")]
     pub(crate) fn serve_failing(&mut self, arguments: &[&str], failing: &[(&str, &str, &str)]) {
         let tools = self.folder.path().join("tools");
+        let acts = failing.iter().map(|(tool, word, says)| {
+            let once = tools.join(format!("{tool}.failed"));
+            let act =
+                format!("if mkdir '{}' 2>/dev/null; then echo '{says}' >&2; exit 1; fi", once.display());
+            (*tool, *word, act)
+        });
+        self.serve_with_tools(arguments, acts.collect());
+    }
+
+    /// The same, where a command of Slurm that is given a word takes so many seconds.
+    pub(crate) fn serve_slow(&mut self, arguments: &[&str], tool: &str, word: &str, seconds: &str) {
+        self.serve_with_tools(arguments, vec![(tool, word, format!("sleep {seconds}"))]);
+    }
+
+    /// The same, where commands of Slurm that are given a word do something first.
+    #[expect(clippy::disallowed_methods, reason = "the folders of the real commands")]
+    fn serve_with_tools(&mut self, arguments: &[&str], acts: Vec<(&str, &str, String)>) {
+        let tools = self.folder.path().join("tools");
         fs::create_dir(&tools).unwrap();
-        for (tool, word, says) in failing {
-            let (own, once) = (tools.join(tool), tools.join(format!("{tool}.failed")));
+        for (tool, word, act) in acts {
+            let own = tools.join(tool);
             let script = format!(
-                "#!/bin/sh\ncase \" $* \" in *\"{word}\"*)\n  if mkdir '{}' 2>/dev/null; then echo '{says}' >&2; exit 1; fi;;\n\
-                 esac\nPATH=${{PATH#*:}} exec {tool} \"$@\"\n",
-                once.display()
+                "#!/bin/sh\ncase \" $* \" in *\"{word}\"*)\n  {act};;\nesac\nPATH=${{PATH#*:}} exec {tool} \"$@\"\n"
             );
             fs::write(&own, script).unwrap();
             fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,6 +1,7 @@
 //! What a policy would do with the jobs of another scheduler: it decides beside it, orders nothing, and keeps account.
 //!
-//! Each job that the other scheduler shows is submitted here when it was submitted there. Rounds are decided as they would
+//! Each job that the other scheduler shows is submitted here when it may first run there: one that is held, or waits for other
+//! jobs or a later time, is not. Rounds are decided as they would
 //! be live; a job with a lease is taken to run at its throughput, without time for starting and stopping. How much work a
 //! job is shows when it ends there: the time that it ran, at its throughput on the workers that it had. So its end here is
 //! known only then. **Until then it takes part here**, though it may have been done long before; so others may wait longer
@@ -8,10 +9,11 @@
 //!
 //! It has no input or output but its record, a file that it reads and writes whole. Instants are in s since 1970.
 
+mod key;
 mod record;
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use apportion::index::{JobId, WorkerTypeId};
@@ -19,7 +21,8 @@ use apportion::scheduler::{Decided, Lease, Received, Scheduler};
 use apportion::workload::Combination;
 use apportion::{Job, Seconds, Steps, StepsPerSecond};
 
-pub use record::{Entry, Piece, Record, RecordError, Seen, Times};
+pub use key::JobKey;
+pub use record::{Entry, Piece, Record, RecordError, Seen, Submission, Times};
 pub use report::{Averages, Report, Row};
 
 /// A time limit that is taken where a job states none.
@@ -40,8 +43,8 @@ struct Running {
 pub struct Shadow {
     scheduler: Scheduler,
     record: Record,
-    ids: BTreeMap<u64, JobId>,
-    running: BTreeMap<u64, Running>,
+    ids: BTreeMap<JobKey, JobId>,
+    running: BTreeMap<JobKey, Running>,
     /// When the round ends; none before the first.
     until_s: Option<f64>,
     /// Until when running leases have been counted.
@@ -66,7 +69,7 @@ impl Shadow {
             decision_limit,
             words: Vec::new(),
         };
-        let open: Vec<u64> =
+        let open: Vec<JobKey> =
             shadow.record.jobs.iter().filter(|(_, entry)| entry.is_open()).map(|(id, _)| *id).collect();
         for id in open {
             shadow.submit(id);
@@ -99,34 +102,46 @@ impl Shadow {
     }
 
     /// Takes notice of all jobs that the other scheduler shows at this instant, by its numbers.
-    pub fn see(&mut self, now_s: f64, seen: &BTreeMap<u64, Seen>) {
+    pub fn see(&mut self, now_s: f64, seen: &BTreeMap<JobKey, Seen>) {
         self.count(now_s);
         self.record.looked_s = now_s;
-        for (&id, job) in seen {
-            let is_new = !self.record.jobs.contains_key(&id);
-            if is_new && job.there.ended_s.is_some_and(|ended| ended <= self.record.since_s) {
-                continue;
-            }
-            let entry = self.record.jobs.entry(id).or_insert_with(|| Entry::new(job.clone()));
-            entry.seen.there = job.there;
-            entry.seen.ran_on = job.ran_on.clone().or(entry.seen.ran_on.take());
-            if is_new {
-                self.submit(id);
-            }
+        let mut shown = BTreeSet::new();
+        for (&number, job) in seen {
+            let id = self.record.key_of(number, job);
+            shown.insert(id);
+            self.see_one(id, job);
         }
         for (id, entry) in &mut self.record.jobs {
-            let is_gone = !seen.contains_key(id) && entry.seen.there.ended_s.is_none();
+            let is_gone = !shown.contains(id) && entry.seen.there.ended_s.is_none();
             entry.gone_s = is_gone.then(|| entry.gone_s.unwrap_or(now_s));
         }
-        let open: Vec<u64> =
+        let open: Vec<JobKey> =
             self.record.jobs.iter().filter(|(_, entry)| entry.is_open()).map(|(id, _)| *id).collect();
         for id in open {
-            self.learn(id, seen.contains_key(&id));
+            self.learn(id, shown.contains(&id));
+        }
+    }
+
+    /// Takes notice of a job that is shown.
+    fn see_one(&mut self, id: JobKey, job: &Seen) {
+        if let Some(entry) = self.record.jobs.get_mut(&id) {
+            entry.show(job);
+            if job.is_withheld && entry.is_open() && entry.seen.there.started_s.is_none() {
+                let why = "it was held, or made to wait for other jobs or a later time, after it could run";
+                entry.leave_out(why.to_owned(), self.record.looked_s);
+                self.leave(id);
+            }
+            return;
+        }
+        let was_over = job.there.ended_s.is_some_and(|ended| ended <= self.record.since_s);
+        if !was_over && !job.was_never_ready() {
+            self.record.jobs.insert(id, Entry::new(job.clone()));
+            self.submit(id);
         }
     }
 
     /// Draws the conclusions of what is known of a job there.
-    fn learn(&mut self, id: u64, is_shown: bool) {
+    fn learn(&mut self, id: JobKey, is_shown: bool) {
         let now_s = self.record.looked_s;
         let Some(entry) = self.record.jobs.get_mut(&id) else { return };
         let Seen { there, ran_on, speeds, .. } = &entry.seen;
@@ -134,6 +149,8 @@ impl Shadow {
             (Some(started), Some(ended)) => {
                 let speed = ran_on.as_ref().and_then(|name| speeds.get(name)).copied();
                 if let Some(speed) = speed {
+                    // Of one that was put back, the last run: it is not known what was left of those before.
+                    let started = entry.restarted_s.unwrap_or(started);
                     entry.needed = Some((ended - started).max(0.0) * speed);
                 } else {
                     entry.leave_out("it ran on workers of no known type".to_owned(), now_s);
@@ -154,14 +171,14 @@ impl Shadow {
         self.end_if_done(id);
     }
 
-    fn submit(&mut self, id: u64) {
+    fn submit(&mut self, id: JobKey) {
         let Some(entry) = self.record.jobs.get_mut(&id) else { return };
         let seen = &entry.seen;
         if seen.n_workers == 0 {
             let why =
                 "it asks for parts of accelerators (shard, mps), and workers here are whole ones".to_owned();
             self.words.push(format!("job {id} ({}) is left out: {why}", seen.name));
-            let at_s = seen.submitted_s;
+            let at_s = seen.ready_s();
             entry.leave_out(why, at_s);
             return;
         }
@@ -170,7 +187,7 @@ impl Shadow {
         for (name, speed) in &seen.speeds {
             job = job.throughput(name.clone(), StepsPerSecond::new(*speed));
         }
-        job.arrival = Seconds::new((seen.submitted_s - self.record.since_s).max(0.0));
+        job.arrival = Seconds::new((seen.ready_s() - self.record.since_s).max(0.0));
         let left = seen.limit_s.unwrap_or(NO_LIMIT_S) * fastest - entry.done();
         job.total_steps = Steps::new(left.max(1.0));
         match self.scheduler.submit_as(id.to_string(), job) {
@@ -181,14 +198,14 @@ impl Shadow {
             Err(error) => {
                 let why = format!("it fits nowhere here: {error}");
                 self.words.push(format!("job {id} ({}) is left out: {why}", entry.seen.name));
-                let at_s = entry.seen.submitted_s;
+                let at_s = entry.seen.ready_s();
                 entry.leave_out(why, at_s);
             }
         }
     }
 
     /// Takes a job out.
-    fn leave(&mut self, id: u64) {
+    fn leave(&mut self, id: JobKey) {
         self.tell(id);
         self.running.remove(&id);
         if let Some(known) = self.ids.remove(&id) {
@@ -198,7 +215,7 @@ impl Shadow {
     }
 
     /// Ends a job that has done here what it was found to need.
-    fn end_if_done(&mut self, id: u64) {
+    fn end_if_done(&mut self, id: JobKey) {
         let Some(entry) = self.record.jobs.get_mut(&id).filter(|entry| entry.is_open()) else { return };
         let Some(needed) = entry.needed else { return };
         if let Some(ended) = entry.reached(needed) {
@@ -225,7 +242,7 @@ impl Shadow {
     }
 
     /// Tells the mechanism what a job has received.
-    fn tell(&mut self, id: u64) {
+    fn tell(&mut self, id: JobKey) {
         let Some(running) = self.running.get_mut(&id) else { return };
         let (time, steps) = std::mem::take(&mut running.due);
         let (jobs, worker_type) = (Combination::single(running.id), running.worker_type);
@@ -237,7 +254,7 @@ impl Shadow {
     /// Decides what is due at this instant: the next round, or what idle workers get until it.
     pub fn advance(&mut self, now_s: f64) {
         self.count(now_s);
-        let running: Vec<u64> = self.running.keys().copied().collect();
+        let running: Vec<JobKey> = self.running.keys().copied().collect();
         for id in running {
             self.end_if_done(id);
         }
@@ -248,7 +265,7 @@ impl Shadow {
         if self.until_s.is_none_or(|until| now_s >= until) {
             self.decide(now_s);
         } else if std::mem::take(&mut self.is_vacant) {
-            let running: Vec<u64> = self.running.keys().copied().collect();
+            let running: Vec<JobKey> = self.running.keys().copied().collect();
             for id in running {
                 self.tell(id);
             }
@@ -274,7 +291,7 @@ impl Shadow {
     }
 
     fn decide(&mut self, now_s: f64) {
-        let running: Vec<u64> = self.running.keys().copied().collect();
+        let running: Vec<JobKey> = self.running.keys().copied().collect();
         for id in running {
             self.tell(id);
         }
@@ -295,10 +312,10 @@ impl Shadow {
     fn grant(&mut self, leases: &[Lease], from_s: f64) {
         for lease in leases {
             for (known, name) in lease.jobs.members().zip(&lease.names) {
-                let Ok(id) = name.parse::<u64>() else { continue };
+                let Ok(id) = name.parse::<JobKey>() else { continue };
                 let Some(entry) = self.record.jobs.get_mut(&id) else { continue };
                 let speed = entry.seen.speeds.get(&lease.type_name).copied().unwrap_or(0.0);
-                entry.here.started_s.get_or_insert(from_s.max(entry.seen.submitted_s));
+                entry.here.started_s.get_or_insert(from_s.max(entry.seen.ready_s()));
                 let worker_type = lease.worker_type;
                 self.running.insert(id, Running { id: known, worker_type, speed, due: (0.0, 0.0) });
             }

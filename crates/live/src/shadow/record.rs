@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::key::JobKey;
 use crate::files;
+use crate::slurm::may_be_same;
 
 /// The document's format.
 const FORMAT: &str = "apportion/shadow-v1";
@@ -46,19 +48,53 @@ pub struct Seen {
     pub speeds: BTreeMap<String, f64>,
     /// How long its user says that it runs at most, in s.
     pub limit_s: Option<f64>,
-    /// When it was submitted.
+    /// When it was submitted, or last put back.
     pub submitted_s: f64,
+    /// How often it was put back.
+    #[serde(default)]
+    pub n_restarts: u32,
+    /// Since when it may run, as far as its user and what it depends on let it; none while it may not, and in records of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eligible_s: Option<f64>,
+    /// Is it held, or waiting for other jobs or for a later time?
+    #[serde(default)]
+    pub is_withheld: bool,
     /// When it was started there, and ended.
     pub there: Times,
     /// The type of the workers that it has, or had, there.
     pub ran_on: Option<String>,
 }
 
+impl Seen {
+    /// When its wait begins: when it may run, and when it was submitted where that is not known.
+    pub fn ready_s(&self) -> f64 {
+        self.eligible_s.unwrap_or(self.submitted_s)
+    }
+
+    /// Has it neither been started, nor been such that it could?
+    pub(super) fn was_never_ready(&self) -> bool {
+        self.there.started_s.is_none() && self.eligible_s.is_none()
+    }
+}
+
+/// By what it is told whether a job is the one of before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Submission {
+    submitted_s: f64,
+    n_restarts: u32,
+}
+
 /// A job, there and here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Under the other scheduler.
+    /// Under the other scheduler, as it was first seen; but its times there are those that are known now.
     pub seen: Seen,
+    /// Its submission, as it was last shown. None in records of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Submission>,
+    /// When it was last started there, if that was not the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarted_s: Option<f64>,
     /// In the shadow.
     pub here: Times,
     /// Why it is not compared; none if it is.
@@ -78,7 +114,28 @@ pub struct Entry {
 impl Entry {
     pub(super) fn new(seen: Seen) -> Self {
         let (here, work) = (Times::default(), Vec::new());
-        Self { seen, here, left_out: None, left_s: None, gone_s: None, needed: None, work }
+        let shown = Some(Submission { submitted_s: seen.submitted_s, n_restarts: seen.n_restarts });
+        let (restarted_s, left_out, left_s, gone_s, needed) = (None, None, None, None, None);
+        Self { seen, shown, restarted_s, here, left_out, left_s, gone_s, needed, work }
+    }
+
+    /// Can a job that is shown under the same number be this one? It is another, where the other scheduler forgot this one.
+    pub(super) fn may_be(&self, job: &Seen) -> bool {
+        let is_of_before = |shown: Submission| {
+            may_be_same(shown.n_restarts, job.n_restarts, job.submitted_s.total_cmp(&shown.submitted_s))
+        };
+        self.seen.user == job.user && self.shown.is_none_or(is_of_before)
+    }
+
+    /// Takes over what is shown of it now. When it first had its workers stays so, though it is put back.
+    pub(super) fn show(&mut self, job: &Seen) {
+        let first = self.seen.there.started_s.or(job.there.started_s);
+        if job.there.started_s.is_some_and(|started| first.is_some_and(|first| started > first)) {
+            self.restarted_s = job.there.started_s;
+        }
+        self.seen.there = Times { started_s: first, ended_s: job.there.ended_s };
+        self.seen.ran_on = job.ran_on.clone().or(self.seen.ran_on.take());
+        self.shown = Some(Submission { submitted_s: job.submitted_s, n_restarts: job.n_restarts });
     }
 
     /// Leaves it out of the comparison from this instant on.
@@ -136,7 +193,7 @@ pub struct Record {
     /// Rounds that were decided.
     pub n_rounds: u64,
     /// Jobs by their numbers there.
-    pub jobs: BTreeMap<u64, Entry>,
+    pub jobs: BTreeMap<JobKey, Entry>,
 }
 
 /// Why a record cannot be read or written.
@@ -190,6 +247,16 @@ impl Record {
             return Err(RecordError::Format { path: path.to_owned(), found: record.format });
         }
         Ok(Some(record))
+    }
+
+    /// The key of a job that is shown now under a number: that of the latest job of this number, or the next one, where it is
+    /// another job.
+    pub(super) fn key_of(&self, number: JobKey, job: &Seen) -> JobKey {
+        match self.jobs.range(number..=number.last()).next_back() {
+            Some((key, entry)) if entry.may_be(job) => *key,
+            Some((key, _)) => key.next(),
+            None => number,
+        }
     }
 
     /// Writes it, whole or not at all.

@@ -2,13 +2,16 @@
 
 use serde::Serialize;
 
+use super::key::JobKey;
 use super::record::{Entry, Record};
 
 /// A job in a report. Times are in s.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Its number under the other scheduler.
+    /// Its number under the other scheduler, or that of its array.
     pub job: u64,
+    /// Which task of the array it is; none if it is a job by itself.
+    pub task: Option<u64>,
     /// Its name.
     pub name: String,
     /// The user that submitted it.
@@ -17,18 +20,20 @@ pub struct Row {
     pub n_workers: u32,
     /// When it was submitted, in s since 1970.
     pub submitted_s: f64,
-    /// From its submission to its start under the other scheduler; so far, if it waits; to its end, if it was withdrawn before it
+    /// When it could first run, in s since 1970: later than its submission, if it was held, or waited for other jobs or a later time.
+    pub ready_s: f64,
+    /// From when it could run to its start under the other scheduler; so far, if it waits; to its end, if it was withdrawn before it
     /// was started, and to the last that is known of it, if it is not shown any more.
     pub wait_there_s: f64,
     /// Does it wait there still?
     pub waits_there: bool,
-    /// From its submission to its start in the shadow; so far, if it waits; to when it was left out, if it was not started before.
+    /// From when it could run to its start in the shadow; so far, if it waits; to when it was left out, if it was not started before.
     pub wait_here_s: f64,
     /// Does it wait in the shadow still?
     pub waits_here: bool,
-    /// From its submission to its end under the other scheduler; none before that.
+    /// From when it could run to its end under the other scheduler; none before that.
     pub completion_there_s: Option<f64>,
-    /// From its submission to its end in the shadow; none before that.
+    /// From when it could run to its end in the shadow; none before that.
     pub completion_here_s: Option<f64>,
     /// Why it is not in the averages; none if it is.
     pub not_counted: Option<String>,
@@ -75,7 +80,7 @@ pub struct Report {
 impl Report {
     /// The report of a record.
     pub fn of(record: &Record) -> Self {
-        let row = |(job, entry): (&u64, &Entry)| row(*job, entry, record);
+        let row = |(job, entry): (&JobKey, &Entry)| row(*job, entry, record);
         let jobs: Vec<Row> = record.jobs.iter().map(row).collect();
         Self {
             policy: record.policy.clone(),
@@ -88,25 +93,27 @@ impl Report {
     }
 }
 
-fn row(job: u64, entry: &Entry, record: &Record) -> Row {
+fn row(key: JobKey, entry: &Entry, record: &Record) -> Row {
     let Entry { seen, here, left_out, left_s, gone_s, .. } = entry;
     // Its wait is over with its start, or with the first instant at which it was known not to wait any more.
-    let wait = |over: Option<f64>| (over.unwrap_or(record.looked_s) - seen.submitted_s).max(0.0);
+    let wait = |over: Option<f64>| (over.unwrap_or(record.looked_s) - seen.ready_s()).max(0.0);
     let there = &seen.there;
     let over_there = there.started_s.or(there.ended_s).or(*gone_s);
     // Records of before do not say when a job was left out.
-    let left = left_out.as_ref().map(|_| left_s.or(there.ended_s).unwrap_or(seen.submitted_s));
+    let left = left_out.as_ref().map(|_| left_s.or(there.ended_s).unwrap_or(seen.ready_s()));
     let over_here = here.started_s.or(left);
-    let completion = |ended: Option<f64>| ended.map(|ended| (ended - seen.submitted_s).max(0.0));
+    let completion = |ended: Option<f64>| ended.map(|ended| (ended - seen.ready_s()).max(0.0));
     // Such a job takes its place in the shadow, and is not counted in averages.
     let before =
         (seen.submitted_s < record.since_s).then(|| "it was submitted before the shadow began".to_owned());
     Row {
-        job,
+        job: key.job,
+        task: key.task,
         name: seen.name.clone(),
         user: seen.user.clone(),
         n_workers: seen.n_workers,
         submitted_s: seen.submitted_s,
+        ready_s: seen.ready_s(),
         wait_there_s: wait(over_there),
         waits_there: over_there.is_none(),
         wait_here_s: wait(over_here),

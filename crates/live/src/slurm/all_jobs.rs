@@ -2,21 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use super::tools::{ToolError, ask_in_utc};
+use super::tools::{ToolError, ask_in_utc, lines};
 
 /// A job as Slurm shows it. Instants are in s since 1970.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlurmJob {
-    /// Slurm's number of it; each element of an array has its own.
+    /// Slurm's number of it; that of the array, if it is a task of one: Slurm gives tasks that wait none of their own.
     pub id: u64,
-    /// Its name.
+    /// Which task of the array it is; none if it is a job by itself.
+    pub task: Option<u64>,
+    /// Its name, in which blanks stand for line breaks and other control characters.
     pub name: String,
     /// The user that submitted it.
     pub user: String,
     /// Slurm's word for its state.
     pub state: String,
-    /// When it was submitted.
+    /// When it was submitted, or last put back.
     pub submitted_s: f64,
+    /// How often it was put back.
+    pub n_restarts: u32,
+    /// Since when it may run, as far as its user and what it depends on let it; none while it may not, or if it ended before.
+    pub eligible_s: Option<f64>,
+    /// Is it held, or waiting for other jobs or for a later time?
+    pub is_withheld: bool,
     /// When it was started; none if it waits.
     pub started_s: Option<f64>,
     /// When it ended; none if it has not.
@@ -32,71 +40,132 @@ pub struct SlurmJob {
 }
 
 /// The fields that are asked for; the name, which may hold anything, is the last.
-const FORMAT: &str = "%A|%u|%T|%V|%S|%e|%b|%D|%l|%N|%j";
+const FORMAT: &str = "%F|%K|%u|%T|%r|%V|%S|%e|%b|%D|%l|%N|%j";
+
+/// Slurm's reasons for the wait of a job that say that it is not its turn to wait for workers yet.
+const WITHHELD: [&str; 7] = [
+    "BeginTime",
+    "Dependency",
+    "DependencyNeverSatisfied",
+    "JobArrayTaskLimit",
+    "JobHeldAdmin",
+    "JobHeldUser",
+    "JobHoldMaxRequeue",
+];
 
 /// Width of a column where Slurm writes in columns.
 const WIDTH: usize = 64;
 
-/// The jobs of a partition that ask for GPUs, or for parts of them, by number.
+/// What is asked for beside that, in columns: nothing of it is written by users.
+const COLUMNS: [&str; 7] =
+    ["ArrayJobID", "ArrayTaskID", "tres-per-job", "tres-per-task", "NumTasks", "EligibleTime", "RestartCnt"];
+
+/// What names a job: its number or that of its array, and the task.
+type Key = (u64, Option<u64>);
+
+/// What Slurm shows in columns of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Beside {
+    /// GPUs that it asks for as a whole or by task, and their type; none where it does not.
+    workers: Option<(Option<String>, u32)>,
+    eligible_s: Option<f64>,
+    n_restarts: u32,
+}
+
+/// The jobs of a partition that ask for GPUs, or for parts of them, by number; each task of an array is one.
 ///
 /// # Errors
 /// If Slurm does not answer.
 pub fn all_jobs(partition: &str) -> Result<Vec<SlurmJob>, ToolError> {
-    let usual = ["--noheader", "--array", "--states=all", &format!("--partition={partition}")];
-    let with = |last: String| usual.iter().map(|word| (*word).to_owned()).chain([last]).collect::<Vec<_>>();
-    let text = ask_in_utc("squeue", &with(format!("--format={FORMAT}")))?;
-    let columns = ["JobID", "tres-per-job", "tres-per-task", "NumTasks"];
-    let columns = columns.map(|name| format!("{name}:{WIDTH}")).join(",");
-    let beside = ask_in_utc("squeue", &with(format!("--Format={columns}")))?;
-    let beside = per_job(&beside);
-    Ok(text.lines().filter_map(|line| parse(line, &beside)).collect())
+    let asked = ask_all(FORMAT, &["--states=all", &format!("--partition={partition}")])?;
+    Ok(asked.lines.iter().filter_map(|line| parse(line, &asked)).collect())
 }
 
-/// GPUs that jobs ask for as a whole or by task, where they do not ask for them by node.
-fn per_job(text: &str) -> BTreeMap<u64, (Option<String>, u32)> {
-    let mut found = BTreeMap::new();
-    for line in text.lines() {
-        let column = |place: usize| {
-            line.get(place * WIDTH..).map_or("", |rest| rest.get(..WIDTH).unwrap_or(rest)).trim()
-        };
-        let Ok(id) = column(0).parse() else { continue };
-        let n_tasks: u32 = column(3).parse().unwrap_or(1);
-        if let Some(whole) = workers(column(1)) {
-            found.insert(id, whole);
-        } else if let Some((kind, count)) = workers(column(2)) {
-            found.insert(id, (kind, count.saturating_mul(n_tasks)));
-        } else if asks_for_parts(column(1)) || asks_for_parts(column(2)) {
-            found.insert(id, (None, 0));
-        }
+/// What Slurm shows of jobs: a line for each, and what it says in columns.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) lines: Vec<String>,
+    beside: BTreeMap<Key, Beside>,
+}
+
+impl Asked {
+    /// Of lines, and a text in columns.
+    pub(super) fn new(lines: Vec<String>, columns: &str) -> Self {
+        Self { lines, beside: columns.lines().filter_map(beside).collect() }
     }
-    found
+
+    /// Type and number of the GPUs of a job in all, by its number and task, and what it asks for on each of so many nodes.
+    pub(super) fn workers(
+        &self,
+        (id, task): (&str, &str),
+        per_node: &str,
+        n_nodes: u32,
+    ) -> Option<(Option<String>, u32)> {
+        let of_nodes = workers(per_node).map(|(kind, count)| (kind, count.saturating_mul(n_nodes)));
+        let beside = || self.beside.get(&key(id, task)?)?.workers.clone();
+        let parts = || asks_for_parts(per_node).then_some((None, 0));
+        of_nodes.or_else(beside).or_else(parts)
+    }
 }
 
-fn parse(line: &str, beside: &BTreeMap<u64, (Option<String>, u32)>) -> Option<SlurmJob> {
-    let fields: Vec<&str> = line.splitn(11, '|').map(str::trim).collect();
-    let [id, user, state, submitted, started, ended, per_node, n_nodes, limit, nodes, name] =
+/// Asks Slurm for the jobs that these further words select, in this format.
+pub(super) fn ask_all(format: &str, which: &[&str]) -> Result<Asked, ToolError> {
+    let with = |last: String| {
+        let usual = ["--noheader", "--array"].iter().chain(which);
+        usual.map(|word| (*word).to_owned()).chain([last]).collect::<Vec<_>>()
+    };
+    let shown = lines(format, |format| ask_in_utc("squeue", &with(format)))?;
+    let columns = COLUMNS.map(|name| format!("{name}:{WIDTH}")).join(",");
+    Ok(Asked::new(shown, &ask_in_utc("squeue", &with(format!("--Format={columns}")))?))
+}
+
+fn key(id: &str, task: &str) -> Option<Key> {
+    Some((id.parse().ok()?, task.parse().ok()))
+}
+
+fn beside(line: &str) -> Option<(Key, Beside)> {
+    let column =
+        |place: usize| line.get(place * WIDTH..).map_or("", |rest| rest.get(..WIDTH).unwrap_or(rest)).trim();
+    let key = key(column(0), column(1))?;
+    let n_tasks: u32 = column(4).parse().unwrap_or(1);
+    let by_task = || workers(column(3)).map(|(kind, count)| (kind, count.saturating_mul(n_tasks)));
+    let parts = || (asks_for_parts(column(2)) || asks_for_parts(column(3))).then_some((None, 0));
+    let workers = workers(column(2)).or_else(by_task).or_else(parts);
+    let (eligible_s, n_restarts) = (instant(column(5)), column(6).parse().unwrap_or(0));
+    Some((key, Beside { workers, eligible_s, n_restarts }))
+}
+
+fn parse(line: &str, asked: &Asked) -> Option<SlurmJob> {
+    let fields: Vec<&str> = line.splitn(13, '|').map(str::trim).collect();
+    let [id, task, user, state, reason, submitted, started, ended, per_node, n_nodes, limit, nodes, name] =
         fields.as_slice()
     else {
         return None;
     };
-    let id = id.parse().ok()?;
-    let n_nodes: u32 = n_nodes.parse().unwrap_or(1);
-    let of_nodes = workers(per_node).map(|(kind, count)| (kind, count.saturating_mul(n_nodes)));
-    let parts = asks_for_parts(per_node).then_some((None, 0));
-    let (gres_type, n_workers) = of_nodes.or_else(|| beside.get(&id).cloned()).or(parts)?;
+    let (gres_type, n_workers) = asked.workers((id, task), per_node, n_nodes.parse().unwrap_or(1))?;
+    let (id, task) = key(id, task)?;
+    let beside = asked.beside.get(&(id, task)).cloned().unwrap_or_default();
     let waits = matches!(*state, "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" | "CONFIGURING");
     let is_over = super::queue::is_over(state);
     let first_node = Some(first_of(nodes)).filter(|node| !node.is_empty());
     // One that was cancelled before it ran has a start all the same, and no node.
     let has_run = !waits && first_node.is_some();
+    let submitted_s = instant(submitted)?;
+    let (started_s, ended_s) = (instant(started).filter(|_| has_run), instant(ended).filter(|_| is_over));
+    let is_withheld = waits && WITHHELD.contains(reason);
+    let eligible_s = beside.eligible_s.or(has_run.then_some(submitted_s));
     Some(SlurmJob {
         id,
-        name: (*name).to_owned(),
+        task,
+        name: name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect(),
         user: (*user).to_owned(),
         state: (*state).to_owned(),
-        submitted_s: instant(submitted)?,
-        started_s: instant(started).filter(|_| has_run),
-        ended_s: instant(ended).filter(|_| is_over),
+        submitted_s,
+        n_restarts: beside.n_restarts,
+        eligible_s: eligible_s.filter(|at| !is_withheld && ended_s.is_none_or(|ended| *at <= ended)),
+        is_withheld,
+        started_s,
+        ended_s,
         n_workers,
         gres_type,
         limit_s: duration(limit),
@@ -195,18 +264,23 @@ mod tests {
         assert_eq!(duration("UNLIMITED"), None);
     }
 
+    /// A line of columns.
+    fn columns(of_job: [&str; 7]) -> String {
+        of_job.map(|column| format!("{column:WIDTH$}")).concat() + "\n"
+    }
+
     #[test]
     fn a_job_is_read_with_its_workers() {
-        let text = format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 14, "gres:gpu:4", "N/A", 1)
-            + &format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 15, "N/A", "gres:gpu:a100:1", 3)
-            + &format!("{:WIDTH$}{:WIDTH$}{:WIDTH$}{:WIDTH$}\n", 17, "N/A", "gres:shard:1", 3);
-        let beside = per_job(&text);
+        let text = columns(["14", "N/A", "gres:gpu:4", "N/A", "1", "N/A", "0"])
+            + &columns(["15", "N/A", "N/A", "gres:gpu:a100:1", "3", "N/A", "0"])
+            + &columns(["17", "N/A", "N/A", "gres:shard:1", "3", "N/A", "0"]);
+        let asked = Asked::new(Vec::new(), &text);
         let line = |id: u64, state: &str, gres: &str, nodes: &str| {
             format!(
-                "{id}|ann|{state}|2026-11-26T12:00:00|2026-11-26T12:01:00|2026-11-26T12:03:00|{gres}|2|1:00:00|{nodes}|a|b"
+                "{id}|N/A|ann|{state}|None|2026-11-26T12:00:00|2026-11-26T12:01:00|2026-11-26T12:03:00|{gres}|2|1:00:00|{nodes}|a|b"
             )
         };
-        let read = |line: String| parse(&line, &beside);
+        let read = |line: String| parse(&line, &asked);
         let job = read(line(12, "RUNNING", "gres:gpu:v100:2", "n[03-04]")).unwrap();
         assert_eq!((job.n_workers, job.gres_type.as_deref(), job.name.as_str()), (4, Some("v100"), "a|b"));
         assert_eq!((job.first_node.as_deref(), job.limit_s), (Some("n03"), Some(3600.0)));
@@ -231,6 +305,29 @@ mod tests {
             let job = read(line(id, "PENDING", gres, ""));
             assert_eq!(job.map(|job| job.n_workers), expected, "{gres}");
         }
+    }
+
+    #[test]
+    fn a_job_that_may_not_run_yet_and_tasks_of_arrays_are_told_apart() {
+        let text = columns(["12", "N/A", "N/A", "N/A", "1", "2026-11-26T12:02:00", "1"])
+            + &columns(["13", "0", "N/A", "N/A", "1", "N/A", "0"])
+            + &columns(["13", "1", "gres:gpu:3", "N/A", "1", "2026-11-26T12:05:00", "0"]);
+        let asked = Asked::new(Vec::new(), &text);
+        let read = |id: u64, task: &str, state: &str, reason: &str| {
+            let times = "2026-11-26T12:00:00|N/A|2026-11-26T12:04:00";
+            let line = format!("{id}|{task}|ann|{state}|{reason}|{times}|gres:gpu:1|1|1:00||a\nb");
+            parse(&line, &asked).unwrap()
+        };
+        let since = |job: &SlurmJob| job.eligible_s.map(|at| at - job.submitted_s);
+        let job = read(12, "N/A", "PENDING", "Resources");
+        assert_eq!((job.name.as_str(), job.n_restarts, since(&job)), ("a b", 1, Some(120.0)));
+        for reason in ["JobHeldUser", "BeginTime", "Dependency"] {
+            let job = read(12, "N/A", "PENDING", reason);
+            assert!(job.is_withheld && job.eligible_s.is_none(), "{reason}");
+        }
+        let (first, second) = (read(13, "0", "PENDING", "None"), read(13, "1", "CANCELLED", "None"));
+        assert_eq!((first.id, first.task, first.eligible_s, first.is_withheld), (13, Some(0), None, false));
+        assert_eq!((second.task, second.eligible_s), (Some(1), None), "it ended before it might run");
     }
 
     #[test]

@@ -18,6 +18,8 @@
 mod all_jobs;
 mod batch;
 mod check;
+mod elsewhere;
+mod identity;
 mod node;
 mod nodes;
 mod queue;
@@ -47,8 +49,11 @@ use node::NodeAgent;
 use queue::{Queue, cancel};
 use watch::Seen;
 
+pub(crate) use identity::may_be_same;
+
 pub use all_jobs::{SlurmJob, all_jobs};
 pub use door::{Door, DoorOptions, HeldJob, Intake, Newcomer, NotTaken, kill_wait};
+pub use elsewhere::held_elsewhere;
 pub use nodes::{Node, NodesError, nodes, partition};
 pub use tools::ToolError;
 
@@ -316,7 +321,7 @@ fn key(shared: &Path) -> io::Result<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let key = format!("{:016x}", getrandom::u64()?);
+    let key = tools::drawn()?;
     files::write_durably(&path, &Identity { key: key.clone() })?;
     Ok(key)
 }

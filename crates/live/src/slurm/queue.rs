@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion::Seconds;
 
-use super::tools::{ToolError, ask, order};
+use super::tools::{ToolError, ask, lines, order};
 use crate::clock;
 use crate::protocol::Run;
 use crate::rank;
@@ -77,14 +77,15 @@ impl Queue {
     /// Asks Slurm for the jobs of the executor of this key.
     pub(super) fn ask(key: &str) -> Result<Self, ToolError> {
         let asked = clock::node_now();
-        let arguments = ["--noheader", "--me", "--states=all", "--format=%A|%T|%r|%k"];
-        let text = ask("squeue", &arguments.map(str::to_owned))?;
-        Ok(Self { asked, ..Self::parse(&text, key) })
+        let shown = lines("%A|%T|%r|%k", |format| {
+            ask("squeue", &["--noheader", "--me", "--states=all", &format].map(str::to_owned))
+        })?;
+        Ok(Self { asked, ..Self::parse(&shown, key) })
     }
 
-    fn parse(text: &str, key: &str) -> Self {
+    fn parse(lines: &[String], key: &str) -> Self {
         let mut entries: BTreeMap<Comment, Vec<Entry>> = BTreeMap::new();
-        for line in text.lines() {
+        for line in lines {
             let mut fields = line.splitn(4, '|');
             let (Some(id), Some(state), Some(reason), Some(comment)) =
                 (fields.next(), fields.next(), fields.next(), fields.next())
@@ -187,7 +188,8 @@ mod tests {
                     14|TIMEOUT|TimeLimit|apportion:ab12:n2:9.2.3:2\n\
                     15|RUNNING|None|apportion:ffff:n2:9.2.3:2\n\
                     16|RUNNING|None|a | of another\nslurm_load_jobs: odd\n";
-        let queue = Queue::parse(text, "ab12");
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let queue = Queue::parse(&lines, "ab12");
         let stages = |node: &str, job: u64| -> Vec<(u64, Stage)> {
             queue.of(&comment(node, job)).iter().map(|entry| (entry.id, entry.stage)).collect()
         };

@@ -1,5 +1,7 @@
 //! Slurm's own commands, each with a limit on its time.
 
+use std::env;
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -50,6 +52,13 @@ const UNREACHABLE: [&str; 24] = [
     "Resource temporarily unavailable",
 ];
 
+/// What variables begin with that are options of Slurm's commands: what to show, of which jobs, or how to submit. Those that say
+/// which cluster is meant, such as `SLURM_CONF` and `SLURM_CLUSTERS`, begin otherwise.
+const OPTIONS: [&str; 6] = ["SACCT_", "SBATCH_", "SCANCEL_", "SCONTROL_", "SINFO_", "SQUEUE_"];
+
+/// Further variables that are such options: forms of instants, lists and documents, and a wish about processors.
+const FORMS: [&str; 5] = ["SLURM_BITSTR_LEN", "SLURM_HINT", "SLURM_JSON", "SLURM_TIME_FORMAT", "SLURM_YAML"];
+
 /// Why a command of Slurm has no answer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -92,10 +101,37 @@ pub(super) fn order(tool: &'static str, arguments: &[String]) -> Result<String, 
 
 /// Runs a command of Slurm, which writes instants in UTC, and gives what it prints.
 pub(super) fn ask_in_utc(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
-    run(tool, Command::new(tool).args(arguments).env("TZ", "UTC0").env_remove("SLURM_TIME_FORMAT"), LIMIT)
+    run(tool, Command::new(tool).args(arguments).env("TZ", "UTC0"), LIMIT)
+}
+
+/// Has a command of Slurm print a line for each thing, in this format of its `--format`, and gives the lines. What users write
+/// may hold line breaks: only what begins with a word that is drawn for this call, and so is in no text of theirs, is a line.
+pub(super) fn lines(
+    format: &str,
+    ask: impl FnOnce(String) -> Result<String, ToolError>,
+) -> Result<Vec<String>, ToolError> {
+    let drawn = drawn().map_err(|source| ToolError::NotRun { tool: "getrandom", source })?;
+    let mark = format!("{drawn}|");
+    let text = ask(format!("--format={mark}{format}"))?;
+    let line = |line: &str| line.strip_suffix('\n').unwrap_or(line).to_owned();
+    Ok(text.split(&mark).skip(1).map(line).collect())
+}
+
+/// A word that nobody can know before.
+pub(super) fn drawn() -> io::Result<String> {
+    Ok(format!("{:016x}", getrandom::u64()?))
+}
+
+/// Is a variable of this name an option of Slurm's commands?
+fn is_option(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    FORMS.contains(&&*name) || OPTIONS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 fn run(tool: &'static str, command: &mut Command, limit: Seconds) -> Result<String, ToolError> {
+    env::vars_os().map(|(name, _)| name).filter(|name| is_option(name)).for_each(|name| {
+        command.env_remove(name);
+    });
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let not_run = |source| ToolError::NotRun { tool, source };
     let mut child = command.spawn().map_err(not_run)?;
@@ -199,6 +235,28 @@ mod tests {
             let said = ask("sh", &["-c".to_owned(), script]).unwrap_err();
             assert!(matches!(said, ToolError::Refused { .. }), "{said}");
         }
+    }
+
+    #[test]
+    fn variables_that_are_options_are_told_from_those_that_name_the_cluster() {
+        for name in ["SQUEUE_USERS", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_TIME_FORMAT", "SLURM_HINT"]
+        {
+            assert!(is_option(OsStr::new(name)), "{name}");
+        }
+        for name in ["SLURM_CONF", "SLURM_CLUSTERS", "PATH", "HOME", "TZ", "MY_SQUEUE_USERS"] {
+            assert!(!is_option(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_begins_with_the_drawn_word_is_a_line() {
+        let printed = |format: String| {
+            let mark = format.strip_prefix("--format=").unwrap().strip_suffix("%j").unwrap().to_owned();
+            assert!(mark.len() > 16, "{mark}");
+            Ok(format!("{mark}12|x\n13|forged\n{mark}14|\n"))
+        };
+        assert_eq!(lines("%j", printed).unwrap(), ["12|x\n13|forged", "14|"]);
+        assert_ne!(drawn().unwrap(), drawn().unwrap());
     }
 
     #[test]

@@ -9,6 +9,13 @@ use crate::slurm::tools::ToolError;
 /// What stands for the program of a Slurm job, before its number.
 pub(super) const PROGRAM: &str = "slurm-job";
 
+/// The most letters of a job's name that are in its key.
+const KEY_NAME_MAX: usize = 32;
+
+/// What Slurm's commands say where a user may not do what is asked.
+const OF_RIGHTS: [&str; 4] =
+    ["Access/permission denied", "Access denied", "Invalid user id", "Operation not permitted"];
+
 /// A Slurm job that is to be taken in.
 #[derive(Clone, Copy, Debug)]
 pub struct Newcomer<'a> {
@@ -25,7 +32,8 @@ pub struct Newcomer<'a> {
 impl Newcomer<'_> {
     /// A word that no other job has: said again with it, it is the same job.
     pub fn key(&self) -> String {
-        format!("slurm:{}:{}", self.job.id, self.job.submitted_s)
+        let name = self.job.name.chars().filter(|letter| !letter.is_control()).take(KEY_NAME_MAX);
+        format!("slurm:{}:{}:{}", self.job.id, self.job.submitted_s, name.collect::<String>())
     }
 
     /// What stands for its program, by which it is known in orders.
@@ -80,10 +88,51 @@ pub(super) fn check_held(job: &HeldJob) -> Result<(), NotTaken> {
 
 /// Why a job is not taken in that Slurm does not let be steered.
 pub(super) fn unsteerable(error: ToolError) -> NotTaken {
-    match error {
-        ToolError::Refused { said, .. } => NotTaken::Refused(format!(
+    let ToolError::Refused { said, .. } = error else { return NotTaken::Later };
+    let why = if OF_RIGHTS.iter().any(|words| said.contains(words)) {
+        format!(
             "Slurm does not let this user steer it ({said}): run `serve` as Slurm's operator, or as the job's own user"
-        )),
-        _ => NotTaken::Later,
+        )
+    } else if said.contains("configuration") {
+        format!(
+            "Slurm cannot start it in its partition ({said}): it asks for more processors, memory, nodes or time than that has or \
+             allows; submit it with less"
+        )
+    } else {
+        format!("Slurm does not let it be held and released ({said}): what that says is to be mended first")
+    };
+    NotTaken::Refused(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_slurm_says_of_rights_is_taken_for_a_want_of_rights() {
+        let why =
+            |said: &str| match unsteerable(ToolError::Refused { tool: "scontrol", said: said.to_owned() }) {
+                NotTaken::Refused(why) => why,
+                NotTaken::Later => String::new(),
+            };
+        for (said, says) in [
+            ("Invalid user id for job 8; slurm_suspend error: Invalid user id", "as Slurm's operator"),
+            ("slurm_suspend error: Access/permission denied", "as Slurm's operator"),
+            (
+                "slurm_suspend error: Requested partition configuration not available now",
+                "submit it with less",
+            ),
+            ("Requested node configuration is not available", "submit it with less"),
+            (
+                "slurm_suspend error: Unknown words",
+                "does not let it be held and released (slurm_suspend error: Unknown",
+            ),
+        ] {
+            let why = why(said);
+            assert!(why.contains(says) && why.contains(said), "{why}");
+            assert_eq!(why.contains("operator"), says.contains("operator"), "{why}");
+        }
+        let said = "no answer".to_owned();
+        assert_eq!(unsteerable(ToolError::Unreachable { tool: "scontrol", said }), NotTaken::Later);
     }
 }

@@ -3,7 +3,7 @@
 //! Slurm's JSON changes from version to version: a state is a word or a list of words, a number may be wrapped with whether
 //! it is set. All are read; what is none of them makes a job unreadable, which is said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apportion::Seconds;
 use serde_json::Value;
@@ -26,6 +26,8 @@ pub struct HeldJob {
     pub user: String,
     /// What its user says of it behind `apportion:`; none where its comment does not begin so.
     pub terms: Option<String>,
+    /// The partitions that it may run in, or the one that it runs in.
+    pub partitions: String,
     /// How many nodes it asks for.
     pub n_nodes: u32,
     /// The most nodes that it may have; 0 is as many as it asks for.
@@ -126,7 +128,7 @@ impl HeldJob {
     }
 }
 
-/// The jobs of a partition at one time.
+/// The jobs of a partition, and the steered ones that were moved to others, at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Jobs {
     /// By number.
@@ -137,20 +139,39 @@ pub(super) struct Jobs {
     pub(super) boot: String,
 }
 
-/// Asks Slurm for all jobs of a partition that it still knows, and says when it was asked.
+/// Asks Slurm for all jobs of a partition that it still knows, and for those of these numbers in whatever partition, and says when
+/// it was asked.
 ///
 /// # Errors
 /// If Slurm does not answer, or with what is no list of jobs.
-pub(super) fn jobs(partition: &str) -> Result<(Jobs, Seconds), ToolError> {
+pub(super) fn jobs(partition: &str, steered: &BTreeSet<u64>) -> Result<(Jobs, Seconds), ToolError> {
     let asked = clock::node_now();
     let boot = setting("BOOT_TIME")?;
     let arguments = ["--json", "--states=all", &format!("--partition={partition}")];
+    let odd = |said| ToolError::Refused { tool: "squeue --json", said };
     let text = ask("squeue", &arguments.map(str::to_owned))?;
+    let is_meant = |id: u64, partitions: &str| is_in(partitions, partition) || steered.contains(&id);
+    let mut jobs = parse(&text, is_meant).map_err(odd)?;
+    let is_missing = |id: &&u64| !jobs.all.contains_key(id) && !jobs.strange.contains_key(id);
+    let missing: Vec<String> = steered.iter().filter(is_missing).map(u64::to_string).collect();
+    if !missing.is_empty() {
+        // Newer versions show jobs of the partition alone.
+        let arguments = ["--json", "--states=all", &format!("--jobs={}", missing.join(","))];
+        match ask("squeue", &arguments.map(str::to_owned)) {
+            Ok(text) => {
+                let more = parse(&text, |id, _| steered.contains(&id)).map_err(odd)?;
+                jobs.all.extend(more.all);
+                jobs.strange.extend(more.strange);
+            }
+            // It knows none of them.
+            Err(ToolError::Refused { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
     if setting("BOOT_TIME")? != boot {
         let said = "its controller has just been started".to_owned();
         return Err(ToolError::Unreachable { tool: "scontrol", said });
     }
-    let jobs = parse(&text, partition).map_err(|said| ToolError::Refused { tool: "squeue --json", said })?;
     Ok((Jobs { boot, ..jobs }, asked))
 }
 
@@ -195,14 +216,20 @@ fn ended_as(id: u64, text: &str) -> Option<HeldJob> {
     Some(HeldJob { id, state, exit_status, ..HeldJob::default() }).filter(HeldJob::is_over)
 }
 
-fn parse(text: &str, partition: &str) -> Result<Jobs, String> {
+/// Is a partition one of a list?
+fn is_in(partitions: &str, partition: &str) -> bool {
+    partitions.split(',').any(|other| other == partition)
+}
+
+/// Reads the jobs that are meant by their number and their partitions.
+fn parse(text: &str, is_meant: impl Fn(u64, &str) -> bool) -> Result<Jobs, String> {
     let document: Value = serde_json::from_str(text).map_err(|error| format!("this is no JSON: {error}"))?;
     let list = document.get("jobs").and_then(Value::as_array).ok_or("it has no list `jobs`")?;
     let mut jobs = Jobs::default();
     for value in list {
         let Some(id) = number(value, "job_id") else { continue };
         // Some versions show jobs of all partitions; one that waits may name several.
-        if !word(value, "partition").split(',').any(|other| other == partition) {
+        if !is_meant(id, &word(value, "partition")) {
             continue;
         }
         match job(id, value) {
@@ -229,6 +256,7 @@ fn job(id: u64, value: &Value) -> Result<HeldJob, &'static str> {
         name: word(value, "name"),
         user: word(value, "user_name"),
         terms: terms(&word(value, "comment")),
+        partitions: word(value, "partition"),
         n_nodes: needed("node_count")?,
         n_nodes_most: small("max_nodes").unwrap_or(0),
         per_node: word(value, "tres_per_node"),
@@ -322,8 +350,13 @@ fn terms(comment: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// Those of the partition `gpu`, and the job 8.
+    fn is_meant(id: u64, partitions: &str) -> bool {
+        is_in(partitions, "gpu") || id == 8
+    }
+
     fn read(job: &str) -> Jobs {
-        parse(&format!("{{\"jobs\": [{job}]}}"), "gpu").unwrap()
+        parse(&format!("{{\"jobs\": [{job}]}}"), is_meant).unwrap()
     }
 
     const OLD: &str = r#"{"job_id": 7, "job_state": "PENDING", "partition": "gpu", "comment": "apportion: steps=5",
@@ -407,6 +440,8 @@ mod tests {
         let anothers = OLD.replace("\"job_state\"", "\"state\"").replace("apportion:", "of ours:");
         assert_eq!(read(&anothers), Jobs::default());
         assert_eq!(read(&OLD.replace("\"gpu\"", "\"other\"")), Jobs::default());
-        assert!(parse("squeue: error", "gpu").is_err() && parse("{}", "gpu").is_err());
+        let moved = OLD.replace("\"gpu\"", "\"other\"").replace("\"job_id\": 7", "\"job_id\": 8");
+        assert_eq!(read(&moved).all[&8].partitions, "other");
+        assert!(parse("squeue: error", is_meant).is_err() && parse("{}", is_meant).is_err());
     }
 }

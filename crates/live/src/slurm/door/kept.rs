@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::terms::Shape;
+use super::jobs::HeldJob;
+use super::terms::{Shape, asked};
 use crate::protocol::{End, JobNumber, Run};
+use crate::slurm::may_be_same;
 
 /// A rank of a run: its node, and its worker there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,9 +70,80 @@ pub(super) struct Kept {
     /// How it ended in Slurm; none while it has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<End>,
+    /// By what it is known beside its number; none in states of before, until Slurm shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) known: Option<Known>,
+}
+
+/// By what a job is known beside its number, which Slurm gives out again where it was forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Known {
+    pub(super) user: String,
+    pub(super) name: String,
+    /// When it was submitted, or last put back, in s since 1970.
+    pub(super) submitted_s: u64,
+    /// How often it was put back.
+    pub(super) n_restarts: u32,
+    /// The type of GPU, as Slurm calls it, that it asked for when it was first seen; none is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) gres_type: Option<String>,
+}
+
+impl Known {
+    /// By what it is known now, after it was known so before.
+    pub(super) fn of(job: &HeldJob, before: Option<&Self>) -> Self {
+        let gres_type = match before {
+            Some(before) => before.gres_type.clone(),
+            None => asked(job).ok().and_then(|(_, gres_type)| gres_type),
+        };
+        let (user, name) = (job.user.clone(), job.name.clone());
+        Self { user, name, submitted_s: job.submitted_s, n_restarts: job.n_restarts, gres_type }
+    }
 }
 
 impl Kept {
+    /// Is what Slurm shows under the number this job? A name may be changed; but where the controller `forgot` what it was told,
+    /// another name is another job, which may have been submitted in the same second.
+    pub(super) fn is_of(&self, job: &HeldJob, forgot: bool) -> bool {
+        self.known.as_ref().is_none_or(|known| {
+            let submitted = job.submitted_s.cmp(&known.submitted_s);
+            known.user == job.user
+                && (known.name == job.name || !forgot)
+                && may_be_same(known.n_restarts, job.n_restarts, submitted)
+        })
+    }
+
+    /// Why it cannot be steered any more as it was taken in, in words: it was moved, or asks for something else. None if it can.
+    pub(super) fn why_not_kept(&self, job: &HeldJob, partition: &str) -> Option<String> {
+        if !job.partitions.is_empty() && job.partitions != partition {
+            return Some(format!(
+                "it was moved to the partition `{}` in Slurm, and apportion has the jobs of `{partition}` alone",
+                job.partitions
+            ));
+        }
+        let Shape { n_nodes, per_node, .. } = self.shape;
+        match asked(job) {
+            Err(why) if job.is_pending() => {
+                Some(format!("it was changed in Slurm after it was taken in: {why}"))
+            }
+            Ok((shape, _)) if (shape.n_nodes, shape.per_node) != (n_nodes, per_node) => Some(format!(
+                "it was changed in Slurm after it was taken in: it asks for {} on each of {}, and asked for {per_node} on each \
+                 of {n_nodes}",
+                shape.per_node, shape.n_nodes
+            )),
+            Ok((shape, gres_type)) if job.is_pending() => {
+                let before = self.known.as_ref().map(|known| &known.gres_type);
+                let is_other = shape != self.shape || before.is_some_and(|before| *before != gres_type);
+                is_other.then(|| {
+                    let asks = [&job.per_node, &job.per_job].map(String::as_str).concat();
+                    format!("it was changed in Slurm after it was taken in: it asks for `{asks}`")
+                })
+            }
+            _ => None,
+        }
+    }
+
     /// What Slurm's commands call it.
     pub(super) fn address(&self) -> String {
         self.task.clone().unwrap_or_else(|| self.id.to_string())

@@ -14,16 +14,18 @@ mod arrays;
 mod claim;
 mod terms;
 mod kept;
+mod look;
 mod ranks;
 mod steered;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -44,9 +46,10 @@ use claim::{Claim, Claimed};
 use commands::{carry_out, steer, tell};
 use intake::{check_held, unsteerable};
 use jobs::Jobs;
-use kept::{Kept, Order, Place};
+use kept::{Kept, Known, Order, Place};
+use look::{Event, View};
 use ranks::{adopted, want};
-use steered::{Event, Steered, View};
+use steered::Steered;
 use terms::Shape;
 
 pub use intake::{Intake, Newcomer, NotTaken};
@@ -57,6 +60,9 @@ const ADOPTED: Seconds = Seconds::new(120.0);
 
 /// What Slurm's words have where a node could not start a job.
 const LAUNCH: &str = "launch";
+
+/// How long new jobs are taken in at one look: each is some requests to Slurm, and nothing else is done meanwhile.
+const INTAKE: Seconds = Seconds::new(0.5);
 
 /// How often it is asked which of apportion's jobs are over.
 const OVER_BEAT: Seconds = Seconds::new(1.0);
@@ -185,11 +191,13 @@ impl Door {
         let mut links = self.nodes.iter().map(|at| link(&at.node.name)).collect::<Result<Vec<L>, _>>()?;
         self.words.drain(..).for_each(|words| say(&words));
         let (sender, seen) = channel();
-        let is_over = AtomicBool::new(false);
+        let (is_over, steered) = (AtomicBool::new(false), Mutex::new(self.numbers()));
         let mut ended = Ok(());
         thread::scope(|scope| {
-            let (partition, is_over) = (self.partition.clone(), &is_over);
-            scope.spawn(move || watch(|| jobs::jobs(&partition), &partition, &sender, is_over));
+            let (partition, is_over, steered) = (self.partition.clone(), &is_over, &steered);
+            let numbers = || steered.lock().unwrap_or_else(PoisonError::into_inner);
+            let ask = move |partition: &str| jobs::jobs(partition, &numbers().clone());
+            scope.spawn(move || watch(|| ask(&partition), &partition, &sender, is_over));
             let reported = vec![NEVER; self.nodes.len()];
             let mut state = State { silent: None, reported, beat: Seconds::new(beat.as_secs_f64()), say };
             while !stop.load(Ordering::Relaxed) {
@@ -198,6 +206,7 @@ impl Door {
                 }
                 if state.silent.is_none() && self.seen.1 > NEVER {
                     self.look(intake, &mut state);
+                    *numbers() = self.numbers();
                 }
                 self.talk(&mut links, &mut state);
                 if state.silent.is_none()
@@ -213,6 +222,11 @@ impl Door {
         });
         self.claim.leave();
         ended
+    }
+
+    /// The numbers of jobs that are steered and not over.
+    fn numbers(&self) -> BTreeSet<u64> {
+        self.steered.iter().filter(|(_, steered)| !steered.is_over).map(|(id, _)| *id).collect()
     }
 
     /// Takes over what Slurm shows.
@@ -238,14 +252,22 @@ impl Door {
         state.note_silence(why);
     }
 
-    /// Takes in held jobs that are new, and says of others that mean to be apportion's why they are not.
+    /// Takes in held jobs that are new, and says of others that mean to be apportion's why they are not, as many as there is time for.
     fn admit(&mut self, intake: &mut dyn Intake) {
         let jobs = std::mem::take(&mut self.seen.0);
         self.refused.retain(|id, _| jobs.all.contains_key(id) || jobs.strange.contains_key(id));
+        let until = clock::node_now() + INTAKE;
         for (id, why) in &jobs.strange {
+            if clock::node_now() >= until {
+                break;
+            }
             self.refuse(*id, None, why, intake);
         }
         for job in jobs.all.values().filter(|job| job.terms.is_some() && !job.is_over()) {
+            if clock::node_now() >= until {
+                // The others are new at the next look, too.
+                break;
+            }
             let is_known = self.refused.get(&job.id).is_some_and(|(before, _)| before.as_ref() == Some(job));
             if self.steered.contains_key(&job.id) || is_known || job.is_completing {
                 continue;
@@ -263,7 +285,8 @@ impl Door {
     /// Takes a job in.
     fn admitted(&mut self, job: &HeldJob, intake: &mut dyn Intake) -> Result<(), NotTaken> {
         check_held(job)?;
-        let (shape, gres_type) = terms::check(job, clock::wall_s()).map_err(NotTaken::Refused)?;
+        let (shape, gres_type) =
+            terms::check(job, &self.partition, clock::wall_s()).map_err(NotTaken::Refused)?;
         // What is held already stays so: this is how Slurm says whether it would be steered.
         steer(&job.address(), &["uhold"]).map_err(unsteerable)?;
         let Shape { n_nodes, per_node, .. } = shape;
@@ -271,8 +294,8 @@ impl Door {
         let number = intake.take_in(&newcomer)?;
         let terms = job.terms.clone().unwrap_or_default();
         let (order, boot, given_up, end) = (None, None, None, None);
-        let task = job.task.clone();
-        let kept = Kept { id: job.id, task, number, terms, shape, order, boot, given_up, end };
+        let (task, known) = (job.task.clone(), Some(Known::of(job, None)));
+        let kept = Kept { id: job.id, task, number, terms, shape, order, boot, given_up, end, known };
         let mut steered = Steered::new(kept, NEVER);
         steered.is_changed = true;
         self.steered.insert(job.id, steered);
@@ -302,7 +325,8 @@ impl Door {
             let (address, is_in_all) = (steered.kept.address(), steered.kept.shape.is_in_all);
             let over_here = self.over.0.get(&steered.kept.number).copied();
             let (jobs, asked) = (&self.seen.0, self.seen.1);
-            let view = View { job: jobs.all.get(&id), asked, boot: &jobs.boot, now, over_here };
+            let (job, boot, partition) = (jobs.all.get(&id), &*jobs.boot, &*self.partition);
+            let view = View { job, asked, boot, partition, now, over_here };
             let (command, events) = steered.look(&view);
             self.note(id, events, intake, state);
             if !self.keep(id, state) {

@@ -10,7 +10,8 @@ use apportion::Seconds;
 
 use super::commands::Command;
 use super::jobs::HeldJob;
-use super::kept::{Kept, Order, Place};
+use super::kept::{Kept, Known, Order, Place};
+use super::look::{Event, View};
 use super::terms::Shape;
 use crate::protocol::{End, Run};
 
@@ -38,39 +39,6 @@ struct Wish {
     n_ranks: u32,
     until: Seconds,
     is_to_stop: bool,
-}
-
-/// What is new of a job.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Event {
-    /// The run has begun.
-    Begun(Order),
-    /// The run is asked to stop.
-    Stopping(Order),
-    /// The run, or what of it was ordered, is over.
-    Ended(Order, End),
-    /// The run ends without having begun, after it has waited so long for nothing but its nodes.
-    Unstarted(Order, Seconds),
-    /// Apportion's job is to be over, for this reason.
-    Withdrawn(String),
-    /// What an operator should know.
-    Words(String),
-    /// Slurm does not show it: its accounts are to be asked.
-    Missing,
-}
-
-/// What a look at a job is about.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct View<'a> {
-    /// What Slurm shows of it, if it does.
-    pub(super) job: Option<&'a HeldJob>,
-    /// When Slurm was asked.
-    pub(super) asked: Seconds,
-    /// When Slurm's controller was started, in its words.
-    pub(super) boot: &'a str,
-    pub(super) now: Seconds,
-    /// If apportion's job is over: was it cancelled?
-    pub(super) over_here: Option<bool>,
 }
 
 /// A job that apportion steers.
@@ -216,11 +184,27 @@ impl Steered {
             return None;
         };
         self.missing = None;
+        let forgot = self.kept.boot.as_ref().is_some_and(|boot| boot != view.boot);
+        if !self.kept.is_of(job, forgot) {
+            let (address, name, user) = (self.kept.address(), &job.name, &job.user);
+            self.lose(format!(
+                "Slurm forgot its job {address} as its controller was started anew, and has given the number to another (`{name}` of {user})"
+            ));
+            return None;
+        }
+        self.note_known(job);
         if job.is_over() {
             self.conclude(job);
             return None;
         }
         if self.kept.given_up.is_none() {
+            if let Some(why) = self.kept.why_not_kept(job, view.partition) {
+                if self.current.is_some() && job.is_pending() && !job.is_held() {
+                    // It was released for what it asked for before.
+                    return Some(Command::Hold);
+                }
+                self.give_up(why);
+            }
             match &job.terms {
                 None => self.give_up("its comment is not apportion's any more: it was taken back".to_owned()),
                 Some(terms) if *terms != self.kept.terms => {
@@ -234,7 +218,6 @@ impl Steered {
             self.let_be(job);
             return None;
         }
-        let forgot = self.kept.boot.as_ref().is_some_and(|boot| boot != view.boot);
         let command = match &self.current {
             Some(_) => self.follow_run(job, view.now, forgot),
             None => self.follow_waiting(job, view, forgot),
@@ -245,6 +228,15 @@ impl Steered {
             self.is_changed = true;
         }
         command
+    }
+
+    /// Notes by what the job is known now.
+    fn note_known(&mut self, job: &HeldJob) {
+        let known = Known::of(job, self.kept.known.as_ref());
+        if self.kept.known.as_ref() != Some(&known) {
+            self.kept.known = Some(known);
+            self.is_changed = true;
+        }
     }
 
     /// A job that has a run.
@@ -437,12 +429,16 @@ impl Steered {
 
     /// Neither Slurm nor its accounts know it any more.
     pub(super) fn note_lost(&mut self) -> Vec<Event> {
-        let what = format!("Slurm does not know its job {} any more, nor how it ended", self.kept.address());
-        if self.current.is_none() {
-            self.give_up(what.clone());
-        }
-        self.finish(End::Final(what));
+        self.lose(format!("Slurm does not know its job {} any more, nor how it ended", self.kept.address()));
         std::mem::take(&mut self.events)
+    }
+
+    /// It is not there any more, for this reason.
+    fn lose(&mut self, why: String) {
+        if self.current.is_none() {
+            self.give_up(why.clone());
+        }
+        self.finish(End::Final(why));
     }
 
     /// As Slurm's accounts have it.

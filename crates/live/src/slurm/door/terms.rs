@@ -19,9 +19,16 @@ pub(super) struct Shape {
 ///
 /// # Errors
 /// Why it cannot be, and what its user can do, in words.
-pub(super) fn check(job: &HeldJob, now_s: f64) -> Result<(Shape, Option<String>), String> {
+pub(super) fn check(job: &HeldJob, partition: &str, now_s: f64) -> Result<(Shape, Option<String>), String> {
     if job.is_many {
         return Err("it is of several components: submit each as a job of its own".to_owned());
+    }
+    if job.partitions.contains(',') {
+        let update = format!("`scontrol update JobId={} Partition={partition}`", job.address());
+        return Err(format!(
+            "it may run in several partitions ({}), and apportion has `{partition}` alone: {update}",
+            job.partitions
+        ));
     }
     if !job.may_requeue {
         let update = format!("`scontrol update JobId={} Requeue=1`", job.address());
@@ -40,6 +47,14 @@ pub(super) fn check(job: &HeldJob, now_s: f64) -> Result<(Shape, Option<String>)
         let update = format!("`scontrol update JobId={} StartTime=now`", job.address());
         return Err(format!("it is not to begin before a later time: {update} when it is to"));
     }
+    asked(job)
+}
+
+/// The workers that a job asks for, and of which type of Slurm's, if apportion can give them.
+///
+/// # Errors
+/// Why it cannot, and what the job's user can do, in words.
+pub(super) fn asked(job: &HeldJob) -> Result<(Shape, Option<String>), String> {
     if !job.per_other.is_empty() {
         return Err(format!(
             "it asks for `{}` by task or socket: submit it with `--nodes=N --gres=gpu:G`, or `--gpus=G` on one node",
@@ -103,18 +118,22 @@ mod tests {
     #[test]
     fn the_usual_forms_of_gpus_are_counted() {
         for (text, n_workers) in [("gres:gpu:2", 2), ("gres/gpu=3", 3), ("gpu:1", 1), ("gres:gpu", 1)] {
-            let (shape, gres_type) = check(&HeldJob { per_node: text.to_owned(), ..job() }, 0.0).unwrap();
+            let (shape, gres_type) =
+                check(&HeldJob { per_node: text.to_owned(), ..job() }, "gpu", 0.0).unwrap();
             assert_eq!((shape.per_node, shape.is_in_all, gres_type), (n_workers, false, None), "{text}");
         }
         for (text, n_workers) in [("gres:gpu:v100:2", 2), ("gres/gpu:v100=3", 3), ("gres:gpu:v100", 1)] {
             let asks = HeldJob { per_node: String::new(), per_job: text.to_owned(), ..job() };
-            let (shape, gres_type) = check(&asks, 0.0).unwrap();
+            let (shape, gres_type) = check(&asks, "gpu", 0.0).unwrap();
             assert_eq!((shape.per_node, shape.is_in_all), (n_workers, true), "{text}");
             assert_eq!(gres_type.as_deref(), Some("v100"), "{text}");
         }
-        assert_eq!(check(&HeldJob { n_nodes: 3, n_nodes_most: 3, ..job() }, 0.0).unwrap().0.n_nodes, 3);
+        assert_eq!(
+            check(&HeldJob { n_nodes: 3, n_nodes_most: 3, ..job() }, "gpu", 0.0).unwrap().0.n_nodes,
+            3
+        );
         // After it was put back, Slurm has it wait for a while.
-        assert!(check(&HeldJob { begins_s: 9, n_restarts: 1, ..job() }, 8.0).is_ok());
+        assert!(check(&HeldJob { begins_s: 9, n_restarts: 1, ..job() }, "gpu", 8.0).is_ok());
     }
 
     #[test]
@@ -123,6 +142,7 @@ mod tests {
         for (refused, says) in [
             (HeldJob { may_requeue: false, ..job() }, "JobId=7 Requeue=1"),
             (HeldJob { is_many: true, ..job() }, "components"),
+            (HeldJob { partitions: text("cpu,gpu"), ..job() }, "JobId=7 Partition=gpu"),
             (HeldJob { required_nodes: text("n1"), ..job() }, "NodeList= ExcNodeList="),
             (HeldJob { excluded_nodes: text("n1"), ..job() }, "names nodes"),
             (HeldJob { dependency: text("afterok:1(unfulfilled)"), ..job() }, "afterok:1"),
@@ -137,7 +157,7 @@ mod tests {
             (HeldJob { per_node: text("gres:gpu:0"), ..job() }, "gres:gpu:0"),
             (HeldJob { per_node: text("gres:gpu:1,gres:gpu:1"), ..job() }, "gpu:1,gres"),
         ] {
-            let said = check(&refused, 8.0).unwrap_err();
+            let said = check(&refused, "gpu", 8.0).unwrap_err();
             assert!(said.contains(says), "{says}: {said}");
         }
     }

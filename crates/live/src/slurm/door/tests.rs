@@ -1,5 +1,7 @@
 //! A pretend Slurm with one job: what is asked for it, in whatever way Slurm and its users behave.
 
+mod changed;
+
 use std::collections::BTreeMap;
 
 use apportion::{Seconds, Steps};
@@ -7,9 +9,10 @@ use apportion::{Seconds, Steps};
 use super::commands::Command;
 use super::intake::PROGRAM;
 use super::jobs::HeldJob;
-use super::kept::{Kept, Place};
+use super::kept::{Kept, Known, Place};
+use super::look::{Event, View};
 use super::ranks::want;
-use super::steered::{Event, Steered, View};
+use super::steered::Steered;
 use super::terms::Shape;
 use crate::agent::RankStart;
 use crate::protocol::{End, JobNumber, Program, Run};
@@ -33,7 +36,13 @@ impl World {
     fn new(n_nodes: u32, per_node: u32) -> Self {
         let job = HeldJob {
             id: 7,
+            name: "one".to_owned(),
+            user: "ann".to_owned(),
             terms: Some("steps=5".to_owned()),
+            partitions: "gpu".to_owned(),
+            n_nodes,
+            per_node: format!("gres:gpu:{per_node}"),
+            submitted_s: 50,
             may_requeue: true,
             state: "PENDING".to_owned(),
             reason: "JobHeldUser".to_owned(),
@@ -42,7 +51,8 @@ impl World {
         let shape = Shape { n_nodes, per_node, is_in_all: false };
         let terms = "steps=5".to_owned();
         let (number, task, order, boot, given_up, end) = (JobNumber(3), None, None, None, None, None);
-        let kept = Kept { id: 7, task, number, terms, shape, order, boot, given_up, end };
+        let known = Some(Known::of(&job, None));
+        let kept = Kept { id: 7, task, number, terms, shape, order, boot, given_up, end, known };
         let (steered, events) = (Steered::new(kept, LONG), Vec::new());
         Self { job: Some(job), boot: "noon", steered, now: 0.0, over_here: None, events }
     }
@@ -63,14 +73,20 @@ impl World {
         }
     }
 
-    /// Looks, a second later, at what Slurm shows then. What is asked for is only acknowledged.
-    fn look(&mut self) -> Option<Command> {
+    /// Looks, some seconds later, at what Slurm shows then. What is asked for, and when.
+    fn asked(&mut self) -> (Option<Command>, Seconds) {
         self.now += 3.0;
         let now = Seconds::new(self.now);
-        let view =
-            View { job: self.job.as_ref(), asked: now, boot: self.boot, now, over_here: self.over_here };
+        let (job, boot, over_here) = (self.job.as_ref(), self.boot, self.over_here);
+        let view = View { job, asked: now, boot, partition: "gpu", now, over_here };
         let (command, events) = self.steered.look(&view);
         self.events.extend(events);
+        (command, now)
+    }
+
+    /// Looks, and what is asked for is only acknowledged.
+    fn look(&mut self) -> Option<Command> {
+        let (command, now) = self.asked();
         if let Some(command) = &command {
             self.steered.note_command(command.clone(), now);
         }
@@ -79,12 +95,7 @@ impl World {
 
     /// Looks, and what is asked for is refused.
     fn refused(&mut self, said: &str) -> Option<Command> {
-        self.now += 3.0;
-        let now = Seconds::new(self.now);
-        let view =
-            View { job: self.job.as_ref(), asked: now, boot: self.boot, now, over_here: self.over_here };
-        let (command, events) = self.steered.look(&view);
-        self.events.extend(events);
+        let (command, now) = self.asked();
         if let Some(command) = &command {
             self.events.extend(self.steered.note_refusal(command.clone(), said, now));
         }
@@ -113,6 +124,7 @@ impl World {
     fn put_back(&mut self, priority: u64, reason: &str) {
         self.show("PENDING", priority, reason);
         self.job().n_restarts += 1;
+        self.job().submitted_s += 60;
         self.job().nodes.clear();
     }
 
