@@ -115,7 +115,7 @@ fn jobs_that_users_move_or_change_are_let_go_with_the_reason() {
     };
     world
         .slurm
-        .said("scontrol", &["create", "PartitionName=cpu", "Nodes=v100-0", "MaxTime=INFINITE", "State=UP"]);
+        .said("scontrol", &["create", "PartitionName=cpu", "Nodes=v100-0,v100-1", "MaxTime=INFINITE", "State=UP"]);
     drain(&world);
     world.serve(&SERVE);
     let named = |name: &'static str, more: &[&str]| {

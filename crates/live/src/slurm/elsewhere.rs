@@ -10,7 +10,7 @@ use super::tools::ToolError;
 /// # Errors
 /// If Slurm does not answer.
 pub fn held_elsewhere(partition: &str) -> Result<BTreeMap<String, u32>, ToolError> {
-    let asked = ask_all("%F|%K|%P|%D|%b|%N", &["--states=RUNNING,COMPLETING"])?;
+    let asked = ask_all("%F|%K|%P|%D|%b|%N", &["--all", "--states=RUNNING,COMPLETING"])?;
     Ok(held(&asked, partition))
 }
 

@@ -122,25 +122,27 @@ impl Kept {
                 job.partitions
             ));
         }
+        if job.is_completing {
+            // It has fewer nodes from one instant to the next.
+            return None;
+        }
+        let changed = |what: String| Some(format!("it was changed in Slurm after it was taken in: {what}"));
         let Shape { n_nodes, per_node, .. } = self.shape;
         match asked(job) {
-            Err(why) if job.is_pending() => {
-                Some(format!("it was changed in Slurm after it was taken in: {why}"))
-            }
-            Ok((shape, _)) if (shape.n_nodes, shape.per_node) != (n_nodes, per_node) => Some(format!(
-                "it was changed in Slurm after it was taken in: it asks for {} on each of {}, and asked for {per_node} on each \
-                 of {n_nodes}",
+            // One that runs is shown with the nodes that it has.
+            Ok((shape, _)) if !job.is_pending() && shape.per_node == per_node => None,
+            Err(_) if !job.is_pending() => None,
+            Err(why) => changed(why),
+            Ok((shape, _)) if (shape.n_nodes, shape.per_node) != (n_nodes, per_node) => changed(format!(
+                "it asks for {} on each of {}, and asked for {per_node} on each of {n_nodes}",
                 shape.per_node, shape.n_nodes
             )),
-            Ok((shape, gres_type)) if job.is_pending() => {
+            Ok((shape, gres_type)) => {
                 let before = self.known.as_ref().map(|known| &known.gres_type);
                 let is_other = shape != self.shape || before.is_some_and(|before| *before != gres_type);
-                is_other.then(|| {
-                    let asks = [&job.per_node, &job.per_job].map(String::as_str).concat();
-                    format!("it was changed in Slurm after it was taken in: it asks for `{asks}`")
-                })
+                let asks = || [&job.per_node, &job.per_job].map(String::as_str).concat();
+                if is_other { changed(format!("it asks for `{}`", asks())) } else { None }
             }
-            _ => None,
         }
     }
 

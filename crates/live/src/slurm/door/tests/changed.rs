@@ -97,6 +97,15 @@ fn a_job_that_asks_for_other_workers_than_before_is_let_go() {
         assert_eq!(world.look(), None, "{says}");
         assert!(world.given_up().unwrap().contains(says), "{says}: {:?}", world.events);
     }
+    // One whose processes end has fewer nodes from one instant to the next.
+    let mut world = World::running(&["n1"]);
+    (world.job().is_completing, world.job().n_nodes) = (true, 0);
+    world.look();
+    assert_eq!(world.given_up(), None);
+    world.job().per_node = "gres:gpu:2".to_owned();
+    world.job().is_completing = false;
+    world.look();
+    assert!(world.given_up().unwrap().contains("asks for 2 on each of"), "{:?}", world.events);
     // One that runs in another partition has its workers until it is over.
     let mut world = World::running(&["n1"]);
     world.job().partitions = "cpu".to_owned();
