@@ -113,9 +113,10 @@ fn jobs_that_users_move_or_change_are_let_go_with_the_reason() {
         Ok(world) => world,
         Err(lacking) => return eprintln!("skipped: changed jobs of a real Slurm: {lacking}"),
     };
-    world
-        .slurm
-        .said("scontrol", &["create", "PartitionName=cpu", "Nodes=v100-0,v100-1", "MaxTime=INFINITE", "State=UP"]);
+    world.slurm.said(
+        "scontrol",
+        &["create", "PartitionName=cpu", "Nodes=v100-0,v100-1", "MaxTime=INFINITE", "State=UP"],
+    );
     drain(&world);
     world.serve(&SERVE);
     let named = |name: &'static str, more: &[&str]| {

@@ -201,8 +201,13 @@ impl Door {
             let reported = vec![NEVER; self.nodes.len()];
             let mut state = State { silent: None, reported, beat: Seconds::new(beat.as_secs_f64()), say };
             while !stop.load(Ordering::Relaxed) {
+                let mut is_shown = false;
                 while let Ok(seen) = seen.try_recv() {
-                    self.take(seen, intake, &mut state);
+                    is_shown |= matches!(&seen, Seen::Jobs(_));
+                    self.take(seen, &mut state);
+                }
+                if is_shown && state.silent.is_none() {
+                    self.admit(intake);
                 }
                 if state.silent.is_none() && self.seen.1 > NEVER {
                     self.look(intake, &mut state);
@@ -230,7 +235,7 @@ impl Door {
     }
 
     /// Takes over what Slurm shows.
-    fn take(&mut self, seen: Seen<(Jobs, Seconds)>, intake: &mut dyn Intake, state: &mut State<'_>) {
+    fn take(&mut self, seen: Seen<(Jobs, Seconds)>, state: &mut State<'_>) {
         match seen {
             Seen::Silence(why) => self.note_silence(&why, state),
             Seen::Nodes(nodes) => {
@@ -241,7 +246,6 @@ impl Door {
             Seen::Jobs(seen) => {
                 state.note_answer();
                 self.seen = seen;
-                self.admit(intake);
             }
         }
     }
