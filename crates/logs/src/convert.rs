@@ -57,6 +57,10 @@ pub struct Converted {
     pub chosen: Vec<Chosen>,
     /// Rows that are no jobs, by reason.
     pub left_out: BTreeMap<Reason, Tally>,
+    /// Those of these rows that would arrive in the window, by reason; without a window, all of which the arrival is known.
+    pub left_out_inside: BTreeMap<Reason, Tally>,
+    /// Those of which no arrival is known, by reason: they are of no window.
+    pub left_out_undated: BTreeMap<Reason, Tally>,
     /// What is doubtful about the jobs.
     pub doubts: BTreeMap<Doubt, Tally>,
     /// Jobs that were given the largest scale factor there is, and needed more.
@@ -159,7 +163,7 @@ impl<'a> Converter<'a> {
     pub fn convert(&self, log: &Reading, window: Option<&Window>, zone: Option<&Zone>) -> Converted {
         let mut converted =
             Converted { ran_on: vec![0; self.throughputs.worker_types().len()], ..Converted::default() };
-        let mut draws = Draws::new();
+        let (mut draws, mut no_jobs) = (Draws::new(), Vec::new());
         for (position, row) in log.rows.iter().enumerate() {
             if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 break;
@@ -168,12 +172,15 @@ impl<'a> Converter<'a> {
                 Ok(chosen) => converted.chosen.push(Chosen { row: position, ..chosen }),
                 Err(reason) => {
                     converted.left_out.entry(reason).or_default().count_row(row);
+                    no_jobs.push((position, reason));
                 }
             }
         }
         converted.chosen.sort_by(|one, other| one.arrival_s.total_cmp(&other.arrival_s));
+        let mut bounds = (f64::NEG_INFINITY, f64::INFINITY);
         if let (Some(window), Some(first)) = (window, converted.chosen.first()) {
-            let (from, to) = window.bounds(first.arrival_s, zone);
+            bounds = window.bounds(first.arrival_s, zone);
+            let (from, to) = bounds;
             let left_out = converted.left_out.entry(Reason::OutsideWindow).or_default();
             converted.chosen.retain(|chosen| {
                 let is_inside = (from..to).contains(&chosen.arrival_s);
@@ -185,20 +192,42 @@ impl<'a> Converter<'a> {
             });
             converted.left_out.retain(|_, tally| tally.n > 0);
         }
+        self.count_inside(log, &no_jobs, bounds, &mut converted);
         converted.first_s = converted.chosen.first().map_or(0.0, |chosen| chosen.arrival_s);
         let first_s = converted.first_s;
-        let Converted { chosen, left_out, .. } = &mut converted;
+        let Converted { chosen, left_out, left_out_inside, .. } = &mut converted;
         chosen.retain_mut(|chosen| {
             chosen.arrival_s -= first_s;
             let is_held = chosen.arrival_s <= NUMBER_MAX;
             if !is_held {
                 let row = &log.rows[chosen.row];
-                left_out.entry(Reason::OutOfRange).or_default().count_row(row);
+                for rows in [&mut *left_out, &mut *left_out_inside] {
+                    rows.entry(Reason::OutOfRange).or_default().count_row(row);
+                }
             }
             is_held
         });
         self.count_kept(log, &mut converted);
         converted
+    }
+
+    /// Counts rows that are no jobs by when they would arrive: within bounds, s on the log's clock, or at a time that is not known.
+    fn count_inside(
+        &self,
+        log: &Reading,
+        no_jobs: &[(usize, Reason)],
+        (from, to): (f64, f64),
+        converted: &mut Converted,
+    ) {
+        for (position, reason) in no_jobs {
+            let row = &log.rows[*position];
+            let rows = match self.arrival(row) {
+                None => &mut converted.left_out_undated,
+                Some((arrival_s, _)) if (from..to).contains(&arrival_s) => &mut converted.left_out_inside,
+                Some(_) => continue,
+            };
+            rows.entry(*reason).or_default().count_row(row);
+        }
     }
 
     /// Counts what is said of the jobs that are kept.
@@ -345,16 +374,14 @@ impl<'a> Converter<'a> {
 
 /// How long a row ran, s, above 0; the reason if that is not known or it did not.
 fn running_time(row: &Row) -> Result<f64, Reason> {
-    let has_run = row.started_s.is_some()
-        || row.n_attempts.is_some_and(|n| n > 0)
-        || row.ran_s.is_some_and(|ran| ran > 0.0);
+    // A log that has no number of starts of a job does not say that there were none.
+    let never_started = row.started_s.is_none() && row.n_attempts == Some(0) && !row.state.is_only_of_runs();
     let has_ended = row.ended_s.is_some() && row.state != State::Pending;
     match row.ran_s {
-        None if row.started_s.is_none() && row.n_attempts == Some(0) && row.state != State::Completed => {
-            Err(Reason::NotStarted)
-        }
+        None if never_started => Err(Reason::NotStarted),
         _ if matches!(row.state, State::Running | State::Pending) && !has_ended => {
-            Err(if has_run || row.state == State::Running { Reason::NotEnded } else { Reason::NotStarted })
+            let has_run = row.ran_s.is_some_and(|ran| ran > 0.0);
+            Err(if never_started && !has_run { Reason::NotStarted } else { Reason::NotEnded })
         }
         Some(ran) if ran > 0.0 => Ok(ran),
         Some(_) => Err(Reason::RanForNothing),

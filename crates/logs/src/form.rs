@@ -214,6 +214,7 @@ impl Form {
         let is_like = |entry: &&FormEntry| {
             !entry.signs.is_empty() && entry.signs.iter().all(|sign| columns.contains(sign))
         };
-        FORMS.iter().find(is_like).map(|entry| entry.form)
+        let mut like = FORMS.iter().filter(is_like).map(|entry| entry.form);
+        like.next().filter(|_| like.next().is_none())
     }
 }

@@ -48,6 +48,7 @@ pub struct Nodes {
 }
 
 const SPOT_GPU: Columns = Columns {
+    form: None,
     required: &["node_name", "gpu_model", "gpu_capacity_num"],
     optional: &[],
     ignored: &["cpu_num"],
@@ -58,6 +59,7 @@ const SPOT_GPU: Columns = Columns {
 };
 
 const OPENB: Columns = Columns {
+    form: None,
     required: &["sn", "model", "gpu"],
     optional: &[],
     ignored: &["cpu_milli", "memory_mib"],

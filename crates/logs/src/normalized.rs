@@ -45,7 +45,7 @@ struct Described {
     gpu_type: Option<String>,
     /// How it ended.
     state: crate::row::State,
-    /// How often it was started.
+    /// How often it was started; nothing where that is not known.
     attempts: Option<u32>,
     /// What the log classes it as: a priority, a kind of work.
     class: Option<String>,

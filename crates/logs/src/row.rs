@@ -39,7 +39,7 @@ pub struct Row {
     pub worker_type: Option<Arc<str>>,
     /// How it ended.
     pub state: State,
-    /// How often it was started.
+    /// How often it was started; `None` where the log does not say, as of a job that ended and has no start there.
     pub n_attempts: Option<u32>,
     /// What the log classes it as: a priority, a kind of work.
     pub class: Option<Arc<str>>,
@@ -119,6 +119,25 @@ impl Row {
         !was_in_order
     }
 
+    /// How often a job of one run was started: once or never, or none where the log does not say. `ran_for_nothing`: does the log
+    /// say that it ran for 0 s?
+    ///
+    /// One without a start that waits or was cancelled never started. One that ended in another way may have lost its start, unless
+    /// the log has no end of it, either.
+    pub(crate) fn starts_of_one_run(&self, ran_for_nothing: bool) -> Option<u32> {
+        if self.started_s.is_some() || self.ran_s.is_some_and(|ran| ran > 0.0) {
+            return Some(1);
+        }
+        let never_started = match self.state {
+            state if state.is_only_of_runs() => false,
+            State::Pending | State::Cancelled => true,
+            // Of Slurm's jobs, those that miss their deadline as they wait, too.
+            State::Timeout => ran_for_nothing,
+            _ => ran_for_nothing || self.ended_s.is_none(),
+        };
+        never_started.then_some(0)
+    }
+
     /// Does its state say that it has ended, where neither its end nor how long it ran is known?
     pub(crate) fn lacks_its_end(&self) -> bool {
         let is_open = matches!(self.state, State::Running | State::Pending | State::Unknown);
@@ -183,6 +202,11 @@ impl State {
             Self::Pending => "pending",
             Self::Unknown => "unknown",
         }
+    }
+
+    /// Does only a job that was started have it?
+    pub(crate) const fn is_only_of_runs(self) -> bool {
+        matches!(self, Self::Completed | Self::OutOfMemory | Self::Preempted | Self::Running)
     }
 
     /// The state of a job of two parts: it has not ended before both have, and is completed if both are.

@@ -20,6 +20,8 @@ const NOTHING: [&str; 6] = ["none", "null", "nan", "n/a", "-", "unknown"];
 /// The columns of a form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns {
+    /// The form that has them; none of tables that are no logs.
+    pub(crate) form: Option<Form>,
     /// Columns that must be there.
     pub(crate) required: &'static [&'static str],
     /// Columns that are read where they are there.
@@ -251,6 +253,11 @@ impl Columns {
         }
         if let Some(missing) = self.required.iter().find(|name| !columns.contains(name)) {
             return Err(refuse(format!("no column `{missing}`"), self.expected(missing, text, columns)));
+        }
+        if let Some((form, other)) = self.form.zip(Form::like(text)).filter(|(form, other)| form != other) {
+            let (form, other) = (form.name(), other.name());
+            let message = format!("a log of the form `{other}`, expected one of the form `{form}`");
+            return Err(refuse(message, "name the form that it is of, or give another log".to_owned()));
         }
         if fields.len() != columns.len() {
             let message =

@@ -57,7 +57,7 @@ impl Tally {
     }
 
     /// The rows of another.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         if self.n == 0 || (other.n > 0 && (&other.file, other.line) < (&self.file, self.line)) {
             (self.line, self.id, self.file) = (other.line, other.id.clone(), other.file.clone());
         }
@@ -93,7 +93,7 @@ pub enum Reason {
     NotStarted,
     /// It had not ended when the log was taken.
     NotEnded,
-    /// It has ended, and how long it ran is not known.
+    /// How long it ran is not known.
     RunningTimeUnknown,
     /// It ran for 0 s.
     RanForNothing,
@@ -136,7 +136,7 @@ impl Reason {
             Self::WorkersUnknown => "how many accelerators they had is not known",
             Self::NotStarted => "never started",
             Self::NotEnded => "had not ended when the log was taken",
-            Self::RunningTimeUnknown => "have ended, and how long they ran is not known",
+            Self::RunningTimeUnknown => "how long they ran is not known",
             Self::RanForNothing => "ran for 0 s",
             Self::Contradictory => {
                 "end before they start, start before they are submitted, or ran for less than 0 s"

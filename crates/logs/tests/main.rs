@@ -15,6 +15,7 @@ mod suite {
     mod refused;
     mod sacct;
     mod sacct_jobs;
+    mod starts;
     mod times;
     mod written_and_read;
 }

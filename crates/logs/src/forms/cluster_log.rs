@@ -4,6 +4,7 @@ use apportion::spec::SpecError;
 use apportion::spec::trace::field::Field;
 
 use super::slurm_state;
+use crate::form::Form;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
@@ -11,6 +12,7 @@ use crate::table::{Cells, Columns};
 use crate::tally::Doubt;
 
 const HELIOS: Columns = Columns {
+    form: Some(Form::Helios),
     required: &["job_id", "gpu_num", "submit_time"],
     optional: &["user", "vc", "node_num", "state", "start_time", "end_time", "duration"],
     ignored: &["cpu_num", "queue"],
@@ -21,6 +23,7 @@ const HELIOS: Columns = Columns {
 };
 
 const ACME: Columns = Columns {
+    form: Some(Form::Acme),
     required: &["job_id", "gpu_num", "submit_time", "start_time", "end_time"],
     optional: &["user", "type", "node_num", "state", "duration"],
     ignored: &[
@@ -61,13 +64,11 @@ fn row(cells: &Cells<'_>, log: &mut Reading, group: &str) -> Result<Row, Fault> 
         // `SUSPENDED` of a job that has ended does not say how.
         row.state = State::Unknown;
     }
-    if cells.has("start_time") {
-        row.n_attempts = Some(u32::from(row.started_s.is_some()));
-    }
     row.ran_s = running_time(cells, &row, log)?;
-    if row.started_s.is_none() && row.ran_s.is_some_and(|ran| ran > 0.0) {
-        row.n_attempts = Some(1);
-    }
+    // Without the column of starts that a row has none does not say that there was none.
+    let ran_for_nothing = cells.signed("duration")?.is_some_and(|given| (-1.0..=0.0).contains(&given));
+    let starts = row.starts_of_one_run(ran_for_nothing);
+    row.n_attempts = starts.filter(|n| *n > 0 || cells.has("start_time"));
     Ok(row)
 }
 

@@ -3,12 +3,14 @@
 use apportion::spec::SpecError;
 
 use super::spot::workers;
+use crate::form::Form;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State, TOO_MANY_WORKERS};
 use crate::table::{Cells, Columns};
 
 const COLUMNS: Columns = Columns {
+    form: Some(Form::Dlrm),
     required: &["instance_sn", "gpu_request", "creation_time", "scheduled_time", "deletion_time"],
     optional: &["role", "app_name"],
     ignored: &[

@@ -1,5 +1,7 @@
 //! Workloads of Kueue on Kubernetes: `kubectl get workloads -A -o json`.
 
+mod times;
+
 use std::collections::BTreeMap;
 
 use apportion::spec::SpecError;
@@ -8,14 +10,15 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use self::times::{Condition, Course, SchedulingStats};
 use super::philly::{NAME, name};
 use super::resources::{self, Counts, WHOLE};
 use crate::input::Input;
 use crate::json::{Entry, List};
 use crate::reading::{Fault, Reading};
-use crate::row::{Row, State, TOO_MANY_WORKERS};
+use crate::row::{Row, TOO_MANY_WORKERS};
 use crate::table::Value;
-use crate::tally::{Doubt, Reason};
+use crate::tally::Doubt;
 
 const LIST: List = List {
     under: Some("items"),
@@ -147,18 +150,6 @@ struct Status<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Condition<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    reason: Option<String>,
-    message: Option<String>,
-    #[serde(borrow)]
-    last_transition_time: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Admission<'a> {
     #[serde(default, borrow)]
     pod_set_assignments: Vec<Assignment<'a>>,
@@ -173,19 +164,6 @@ struct Assignment<'a> {
     flavors: BTreeMap<String, String>,
     #[serde(default, borrow)]
     resource_usage: BTreeMap<String, &'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-struct SchedulingStats {
-    #[serde(default)]
-    evictions: Vec<Eviction>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Eviction {
-    underlying_cause: Option<String>,
-    count: Option<u32>,
 }
 
 pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
@@ -243,11 +221,13 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     } else if let Some(admission) = admission {
         take_flavors(&mut row, admission, log);
     }
-    if take_times(entry, &mut row, (&status, spec.active != Some(false)), log)? {
-        Ok(Some(row))
-    } else {
-        Ok(None)
-    }
+    let course = Course {
+        conditions: &status.conditions,
+        evictions: status.scheduling_stats.as_ref().map_or(&[], |stats| &stats.evictions),
+        past_s: status.past_s.filter(|past| *past > 0.0),
+        is_active: spec.active != Some(false),
+    };
+    Ok(course.take_into(&mut row, entry, log)?.then_some(row))
 }
 
 impl Admission<'_> {
@@ -405,83 +385,6 @@ fn take_flavors(row: &mut Row, admission: &Admission<'_>, log: &mut Reading) {
         [] => {}
         [only] => row.worker_type = Some(log.share(only)).filter(|flavor| !flavor.is_empty()),
         _ => log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id)),
-    }
-}
-
-/// Start, end and state, from the last times of the conditions; `false` if another workload stands for this one.
-///
-/// An eviction after the admission ended the run that the workload was admitted for; one before it, an earlier run.
-fn take_times(
-    entry: &Entry<'_>,
-    row: &mut Row,
-    (status, is_active): (&Status<'_>, bool),
-    log: &mut Reading,
-) -> Result<bool, Fault> {
-    let holding = |kind: &str| {
-        status.conditions.iter().find(|condition| condition.kind == kind && condition.status == "True")
-    };
-    let mut time_of = |condition: Option<&Condition<'_>>| {
-        time(entry, condition.and_then(|condition| condition.last_transition_time), log)
-    };
-    let (finished, evicted) = (holding("Finished"), holding("Evicted"));
-    row.started_s = time_of(holding("Admitted"))?;
-    let (finished_s, evicted_s) = (time_of(finished)?, time_of(evicted)?);
-    let ended_run = row.started_s.zip(evicted_s).is_some_and(|(start, evicted)| evicted >= start);
-    let is_end = ended_run || (!is_active && row.started_s.is_none());
-    row.ended_s = if finished.is_some() { finished_s } else { evicted_s.filter(|_| is_end) };
-    let past_s = status.past_s.filter(|past| *past > 0.0);
-    let last_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
-    row.ran_s = last_s.into_iter().chain(past_s).reduce(|one, other| one + other);
-    let evictions = status.scheduling_stats.iter().flat_map(|stats| &stats.evictions);
-    let n_evictions: u32 =
-        evictions.clone().fold(0, |sum: u32, eviction| sum.saturating_add(eviction.count.unwrap_or(0)));
-    let n_earlier = n_evictions.saturating_sub(u32::from(ended_run));
-    row.n_attempts = Some(n_earlier.saturating_add(u32::from(row.started_s.is_some())));
-    let was_admitted = status.conditions.iter().any(|condition| condition.kind == "Admitted");
-    if was_admitted && past_s.is_none() && (n_earlier > 0 || (evicted.is_some() && !ended_run)) {
-        log.doubt(Doubt::RunsLost, row.line, Some(&row.id));
-    }
-    let is_late = evictions.clone().any(|eviction| eviction.underlying_cause.as_deref() == Some(LATE));
-    row.state = match finished {
-        Some(Condition { reason: Some(reason), .. }) if reason == "WorkloadSliceReplaced" => {
-            log.leave_out(Reason::Replaced, row.line, Some(&row.id));
-            return Ok(false);
-        }
-        Some(condition) => how_it_finished(condition),
-        None if !is_active && is_late => State::Timeout,
-        None if !is_active => State::Cancelled,
-        None if ended_run => how_it_was_evicted(evicted),
-        None if row.started_s.is_some() => State::Running,
-        None => State::Pending,
-    };
-    Ok(true)
-}
-
-/// Kueue's reason of an eviction: its servers failed, or its workers were taken away.
-fn how_it_was_evicted(evicted: Option<&Condition<'_>>) -> State {
-    match evicted.and_then(|condition| condition.reason.as_deref()) {
-        Some("NodeFailures") => State::NodeFailure,
-        _ => State::Preempted,
-    }
-}
-
-/// Kueue's cause of a workload that was stopped at its limit of time.
-const LATE: &str = "MaximumExecutionTimeExceeded";
-
-/// Kueue's reason of a finished workload; older versions say it in the message only.
-fn how_it_finished(condition: &Condition<'_>) -> State {
-    match condition.reason.as_deref() {
-        Some("Succeeded") => return State::Completed,
-        Some("Failed") => return State::Failed,
-        _ => {}
-    }
-    let message = condition.message.as_deref().unwrap_or_default().to_ascii_lowercase();
-    if message.contains("success") {
-        State::Completed
-    } else if message.contains("fail") {
-        State::Failed
-    } else {
-        State::Unknown
     }
 }
 

@@ -4,6 +4,7 @@ use apportion::spec::SpecError;
 use apportion::spec::trace::field::Field;
 
 use crate::date;
+use crate::form::Form;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
@@ -31,6 +32,7 @@ pub(crate) const NAMES: [&str; 16] = [
 ];
 
 const COLUMNS: Columns = Columns {
+    form: Some(Form::Log),
     required: &["id", "ran_s", "gpus"],
     optional: &[
         "name",

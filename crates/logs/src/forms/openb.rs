@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use apportion::spec::SpecError;
 
+use crate::form::Form;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
@@ -12,6 +13,7 @@ use crate::table::{Cells, Columns, is_nothing};
 use crate::tally::Doubt;
 
 const COLUMNS: Columns = Columns {
+    form: Some(Form::Openb),
     required: &["name", "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time"],
     optional: &["gpu_spec", "qos", "pod_phase"],
     ignored: &["cpu_milli", "memory_mib"],
@@ -63,7 +65,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.started_s = cells.number("scheduled_time")?;
     row.ended_s = cells.number("deletion_time")?;
     row.ran_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
-    row.n_attempts = Some(u32::from(row.started_s.is_some()));
+    row.n_attempts = row.starts_of_one_run(false);
     row.n_nodes = row.started_s.map(|_| 1);
     Ok(row)
 }

@@ -9,6 +9,7 @@ use apportion::spec::SpecError;
 use apportion::spec::trace::field::Field;
 
 use super::spot::workers;
+use crate::form::Form;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State, TOO_MANY_WORKERS};
@@ -16,6 +17,7 @@ use crate::table::{Cells, Columns, is_nothing};
 use crate::tally::{Doubt, Reason};
 
 const TASKS: Columns = Columns {
+    form: Some(Form::Pai),
     required: &["job_name", "inst_num", "start_time", "end_time", "plan_gpu"],
     optional: &["status", "gpu_type"],
     ignored: &["task_name", "plan_cpu", "plan_mem"],
@@ -37,6 +39,7 @@ const TASKS: Columns = Columns {
 };
 
 const JOBS: Columns = Columns {
+    form: Some(Form::Pai),
     required: &["job_name", "start_time"],
     optional: &["user", "status"],
     ignored: &["inst_id", "end_time"],
@@ -87,6 +90,8 @@ struct Job {
     /// Does one of its tasks end before it starts?
     is_contradictory: bool,
     state: Option<State>,
+    /// Does one of its tasks have a time, also one without accelerators, of which the times are not taken?
+    has_times: bool,
     /// Digests of its tasks' lines, to know one that is repeated.
     tasks: BTreeSet<u64>,
 }
@@ -125,7 +130,7 @@ pub(crate) fn read(
     for job in jobs {
         job.finish(submissions.as_ref(), log);
     }
-    // A job of which no task is known has not been started.
+    // Of these jobs the log has no task: they wait, or ended, and only one that completed is known to have had some.
     let without_tasks =
         submissions.iter().flat_map(|table| table.order.iter().map(move |id| (id, &table.of[id])));
     for (id, submission) in without_tasks.filter(|(id, _)| !known.contains_key(*id)) {
@@ -133,7 +138,7 @@ pub(crate) fn read(
         let mut row = Row { file: file.clone(), ..Row::new(Arc::clone(id), *line) };
         (row.user, row.submitted_s) = (user.clone(), *submitted_s);
         row.state = state.unwrap_or(State::Unknown);
-        row.n_attempts = Some(0);
+        row.n_attempts = row.starts_of_one_run(false);
         log.n_read += 1;
         log.take(row);
     }
@@ -202,6 +207,7 @@ impl Job {
             has_ended: true,
             is_contradictory: false,
             state: None,
+            has_times: false,
             tasks,
         }
     }
@@ -213,6 +219,7 @@ impl Job {
         let percent = cells.number("plan_gpu")?.unwrap_or(0.0);
         let (mut start, mut end) = (cells.number("start_time")?, cells.number("end_time")?);
         let n_members = cells.count("inst_num")?;
+        self.has_times |= [start, end].into_iter().flatten().any(|time| time > 0.0);
         let row = &mut self.row;
         if percent == 0.0 || n_members == Some(0) {
             row.n_workers = row.n_workers.or(Some(0));
@@ -242,7 +249,7 @@ impl Job {
     }
 
     fn finish(self, submissions: Option<&Submissions>, log: &mut Reading) {
-        let Self { mut row, fault, held, types, has_ended, is_contradictory, state, .. } = self;
+        let Self { mut row, fault, held, types, has_ended, is_contradictory, state, has_times, .. } = self;
         if let Some((fault, text)) = fault {
             return log.complain(fault, &text);
         }
@@ -250,7 +257,6 @@ impl Job {
             row.ended_s = None;
         }
         row.ran_s = row.ended_s.zip(row.started_s).map(|(end, start)| end - start);
-        row.n_attempts = Some(u32::from(row.started_s.is_some()));
         row.state = state.unwrap_or(State::Unknown);
         let all = f64::from(row.n_workers.unwrap_or(0));
         row.fraction = (held < all).then(|| held / all);
@@ -270,6 +276,8 @@ impl Job {
             Some(Some(None)) => return log.leave_out(Reason::NotUnderstood, row.line, Some(&row.id)),
             Some(None) => log.doubt(Doubt::NotInJobTable, row.line, Some(&row.id)),
         }
+        let has_waited = matches!(row.state, State::Pending | State::Cancelled);
+        row.n_attempts = row.starts_of_one_run(false).filter(|n| *n > 0 || has_waited || !has_times);
         log.take(if is_contradictory { row.contradictory() } else { row });
     }
 }

@@ -135,7 +135,10 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
             last.detail.iter().flatten().map(|server| server.ip.map(RawValue::get)).collect();
         row.n_nodes = u32::try_from(servers.len()).ok().filter(|n| *n > 0);
     }
-    row.n_attempts = Some(u32::try_from(attempts.len()).unwrap_or(u32::MAX));
+    row.n_attempts = match attempts.len() {
+        0 => row.starts_of_one_run(false),
+        n => Some(u32::try_from(n).unwrap_or(u32::MAX)),
+    };
     Ok(Some(row))
 }
 

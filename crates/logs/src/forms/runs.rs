@@ -300,7 +300,7 @@ fn with_attempt(job: &Row, attempt: Row) -> Row {
         n_workers,
         n_nodes,
         worker_type: both_types(job.worker_type.as_deref(), attempt.worker_type.as_deref()),
-        n_attempts: Some(job.n_attempts.unwrap_or(0).saturating_add(attempt.n_attempts.unwrap_or(0))),
+        n_attempts: job.n_attempts.zip(attempt.n_attempts).map(|(one, other)| one.saturating_add(other)),
         line: job.line.min(attempt.line),
         ..attempt
     };
@@ -332,7 +332,11 @@ fn together(row: Row, other: &Row) -> Row {
         started_s: least(row.started_s, other.started_s),
         ended_s: row.ended_s.zip(other.ended_s).map(|(one, other)| one.max(other)),
         ran_s: row.ran_s.zip(other.ran_s).map(|(one, other)| one.max(other)),
-        n_attempts: row.n_attempts.max(other.n_attempts),
+        // What is not known of one component is known of the job where another started.
+        n_attempts: match (row.n_attempts, other.n_attempts) {
+            (None, Some(0)) | (Some(0), None) => None,
+            (one, other) => one.max(other),
+        },
         worker_type,
         state: row.state.worse(other.state),
         ..row

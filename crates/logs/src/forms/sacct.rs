@@ -9,10 +9,11 @@ use apportion::spec::trace::field::Field;
 use super::runs::{BESIDE, Run, finish};
 use super::slurm_state;
 use super::tres;
+use crate::form::Form;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
-use crate::table::{Cells, Columns};
+use crate::table::{Cells, Columns, Value};
 use crate::tally::{Doubt, Reason};
 
 /// The call that prints what [`read`] reads, for all jobs since a date.
@@ -20,6 +21,7 @@ pub(crate) const COMMAND: &str = "SLURM_TIME_FORMAT=%s sacct -a -X -D -P --nocon
     JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,State,NNodes,ReqTRES,AllocTRES,JobName";
 
 const COLUMNS: Columns = Columns {
+    form: Some(Form::Sacct),
     required: &["Submit", "Start", "End", "State"],
     optional: &[
         "JobID",
@@ -197,8 +199,12 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
     let never_ran = row.started_s.zip(row.ended_s).is_some_and(|(start, end)| start >= end)
         && row.eligible_s.zip(row.ended_s).is_some_and(|(eligible, end)| eligible > end);
     row.started_s = row.started_s.filter(|_| !never_ran);
-    running_time(cells, &mut row, log)?;
-    row.n_attempts = Some(u32::from(row.started_s.is_some()));
+    row.n_attempts = if never_ran {
+        Some(0)
+    } else {
+        let elapsed = running_time(cells, &mut row, log)?;
+        row.starts_of_one_run(elapsed.is_some_and(|elapsed| elapsed <= 0.0))
+    };
     resources(cells, &mut row, log)?;
     let cluster = cells.name("Cluster", log)?;
     Ok(Some(Run { row, component, cluster, place: cells.place(column) }))
@@ -210,8 +216,8 @@ fn is_several_tasks(id: &str) -> bool {
     tasks.is_some_and(|tasks| tasks.contains(['-', ',', '.']))
 }
 
-/// How long it ran: what has elapsed, which is without the time for which it was suspended.
-fn running_time(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Result<(), Fault> {
+/// Takes how long it ran, which is what has elapsed, without the time for which it was suspended; returns what has elapsed.
+fn running_time(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Value<f64> {
     let elapsed = match cells.number("ElapsedRaw")? {
         Some(elapsed) => Some(elapsed),
         None => cells.elapsed("Elapsed")?,
@@ -220,16 +226,21 @@ fn running_time(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Result<(
     // Of a job that has not ended, what has elapsed counts up to the call.
     let is_over =
         row.ended_s.is_some() || !matches!(row.state, State::Running | State::Pending | State::Unknown);
-    if row.started_s.is_some() && is_over {
+    if is_over {
         row.ran_s = match (elapsed, span_s) {
             (None, Some(span)) if span > 0.0 => Some(span - suspended(cells, span)?),
             _ => elapsed.or(span_s),
         };
+        // What has elapsed of a job without a start is 0 where it never ran.
+        row.ran_s = row.ran_s.filter(|ran| row.started_s.is_some() || *ran > 0.0);
+        if span_s.is_none() && row.ran_s.is_some() {
+            log.doubt(Doubt::DurationAlone, row.line, Some(&row.id));
+        }
     }
     if elapsed.zip(span_s).is_some_and(|(elapsed, span)| elapsed > span + 1.0 && span >= 0.0) {
         log.doubt(Doubt::ElapsedTooLong, row.line, Some(&row.id));
     }
-    Ok(())
+    Ok(elapsed)
 }
 
 /// For how long of the time from its start to its end it was suspended, s.

@@ -2,12 +2,14 @@
 
 use apportion::spec::SpecError;
 
+use crate::form::Form;
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, TOO_MANY_WORKERS};
 use crate::table::{Cells, Columns, is_nothing};
 
 const COLUMNS: Columns = Columns {
+    form: Some(Form::SpotGpu),
     required: &["job_name", "gpu_request", "worker_num", "submit_time", "duration"],
     optional: &["organization", "gpu_model", "job_type"],
     ignored: &["cpu_request"],

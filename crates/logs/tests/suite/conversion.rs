@@ -1,5 +1,6 @@
 //! Rows as jobs: rules, windows, draws, and what is written.
 
+use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 
 use apportion::spec::{Source, TraceForm, TraceOrder, read_trace};
@@ -7,7 +8,7 @@ use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
 use apportion_logs::read::read_log_from;
 use apportion_logs::write::write_jobs;
-use apportion_logs::{Converted, Converter, Doubt, Form, ReadOptions, Reading, Reason, Rules, Window};
+use apportion_logs::{Converted, Converter, Doubt, Form, ReadOptions, Reading, Reason, Rules, Tally, Window};
 
 const HEAD: &str =
     "id,name,user,group,submitted_s,started_s,ended_s,ran_s,gpus,gpu_fraction,gpu_type,state,class\n";
@@ -189,6 +190,30 @@ fn what_is_written_is_read_back_in_pieces() {
             assert_eq!(read.jobs[24_999].id, "24999");
         }
     }
+}
+
+#[test]
+fn rows_that_are_no_jobs_are_counted_in_the_window_in_which_they_would_arrive() {
+    let log = log("\
+a,,u,g,0,0,100,100,1,,,completed,
+b,,u,g,5,10,10,0,1,,,failed,
+c,,u,g,10,,,20,0,,,completed,
+d,,u,g,86400,86400,86400,0,1,,,failed,
+e,,u,g,,,,10,1,,,completed,
+f,,u,g,,,,10,0,,,completed,
+");
+    let counts = |rows: &BTreeMap<Reason, Tally>| -> Vec<_> {
+        rows.iter().map(|(reason, rows)| (*reason, rows.n)).collect()
+    };
+    let undated = vec![(Reason::NoWorkers, 1), (Reason::NoArrival, 1)];
+    let day = convert(&log, "", Some("0d..1d")).converted;
+    assert_eq!(counts(&day.left_out_inside), [(Reason::NoWorkers, 1), (Reason::RanForNothing, 1)]);
+    assert_eq!(counts(&day.left_out_undated), undated);
+    let next = convert(&log, "", Some("1d..2d")).converted;
+    assert_eq!(counts(&next.left_out_inside), [(Reason::RanForNothing, 1)]);
+    let all = convert(&log, "", None).converted;
+    assert_eq!(counts(&all.left_out_inside), [(Reason::NoWorkers, 1), (Reason::RanForNothing, 2)]);
+    assert_eq!(counts(&all.left_out_undated), undated);
 }
 
 #[test]

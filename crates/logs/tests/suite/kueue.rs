@@ -125,8 +125,9 @@ fn an_eviction_after_the_admission_ends_the_run() {
         ("", of("05T03", "Preempted") + once, (State::Preempted, ran, ran, Some(1), 0)),
         ("", of("05T03", "Preempted") + thrice, (State::Preempted, ran, ran, Some(3), 1)),
         ("", of("05T03", "Preempted") + thrice + past, (State::Preempted, ran, Some(72_100.0), Some(3), 0)),
-        // It was admitted again.
-        ("", of("04T03", "Preempted"), (State::Running, None, None, Some(1), 1)),
+        // It was admitted again, and how often before is not known.
+        ("", of("04T03", "Preempted"), (State::Running, None, None, None, 1)),
+        ("", of("04T03", "Preempted") + once, (State::Running, None, None, Some(2), 1)),
         // It was stopped, and does not wait.
         (stopped, of("05T03", "Deactivated"), (State::Cancelled, ran, ran, Some(1), 0)),
         (stopped, of("05T03", "Deactivated") + late, (State::Timeout, ran, ran, Some(1), 0)),
@@ -136,7 +137,7 @@ fn an_eviction_after_the_admission_ends_the_run() {
     // What it was admitted for once is not known any more.
     let gone =
         r#""conditions": [{"type": "Admitted", "status": "False"}, {"type": "Evicted", "status": "True"}]"#;
-    assert_eq!(with_status("", gone), (State::Pending, None, None, Some(0), 1));
+    assert_eq!(with_status("", gone), (State::Pending, None, None, None, 1));
 }
 
 #[test]

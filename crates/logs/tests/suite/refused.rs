@@ -33,6 +33,11 @@ fn what_is_no_log_is_refused_with_its_place_and_what_is_expected() {
         ("helios/cluster_log.csv", Form::Philly, "1:1: no JSON list of entries"),
         ("helios/cluster_log.csv", Form::Openb, "its columns are those of the form `helios`"),
         ("acme/trace_seren.csv", Form::SpotGpu, "its columns are those of the form `acme`"),
+        (
+            "acme/trace_seren.csv",
+            Form::Helios,
+            "1:1: a log of the form `acme`, expected one of the form `helios`; its columns are those of the form `acme`; name the form",
+        ),
         ("refused/supercloud-slurm-log.csv", Form::Sacct, "of the form `supercloud`, which is not read"),
         ("refused/asi_opensource_pod_hourly.csv", Form::Openb, "of the form `gpu-2026`, which is not read"),
         ("refused/disaggregated_DLRM_trace.csv", Form::Dlrm, "`--force` reads it all the same"),
@@ -41,6 +46,19 @@ fn what_is_no_log_is_refused_with_its_place_and_what_is_expected() {
         let said = said(file, form);
         assert!(said.contains(expected), "{file} as {form:?}: {said}\nlacks {expected}");
     }
+}
+
+#[test]
+fn a_first_line_that_could_be_of_either_form_is_of_the_one_that_is_named() {
+    let both =
+        "job_id,vc,type,gpu_num,submit_time,start_time,end_time\n1,a,b,1,1700000000,1700000010,1700000070\n";
+    for form in [Form::Helios, Form::Acme] {
+        let log = read_log_from("log", both.as_bytes(), &ReadOptions::new(form)).unwrap();
+        assert_eq!(log.rows.len(), 1, "{form:?}");
+    }
+    // The signs of Acme, and what Helios needs.
+    let acme = both.replace(",vc", "").replace(",a,", ",");
+    assert!(said_of(Cursor::new(acme), Form::Helios).contains("expected one of the form `helios`"));
 }
 
 #[test]
