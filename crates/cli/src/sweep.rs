@@ -318,7 +318,7 @@ fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Resul
     let mut inputs = Inputs::new(plugin::catalog()).of_document_in(&sweep.folder);
     let traces = windows(&sweep, arguments, session)?;
     let said = log::said(&traces);
-    for LogTrace { trace, report } in traces {
+    for LogTrace { trace, report, .. } in traces {
         let jobs = counted(report.n_jobs as u64, "job");
         session.note(format!("`{}` of {}: {jobs}", trace.name, report.log));
         inputs = inputs.with_text(trace);

@@ -1,6 +1,6 @@
 //! Studies on clusters' own logs: traces that are windows of a log which the user has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +12,7 @@ use apportion::spec::throughputs::load_throughputs;
 use apportion::spec::{Source, SpecError, TraceForm, path_text};
 use apportion::throughput::Throughputs;
 use apportion_logs::report::Import;
-use apportion_logs::tally::counted;
+use apportion_logs::tally::{Reason, Tally, counted};
 use apportion_logs::write::write_jobs;
 use apportion_logs::{Converter, ImportReport, ReadOptions, Reading, Rules, Window, Zone, read_log};
 
@@ -23,25 +23,43 @@ pub struct LogTrace {
     pub trace: Source,
     /// What became of the log.
     pub report: ImportReport,
+    /// Rows that would arrive in the window and are no jobs, by reason.
+    pub left_out: BTreeMap<Reason, Tally>,
+    /// Rows of the whole log that are no jobs and of which no arrival is known, by reason. Those of which something is not
+    /// understood are not among them.
+    pub undated: BTreeMap<Reason, Tally>,
 }
 
-/// What is to be said of the windows of a log beside how many jobs each has: rows of the log that were not understood and are left
-/// out, and jobs that are smaller or larger than they were.
+/// What is to be said of the windows of a log beside how many jobs each has: rows that are left out, with the reasons, and jobs
+/// that are smaller or larger than they were.
 pub fn said(traces: &[LogTrace]) -> Vec<String> {
     let mut said = Vec::new();
     // Of each window these are the same rows.
-    if let Some(LogTrace { report, .. }) = traces.first()
-        && report.n_not_understood() > 0
-    {
-        let rows = counted(report.n_not_understood(), "row");
-        let first =
-            report.complaints.first().map_or_else(String::new, |first| format!(", the first: {first}"));
-        said.push(format!("{rows} of {} not understood and left out{first}", report.log));
+    if let Some(LogTrace { report, undated, .. }) = traces.first() {
+        if report.n_not_understood() > 0 {
+            let rows = counted(report.n_not_understood(), "row");
+            let first =
+                report.complaints.first().map_or_else(String::new, |first| format!(", the first: {first}"));
+            said.push(format!("{rows} of {} not understood and left out{first}", report.log));
+        }
+        if let Some((rows, reasons)) = by_reason(undated) {
+            said.push(format!("{rows} of {} left out whatever the window ({reasons})", report.log));
+        }
     }
-    for LogTrace { trace, report } in traces {
-        said.extend(report.of_jobs().into_iter().map(|said| format!("in `{}`: {said}", trace.name)));
+    for LogTrace { trace, report, left_out, .. } in traces {
+        let left_out = by_reason(left_out).map(|(rows, reasons)| format!("{rows} left out ({reasons})"));
+        let of_window = left_out.into_iter().chain(report.of_jobs());
+        said.extend(of_window.map(|said| format!("in `{}`: {said}", trace.name)));
     }
     said
+}
+
+/// How many rows are left out, and how many for each reason; none if there are none.
+fn by_reason(left_out: &BTreeMap<Reason, Tally>) -> Option<(String, String)> {
+    let n = left_out.values().map(|rows| rows.n).sum();
+    let reasons: Vec<String> =
+        left_out.iter().map(|(reason, rows)| format!("{}: {}", rows.n, reason.words())).collect();
+    (n > 0).then(|| (counted(n, "row"), reasons.join("; ")))
 }
 
 /// The traces of a study that are windows of the log at a path. Once `stop` is raised reading ends between two rows: what
@@ -117,5 +135,10 @@ fn trace_of(
     write_jobs(&mut text, (converter, log, &converted), TraceForm::Native, throughputs)
         .map_err(|error| SpecError::about(log.source.clone(), error.to_string(), None))?;
     let text = String::from_utf8_lossy(&text).into_owned();
-    Ok(LogTrace { trace: Source::new(name, text), report })
+    let mut undated = log.left_out.clone();
+    undated.remove(&Reason::NotUnderstood);
+    for (reason, rows) in &converted.left_out_undated {
+        undated.entry(*reason).or_default().add(rows);
+    }
+    Ok(LogTrace { trace: Source::new(name, text), report, left_out: converted.left_out_inside, undated })
 }
