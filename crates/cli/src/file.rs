@@ -39,9 +39,14 @@ pub(super) fn write_page(session: &Session, page: &Beside<'_>) -> Result<(), Fai
     }
 }
 
+/// The file that the user named; none if that is standard output, as it is where none is named.
+pub(crate) fn no_standard_output(out: Option<&Path>) -> Option<&Path> {
+    out.filter(|path| *path != Path::new(STANDARD_OUTPUT))
+}
+
 /// Writes text to the file, or to standard output if there is none.
 pub(super) fn write_or_print(session: &Session, out: Option<&Path>, text: &str) -> Result<(), Failure> {
-    match out {
+    match no_standard_output(out) {
         Some(path) => write_bytes(session, path, text.as_bytes()),
         None => session.output.text(text),
     }

@@ -69,6 +69,14 @@ impl Output {
         (columns > 0).then(|| usize::from(columns))
     }
 
+    /// Writes bytes as they are.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
+        write_all(bytes)
+    }
+
     /// Writes text as it is, ended by a newline.
     ///
     /// # Errors

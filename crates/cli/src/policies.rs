@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::Session;
 use crate::exit::Failure;
-use crate::file::{at, check_files, named, write_bytes};
+use crate::file::{at, check_files, named, no_standard_output, write_bytes};
 use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use apportion::catalog::{CatalogError, PolicyOptions};
@@ -63,7 +63,7 @@ enum Action {
     ImportSb3 {
         /// The zip file that it saved
         file: PathBuf,
-        /// Where to write: weights with a header, as safetensors
+        /// Where to write: weights with a header, as safetensors; `-` is standard output, in place of the table of tensors
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
@@ -73,7 +73,7 @@ enum Action {
         /// `.safetensors`
         #[arg(value_name = "NAME|FILE", value_parser = name_or_path())]
         policy: String,
-        /// Where to write
+        /// Where to write; `-` is standard output, in place of the table of tensors
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },
@@ -183,8 +183,7 @@ fn import_sb3(file: &Path, out: &Path, session: &Session) -> Result<(), Failure>
     let checkpoint = stable_baselines::import(&bytes)
         .map_err(|error| SpecError::about(named(), error.to_string(), Some(help.to_owned())))?;
     let bytes = checkpoint.to_bytes().map_err(|error| Failure::Bug { message: error.to_string() })?;
-    write_bytes(session, out, &bytes)?;
-    session.output.table(&tensors(&checkpoint.tensors))
+    put(session, out, &bytes, &checkpoint.tensors)
 }
 
 fn export_onnx(policy: &str, out: &Path, session: &Session) -> Result<(), Failure> {
@@ -206,8 +205,14 @@ fn export_onnx(policy: &str, out: &Path, session: &Session) -> Result<(), Failur
     let bytes = load_weights(&weights)?;
     let at_fault = |error: CheckpointError| SpecError::about(&weights, error.to_string(), None);
     let checkpoint = Checkpoint::from_bytes(&bytes).map_err(at_fault)?;
-    write_bytes(session, out, &to_onnx(&checkpoint).map_err(at_fault)?)?;
-    session.output.table(&tensors(&checkpoint.slim().tensors))
+    put(session, out, &to_onnx(&checkpoint).map_err(at_fault)?, &checkpoint.slim().tensors)
+}
+
+/// Writes what was made of tensors, and lists them unless it goes to standard output.
+fn put(session: &Session, out: &Path, bytes: &[u8], made_of: &Tensors) -> Result<(), Failure> {
+    let Some(out) = no_standard_output(Some(out)) else { return session.output.bytes(bytes) };
+    write_bytes(session, out, bytes)?;
+    session.output.table(&tensors(made_of))
 }
 
 fn tensors(tensors: &Tensors) -> Table {

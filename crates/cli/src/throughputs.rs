@@ -57,7 +57,7 @@ struct ImportArguments {
     /// The name others will know the matrix by; the file's by default
     #[arg(long)]
     name: Option<String>,
-    /// Where to write; standard output by default
+    /// Where to write, `-` being standard output [default: -]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Who measured

@@ -9,7 +9,7 @@ use crate::Session;
 use crate::conditions::number;
 use crate::count::from_one_to;
 use crate::exit::Failure;
-use crate::file::{at, check_files, named, write_or_print};
+use crate::file::{at, check_files, named, no_standard_output, write_bytes};
 use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use apportion::spec::contention_table::read_contention_table;
@@ -61,7 +61,8 @@ pub(super) struct FitArguments {
     /// Workers of one server, for `network`
     #[arg(long, default_value_t = 8, value_name = "WORKERS", value_parser = clap::value_parser!(u32).range(1..))]
     workers_per_server: u32,
-    /// Where to write the throughputs with the fitted model; of a CSV table, its `colocation` section
+    /// Where to write the throughputs with the fitted model; of a CSV table, its `colocation` section; `-` is standard output, in
+    /// place of the tables
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -86,6 +87,14 @@ pub(super) fn run(arguments: &FitArguments, session: &Session) -> Result<(), Fai
     let settings =
         FitSettings { held_out: arguments.held_out, starts: arguments.starts, seed: arguments.seed };
     let (model, report, file) = fit(arguments, &settings)?;
+    let text = arguments.out.as_ref().map(|_| match &file {
+        Some(file) => write_modelled(&file.header, &file.measured, &model),
+        None => write_contention(&model),
+    });
+    let out = no_standard_output(arguments.out.as_deref());
+    if let (None, Some(text)) = (out, &text) {
+        return session.output.text(text);
+    }
     match session.output.format() {
         OutputFormat::Json => {
             let (mut resource, mut network) = (None, None);
@@ -103,14 +112,10 @@ pub(super) fn run(arguments: &FitArguments, session: &Session) -> Result<(), Fai
             session.output.table(&parameters(&model))
         }
     }?;
-    if let Some(out) = &arguments.out {
-        let text = match &file {
-            Some(file) => write_modelled(&file.header, &file.measured, &model),
-            None => write_contention(&model),
-        };
-        write_or_print(session, Some(out), &text)?;
+    match out.zip(text) {
+        Some((out, text)) => write_bytes(session, out, text.as_bytes()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The model, its errors, and the throughputs it belongs to.

@@ -148,7 +148,7 @@ struct Target {
     /// The form to write
     #[arg(long, value_enum, default_value_t)]
     to: Form,
-    /// Where to write; standard output by default
+    /// Where to write, `-` being standard output [default: -]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::exit::Failure;
-use crate::file::{at, check_files};
+use crate::file::{at, check_files, no_standard_output};
 use apportion_studies::file::NewFile;
 
 /// Arguments of `events`.
@@ -18,7 +18,7 @@ Examples:
   apportion events --out events.jsonl && apportion report events.jsonl --out run.html
   apportion events | grep completion")]
 pub struct EventsArguments {
-    /// The file to write, whole or not at all; standard output where not given
+    /// The file to write, whole or not at all, `-` being standard output [default: -]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub struct EventsArguments {
 pub(super) fn run(arguments: &EventsArguments, session: &Session) -> Result<(), Failure> {
     check_files(&arguments.remote.files(), &[at("--out", arguments.out.as_deref())])?;
     let remote = Remote::new(&arguments.remote)?;
-    let Some(path) = &arguments.out else {
+    let Some(path) = no_standard_output(arguments.out.as_deref()) else {
         return each_part(&remote, &mut |text| session.output.text(text));
     };
     let writing = || Failure::io(format!("write {}", path.display()));

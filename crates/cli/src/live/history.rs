@@ -23,7 +23,7 @@ Example:
   apportion history --out log.csv
   apportion trace show log.csv --from log")]
 pub struct HistoryArguments {
-    /// Where to write; standard output by default
+    /// Where to write, `-` being standard output [default: -]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -1,14 +1,14 @@
 //! `apportion trace convert`: goes between the forms of traces, and makes traces of clusters' logs.
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
 use super::log::{Given, LogArguments, check_interrupt, like_a_log, not_used, sentences};
 use crate::Session;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
-use crate::file::{at, check_files, named, write};
+use crate::file::{STANDARD_OUTPUT, at, check_files, named, no_standard_output, write};
 use crate::paths::name_or_path;
 use apportion::spec::{Source, SpecError, TraceForm, TraceOrder, load_throughputs, read_trace};
 use apportion::throughput::Throughputs;
@@ -34,13 +34,13 @@ pub(super) struct ConvertArguments {
     /// Leave out jobs that the matrix has no throughputs for
     #[arg(long, requires = "throughputs", conflicts_with = "from")]
     drop_unknown: bool,
-    /// Write the report of an import here, as JSON
+    /// Write the report of an import here, as JSON; `-` is standard output, if the jobs go elsewhere
     #[arg(long, value_name = "FILE", requires = "from")]
     report: Option<PathBuf>,
     /// The form to write
     #[arg(long, value_enum, default_value_t)]
     to: Written,
-    /// Where to write; standard output by default
+    /// Where to write, `-` being standard output [default: -]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -66,7 +66,10 @@ pub(super) fn run(arguments: &ConvertArguments, session: &Session) -> Result<(),
     check_files(
         &[&arguments.log.files()[..], &[named(what, Some(file)), named("--throughputs", throughputs)]]
             .concat(),
-        &[at("--out", out.as_deref()), at("--report", report.as_deref())],
+        &[
+            at("--out", Some(out.as_deref().unwrap_or(Path::new(STANDARD_OUTPUT)))),
+            at("--report", report.as_deref()),
+        ],
     )?;
     arguments.log.check_one_input(file, throughputs)?;
     let throughputs = throughputs.map(load_throughputs).transpose()?;
@@ -132,7 +135,10 @@ fn write_trace_of(
     if let Some(path) = &arguments.report {
         let text = serde_json::to_string_pretty(&report)
             .map_err(|error| Failure::Bug { message: format!("a report is not JSON: {error}") })?;
-        write(path, (text + "\n").as_bytes())?;
+        match no_standard_output(Some(path)) {
+            Some(path) => write(path, (text + "\n").as_bytes())?,
+            None => session.output.text(&text)?,
+        }
     }
     given.check_some(&report)?;
     let not_held = into(arguments, session, |out| {
@@ -215,7 +221,7 @@ fn into<T>(
     session: &Session,
     write: impl FnOnce(&mut dyn Write) -> Result<T, WriteError>,
 ) -> Result<T, Failure> {
-    let Some(path) = &arguments.out else {
+    let Some(path) = no_standard_output(arguments.out.as_deref()) else {
         let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let written = write(&mut Attended { out: &mut stdout, session });
         session.interrupt.check(|| "what was printed is a part".to_owned())?;

@@ -1,6 +1,7 @@
 //! Clusters' logs at the command line: reports, pages, the normalized log, clusters of nodes.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -296,6 +297,81 @@ axes: {policy: [fifo], trace: [\"log 0d..1d\"]}
 }
 
 #[test]
+fn a_study_says_what_is_left_out_of_each_window_of_a_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = "\
+id,submitted_s,started_s,ended_s,ran_s,gpus,state,attempts
+a,0,0,3600,3600,1,completed,1
+b,10,,,,1,cancelled,0
+c,20,,,,1,cancelled,0
+d,30,30,30,0,1,failed,1
+e,86400,86400,90000,3600,1,completed,1
+f,86410,,,20,0,completed,1
+g,,,,20,1,completed,1
+a,0,0,3600,3600,1,completed,1
+";
+    let log = written(folder.path(), "log.csv", log);
+    let study = "\
+format: apportion/sweep-v1
+name: mine
+description: Mine.
+log: {form: log}
+run: {throughputs: osdi20, cluster: {v100: 8}}
+axes: {policy: [fifo], trace: [\"log 0d..1d\", \"log 1d..2d\"]}
+";
+    let sweep = written(folder.path(), "mine.yaml", study);
+    let out = path(folder.path(), "out");
+    let output = apportion(&["sweep", &sweep, "--log", &log, "--out", &out]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let expected = [
+        "log.csv left out whatever the window (1: say the same as an earlier row; 1: neither the time that is their arrival by the \
+         rules nor a later one is there)",
+        "in `log 0d..1d`: 3 rows left out (2: never started; 1: ran for 0 s)",
+        "in `log 1d..2d`: 1 row left out (1: asked for no accelerator)",
+    ];
+    for expected in expected {
+        assert!(said.contains(expected), "{said}\nlacks {expected}");
+    }
+    let page = path(folder.path(), "page.html");
+    stdout(&["report", &out, "--out", &page]);
+    let html = std::fs::read_to_string(&page).expect("written");
+    assert!(
+        html.contains("Mine. Of the log: 2 rows of ") && html.contains("(2: never started; 1: ran for 0 s)")
+    );
+}
+
+#[test]
+fn a_file_called_as_standard_output_is_standard_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = written(folder.path(), "log.csv", ODD_SIZES);
+    let convert = ["trace", "convert", &log, "--from", "log"];
+    let generate = ["trace", "generate", "--rate", "2", "--jobs", "3"];
+    let export = ["policies", "export-onnx", "learned_pairs"];
+    for arguments in [
+        &[&convert[..], &["--to", "log"]].concat()[..],
+        &[&convert[..], &["--throughputs", "osdi20"]].concat(),
+        &generate,
+        &export,
+    ] {
+        let arguments = [arguments, &["--out", "-"]].concat();
+        let output = Command::new(env!("CARGO_BIN_EXE_apportion"))
+            .args(&arguments)
+            .current_dir(folder.path())
+            .output()
+            .expect("the command runs");
+        assert!(output.status.success() && output.stdout.len() > 60, "{arguments:?}");
+        assert!(!folder.path().join("-").exists(), "{arguments:?}");
+    }
+    let jobs = path(folder.path(), "jobs.csv");
+    let report = [&convert[..], &["--throughputs", "osdi20", "--report", "-"]].concat();
+    let json: Value =
+        serde_json::from_str(&stdout(&[&report[..], &["--out", &jobs]].concat())).expect("JSON");
+    assert_eq!(json["n_jobs"], 3);
+    assert_refused(&report, "--report and --out are the same file, -");
+}
+
+#[test]
 fn standard_input_is_read_for_one_thing() {
     for (arguments, expected) in [
         (
@@ -384,6 +460,11 @@ fn studies_run_on_windows_of_a_log_that_the_user_has() {
         }
         assert_eq!(stdout(&sweep), shown, "{study}: results are kept");
     }
+    let acme = [fixtures, "acme/trace_seren.csv"].concat();
+    assert_refused(
+        &["sweep", "helios", "--quick", "--log", &acme, "--dry-run"],
+        "a log of the form `acme`, expected one of the form `helios`",
+    );
     assert_refused(&["sweep", "philly", "--dry-run"], "`--log FILE` says where yours is");
     assert_refused(&["sweep", "quick", "--log", "x", "--dry-run"], "runs on no log");
     let philly = [fixtures, "philly/cluster_job_log.json"].concat();
