@@ -3,6 +3,8 @@
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::solver::certificate::{Certificate, TOLERANCE, dual_bound};
+use crate::solver::forced::Reduced;
+use crate::solver::intake::check;
 use crate::solver::timing::Stopwatch;
 
 /// A certified optimum and how it was come by.
@@ -43,9 +45,37 @@ struct Attempts {
 /// [`without_optimum`](crate::solver::without_optimum) proves the claim, or does not. A backend that declines a program or
 /// lacks a feature for it is passed over without a word.
 ///
+/// Columns that rows leave one value are fixed before that where they leave a cone no interior, as interior-point methods need,
+/// and else where no backend succeeds with them.
+///
 /// # Errors
 /// [`SolveError::NotOptimal`] if none succeeds, with the claim as its termination if there is one, else the last backend's; [`SolveError::Malformed`] at once; another backend's error only if no backend could be tried.
 pub fn solve_certified(
+    program: &Program,
+    chain: &mut [Box<dyn Backend>],
+    limits: &Limits,
+    warm: Option<&WarmStart>,
+) -> Result<Certified, SolveError> {
+    let is_sound = !program.is_linear() && check(program).is_ok();
+    let Some(reduced) = (if is_sound { Reduced::of(program) } else { None }) else {
+        return solve_in_turn(program, chain, limits, warm);
+    };
+    if reduced.is_flat
+        && let Some(certified) = without_forced(program, &reduced, chain, limits)
+    {
+        return Ok(certified);
+    }
+    solve_in_turn(program, chain, limits, warm).or_else(|error| {
+        let SolveError::NotOptimal { attempts, .. } = &error else { return Err(error) };
+        let found = if reduced.is_flat { None } else { without_forced(program, &reduced, chain, limits) };
+        let Some(mut certified) = found else { return Err(error) };
+        certified.fallbacks.insert(0, attempts.clone());
+        Ok(certified)
+    })
+}
+
+/// Tries each backend in turn on this program as it is.
+fn solve_in_turn(
     program: &Program,
     chain: &mut [Box<dyn Backend>],
     limits: &Limits,
@@ -93,6 +123,20 @@ pub fn solve_certified(
             termination: Termination::Failed,
         }),
     }
+}
+
+/// The optimum of a program some of whose columns have one value by its rows, from the program without them; none if that is not
+/// solved, or its solution is none of the whole program.
+fn without_forced(
+    program: &Program,
+    reduced: &Reduced,
+    chain: &mut [Box<dyn Backend>],
+    limits: &Limits,
+) -> Option<Certified> {
+    let certified = solve_certified(&reduced.program, chain, limits, None).ok()?;
+    let (solution, certificate) =
+        reduced.recover(program, certified.solution.clone(), certified.certificate.bound);
+    certificate.optimal.then_some(Certified { solution, certificate, ..certified })
 }
 
 impl Attempts {

@@ -13,6 +13,7 @@ pub mod certificate;
 mod normal;
 pub mod centre;
 pub mod separable;
+mod forced;
 pub mod chain;
 #[cfg(feature = "highs")]
 pub mod highs;
@@ -32,6 +33,7 @@ pub use backend::{
 };
 pub use certificate::Certificate;
 pub use chain::{Certified, solve_certified};
+pub(crate) use forced::has_flat_cone;
 pub(crate) use intake::check;
 pub use interrupt::Interrupt;
 pub use proof::{conflict, without_optimum};

@@ -8,6 +8,7 @@ use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Constraint, Formulation, Point, RowRole, Sides};
 use crate::solver::certificate::{Certificate, TOLERANCE};
+use crate::solver::has_flat_cone;
 
 /// Dual values below this share of the largest of any kind are rounding.
 const DUAL_MIN: f64 = 1e-9;
@@ -90,14 +91,14 @@ impl RowPrices {
         if solution.row_duals.len() != program.n_rows() || program.n_rows() == 0 {
             return Err("the backend gives none");
         }
+        if !program.is_linear() && (!formulation.forbidden().is_empty() || has_flat_cone(program)) {
+            return Err("a constraint forbids all that it counts, and beside cones that has no price");
+        }
         if !Certificate::by_duals(program, solution).optimal {
             return Err("the dual values of the backend do not prove its optimum");
         }
         if solved.price_factor == 0.0 || !solved.price_factor.is_finite() {
             return Err("nothing that is asked of jobs has a price at the level that was found");
-        }
-        if !program.is_linear() && !formulation.forbidden().is_empty() {
-            return Err("a constraint forbids all that it counts, and beside cones that has no price");
         }
         let at = program.objective(&solution.columns);
         let mut prices = Self::none(bound);
