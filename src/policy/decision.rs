@@ -213,13 +213,18 @@ pub struct Conflict {
     pub n_alike: usize,
     /// The worker type that it is of; none if it is of a job, or of the whole cluster.
     pub worker_type: Option<WorkerTypeId>,
-    /// The part of its right side that the left side reaches at most where no other constraint is kept; none if it can be kept
-    /// by itself, or the right side is 0.
+    /// Is it droppable, and kept since all droppable constraints of its jobs can be?
+    pub is_droppable: bool,
+    /// The part of its right side that the left side reaches at most, or takes at least, where no other constraint is kept; none
+    /// if it can be kept by itself, or the right side is 0.
     pub possible: Option<f64>,
     /// The part of its right side with which it could be kept beside the other conflicting constraints; none if that is not
     /// known, or `possible` says more.
     pub relaxed: Option<f64>,
 }
+
+/// The words beside a conflicting constraint that is droppable.
+const DROPPED_ONLY: &str = " (droppable: as few jobs as possible are let off, whatever the objective)";
 
 /// Conflicting constraints in words, with the names of jobs and worker types.
 pub fn in_words(
@@ -252,7 +257,8 @@ pub fn in_words(
         let relaxed = relaxed.map(|part| {
             format!(" (could be kept beside the others with {} % of its right side)", percent(part))
         });
-        format!("`{constraint}` for {place}{}", alone.or(relaxed).unwrap_or_default())
+        let droppable = if conflict.is_droppable { DROPPED_ONLY } else { "" };
+        format!("`{constraint}` for {place}{droppable}{}", alone.or(relaxed).unwrap_or_default())
     };
     let parts: Vec<String> = conflicts.iter().map(of).collect();
     match parts.as_slice() {
@@ -406,6 +412,7 @@ mod tests {
                 job: None,
                 n_alike: 1,
                 worker_type: None,
+                is_droppable: false,
                 possible: Some(part),
                 relaxed: None,
             };

@@ -169,15 +169,18 @@ impl<'a> Builder<'a> {
 
     /// Adds the policy's own constraints; soft ones with a slack that the objective pays for.
     pub(crate) fn constraints(&mut self) {
-        let instance = self.bound.instance;
-        self.constraints_but(|constraint, at| {
-            constraint.droppable && instance.dropped.get(at.member).copied().unwrap_or(false)
-        });
+        let bound = self.bound;
+        self.constraints_but(|constraint, at| bound.is_dropped(constraint, at));
     }
 
-    /// Adds the policy's constraints that are neither dropped nor paid for: those that every allocation must keep.
-    pub(crate) fn hard_constraints(&mut self) {
-        self.constraints_but(|constraint, _| constraint.droppable || constraint.soft.is_some());
+    /// Adds the policy's constraints that are not paid for: those that every allocation must keep and, `with_droppable`, those
+    /// that could be dropped and are not.
+    pub(crate) fn kept_constraints(&mut self, with_droppable: bool) {
+        let bound = self.bound;
+        self.constraints_but(|constraint, at| {
+            let is_kept = with_droppable && !bound.is_dropped(constraint, at);
+            constraint.soft.is_some() || (constraint.droppable && !is_kept)
+        });
     }
 
     /// Adds the policy's constraints without those for which `left_out` holds.

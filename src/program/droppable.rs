@@ -12,6 +12,7 @@ use super::binding::{BoundObjective, Point};
 use super::builder::Builder;
 use super::expression::Subject;
 use super::instance::Part;
+use super::objective::Constraint;
 use super::program_map::{AuxiliaryRole, Formulation, RowRole};
 use super::range::Reach;
 use super::standard::{Affine, Range, Sense};
@@ -23,6 +24,11 @@ impl BoundObjective<'_> {
     /// Has the objective a droppable constraint?
     pub fn has_droppable(&self) -> bool {
         self.objective.constraints().iter().any(|constraint| constraint.droppable)
+    }
+
+    /// Is a constraint dropped at a place?
+    pub(super) fn is_dropped(&self, constraint: &Constraint, at: At) -> bool {
+        constraint.droppable && self.instance.dropped.get(at.member).copied().unwrap_or(false)
     }
 
     /// The members of whose jobs no allocation keeps the droppable constraints of any, not even up to a violation of this part:
@@ -72,7 +78,7 @@ impl BoundObjective<'_> {
             .collect();
         let part = if self.serves_nobody_else() { &kept[..] } else { &[] };
         self.shared_rows(&mut builder, part, 1.0 + DROPPABLE_SLACK);
-        builder.hard_constraints();
+        builder.kept_constraints(false);
         let mut count = Affine::default();
         for (at, column) in self.places(Subject::Job).zip(kept) {
             let (_, weight) = asked[at.member];

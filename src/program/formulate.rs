@@ -50,10 +50,11 @@ impl BoundObjective<'_> {
     }
 
     /// The program of the policy's hard constraints alone, without an objective: it is feasible if an allocation keeps them.
-    pub fn constraints_alone(&self) -> Formulation {
+    /// `with_droppable`: and of the droppable ones that are not dropped.
+    pub fn constraints_alone(&self, with_droppable: bool) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = self.polytope(&reach, None);
-        builder.hard_constraints();
+        builder.kept_constraints(with_droppable);
         builder.objective(Affine::default());
         builder.finish(Sense::Maximize)
     }

@@ -252,9 +252,9 @@ impl Simulation {
         let place = Boundary { now: self.now(), round: self.clock.round, jobs };
         if let DecisionError::Policy(of_policy) = error {
             let worker_type = |id| format!("worker type {}", self.cluster.types()[id].name);
-            let job = |job: usize| match self.table.jobs.get(job) {
+            let job = |id: usize| match self.table.get(JobId::from_index(id)) {
                 Some(active) => format!("job {}", active.progress.label()),
-                None => format!("job {job}"),
+                None => format!("job {id}"),
             };
             error = of_policy.in_words(job, worker_type).into();
         }

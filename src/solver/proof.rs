@@ -19,6 +19,12 @@ const VIOLATED_MAX: f64 = 1e-6;
 /// Rows that are tried, one by one, whether they belong to a contradiction.
 const LEFT_OUT_MAX: usize = 200;
 
+/// Single rows and pairs of rows that are tried, one by one, whether they are a contradiction.
+const FEWER_MAX: usize = 300;
+
+/// The terms of all programs together by which they are tried: each has those of the whole program.
+const FEWER_TERMS_MAX: usize = 2_000_000;
+
 /// Proves that a program without an optimum is infeasible, or that it is unbounded; `None` if neither is proven. For
 /// programs with cones, unboundedness is never proven.
 pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -> Option<Termination> {
@@ -47,8 +53,8 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
 }
 
 /// Rows of `candidates` that contradict one another, all other rows being kept: the set that is left after every row
-/// without which the contradiction remains is taken out, one after another, up to a number of tries. `None` if no
-/// contradiction is proven.
+/// without which the contradiction remains is taken out, one after another, up to a number of tries; or a single row or two that
+/// contradict one another where that set has more, if these are found in as many tries. `None` if no contradiction is proven.
 pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Option<Vec<usize>> {
     let (proof, first_of_row) = contradiction(program, limits)?;
     let duals = &proof.solution.row_duals;
@@ -79,7 +85,23 @@ pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Opt
             kept = rest;
         }
     }
-    Some(kept)
+    let tries = FEWER_MAX.min(FEWER_TERMS_MAX / program.term_values.len().max(1));
+    let fewer = fewer(candidates, &kept).take(tries).find(|rows| is_proven(rows));
+    let mut found = fewer.unwrap_or(kept);
+    found.sort_unstable();
+    Some(found)
+}
+
+/// The sets of one row, then those of two, that have fewer rows than a contradiction from which none can be taken: those with a
+/// row of the contradiction come before the others.
+fn fewer<'a>(candidates: &'a [usize], contradiction: &'a [usize]) -> impl Iterator<Item = Vec<usize>> + 'a {
+    let others = || candidates.iter().copied().filter(|row| !contradiction.contains(row));
+    let alone = others().take(if contradiction.len() > 1 { usize::MAX } else { 0 }).map(|row| vec![row]);
+    let ordered: Vec<usize> = contradiction.iter().copied().chain(others()).collect();
+    let n = if contradiction.len() > 2 { ordered.len() } else { 0 };
+    let pairs = (0..n).flat_map(move |first| (first + 1..n).map(move |second| (first, second)));
+    let is_new = move |(_, second): &(usize, usize)| *second >= contradiction.len();
+    alone.chain(pairs.filter(is_new).map(move |(first, second)| vec![ordered[first], ordered[second]]))
 }
 
 fn contradictory(program: &Program) -> bool {
@@ -196,6 +218,25 @@ mod tests {
         assert_eq!(conflict(&program, &[idle, high], &Limits::default()), Some(vec![high]));
         program.rows[high] = Range::at_least(2.0);
         assert_eq!(conflict(&program, &[low, idle, high], &Limits::default()), None);
+    }
+
+    #[test]
+    fn two_rows_that_contradict_one_another_are_found_where_three_were() {
+        let mut program = Program::new(Sense::Maximize);
+        for _ in 0..2 {
+            program.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 0.0);
+        }
+        let little = program.push_row(Range::at_most(1.0), [(0, 1.0), (1, 1.0)]);
+        let one = program.push_row(Range::at_least(0.8), [(0, 1.0)]);
+        let other = program.push_row(Range::at_least(0.8), [(1, 1.0)]);
+        let both = program.push_row(Range::at_least(1.2), [(0, 1.0), (1, 1.0)]);
+        let rows = [little, one, other, both];
+        assert_eq!(conflict(&program, &rows, &Limits::default()), Some(vec![little, both]));
+        let sets: Vec<Vec<usize>> = fewer(&rows, &[little, one, other]).collect();
+        assert_eq!(sets[0], [both]);
+        assert_eq!(sets[1..], [vec![little, both], vec![one, both], vec![other, both]]);
+        assert_eq!(fewer(&rows, &[little, both]).collect::<Vec<_>>(), [vec![one], vec![other]]);
+        assert_eq!(fewer(&rows, &[little]).count(), 0);
     }
 
     #[test]

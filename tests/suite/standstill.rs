@@ -340,6 +340,32 @@ impl Policy for Alone {
     }
 }
 
+/// The first job is done when the policy fails, so that positions of active jobs are not those of all jobs.
+#[test]
+fn a_decision_that_fails_names_the_job_that_it_fails_on() {
+    let named = |name: &str, steps, arrival| Job { name: Some(name.to_owned()), ..job(steps, arrival) };
+    let conflict = Conflict {
+        constraint: "throughput >= 9[steps/s]".to_owned(),
+        job: Some(0),
+        n_alike: 1,
+        worker_type: None,
+        is_droppable: false,
+        possible: None,
+        relaxed: None,
+    };
+    let conflicts = PolicyError::Conflict { policy: "alone".to_owned(), conflicts: vec![conflict] };
+    for (first, said) in [(7_200, "job a"), (100, "job b")] {
+        for ideal in [false, true] {
+            let jobs = vec![named("a", first, 0.0), named("b", 7_200, 3_600.0), named("c", 7_200, 3_600.0)];
+            let options = Options { ideal, ..Options::corrected().with_reset_interval(Seconds::ZERO) };
+            let alone = Alone(conflicts.clone());
+            let mut simulation = simulation(listed(jobs), Box::new(alone), options);
+            let error = simulation.run(&mut Unobserved, &Limits::default()).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("keeps `throughput >= 9[steps/s]` for {said}")), "{error}");
+        }
+    }
+}
+
 #[test]
 fn a_decision_that_fails_says_when_and_with_which_jobs() {
     let jobs = || listed(vec![job(100, 0.0), job(7_200, 3_600.0), job(7_200, 7_200.0)]);
@@ -355,6 +381,7 @@ fn a_decision_that_fails_says_when_and_with_which_jobs() {
         job: Some(1),
         n_alike: 1,
         worker_type: None,
+        is_droppable: false,
         possible: None,
         relaxed: None,
     };

@@ -458,6 +458,7 @@ fn no_part_of_a_right_side_is_minus_zero() {
         job: None,
         n_alike: 1,
         worker_type: None,
+        is_droppable: false,
         possible: None,
         relaxed: Some(-1e-12),
     };

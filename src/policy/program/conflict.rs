@@ -21,18 +21,52 @@ const NEEDED_MIN: f64 = 1e-3;
 /// The text in place of a constraint's where the objective is infinite without throughput of a job.
 const NEEDED: &str = "throughput > 0, without which the objective is infinite";
 
+/// The stage of a decision at which constraints are found to contradict one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It is not known yet whose droppable constraints are dropped.
+    Undropped,
+    /// Droppable constraints that are not dropped are kept.
+    Dropped,
+}
+
 /// Constraints of the policy that no allocation keeps together, as few as [`conflict`] finds, in order of jobs. If all can be
-/// kept, constraints that forbid throughput without which the objective is infinite. Empty if no contradiction is proven.
-pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &Limits) -> Vec<Conflict> {
-    let formulation = bound.constraints_alone();
-    let own: Vec<usize> =
-        (0..formulation.rows.len()).filter(|row| place(&formulation, *row).is_some()).collect();
+/// kept, constraints that forbid throughput without which the objective is infinite, droppable ones that are not dropped among
+/// them. Empty if no contradiction is proven.
+pub(super) fn conflicts(
+    reduced: &Reduced,
+    bound: &BoundObjective<'_>,
+    stage: Stage,
+    limits: &Limits,
+) -> Vec<Conflict> {
+    let formulation = bound.constraints_alone(false);
+    let own = own_rows(&formulation);
     let rows = conflict(&formulation.program, &own, limits).unwrap_or_default();
     if !rows.is_empty() {
         return in_order(
             rows.iter().filter_map(|row| of_row((reduced, bound), &formulation, (*row, &rows), limits)),
         );
     }
+    match stage {
+        Stage::Dropped if bound.has_droppable() => {
+            conflicts_with_need((reduced, bound), &bound.constraints_alone(true), limits)
+        }
+        Stage::Undropped | Stage::Dropped => conflicts_with_need((reduced, bound), &formulation, limits),
+    }
+}
+
+/// The rows of the policy's own constraints.
+fn own_rows(formulation: &Formulation) -> Vec<usize> {
+    (0..formulation.rows.len()).filter(|row| place(formulation, *row).is_some()).collect()
+}
+
+/// Constraints of a formulation that forbid throughput without which the objective is infinite; empty if there are none.
+fn conflicts_with_need(
+    (reduced, bound): (&Reduced, &BoundObjective<'_>),
+    formulation: &Formulation,
+    limits: &Limits,
+) -> Vec<Conflict> {
+    let own = own_rows(formulation);
     let needy = (0..bound.instance().n_members().min(NEEDY_MAX)).filter(|member| is_needed(bound, *member));
     for member in needy {
         let mut asked = without_capacity(formulation.clone());
@@ -54,10 +88,11 @@ pub(super) fn conflicts(reduced: &Reduced, bound: &BoundObjective<'_>, limits: &
             job: alike.first().map(|job| *job as usize),
             n_alike: alike.len().max(1),
             worker_type: None,
+            is_droppable: false,
             possible: None,
             relaxed: None,
         };
-        let of = |row: &usize| of_row((reduced, bound), &formulation, (*row, &[]), limits);
+        let of = |row: &usize| of_row((reduced, bound), formulation, (*row, &[]), limits);
         return in_order(rows.iter().filter_map(of).chain([needed]));
     }
     Vec::new()
@@ -120,6 +155,7 @@ fn of_row(
         job: alike.first().map(|job| *job as usize),
         n_alike: alike.len().max(1),
         worker_type: on_type.then(|| WorkerTypeId::from_index(position)),
+        is_droppable: constraint.droppable,
         possible,
         relaxed: if several { reached(&others) } else { None },
     })
@@ -144,24 +180,27 @@ fn reached(
 ) -> Option<f64> {
     let mut program = formulation.program.clone();
     let range = program.rows[row];
-    let (end, sense) = match (range.lower.is_finite(), range.upper.is_finite()) {
-        (true, false) => (range.lower, Sense::Maximize),
-        (false, true) => (range.upper, Sense::Minimize),
-        _ => return None,
-    };
     for row in freed {
         program.rows[*row] = Range::FREE;
     }
-    (program.sense, program.offset) = (sense, 0.0);
+    program.offset = 0.0;
     program.cost.fill(0.0);
     for (column, value) in formulation.program.row(row) {
         program.cost[column] = value;
     }
-    let best = solve_certified(&program, &mut registry::default_chain(&program), limits, None).ok()?;
-    let primal = best.certificate.primal;
-    let missing = if sense == Sense::Maximize { end - primal } else { primal - end };
-    let point = bound.point(formulation.class_time(&best.solution.columns));
-    let (constraint, position) = place(formulation, row)?;
-    let part = bound.part_of_right_side(&bound.objective().constraints()[constraint], position, &point)?;
-    (missing > TOLERANCE * end.abs()).then_some(part)
+    // An equation may be missed on either side.
+    [(range.lower, Sense::Maximize), (range.upper, Sense::Minimize)].into_iter().find_map(|(end, sense)| {
+        if end.is_infinite() {
+            return None;
+        }
+        program.sense = sense;
+        let best = solve_certified(&program, &mut registry::default_chain(&program), limits, None).ok()?;
+        let primal = best.certificate.primal;
+        let missing = if sense == Sense::Maximize { end - primal } else { primal - end };
+        let point = bound.point(formulation.class_time(&best.solution.columns));
+        let (constraint, position) = place(formulation, row)?;
+        let part =
+            bound.part_of_right_side(&bound.objective().constraints()[constraint], position, &point)?;
+        (missing > TOLERANCE * end.abs()).then_some(part)
+    })
 }

@@ -55,3 +55,5 @@ mod expand_tests;
 mod strategy_tests;
 #[cfg(test)]
 mod cluster_tests;
+#[cfg(test)]
+mod conflict_tests;

@@ -1,7 +1,7 @@
 //! The report of a decision's objective: value, bound, gap, and whether they prove an optimum.
 
 use crate::policy::decision::{ObjectiveReport, PolicyError};
-use crate::policy::program::conflict::conflicts;
+use crate::policy::program::conflict::{Stage, conflicts};
 use crate::policy::program::options::Refine;
 use crate::policy::program::policy::ProgramPolicy;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -26,7 +26,9 @@ impl ProgramPolicy {
         // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
         let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
         let size = value.abs().max(bound.abs()).max(unit);
-        let mut gap_relative = (bound - value).abs() / size;
+        let gap = (bound - value).abs() / size;
+        // Infinite numbers have no difference.
+        let mut gap_relative = if gap.is_nan() { f64::INFINITY } else { gap };
         if gap_relative > TOLERANCE {
             let nothing = NOTHING * largest();
             if size <= nothing && nothing.is_finite() {
@@ -58,7 +60,7 @@ impl ProgramPolicy {
         if violation <= ROUNDED_MAX[usize::from(has_cones)] {
             return Ok(violation);
         }
-        let conflicts = conflicts(master.reduced(), bound, &self.solver.limits());
+        let conflicts = conflicts(master.reduced(), bound, Stage::Dropped, &self.solver.limits());
         if conflicts.is_empty() {
             return Ok(violation);
         }
@@ -85,5 +87,7 @@ mod tests {
         // Small, and no rounding: of an objective that can be 1, or of one that cannot be larger.
         assert!(!is_optimal(8e-8, 8.0003e-8, 1.0) && !is_optimal(1e-13, 4e-12, 1e-12));
         assert!(!is_optimal(1e-13, 4e-12, f64::INFINITY));
+        let infinite = policy.objective_report((f64::INFINITY, f64::INFINITY), 0.0, || f64::INFINITY);
+        assert!(!infinite.optimal && infinite.gap_relative.is_infinite(), "{infinite:?}");
     }
 }

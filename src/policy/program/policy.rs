@@ -4,7 +4,7 @@ use crate::allocation::Allocation;
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::decision::{Decision, Policy, PolicyError, RoundRules, TypeOrder};
 use crate::policy::explain::Explanation;
-use crate::policy::program::conflict::conflicts;
+use crate::policy::program::conflict::{Stage, conflicts};
 use crate::policy::program::discount;
 use crate::policy::program::droppable;
 use crate::policy::program::errors::ProgramPolicyError;
@@ -244,14 +244,14 @@ impl ProgramPolicy {
     /// jobs must be told apart first.
     fn drop_fewest(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
         let done = self.solver.doing(Purpose::Droppable, |solver| droppable::drop_fewest(solver, master));
-        done.map_err(|error| self.contradicted(error, master))
+        done.map_err(|error| self.contradicted(error, master, Stage::Undropped))
     }
 
     /// The error of a program, with the constraints that contradict one another where that is why.
-    fn contradicted(&self, error: SolvingError, master: &ProgramColumns<'_>) -> PolicyError {
+    fn contradicted(&self, error: SolvingError, master: &ProgramColumns<'_>, stage: Stage) -> PolicyError {
         let constrained = error.may_be_infeasible() && !self.options.objective.constraints().is_empty();
         let limits = self.solver.limits();
-        let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), &limits));
+        let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), stage, &limits));
         match found.filter(|conflicts| !conflicts.is_empty()) {
             Some(conflicts) => PolicyError::Conflict { policy: self.options.name.clone(), conflicts },
             // The search for what contradicts one another may have ended for want of time.
@@ -311,7 +311,7 @@ impl ProgramPolicy {
         hierarchy: Option<&Hierarchy>,
     ) -> Result<Optimum, PolicyError> {
         let mut task = Task { master, refine: self.options.refine, centred: self.centred, hierarchy };
-        task.solve(&mut self.solver).map_err(|error| self.contradicted(error, master))
+        task.solve(&mut self.solver).map_err(|error| self.contradicted(error, master, Stage::Dropped))
     }
 
     fn decide(
@@ -335,7 +335,7 @@ impl ProgramPolicy {
         let value = solved.reached.unwrap_or_else(|| bound.value(&point));
         let objective = self.objective_report((value, solved.bound), violation_max, || bound.largest());
         if !objective.optimal && !self.options.objective.constraints().is_empty() {
-            let conflicts = conflicts(master.reduced(), &bound, &self.solver.limits());
+            let conflicts = conflicts(master.reduced(), &bound, Stage::Dropped, &self.solver.limits());
             if !conflicts.is_empty() {
                 return Err(PolicyError::Conflict { policy: self.options.name.clone(), conflicts });
             }
