@@ -7,17 +7,22 @@
 //! conformance suite found it), so it is only ever asked to minimize.
 
 mod ffi;
+mod parallel;
 
 use highs::{ColProblem, HighsModelStatus, HighsSolutionStatus, Model, SolvedModel};
 
 use crate::program::{Program, Sense};
 use crate::solver::backend::{Backend, Basis, Feature, Limits, Solution, SolveError, Termination, WarmStart};
+use crate::solver::highs::parallel::most_parallel;
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::scaling::Scaled;
 
 /// Steps after which the interior-point method gives up where no limit is asked for: it takes some twenty, and where
 /// coefficients are fifteen decades apart it goes on for ever.
 const IPM_STEPS_MAX: usize = 500;
+
+/// Rows that are multiples of one another above which programs are solved without presolve, which compares each with each.
+const PARALLEL_MAX: usize = 500;
 
 /// HiGHS's number of the primal simplex method.
 const PRIMAL: i32 = 4;
@@ -77,6 +82,10 @@ impl Backend for Highs {
         let scaled = Scaled::of(program);
         let mut model = load(&scaled.program).map_err(|message| self.failure(message))?;
         self.set_options(&mut model, limits).map_err(|message| self.failure(message))?;
+        if program.n_rows() > PARALLEL_MAX && most_parallel(&scaled.program) > PARALLEL_MAX {
+            let refused = |_| self.failure("HiGHS refused the option `presolve`");
+            model.try_set_option("presolve", "off").map_err(refused)?;
+        }
         if let (Method::Simplex, Some(warm)) = (self.method, warm) {
             let started = start_from(&mut model, &scaled, warm);
             if started && warm.feasible {

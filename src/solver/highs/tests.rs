@@ -84,3 +84,25 @@ fn a_start_of_another_shape_is_left_out() {
     let answer = Highs::new(Method::Simplex).solve(&program, &Limits::default(), Some(&warm)).unwrap();
     assert_eq!(answer.termination, Termination::Optimal);
 }
+
+/// Presolve would find the optimum without a step, after it has compared all rows with one another.
+#[test]
+fn rows_that_are_multiples_of_one_another_are_not_compared_where_they_are_many() {
+    let program = |n_rows: u32| {
+        let mut program = Program::new(Sense::Maximize);
+        let share = crate::program::Range { lower: 0.0, upper: 1.0 };
+        for column in 0..5 {
+            program.push_column(share, share, 1.0 + f64::from(column));
+        }
+        for row in 0..n_rows {
+            let limit = crate::program::Range::at_most(1.0 + f64::from(row));
+            program.push_row(limit, (0..5).map(|column| (column, 1.0)));
+        }
+        program
+    };
+    for (n_rows, presolved) in [(100, true), (2_000, false)] {
+        let answer = Highs::new(Method::Simplex).solve(&program(n_rows), &Limits::default(), None).unwrap();
+        assert!((answer.objective - 5.0).abs() < 1e-9, "{answer:?}");
+        assert_eq!(answer.iterations == 0, presolved, "{n_rows} rows");
+    }
+}
