@@ -170,6 +170,8 @@ pub struct SolveReport {
     pub searches: u32,
     /// The largest program, searches counting as the programs that they stand for.
     pub size: ProgramSize,
+    /// Jobs whose time on slower worker types was exchanged for idle time on faster ones, which the policy does not tell apart.
+    pub exchanged: usize,
     /// What was done otherwise than planned, each with the reason: backends that were tried and not believed, optima that
     /// were not refined.
     pub fallbacks: Vec<String>,

@@ -174,11 +174,6 @@ impl Serialize for Answer<'_> {
         let Self { question, decision, measured } = *self;
         let allocation = &decision.allocation;
         let by_job = |values| ByJob { question, values };
-        let certificate = json!({
-            "violation_max": allocation.violation_max(),
-            "optimal": decision.objective.as_ref().map(|objective| objective.optimal),
-            "first_level_only": decision.objective.as_ref().map(|objective| objective.first_level_only),
-        });
         let dropped: Vec<&Label> = decision.dropped.iter().map(|job| question.label(*job)).collect();
         let mut answer = serializer.serialize_map(None)?;
         answer.serialize_entry("policy", question.policy.name())?;
@@ -190,7 +185,7 @@ impl Serialize for Answer<'_> {
             objective["before_discount"] = true.into();
         }
         answer.serialize_entry("objective", &objective)?;
-        answer.serialize_entry("certificate", &certificate)?;
+        answer.serialize_entry("certificate", &certificate(decision))?;
         answer.serialize_entry("solve", &decision.solve.as_ref().map(solve))?;
         answer.serialize_entry("dropped", &dropped)?;
         if let Some(levels) = &decision.levels {
@@ -198,6 +193,17 @@ impl Serialize for Answer<'_> {
         }
         answer.end()
     }
+}
+
+/// The certificate of a decision, for programs: what is true of its shares and, if it has an objective, of its optimum.
+pub(super) fn certificate(decision: &Decision) -> Value {
+    let objective = decision.objective.as_ref();
+    json!({
+        "violation_max": decision.allocation.violation_max(),
+        "optimal": objective.map(|objective| objective.optimal),
+        "first_level_only": objective.map(|objective| objective.first_level_only),
+        "among_same_dropped": objective.map(|_| !decision.dropped.is_empty()),
+    })
 }
 
 fn objective(report: &ObjectiveReport, measured: Option<f64>) -> Value {
@@ -236,6 +242,7 @@ pub(super) fn solve(report: &SolveReport) -> Value {
         "solves": report.solves,
         "searches": report.searches,
         "size": {"columns": report.size.columns, "rows": report.size.rows, "terms": report.size.terms},
+        "exchanged": report.exchanged,
         "fallbacks": report.fallbacks,
     })
 }
@@ -267,6 +274,18 @@ fn solved(report: &SolveReport) -> String {
     format!("{route}: {}, {iterations} iterations, {:.1} ms", parts.join(", "), seconds.total() * 1e3)
 }
 
+/// What was exchanged beside the policy, in words; nothing if nothing was.
+pub(super) fn exchanged(report: &SolveReport) -> Option<String> {
+    let jobs = match report.exchanged {
+        0 => return None,
+        1 => "1 job".to_owned(),
+        several => format!("{several} jobs"),
+    };
+    Some(format!(
+        "time of {jobs} on slower worker types for idle time on faster ones, all of which are the same to the policy; simulations and live servers do not do that"
+    ))
+}
+
 /// The evidence, in words.
 fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> String {
     let mut lines = vec![format!("policy     {}", question.policy.name())];
@@ -295,6 +314,7 @@ fn summary(question: &Question, decision: &Decision, measured: Option<f64>) -> S
     if let Some(report) = &decision.solve {
         lines.push(format!("strategy   {}", strategy(report)));
         lines.push(format!("solve      {}", solved(report)));
+        lines.extend(exchanged(report).map(|what| format!("exchanged  {what}")));
         lines.extend(report.fallbacks.iter().map(|fallback| format!("fallback   {fallback}")));
     }
     for job in &decision.dropped {

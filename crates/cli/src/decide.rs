@@ -146,8 +146,11 @@ impl Question {
                 return Err(Failure::usage(message, Some(format!("leave `{flag}` out"))));
             }
         }
-        let policy = catalog.build(&arguments.policy, &options)?;
         let program = catalog.program(&arguments.policy, &options)?;
+        let policy: Box<dyn Policy> = match catalog.program(&arguments.policy, &options)? {
+            Some(program) => Box::new(program.exchanging()),
+            None => catalog.build(&arguments.policy, &options)?,
+        };
         let throughputs = load_throughputs(&arguments.throughputs)?;
         let snapshot = Snapshot::read(&Source::load(&arguments.snapshot)?)?;
         let problem = Problem::from_snapshot(&snapshot, &throughputs)?;

@@ -335,6 +335,9 @@ fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], ask
     let mut text = format!("{}: {}\n", question.policy.name(), explanation.reason);
     if let Some(report) = &explanation.decision.solve {
         let _ = writeln!(text, "decided by {}", allocate::strategy(report));
+        if let Some(what) = allocate::exchanged(report) {
+            let _ = writeln!(text, "exchanged {what}");
+        }
     }
     if let Some(objective) = explanation.objective() {
         let _ = writeln!(
@@ -442,8 +445,9 @@ fn as_json(question: &Question, explanation: &Explained, jobs: &[JobIndex]) -> V
                "gap_relative": objective.gap_relative})
     });
     let solve = explanation.decision.solve.as_ref().map(allocate::solve);
-    json!({"policy": question.policy.name(), "reason": explanation.reason, "objective": objective, "solve": solve,
-           "worker_types": types.collect::<Vec<_>>(), "jobs": jobs_of.collect::<Vec<_>>(),
+    let certificate = allocate::certificate(&explanation.decision);
+    json!({"policy": question.policy.name(), "reason": explanation.reason, "objective": objective,
+           "certificate": certificate, "solve": solve, "worker_types": types.collect::<Vec<_>>(), "jobs": jobs_of.collect::<Vec<_>>(),
            "constraints": constraints.collect::<Vec<_>>(), "one_more_holds": explanation.held,
            "prices_unknown": explanation.prices_unknown})
 }

@@ -8,6 +8,7 @@ mod discount;
 mod droppable;
 mod errors;
 mod evaluate;
+mod exchange;
 mod expand;
 mod explain;
 mod hierarchy;

@@ -47,6 +47,8 @@ pub struct ProgramPolicy {
     pub(super) solver: SolverContext,
     /// The account of isolated time, where the objective reads it.
     isolated_time: Option<IsolatedTime>,
+    /// Is time on slower worker types exchanged for idle time on faster ones that the policy does not tell apart?
+    pub(super) exchange: bool,
 }
 
 impl ProgramPolicy {
@@ -87,7 +89,7 @@ impl ProgramPolicy {
         let solver = solver.with_strategy(options.strategy).with_time_limit(options.time_limit);
         let solver = solver.with_interrupt(options.interrupt.clone());
         let pricing = PricingLimits::default();
-        Ok(Self { options, data, prune, droppable, pricing, centred, solver, isolated_time })
+        Ok(Self { options, data, prune, droppable, pricing, centred, solver, isolated_time, exchange: false })
     }
 
     /// Checks that the problem has the data without which the policy cannot decide.
@@ -135,6 +137,7 @@ impl ProgramPolicy {
         // Whatever came of what was broken off.
         self.solver.broken_off().map_err(|error| self.error(error))?;
         let (reduced, solved, mut decision) = decided?;
+        self.exchange(problem, &mut decision)?;
         decision.solve = Some(self.solver.report().clone());
         Ok((reduced, solved, decision))
     }
