@@ -134,7 +134,7 @@ fn what_an_equation_reaches_is_said_from_either_side() {
     );
     let beside = said(&["sum_over_jobs(time_on(v100)) == 1", "sum_over_jobs(throughput) >= 2.5[steps/s]"]);
     assert!(
-        beside.contains("== 1` for the whole cluster (could be kept beside the others with 125.0 %"),
+        beside.contains("== 1` for the whole cluster (could be kept beside the others with 150.0 %"),
         "{beside}"
     );
 }

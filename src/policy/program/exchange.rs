@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn only_decisions_that_are_looked_at_by_themselves_are_exchanged_and_only_of_policies_blind_to_types() {
-        let problem = problem("fast=2,slow=2", &[(1, &[10.0, 0.0]), (1, &[10.0, 5.0]), (1, &[8.0, 2.0])]);
+        let problem = problem("fast=3,slow=2", &[(1, &[10.0, 0.0]), (1, &[10.0, 5.0]), (1, &[8.0, 2.0])]);
         let used = |constraint: Option<&str>, exchanges: bool, refine| {
             let mut text = ObjectiveText::new(Sense::Maximize, "min_over_jobs(throughput)");
             text.for_each_job.extend(constraint.map(crate::program::ConstraintText::hard));
