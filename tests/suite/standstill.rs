@@ -343,7 +343,7 @@ impl Policy for Alone {
 /// The first job is done when the policy fails, so that positions of active jobs are not those of all jobs.
 #[test]
 fn a_decision_that_fails_names_the_job_that_it_fails_on() {
-    let named = |name: &str, steps, arrival| Job { name: Some(name.to_owned()), ..job(steps, arrival) };
+    let named = |name: &str, steps, arrival| job(steps, arrival).name(name);
     let conflict = Conflict {
         constraint: "throughput >= 9[steps/s]".to_owned(),
         job: Some(0),
