@@ -33,6 +33,10 @@ pub trait Situation {
     /// A decision is adopted, on a problem of the round at which the policy was `asked`. Is any pair it counts on found
     /// unable to run?
     fn decided(&mut self, asked: Seconds, problem: &Problem, decision: &Decision) -> bool;
+    /// The policy was asked and gave no decision.
+    fn refused(&mut self, problem: &Problem, error: &PolicyError) {
+        let _ = (problem, error);
+    }
 }
 
 /// Where the orders of worker types are drawn from.
@@ -279,7 +283,10 @@ impl Rounds {
     /// If the problem cannot be stated, or the policy fails: then nothing has changed.
     pub fn recompute(&mut self, situation: &mut dyn Situation) -> Result<Answer, DecisionError> {
         let problem = situation.problem()?;
-        let decision = self.seat.decide(&problem).map_err(|error| by_id(error, &problem))?;
+        let decision = self.seat.decide(&problem).map_err(|error| {
+            situation.refused(&problem, &error);
+            by_id(error, &problem)
+        })?;
         let asked = situation.now();
         let ids = self.adopt(situation, asked, &problem, &decision);
         Ok((decision, ids))

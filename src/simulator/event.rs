@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cluster::Cluster;
 use crate::index::{JobId, WorkerId, WorkerTypeId};
-use crate::policy::Decision;
+use crate::policy::{Decision, PolicyError};
 use crate::problem::Problem;
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 use crate::workload::{Combination, Job};
@@ -269,6 +269,11 @@ pub trait Observer: fmt::Debug {
     fn decided(&mut self, now: Seconds, problem: &Problem, decision: &Decision) {
         let _ = (now, problem, decision);
     }
+
+    /// The policy was asked and gave no decision.
+    fn refused(&mut self, now: Seconds, problem: &Problem, error: &PolicyError) {
+        let _ = (now, problem, error);
+    }
 }
 
 /// An observer that ignores all events.
@@ -290,6 +295,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.decided(now, problem, decision);
         self.1.decided(now, problem, decision);
     }
+
+    fn refused(&mut self, now: Seconds, problem: &Problem, error: &PolicyError) {
+        self.0.refused(now, problem, error);
+        self.1.refused(now, problem, error);
+    }
 }
 
 impl<O: Observer + ?Sized> Observer for &mut O {
@@ -299,5 +309,9 @@ impl<O: Observer + ?Sized> Observer for &mut O {
 
     fn decided(&mut self, now: Seconds, problem: &Problem, decision: &Decision) {
         (**self).decided(now, problem, decision);
+    }
+
+    fn refused(&mut self, now: Seconds, problem: &Problem, error: &PolicyError) {
+        (**self).refused(now, problem, error);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::event::{AllocatedShares, Event, Observer};
 use crate::cluster::Cluster;
 use crate::index::{JobId, WorkerTypeId};
-use crate::policy::Decision;
+use crate::policy::{Decision, PolicyError};
 use crate::problem::{Problem, ProblemError};
 use crate::scheduler::Situation;
 use crate::scheduler::active::Table;
@@ -55,6 +55,10 @@ impl Situation for EventSnapshot<'_> {
             solve_seconds: solve.map_or(0.0, |solve| solve.seconds.total()),
         });
         self.table.try_out(problem, decision)
+    }
+
+    fn refused(&mut self, problem: &Problem, error: &PolicyError) {
+        self.observer.refused(self.now, problem, error);
     }
 }
 

@@ -145,7 +145,7 @@ pub struct SimulateArguments {
     /// Save the input of every decision of the policy in this folder
     #[arg(long, value_name = "DIR")]
     save_snapshots: Option<PathBuf>,
-    /// Write every event to this file, one JSON object a line; `apportion report` shows it
+    /// Write every event to this file, one JSON object a line; `apportion report` shows it; `-` is standard output, before the results
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -312,7 +312,11 @@ fn advance(
                 observer.finish(true)?;
                 return Err(broken_off(arguments, simulation));
             }
-            ended => ended.map_err(|error| run_failure(error.into()))?,
+            Err(error) => {
+                bar.finish();
+                return Err(undecided(arguments, session, observer, run_failure(error.into())));
+            }
+            Ok(outcome) => outcome,
         };
         let (hours, n_active) = (simulation.now().hours(), simulation.n_active());
         bar.message(format!("{n_active} active after {hours:.0} simulated hours"));
@@ -331,6 +335,24 @@ fn advance(
     bar.finish();
     observer.finish(outcome == Outcome::Interrupted)?;
     Ok(outcome)
+}
+
+/// The failure of a simulation, once what shows how it came to that is kept.
+fn undecided(
+    arguments: &SimulateArguments,
+    session: &Session,
+    observer: &mut Watch,
+    failure: Failure,
+) -> Failure {
+    if let Err(unwritten) = observer.finish(false) {
+        session.note(format!("the events are not kept: {unwritten}"));
+    } else if let Some(path) = &arguments.events {
+        session.note(format!("the events until then are in {}", path.display()));
+    }
+    if let (Some(path), Failure::Decision { .. }) = (observer.refused_snapshot(), &failure) {
+        session.note(format!("the input of the decision that failed is {}", path.display()));
+    }
+    failure
 }
 
 /// The interrupt of a simulation in the midst of a decision: what it was at the boundary before is not kept.

@@ -13,7 +13,7 @@ use crate::file;
 use apportion::index::{Id, JobId};
 use apportion::metrics::Recorder;
 use apportion::metrics::log::Header;
-use apportion::policy::Decision;
+use apportion::policy::{Decision, PolicyError};
 use apportion::problem::Problem;
 use apportion::simulator::{Event, Observer, Simulation};
 use apportion::spec::run::Sha256;
@@ -45,7 +45,9 @@ impl EventsFile {
     /// A new file. Where the simulation can go on after a kill, it is there from now on; else once it is whole.
     fn create(path: &Path, header: &Header, is_resumable: bool) -> Result<Self, Failure> {
         let open = || {
-            let file = NewFile::create(path)?;
+            // What standard output is redirected to is not replaced: results follow the events there.
+            let is_output = file::is_standard_output(path);
+            let file = NewFile::create(if is_output { Path::new("/dev/stdout") } else { path })?;
             Ok(if is_resumable { NewFile::Stream(file.keep()?) } else { file })
         };
         let file = open().map_err(writing(path))?;
@@ -131,6 +133,8 @@ pub(super) struct Watch {
     names: Vec<String>,
     /// Whether policies see estimates in place of the matrix.
     estimates: bool,
+    /// The input of the decision that failed, where it is kept.
+    refused: Option<PathBuf>,
     /// The first failure to write.
     broken: Option<Failure>,
 }
@@ -171,7 +175,7 @@ impl Watch {
         let snapshots = arguments.save_snapshots.clone();
         let names = if snapshots.is_some() { run.job_names() } else { Vec::new() };
         let estimates = simulation.options().profiling.is_some();
-        Ok(Self { recorder, events, snapshots, n_decisions, names, estimates, broken: None })
+        Ok(Self { recorder, events, snapshots, n_decisions, names, estimates, refused: None, broken: None })
     }
 
     /// One that only counts.
@@ -185,6 +189,7 @@ impl Watch {
             n_decisions: 0,
             names: Vec::new(),
             estimates: false,
+            refused: None,
             broken: None,
         }
     }
@@ -192,6 +197,11 @@ impl Watch {
     /// The folds so far.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
+    }
+
+    /// The file with the input of a decision that failed, if it is kept.
+    pub(super) fn refused_snapshot(&self) -> Option<&Path> {
+        self.refused.as_deref()
     }
 
     /// Decisions so far.
@@ -239,9 +249,20 @@ impl Observer for Watch {
     }
 
     fn decided(&mut self, _now: Seconds, problem: &Problem, _decision: &Decision) {
+        self.keep(problem);
+    }
+
+    fn refused(&mut self, _now: Seconds, problem: &Problem, _error: &PolicyError) {
+        self.refused = self.keep(problem);
+    }
+}
+
+impl Watch {
+    /// Keeps the input of a decision, if that is asked for: the file.
+    fn keep(&mut self, problem: &Problem) -> Option<PathBuf> {
         let number = self.n_decisions;
         self.n_decisions += 1;
-        let Some(folder) = &self.snapshots else { return };
+        let folder = self.snapshots.as_ref()?;
         let path = folder.join(format!("{number:06}.json"));
         let label = |job: JobId| match self.names.get(job.index()) {
             Some(name) => Label::Text(name.clone()),
@@ -250,7 +271,10 @@ impl Observer for Watch {
         let document =
             if self.estimates { problem.to_snapshot_with_pairs(label) } else { problem.to_snapshot(label) };
         let text = serde_json::to_string(&document).unwrap_or_default();
-        self.note_broken(file::write(&path, text.as_bytes()));
+        let written = file::write(&path, text.as_bytes());
+        let is_kept = written.is_ok();
+        self.note_broken(written);
+        is_kept.then_some(path)
     }
 }
 
