@@ -132,6 +132,17 @@ fn a_sweep_gives_up_runs_whose_decisions_take_too_long() {
     assert_eq!(output.status.code(), Some(4), "{said}");
     let rows = fs::read_to_string(folder.path().join("results/slow/results.csv")).unwrap();
     assert_eq!(rows.lines().filter(|line| line.contains(",timeout,")).count(), 2, "{rows}");
+    let limit = "timeout: the wall time of 0.000000001 s for a decision (`stop: decision`) is over, in a decision after 0.00";
+    assert!(said.contains(limit), "{said}");
+    for policy in ["fifo", "max_min_fairness_perf"] {
+        let of_run =
+            sweep.replace("decision: 1e-9", "wall: 1e-9").replace("name: slow", &format!("name: {policy}"));
+        fs::write(folder.path().join("wall.yaml"), of_run).unwrap();
+        let output = apportion(folder.path(), &format!("sweep wall.yaml --only policy={policy}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let limit = "timeout: the wall time of 0.000000001 s (`stop: wall`) is over";
+        assert!(output.status.code() == Some(4) && said.contains(limit), "{said}");
+    }
     // Those that are selected are made again, and the others stay.
     fs::write(folder.path().join("slow.yaml"), sweep.replace("1e-9", "1h")).unwrap();
     let output = apportion(folder.path(), "sweep slow.yaml --retry --only policy=max_min_fairness_perf");

@@ -85,6 +85,17 @@ impl Bounds {
         }
     }
 
+    /// The limit of time that has ended a run that began with the stopwatch, in words: the run's own where that is over, or else a
+    /// decision's; none without either.
+    fn limit_over(&self, stopwatch: Stopwatch) -> Option<String> {
+        let in_words = |what: &str, field: &str, limit: Duration| {
+            format!("the wall time of {} s{what} (`stop: {field}`) is over", limit.as_secs_f64())
+        };
+        let of_run = self.wall.filter(|wall| stopwatch.elapsed() >= *wall);
+        let of_run = of_run.map(|wall| in_words("", "wall", wall));
+        of_run.or_else(|| self.decision.map(|time| in_words(" for a decision", "decision", time)))
+    }
+
     /// What breaks off the decisions of a run that began with the stopwatch.
     pub fn of_decisions(&self, stopwatch: Stopwatch) -> Interrupt {
         let mut interrupt = Interrupt::default().with_flag(Arc::clone(&self.interrupt));
@@ -213,7 +224,7 @@ fn try_execute(
         let ending = match simulation.run(&mut recorder, &limits) {
             Err(error) if is_broken_off(&error) => {
                 let interrupted = bounds.interrupt.load(Ordering::Relaxed);
-                return Ok((!interrupted).then(|| broken_off(&error)));
+                return Ok((!interrupted).then(|| broken_off(&error, bounds.limit_over(stopwatch))));
             }
             ended => ended?,
         };
@@ -222,7 +233,8 @@ fn try_execute(
             Ending::Interrupted => return Ok(None),
             Ending::Stalled | Ending::Standstill => return Ok(Some(in_vain(&simulation))),
             Ending::WallLimit if bounds.wall.is_some_and(|wall| stopwatch.elapsed() >= wall) => {
-                return Ok(Some(timed_out(&simulation, &recorder)));
+                let limit = bounds.limit_over(stopwatch);
+                return Ok(Some(timed_out(&simulation, &recorder, limit.as_deref())));
             }
             Ending::WallLimit | Ending::RoundLimit | Ending::TimeLimit | Ending::ActiveLimit => {
                 report(&Standing::of(run, &simulation, &recorder));
@@ -249,17 +261,24 @@ pub fn is_broken_off(error: &SimulationError) -> bool {
     }
 }
 
-/// The outcome without metrics of a run one decision of which took too long.
-fn broken_off(error: &SimulationError) -> Outcome {
-    Outcome::without_metrics(Status::Timeout, error.to_string())
+/// The outcome without metrics of a run that a limit ended in a decision.
+fn broken_off(error: &SimulationError, limit: Option<String>) -> Outcome {
+    let reason = match (limit, error) {
+        (Some(limit), SimulationError::Decision { place, .. }) => format!("{limit}, in a decision {place}"),
+        (Some(limit), _) => format!("{limit}: {error}"),
+        (None, _) => error.to_string(),
+    };
+    Outcome::without_metrics(Status::Timeout, reason)
 }
 
 /// The outcome without metrics of a run that took too long: what it had measured by then depends on the machine.
-fn timed_out(simulation: &Simulation, recorder: &Recorder) -> Outcome {
+fn timed_out(simulation: &Simulation, recorder: &Recorder, limit: Option<&str>) -> Outcome {
     let n_done = recorder.summary().jobs.len();
     let (n_active, hours) = (simulation.n_active(), simulation.now().hours());
-    let reason =
-        format!("{n_done} measured jobs done and {n_active} active after {hours:.0} simulated hours");
+    let limit = limit.unwrap_or("the wall time of the run is over");
+    let reason = format!(
+        "{limit}: {n_done} measured jobs done and {n_active} active after {hours:.0} simulated hours"
+    );
     Outcome::without_metrics(Status::Timeout, reason)
 }
 
