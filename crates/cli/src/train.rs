@@ -162,7 +162,7 @@ mod training {
             if let (0, Some((_, when))) = (training.learner().n_updates(), knows) {
                 self.warm_up(training.learner())?;
                 let found = training.judge_first(&mut validate).map_err(|error| self.failed(&error))?;
-                said.first(when, found);
+                said.first(when, found, self.spec.counted());
             }
             let ended = training.run(&mut validate, &mut |training, point| {
                 curve.push_str(&line(point));
@@ -205,8 +205,12 @@ mod training {
             let catalog = plugin::catalog();
             let policy = |name: &str| catalog.policy(name).map_err(|error| error.to_string());
             let streams = SeedStreams::new(self.spec.seed);
-            let warmed = warm_up.run(&self.system, learner.model(), &policy, streams);
+            let stop = || self.session.interrupt.is_raised();
+            let warmed = warm_up.run(&self.system, learner.model(), (&policy, &stop), streams);
             let (first, last) = warmed.map_err(|error| match error {
+                TrainingError::Stopped => {
+                    Failure::Interrupted { message: "in the warm-up, of which nothing is kept".to_owned() }
+                }
                 TrainingError::Play { reason } => self.document.error_at("warm_up.teacher", reason, None),
                 error => self.failed(&error),
             })?;
@@ -341,7 +345,7 @@ mod training {
             let mut table = Table::new([
                 "system",
                 "updates",
-                "decisions",
+                self.spec.counted().0,
                 "ended",
                 "best_update",
                 "best_validation",

@@ -10,7 +10,7 @@ use apportion_learn::training::run::CurvePoint;
 /// Says things as a session asks for: with `--progress json` as one JSON object a line.
 pub(super) struct Said<'a> {
     session: &'a Session,
-    as_events: bool,
+    shown: Shown,
     pace: Pace,
 }
 
@@ -28,24 +28,22 @@ pub(super) struct Reached<'a> {
 
 impl<'a> Said<'a> {
     pub(super) fn new(session: &'a Session) -> Self {
-        Self { session, as_events: Shown::of(session) == Shown::Events, pace: Pace::start() }
+        Self { session, shown: Shown::of(session), pace: Pace::start() }
     }
 
     /// Something to know.
     pub(super) fn note(&self, message: impl AsRef<str>) {
-        if self.as_events {
-            event(&json!({ "event": "note", "message": message.as_ref() }));
-        } else {
-            self.session.note(message);
-        }
+        self.session.note(message);
     }
 
-    /// The validation of the weights that a training begins with.
-    pub(super) fn first(&self, when: &str, validation: f64) {
-        if self.as_events {
-            event(&json!({ "event": "update", "update": 0, "done": 0, "validation": validation }));
-        } else {
-            self.note(format!("{when}: validation {validation:.4}"));
+    /// The validation of the weights that a training begins with, and what its budget is counted in, with how many of them there are.
+    pub(super) fn first(&self, when: &str, validation: f64, (unit, total): (&str, u64)) {
+        match self.shown {
+            Shown::Events => event(&json!({
+                "event": "update", "update": 0, "done": 0, "total": total, "unit": unit, "validation": validation,
+            })),
+            Shown::Bars | Shown::Lines => self.note(format!("{when}: validation {validation:.4}")),
+            Shown::Nothing => {}
         }
     }
 
@@ -56,8 +54,8 @@ impl<'a> Said<'a> {
         let (update, done) = (progress.n_updates, progress.n_decisions);
         // The last update may go on beyond the budget.
         let total = total.max(done);
-        match (self.as_events, validation) {
-            (true, _) if validation.is_some() || self.pace.is_due() => event(&json!({
+        match (self.shown, validation) {
+            (Shown::Events, _) if validation.is_some() || self.pace.is_due() => event(&json!({
                 "event": "update",
                 "update": update,
                 "done": done,
@@ -69,7 +67,7 @@ impl<'a> Said<'a> {
                 "best_validation": best,
                 "filling": filling.map(|(n, of)| json!({ "samples": n, "of": of })),
             })),
-            (false, Some(validation)) => {
+            (Shown::Bars | Shown::Lines, Some(validation)) => {
                 let filling = filling.map(|(n, of)| format!(", still filling the replay: {n}/{of}"));
                 self.note(format!(
                     "update {update}, {done} of {total} {unit}: validation {validation:.4}{}",
@@ -83,7 +81,7 @@ impl<'a> Said<'a> {
     /// What the test episodes came to.
     pub(super) fn test(&self, test: &Test) {
         let Test { mean, n_episodes, choice, n_updates } = *test;
-        if self.as_events {
+        if self.shown == Shown::Events {
             let choice: Value = json!(choice);
             event(&json!({
                 "event": "test", "test": mean, "episodes": n_episodes, "choice": choice, "update": n_updates,

@@ -175,6 +175,13 @@ fn evolution_counts_episodes() {
     let message = said(&evolution, &[]);
     assert!(message.contains("update 1, 8 of 16 episodes: validation "), "{message}");
     assert!(message.contains("update 2, 16 of 16 episodes: validation "), "{message}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    std::fs::write(&file, evolution).expect("written");
+    let output = apportion(&["train", &file, "--out", &out, "--format", "csv", "--progress", "never"]);
+    assert!(output.stdout.starts_with(b"system,updates,episodes,"), "{output:?}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!message.contains("update"), "none of the progress: {message}");
 }
 
 #[test]
@@ -299,6 +306,28 @@ fn programs_are_told_in_lines_of_json() {
     let [test] = of("test")[..] else { panic!("one test: {message}") };
     assert_eq!((&test["episodes"], &test["choice"]), (&3.into(), &"most_probable".into()));
     assert!(of("note").len() == 1, "{message}");
+
+    // What is refused is told so, too: of the command line, and of the document.
+    for (set, expected) in [("seed=no", "`--set seed=no`"), ("ppo.n_steps=0", "`n_steps` is 0")] {
+        assert_eq!(
+            error_event(&["--set", set], expected)["message"].as_str().map(str::is_empty),
+            Some(false)
+        );
+    }
+    let _ = error_event(&["--checkpoint-every", "0"], "--checkpoint-every");
+}
+
+/// The event of a training that is refused.
+fn error_event(flags: &[&str], expected: &str) -> serde_json::Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    std::fs::write(&file, TRAINING).expect("written");
+    let output = apportion(&[&["train", &file, "--out", &out, "--progress", "json"], flags].concat());
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    let event: serde_json::Value = serde_json::from_str(&message).expect(&message);
+    assert!(event["event"] == "error" && message.contains(expected), "{message}");
+    event
 }
 
 #[test]

@@ -77,6 +77,9 @@ pub enum TrainingError {
         /// Why not.
         reason: String,
     },
+    /// The user's wish.
+    #[error("the training was asked to stop")]
+    Stopped,
     /// Numbers that are no longer finite.
     #[error("the training has diverged: {what} is not finite; a lower learning rate may help")]
     Diverged {

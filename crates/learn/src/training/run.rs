@@ -14,7 +14,7 @@ use crate::tensors::Tensors;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Decisions after which it ends.
+    /// Decisions after which it ends; under `evolution`, which counts no decisions, episodes, in the result, `curve.csv` and headers, too.
     pub decisions: u64,
     /// Updates between validations.
     pub validate_every: u64,

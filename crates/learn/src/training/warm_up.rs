@@ -41,15 +41,15 @@ impl WarmUp {
     }
 
     /// Warms a model up: mean cross-entropy of the first step and of the last. A function of the streams alone, so a
-    /// training that was stopped before its first checkpoint begins with it anew.
+    /// training that was stopped before its first checkpoint begins with it anew. It is asked between two steps whether it is to `stop`.
     ///
     /// # Errors
-    /// If the system shows nothing, the teacher fails, or the numbers are no longer finite.
+    /// If the system shows nothing, the teacher fails, the numbers are no longer finite, or it is to stop.
     pub fn run(
         &self,
         system: &System,
         model: &dyn Model,
-        policy: &MakePolicy<'_>,
+        (policy, stop): (&MakePolicy<'_>, &dyn Fn() -> bool),
         streams: SeedStreams,
     ) -> Result<(f64, f64), TrainingError> {
         self.check()?;
@@ -62,6 +62,9 @@ impl WarmUp {
         let (mut losses, mut n_done, mut n_episodes) = (None, 0, 0);
         let mut n_new = 0;
         while n_done < self.updates {
+            if stop() {
+                return Err(TrainingError::Stopped);
+            }
             n_episodes += 1;
             let idle = n_episodes > EPISODES_MAX;
             within(!idle, "updates", self.updates, "as many as the teacher's examples allow")?;
@@ -76,6 +79,9 @@ impl WarmUp {
                 n_new += 1;
                 if n_new < self.examples_per_update || n_done == self.updates {
                     continue;
+                }
+                if stop() {
+                    return Err(TrainingError::Stopped);
                 }
                 if let Some(loss) = cloning.update(model)? {
                     losses = Some((losses.map_or(loss, |(first, _)| first), loss));

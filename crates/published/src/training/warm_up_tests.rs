@@ -24,13 +24,17 @@ fn a_scorer_learns_what_another_policy_does() {
             _ => Err(format!("no policy `{name}`")),
         }
     };
-    let (first, last) = warm_up.run(&system, &model, &policy, SeedStreams::new(2)).unwrap();
+    let (first, last) = warm_up.run(&system, &model, (&policy, &|| false), SeedStreams::new(2)).unwrap();
     assert!(last < 0.7 * first, "{first} {last}");
     let unknown = WarmUp { teacher: "nobody".to_owned(), ..warm_up.clone() };
-    let error = unknown.run(&system, &model, &policy, SeedStreams::new(2)).unwrap_err().to_string();
+    let error =
+        unknown.run(&system, &model, (&policy, &|| false), SeedStreams::new(2)).unwrap_err().to_string();
     assert!(error.contains("no policy `nobody`"), "{error}");
+    let stopped = warm_up.run(&system, &model, (&policy, &|| true), SeedStreams::new(2));
+    assert!(matches!(stopped, Err(TrainingError::Stopped)));
     let silent = systems::open("deepshare", &serde_json::Value::Null).unwrap();
-    let error = warm_up.run(&silent, &model, &policy, SeedStreams::new(2)).unwrap_err().to_string();
+    let error =
+        warm_up.run(&silent, &model, (&policy, &|| false), SeedStreams::new(2)).unwrap_err().to_string();
     let expected = "`warm_up` is given in `deepshare`, expected none where no policy can show what it does";
     assert_eq!(error, expected);
 }
