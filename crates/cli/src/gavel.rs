@@ -19,6 +19,8 @@ use crate::file::write;
 use crate::output::OutputFormat;
 use crate::sweep::{SweepArguments, check, run_source};
 use apportion::spec::Source;
+use apportion::units::Seconds;
+use apportion_studies::sweep::spec::StopSpec;
 use scripts::{Continuous, Generated, Static, Traced};
 
 /// Run a command line of Gavel's scripts as it is typed
@@ -89,10 +91,8 @@ impl Meaning {
                 let _ = writeln!(text, "  - {rule}");
             }
         }
-        if let Some(seconds) = self.timeout {
-            let _ = writeln!(text, "stop: {{wall: {seconds}s}}");
-        }
-        text
+        let wall = self.timeout.map(|seconds| Seconds::new(seconds as f64));
+        text + &StopSpec { wall, ..StopSpec::default() }.in_force() + "\n"
     }
 }
 

@@ -130,7 +130,9 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
     let source = source(arguments, shows)?;
     if shows || arguments.show {
         check(&source, arguments, session)?;
-        return session.output.document(&source.text);
+        let stop = SweepSpec::parse(&source, arguments.quick)?.stop;
+        let line = format!("# Runs are ended by `{}`.\n", stop.in_force());
+        return session.output.document(&format!("{}\n{line}", source.text.trim_end()));
     }
     run_source(&source, arguments, session)
 }
@@ -450,6 +452,7 @@ fn show_plan(
     let (n, folder) = (pending.len(), places(arguments, folder));
     let more = if is_ladder { "; more follow from their results" } else { "" };
     session.note(format!("{n} of {n_all} runs to be made, {n_kept} are in {folder} already{more}"));
+    session.note(format!("runs are ended by `{}`", plan.sweep.stop.in_force()));
     Ok(())
 }
 

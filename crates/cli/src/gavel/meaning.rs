@@ -404,7 +404,7 @@ mod tests {
                     round_length: 360s\n  generator: gavel\n  cluster: {\"v100\":36,\"p100\":36,\"k80\":36}\n  \
                     multi_worker: true\n  measure: [4000,5000]\naxes:\n  policy: \
                     [\"max_min_fairness\",\"max_min_fairness_perf\"]\n  rate: [0.25,0.5,0.75,1.0]\n  seed: [0,1,2]\n\
-                    stop: {wall: 60s}\n";
+                    stop: {saturated: false, wall: 60s, rounds: 10000, doublings: 4}\n";
         assert_eq!(meaning.document(), text);
     }
 

@@ -173,6 +173,11 @@ fn a_sweep_needs_no_file() {
     let flags = "sweep --policy fifo,isolated --rate 0.2:0.4:2 --seed 0:2 --cluster v100=2,p100=2,k80=2 --set jobs=10";
     let document = succeed(folder.path(), &format!("{flags} --show"));
     fs::write(folder.path().join("mine.yaml"), &document).unwrap();
+    // What ends runs is shown where the document leaves it out, too.
+    let stop = "stop: {saturated: false, rounds: 10000, doublings: 4}";
+    assert!(document.ends_with(&format!("\n# Runs are ended by `{stop}`.\n")), "{document}");
+    let planned = apportion(folder.path(), "sweep mine.yaml --dry-run");
+    assert!(String::from_utf8_lossy(&planned.stderr).contains(stop), "{planned:?}");
     let first = succeed(folder.path(), flags);
     let name = document.lines().nth(1).unwrap().trim_start_matches("name: ").trim_matches('"');
     let store = Store::open_to_read(&folder.path().join("results").join(name)).unwrap();

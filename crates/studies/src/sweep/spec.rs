@@ -113,6 +113,8 @@ pub struct StopSpec {
     /// Where arrivals never stop, a run is given up once the number of jobs that have arrived has doubled so often from
     /// the end of the measured window on (from 1000 at least): as `starved` if a measured job ran no step all the
     /// while, or less than a hundredth of the steps that it had left, as `growing` if the average number of active jobs doubled each time, too.
+    /// Jobs are looked at only when the number of arrivals has doubled since the last look: one that stops just after a look is
+    /// noticed up to two doublings later.
     #[schemars(range(min = 2, max = 20))]
     pub doublings: u32,
 }
@@ -124,6 +126,16 @@ impl Default for StopSpec {
 }
 
 impl StopSpec {
+    /// All of it on a line of YAML, as it is in force: what a document leaves out, too.
+    pub fn in_force(&self) -> String {
+        let Self { saturated, wall, decision, rounds, doublings } = self;
+        let time = |field: &str, time: &Option<Seconds>| {
+            time.map_or(String::new(), |time| format!("{field}: {}s, ", time.get()))
+        };
+        let times = time("wall", wall) + &time("decision", decision);
+        format!("stop: {{saturated: {saturated}, {times}rounds: {rounds}, doublings: {doublings}}}")
+    }
+
     /// When a run that gets nowhere is given up.
     pub const fn patience(&self) -> Patience {
         Patience { rounds: Some(self.rounds), doublings: Some(self.doublings) }
