@@ -47,8 +47,9 @@ Exit codes:
   5    a comparison found a bound broken, or a check an untrue claim
   130  interrupted; run it again to resume
 
-Ctrl-C lets a command finish what it holds, and once more ends it at once. SIGTERM, which batch systems and `timeout` send
-once, gives it ten seconds; a sweep ends at once, as what it has finished is kept.";
+Ctrl-C lets a command finish what it holds, and once more ends it at once; one that keeps nothing on its way ends at
+once. SIGTERM, which batch systems and `timeout` send once, gives it ten seconds; a sweep ends at once, as what it has
+finished is kept.";
 
 /// Flags that every subcommand has.
 #[derive(Args, Clone, Debug)]

@@ -178,7 +178,7 @@ pub(super) fn say_end() -> Result<(), Failure> {
     say(&peak.map_or_else(|| END.to_owned(), |bytes| format!("{END} {bytes}")))
 }
 
-/// A line to the parent.
+/// A line to the parent. A parent that has gone is a failure, unlike other readers: nobody needs what would come.
 pub(super) fn say(line: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))

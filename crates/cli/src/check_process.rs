@@ -149,12 +149,11 @@ pub(super) fn run_child(
 ) -> Result<Vec<Decided>, Failure> {
     let mut case = Case { plan: plan.clone(), from, to, done: 0, hopeless: Vec::new() };
     let mut decided: Vec<Decided> = Vec::with_capacity(case.total());
-    while decided.len() < case.total() {
+    while decided.len() < case.total() && !session.interrupt.is_raised() {
         (case.done, case.hopeless) = (decided.len(), without_end.hopeless());
         let end = by_child(&case, &mut decided, session, bar)?;
         if end == End::Stopped {
-            decided.truncate(decided.len() / plan.per_instance() * plan.per_instance());
-            return Ok(decided);
+            break;
         }
         if decided.len() >= case.total() {
             break;
@@ -167,6 +166,7 @@ pub(super) fn run_child(
         decided.push(Decided::without(&plan.policies[policy], &plan.backends[backend], verdict, why));
         without_end.push((policy, plan.turn(instance)));
     }
+    decided.truncate(decided.len() / plan.per_instance() * plan.per_instance());
     Ok(decided)
 }
 

@@ -5,8 +5,11 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::exit::{ExitStatus, Failure};
+use serde_json::json;
+
+use crate::exit::Failure;
 use apportion::policy::PolicyError;
 use apportion::solver::SolveError;
 use apportion::spec::nearest::suggestion;
@@ -40,9 +43,38 @@ fn with_short_quotes(message: &str) -> String {
     parts.join("`")
 }
 
-/// Writes lines for people to standard error. A failure to do so is ignored: no other stream is left to report it on.
+/// Raised where all that is said on standard error is lines of JSON (`--progress json`).
+static IN_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From here on notes and complaints are lines of JSON, as progress is: `{"event": "note", …}` and `{"event": "error", …}`.
+pub fn speak_json() {
+    IN_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Are notes and complaints lines of JSON?
+pub fn speaks_json() -> bool {
+    IN_JSON.load(Ordering::Relaxed)
+}
+
+/// Writes a note to standard error: lines for people, or an event. A failure to do so is ignored: no other stream is left to report
+/// it on.
 pub fn print(text: &str) {
-    print_exactly(&plain_lines(text.trim_end_matches('\n')));
+    print_as("note", text);
+}
+
+/// Writes a complaint, which begins with `error: `, to standard error: lines for people, or an event.
+pub fn complain(text: &str) {
+    print_as("error", text);
+}
+
+fn print_as(event: &str, text: &str) {
+    let text = text.trim_end_matches('\n');
+    if speaks_json() {
+        let message = text.strip_prefix("error: ").unwrap_or(text);
+        print_exactly(&json!({ "event": event, "message": message }).to_string());
+    } else {
+        print_exactly(&plain_lines(text));
+    }
 }
 
 /// Writes a line for programs to standard error.
@@ -50,11 +82,10 @@ pub fn print_exactly(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// The complaint about a failure; none where silence is right.
-pub fn of_failure(failure: &Failure) -> Option<String> {
+/// The complaint about a failure.
+pub fn of_failure(failure: &Failure) -> String {
     let help = match failure {
-        Failure::Spec(error) => return Some(of_spec(error)),
-        Failure::Io { .. } if failure.status() == ExitStatus::Done => return None,
+        Failure::Spec(error) => return of_spec(error),
         Failure::Usage { help, .. } => help.clone(),
         Failure::Policy(error) | Failure::Decision { error, .. } => policy_help(error),
         Failure::Bug { .. } => Some(REPORT.to_owned()),
@@ -73,7 +104,7 @@ pub fn of_failure(failure: &Failure) -> Option<String> {
         source = cause.source();
     }
     push_help(&mut text, help.as_deref());
-    Some(text)
+    text
 }
 
 /// What is said of a panic.
@@ -187,7 +218,6 @@ fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::TO_STANDARD_OUTPUT;
     use apportion::spec::Source;
 
     #[test]
@@ -223,19 +253,17 @@ error: unknown key `max_mn`
     }
 
     #[test]
-    fn a_closed_pipe_is_no_complaint() {
-        let broken = Failure::io(TO_STANDARD_OUTPUT)(io::ErrorKind::BrokenPipe.into());
-        assert_eq!(of_failure(&broken), None);
+    fn a_file_that_cannot_be_written_is_named() {
         let of_a_file = Failure::io("write run.jsonl")(io::ErrorKind::BrokenPipe.into());
-        assert_eq!(of_failure(&of_a_file).unwrap(), "error: cannot write run.jsonl: broken pipe\n");
+        assert_eq!(of_failure(&of_a_file), "error: cannot write run.jsonl: broken pipe\n");
         let full = Failure::io("write runs.csv")(io::ErrorKind::StorageFull.into());
-        assert_eq!(of_failure(&full).unwrap(), "error: cannot write runs.csv: no storage space\n");
+        assert_eq!(of_failure(&full), "error: cannot write runs.csv: no storage space\n");
     }
 
     #[test]
     fn an_id_in_a_message_makes_no_line_of_its_own() {
         let failure = Failure::usage("no job `a\nerror: b`", None);
-        assert_eq!(of_failure(&failure).unwrap(), "error: no job `a\n  error: b`\n");
+        assert_eq!(of_failure(&failure), "error: no job `a\n  error: b`\n");
         let source = Source::new("p.yaml", "a: \u{202e}b\u{9b}\n");
         let said = of_spec(&source.at(1, 4, "no\nerror: b".into(), None));
         assert!(said.starts_with("error: no\n  error: b\n  --> p.yaml:1:4\n   1 | a:  b\n"), "{said}");

@@ -130,12 +130,6 @@ impl Failure {
         match self {
             Self::Spec(_) | Self::Usage { .. } => ExitStatus::BadInput,
             Self::Policy(error) | Self::Decision { error, .. } => of_policy(error),
-            // A reader that has read enough closes the pipe: `apportion … | head` is done, not broken.
-            Self::Io { action, source }
-                if source.kind() == io::ErrorKind::BrokenPipe && action == TO_STANDARD_OUTPUT =>
-            {
-                ExitStatus::Done
-            }
             Self::Io { .. } | Self::Bug { .. } => ExitStatus::Bug,
             Self::Limit { .. } => ExitStatus::Limit,
             Self::BoundBroken { .. } => ExitStatus::BoundBroken,

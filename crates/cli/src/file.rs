@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Session;
 use crate::exit::Failure;
+use crate::output::StandardOutput;
 use apportion::spec::path_text;
 use apportion_studies::file;
 use apportion_studies::report::page::Page;
@@ -19,12 +20,33 @@ const STANDARD_INPUT: &str = "-";
 /// A page that the user asked for beside results, with where it goes.
 pub(super) type Beside<'a> = Option<(&'a Path, Page)>;
 
+/// Is a file that the user named standard output: as `-`, or as the very file that standard output is, under any name? Two ways of
+/// writing to one file would mix up what they write.
+pub(super) fn is_standard_output(path: &Path) -> bool {
+    path == Path::new(STANDARD_OUTPUT) || is_behind_standard_output(path).unwrap_or(false)
+}
+
+#[cfg(unix)]
+fn is_behind_standard_output(path: &Path) -> io::Result<bool> {
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::MetadataExt as _;
+    let file = fs::File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()?;
+    let number = |about: &fs::Metadata| (about.dev(), about.ino());
+    // Nothing is mixed up where nothing is kept.
+    let is_null = || fs::metadata("/dev/null").is_ok_and(|null| number(&null) == number(&file));
+    Ok(number(&fs::metadata(path)?) == number(&file) && !is_null())
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "as where files have numbers")]
+fn is_behind_standard_output(_: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
 /// Prints a page that goes to standard output, where it takes the place of results; true if it does.
 pub(super) fn print_page(session: &Session, page: &Beside<'_>) -> Result<bool, Failure> {
     match page {
-        Some((path, page)) if *path == Path::new(STANDARD_OUTPUT) => {
-            session.output.text(&page.html()).map(|()| true)
-        }
+        Some((path, page)) if is_standard_output(path) => session.output.text(&page.html()).map(|()| true),
         _ => Ok(false),
     }
 }
@@ -32,19 +54,17 @@ pub(super) fn print_page(session: &Session, page: &Beside<'_>) -> Result<bool, F
 /// Writes a page that goes to a file, once results are printed: they are not lost with it.
 pub(super) fn write_page(session: &Session, page: &Beside<'_>) -> Result<(), Failure> {
     match page {
-        Some((path, page)) if *path != Path::new(STANDARD_OUTPUT) => {
-            write_bytes(session, path, page.html().as_bytes())
-        }
-        _ => Ok(()),
+        Some((path, page)) => write_bytes(session, path, page.html().as_bytes()),
+        None => Ok(()),
     }
 }
 
 /// The file that the user named; none if that is standard output, as it is where none is named.
 pub(crate) fn no_standard_output(out: Option<&Path>) -> Option<&Path> {
-    out.filter(|path| *path != Path::new(STANDARD_OUTPUT))
+    out.filter(|path| !is_standard_output(path))
 }
 
-/// Writes text to the file, or to standard output if there is none.
+/// Writes text to the file, or to standard output if there is none or the file is that.
 pub(super) fn write_or_print(session: &Session, out: Option<&Path>, text: &str) -> Result<(), Failure> {
     match no_standard_output(out) {
         Some(path) => write_bytes(session, path, text.as_bytes()),
@@ -52,15 +72,20 @@ pub(super) fn write_or_print(session: &Session, out: Option<&Path>, text: &str) 
     }
 }
 
-/// Writes a file that the user named, and says so.
+/// Writes a file that the user named, and says so; what goes to standard output is seen there.
 pub(super) fn write_bytes(session: &Session, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write(path, bytes)?;
-    session.note(format!("wrote {}", path.display()));
+    if !is_standard_output(path) {
+        session.note(format!("wrote {}", path.display()));
+    }
     Ok(())
 }
 
-/// Writes a file as [`file`] does.
+/// Writes a file as [`file`] does, or standard output where the file is that.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if is_standard_output(path) {
+        return StandardOutput.put(bytes);
+    }
     file::write(path, bytes).map_err(Failure::io(format!("write {}", path.display())))
 }
 
@@ -91,8 +116,8 @@ pub(crate) fn check_files(read: &[Named<'_>], written: &[Named<'_>]) -> Result<(
         }
     }
     for (what, path) in written.iter().filter_map(path) {
-        let is_standard_output = path == Path::new(STANDARD_OUTPUT);
-        let place = if is_standard_output { path.clone() } else { file::place(&path) };
+        let is_standard_output = is_standard_output(&path);
+        let place = if is_standard_output { PathBuf::from(STANDARD_OUTPUT) } else { file::place(&path) };
         if let Some((other, _)) = others.iter().find(|(_, other)| *other == place) {
             let message = format!("{what} and {other} are the same file, {}", path.display());
             return Err(Failure::usage(message, Some("give it another name".to_owned())));
@@ -115,12 +140,22 @@ fn unwritable(what: &str, path: &Path, error: io::Error) -> Failure {
             | io::ErrorKind::NotADirectory
             | io::ErrorKind::IsADirectory
             | io::ErrorKind::InvalidFilename
-    );
+    ) || is_loop_of_links(&error);
     if !is_misnamed {
         return Failure::io(format!("write {}", path.display()))(error);
     }
     let message = format!("{what}: cannot write {}: {error}", path.display());
     Failure::usage(message, Some("name a file in a folder that is there".to_owned()))
+}
+
+#[cfg(unix)]
+fn is_loop_of_links(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+#[cfg(not(unix))]
+const fn is_loop_of_links(_: &io::Error) -> bool {
+    false
 }
 
 /// Refuses a pipe and the like where several processes read an input.

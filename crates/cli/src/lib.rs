@@ -92,13 +92,16 @@ impl Session {
 pub fn main() -> ExitCode {
     panic::set_hook(Box::new(|report| {
         if !onnx::is_guarded() {
-            diagnostics::print(&diagnostics::of_panic(report));
+            diagnostics::complain(&diagnostics::of_panic(report));
         }
     }));
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(refusal) => return refused(refusal),
     };
+    if arguments.global.progress == ProgressMode::Json {
+        diagnostics::speak_json();
+    }
     // Ranks handle signals by themselves, so they start before ours are installed.
     #[cfg(feature = "live")]
     if let Command::Live(command) = &arguments.command
@@ -109,9 +112,7 @@ pub fn main() -> ExitCode {
     if let Err(error) = interrupt::heed_limits_of_files() {
         diagnostics::print(&format!("note: a file at its limit of size will end the command: {error}"));
     }
-    // A command that decides once has nothing to keep, so Ctrl-C ends it at once.
-    let decides = matches!(arguments.command, Command::Allocate(_) | Command::Explain(_));
-    let interrupt = if decides { Interrupt::new() } else { Interrupt::install() };
+    let interrupt = if keeps(&arguments.command) { Interrupt::install() } else { Interrupt::new() };
     #[cfg(feature = "live")]
     if matches!(arguments.command, Command::Live(_)) {
         interrupt.end_by_itself_if_terminated();
@@ -126,12 +127,37 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(Ok(())) => ExitStatus::Done.into(),
         Ok(Err(failure)) => {
-            if let Some(text) = diagnostics::of_failure(&failure) {
-                diagnostics::print(&text);
-            }
+            diagnostics::complain(&diagnostics::of_failure(&failure));
             failure.status().into()
         }
         Err(_) => ExitStatus::Bug.into(),
+    }
+}
+
+/// Does a command look at the user's wish to stop, because it has something to finish and to keep? Ctrl-C ends others at once.
+fn keeps(command: &Command) -> bool {
+    match command {
+        Command::Allocate(_)
+        | Command::Explain(_)
+        | Command::Policies(_)
+        | Command::Throughputs(_)
+        | Command::World(_)
+        | Command::Compare(_)
+        | Command::Report(_)
+        | Command::Schema(_)
+        | Command::Completions(_)
+        | Command::Man(_) => false,
+        Command::Trace(_)
+        | Command::Simulate(_)
+        | Command::Forecast(_)
+        | Command::Sweep(_)
+        | Command::Gavel(_)
+        | Command::Train(_)
+        | Command::Results(_)
+        | Command::Bench(_)
+        | Command::Check(_) => true,
+        #[cfg(feature = "live")]
+        Command::Live(_) => true,
     }
 }
 
@@ -140,25 +166,31 @@ fn refused(refusal: clap::Error) -> ExitCode {
     let status = if refusal.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
     // What the message repeats of an argument is spelt out and short, as by asking again with such arguments.
     let given: Vec<String> = env::args_os().map(path_text::of).collect();
+    let asks_for_json = |pair: &[String]| pair[0] == "--progress" && pair[1] == "json";
+    if given.windows(2).any(asks_for_json) || given.iter().any(|argument| argument == "--progress=json") {
+        diagnostics::speak_json();
+    }
     let spelt = |argument| match diagnostics::shortened(argument) {
         Cow::Owned(short) => Cow::Owned(plain(&short).into_owned()),
         Cow::Borrowed(whole) => plain(whole),
     };
     let spelt: Vec<Cow<'_, str>> = given.iter().map(|argument| spelt(argument)).collect();
     let is_odd = spelt.iter().any(|argument| matches!(argument, Cow::Owned(_)));
-    if status == ExitStatus::BadInput && is_odd {
+    if status == ExitStatus::BadInput && (is_odd || diagnostics::speaks_json()) {
         let again = Arguments::try_parse_from(spelt.iter().map(|argument| &**argument));
         let refusal = again.err().filter(clap::Error::use_stderr).unwrap_or(refusal);
-        diagnostics::print(&refusal.render().to_string());
+        diagnostics::complain(&refusal.render().to_string());
         return status.into();
     }
-    let printed = refusal.print().and_then(|()| io::stdout().flush());
-    let Err(error) = printed else { return status.into() };
-    let failure = Failure::io(TO_STANDARD_OUTPUT)(error);
-    if let Some(text) = diagnostics::of_failure(&failure) {
-        diagnostics::print(&text);
+    match refusal.print().and_then(|()| io::stdout().flush()) {
+        // A reader of help that has read enough closes the pipe.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let failure = Failure::io(TO_STANDARD_OUTPUT)(error);
+            diagnostics::complain(&diagnostics::of_failure(&failure));
+            failure.status().into()
+        }
+        _ => status.into(),
     }
-    failure.status().into()
 }
 
 fn dispatch(command: &Command, session: &Session) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! Results on standard output: tables for people, JSON and CSV for programs.
 
 use std::io::{self, BufWriter, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -42,6 +43,57 @@ struct Rows<T> {
     rows: T,
 }
 
+/// Raised once the reader of standard output has gone.
+static IS_READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// The process's standard output as all commands write to it. A reader that has read enough closes the pipe, as in
+/// `apportion … | head`: what is written from then on is thrown away, and no failure. The command does the rest of its work, and its own
+/// ending decides the exit code.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StandardOutput;
+
+impl StandardOutput {
+    /// Is there nobody left to read what is written?
+    pub fn is_reader_gone() -> bool {
+        IS_READER_GONE.load(Ordering::Relaxed)
+    }
+
+    /// Writes all of it at once.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn put(mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.write_all(bytes).and_then(|()| self.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
+    }
+}
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if Self::is_reader_gone() {
+            return Ok(bytes.len());
+        }
+        unless_gone(io::stdout().write(bytes), bytes.len(), &IS_READER_GONE)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if Self::is_reader_gone() {
+            return Ok(());
+        }
+        unless_gone(io::stdout().flush(), (), &IS_READER_GONE)
+    }
+}
+
+/// The outcome of writing; where the pipe is closed, the flag is raised, and all counts as written.
+fn unless_gone<T>(written: io::Result<T>, all: T, flag: &AtomicBool) -> io::Result<T> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            flag.store(true, Ordering::Relaxed);
+            Ok(all)
+        }
+        written => written,
+    }
+}
+
 /// Standard output, in one format.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -74,7 +126,7 @@ impl Output {
     /// # Errors
     /// If standard output cannot be written to.
     pub fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
-        write_all(bytes)
+        StandardOutput.put(bytes)
     }
 
     /// Writes text as it is, ended by a newline.
@@ -83,7 +135,7 @@ impl Output {
     /// If standard output cannot be written to.
     pub fn text(self, text: &str) -> Result<(), Failure> {
         let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        write_all(format!("{text}{newline}").as_bytes())
+        StandardOutput.put(format!("{text}{newline}").as_bytes())
     }
 
     /// Writes a document as it is; as JSON, as the `text` of an answer.
@@ -120,7 +172,7 @@ impl Output {
     /// If standard output cannot be written to.
     pub fn json<T: Serialize>(self, value: &T) -> Result<(), Failure> {
         // Written as it is made: a million jobs are no text in memory first.
-        let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let mut stdout = BufWriter::with_capacity(1 << 16, StandardOutput);
         serde_json::to_writer_pretty(&mut stdout, value).map_err(|error| {
             if error.is_io() {
                 return Failure::io(TO_STANDARD_OUTPUT)(error.into());
@@ -136,14 +188,9 @@ impl Output {
     /// If standard output cannot be written to.
     pub fn table(self, table: &Table) -> Result<(), Failure> {
         match self.format {
-            OutputFormat::Table => write_all(table.aligned().as_bytes()),
-            OutputFormat::Csv => write_all(table.csv().as_bytes()),
+            OutputFormat::Table => StandardOutput.put(table.aligned().as_bytes()),
+            OutputFormat::Csv => StandardOutput.put(table.csv().as_bytes()),
             OutputFormat::Json => self.answer("table", &Rows { rows: table.objects() }),
         }
     }
-}
-
-fn write_all(bytes: &[u8]) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
 }

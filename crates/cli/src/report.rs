@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::Session;
 use crate::bench_tables;
 use crate::exit::Failure;
-use crate::file::{STANDARD_OUTPUT, at, check_files, check_folder, write};
+use crate::file::{at, check_files, check_folder, is_standard_output, write};
 use crate::output::{OutputFormat, SIMULATION_FORMAT, Table};
 use crate::results;
 use apportion::metrics::log::{self, Header, Replay};
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     };
     let picture =
         arguments.svg.as_deref().map(|file| Ok::<_, Failure>((file, picture(&page)?))).transpose()?;
-    put(session, &out, &page.html())?;
+    write(&out, page.html().as_bytes())?;
     if let Some(folder) = &arguments.assets {
         fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
         let assets = page.assets().map_err(undrawn)?;
@@ -85,9 +85,9 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
         session.note(format!("{} files in {}", assets.len(), folder.display()));
     }
     if let Some((file, text)) = picture {
-        put(session, file, &text)?;
+        write(file, text.as_bytes())?;
     }
-    if [Some(&*out), arguments.svg.as_deref()].contains(&Some(Path::new(STANDARD_OUTPUT))) {
+    if is_standard_output(&out) || arguments.svg.as_deref().is_some_and(is_standard_output) {
         return Ok(());
     }
     let place = |path: &Path| path.display().to_string();
@@ -130,14 +130,6 @@ fn tell(session: &Session, reported: &Reported) -> Result<(), Failure> {
             session.output.words(&paths.join("\n"))
         }
     }
-}
-
-/// Writes a text into a file, or to standard output.
-fn put(session: &Session, file: &Path, text: &str) -> Result<(), Failure> {
-    if file == Path::new(STANDARD_OUTPUT) {
-        return session.output.text(text);
-    }
-    write(file, text.as_bytes())
 }
 
 /// Where the page goes without `--out`: into the folder of a sweep, or beside a file of results. Results that come through a

@@ -203,7 +203,7 @@ fn end_of_links(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(path),
         }
     }
-    Err(io::Error::other("its links go round in a circle"))
+    Err(io::Error::new(io::ErrorKind::InvalidFilename, "its links go round in a circle"))
 }
 
 #[cfg(all(test, unix))]

@@ -9,6 +9,7 @@ use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::exit::Failure;
 use crate::file::{at, check_files, no_standard_output};
+use crate::output::StandardOutput;
 use apportion_studies::file::NewFile;
 
 /// Arguments of `events`.
@@ -42,13 +43,13 @@ pub(super) fn run(arguments: &EventsArguments, session: &Session) -> Result<(), 
     file.and_then(NewFile::keep).map(drop).map_err(writing())
 }
 
-/// Passes on the log part by part, until there is no more of it.
+/// Passes on the log part by part, until there is no more of it or nobody reads on.
 fn each_part(remote: &Remote, take: &mut dyn FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut after = 0;
     loop {
         let (text, last) = remote.get_events(after)?;
         take(&text)?;
-        if last <= after {
+        if last <= after || StandardOutput::is_reader_gone() {
             return Ok(());
         }
         after = last;

@@ -9,6 +9,7 @@ use super::log::{Given, LogArguments, check_interrupt, like_a_log, not_used, sen
 use crate::Session;
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use crate::file::{STANDARD_OUTPUT, at, check_files, named, no_standard_output, write};
+use crate::output::StandardOutput;
 use crate::paths::name_or_path;
 use apportion::spec::{Source, SpecError, TraceForm, TraceOrder, load_throughputs, read_trace};
 use apportion::throughput::Throughputs;
@@ -173,7 +174,10 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
         return Err(SpecError::about(log.source.clone(), message, None).into());
     }
     into(arguments, session, |out| write_log_rows(out, &log.rows))?;
-    note_rows(log, session);
+    // Of rows that nobody read, none is told to be written.
+    if !StandardOutput::is_reader_gone() {
+        note_rows(log, session);
+    }
     Ok(())
 }
 
@@ -222,7 +226,7 @@ fn into<T>(
     write: impl FnOnce(&mut dyn Write) -> Result<T, WriteError>,
 ) -> Result<T, Failure> {
     let Some(path) = no_standard_output(arguments.out.as_deref()) else {
-        let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        let mut stdout = BufWriter::with_capacity(1 << 16, StandardOutput);
         let written = write(&mut Attended { out: &mut stdout, session });
         session.interrupt.check(|| "what was printed is a part".to_owned())?;
         let written = written.map_err(|error| failure(error, TO_STANDARD_OUTPUT))?;

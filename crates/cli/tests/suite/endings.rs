@@ -137,3 +137,131 @@ fn what_is_no_results_is_bad_input() {
         }
     }
 }
+
+/// A shell's line whose standard output has no reader; then what the command left.
+#[track_caller]
+fn without_a_reader(folder: &Path, line: &str, expected: i32) {
+    let (reader, output) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new("bash");
+    command.current_dir(folder).env("A", PROGRAM).args(["-c", &format!("exec $A {line}")]);
+    let ended = command.stdout(output).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(expected), "{line}: {said}");
+    assert!(!said.contains("standard output"), "{line}: {said}");
+}
+
+#[test]
+fn a_reader_that_has_gone_changes_neither_the_exit_code_nor_what_is_kept() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let sweep = "format: apportion/sweep-v1\nname: s\nrun: {cluster: {v100: 1}, static: 2}\naxes: {policy: [POLICIES]}\n";
+    fs::write(at.join("one.yaml"), sweep.replace("POLICIES", "fifo, isolated")).unwrap();
+    without_a_reader(at, "sweep one.yaml --out one", 0);
+    without_a_reader(at, "compare one one --bound 'average_jct<=0.5'", 5);
+    fs::write(at.join("over.yaml"), sweep.replace("POLICIES", "fifo") + "stop: {wall: 1e-9}\n").unwrap();
+    without_a_reader(at, "sweep over.yaml --out over", 4);
+    let trace = "job_type,total_steps,arrival\nA3C,100000,0\nA3C,200000,3600\nA3C,100000,7200\n";
+    fs::write(at.join("t.csv"), trace).unwrap();
+    without_a_reader(at, "trace show t.csv --throughputs osdi20 --page shown.html", 0);
+    let forecast =
+        "forecast --policy fifo --cluster v100=1 --trace t.csv --at 2h --job 1 --forks 20 --known-durations";
+    without_a_reader(at, &format!("{forecast} --page forecast.html"), 0);
+    without_a_reader(at, "gavel run_sweep_static.py -l logs -p fifo --seeds 0 -c 2:2:2 -a 4 -b 4 -n 1", 0);
+    for name in ["shown.html", "forecast.html", "logs/sweep.yaml", "logs/raw_logs"] {
+        assert!(at.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_check_that_is_interrupted_begins_no_more_processes_and_a_fit_ends_at_once() {
+    let folder = TempDir::new().unwrap();
+    let fit = "throughputs fit osdi20 --model resource --starts 100000";
+    let check = "check --instances 1000000 --limit 1 --policies max_min_fairness_perf --backends default --progress json";
+    for (line, is_caught) in [(check, true), (fit, false)] {
+        // A shell has what it runs in the background ignore Ctrl-C.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", PROGRAM]).args(line.split_whitespace());
+        command.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let status = format!("/proc/{}/task/{}/children", child.id(), child.id());
+        // It has begun once it has a process for some instances, or, of a fit, once it computes.
+        let has_begun = || match is_caught {
+            true => descendants(child.id()) > 0,
+            false => {
+                fs::read_to_string(format!("/proc/{}/stat", child.id())).is_ok_and(|text| ticks(&text) > 20)
+            }
+        };
+        while !has_begun() {
+            assert!(Path::new(&status).exists(), "it ended: {line}");
+            std::thread::yield_now();
+        }
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), is_caught.then_some(130), "{line}: {said}");
+        assert_eq!(is_caught, said.contains("of 1000000 instances are shown"), "{line}: {said}");
+    }
+}
+
+/// How many processes a process has, of any of its threads.
+fn descendants(pid: u32) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    children.map(|text| text.split_whitespace().count()).sum()
+}
+
+/// The processor time of a process so far, in ticks, by its line in `/proc`.
+fn ticks(stat: &str) -> u64 {
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_is_standard_output_is_printed_alone() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let simulate = "simulate --policy fifo --cluster v100=1 --static 2 --events run.jsonl >/dev/null";
+    fs::write(at.join("t.csv"), "job_type,total_steps,arrival\nA3C,100000,0\nA3C,200000,3600\n").unwrap();
+    assert_eq!(ended(at, &format!("$A {simulate}")).0, 0);
+    let fit = "$A throughputs fit osdi20 --model resource --starts 1 --out";
+    for (line, begin, end) in [
+        ("$A report run.jsonl --out", "<!", "</html>"),
+        ("$A report run.jsonl --out page.html --svg", "<svg", "</svg>"),
+        ("$A trace show t.csv --throughputs osdi20 --format csv --page", "<!", "</html>"),
+        ("$A trace generate --static 3 --out", "id,job_type,", ""),
+        (fit, "format: ", ""),
+    ] {
+        for (target, to) in
+            [("-", "| cat"), ("/dev/stdout", "| cat"), ("/dev/fd/1", ">to"), ("to", ">to"), ("./link", ">to")]
+        {
+            let _ = std::os::unix::fs::symlink("to", at.join("link"));
+            let output = shell(at, &format!("{line} {target} --quiet {to}; cat to; rm -f to"));
+            let text = String::from_utf8(output.stdout).unwrap();
+            let is_alone = text.starts_with(begin) && text.trim_end().ends_with(end);
+            assert!(
+                is_alone,
+                "{line} {target} {to}: {text:.60} … {}",
+                &text[text.len().saturating_sub(60)..]
+            );
+        }
+    }
+    let (code, said) = ended(at, "$A report run.jsonl --out - --svg /dev/stdout");
+    assert_eq!((code, said.contains("are the same file")), (2, true), "{said}");
+}
+
+#[test]
+fn a_loop_of_links_is_no_file_to_write() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    std::os::unix::fs::symlink("loop", at.join("loop")).unwrap();
+    for line in ["trace generate --static 3 --out loop", "trace generate --static 3 --out loop/x"] {
+        let (code, said) = ended(at, &format!("$A {line}"));
+        assert_eq!(
+            (code, said.contains("--out: cannot write loop") && said.contains("help: ")),
+            (2, true),
+            "{said}"
+        );
+    }
+}

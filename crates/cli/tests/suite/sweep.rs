@@ -326,6 +326,9 @@ fn signalled(folder: &Path, signal: &str) -> (usize, Vec<String>) {
     Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     let said: Vec<String> = lines.collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{said:?}");
+    for line in &said {
+        assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "no JSON: {line}");
+    }
     (1 + said.iter().filter(|line| line.contains("\"started\"")).count(), said)
 }
 
@@ -342,7 +345,7 @@ fn n_kept(folder: &Path) -> usize {
 fn a_sweep_interrupted_by_a_key_finishes_what_runs_and_begins_no_more() {
     let folder = TempDir::new().unwrap();
     let (n_begun, said) = signalled(folder.path(), "-INT");
-    assert!(said.iter().any(|line| line.starts_with("stopping after what is in progress")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("stopping after what is in progress")), "{said:?}");
     assert_eq!(n_kept(folder.path()), n_begun, "{said:?}");
     assert!(n_begun < 8, "{said:?}");
 }
@@ -355,7 +358,7 @@ fn a_sweep_that_is_terminated_ends_at_once_and_goes_on_later() {
         let folder = TempDir::new().unwrap();
         let (n_begun, said) = signalled(folder.path(), signal);
         assert!(
-            said.iter().any(|line| line.starts_with("stopped at once: what is finished is kept")),
+            said.iter().any(|line| line.contains("stopped at once: what is finished is kept")),
             "{said:?}"
         );
         assert!(!said.iter().any(|line| line.contains("\"finished\"")), "{said:?}");
@@ -413,4 +416,32 @@ fn a_simulation_saves_what_its_policy_saw() {
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 6);
     let first = Snapshot::read(&Source::load(folder.path().join("seen/000000.json")).unwrap()).unwrap();
     assert_eq!(first.document().jobs.len(), 5);
+}
+
+/// Two jobs get half of the time each, as the constraint wants it; with the third it cannot be met.
+#[test]
+fn a_simulation_keeps_events_and_input_of_the_decision_that_fails() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let policy = "format: apportion/policy-v1\nname: half\nsummary: x\nkind: program\nmaximize: min_over_jobs(throughput)\n\
+                  for_each_job:\n  - time_on(v100) >= 0.5\n";
+    fs::write(at.join("half.yaml"), policy).unwrap();
+    let job = |arrival: u32| format!("A3C,1000000,{arrival}\n");
+    let trace = format!("job_type,total_steps,arrival\n{}{}{}", job(0), job(0), job(9000));
+    fs::write(at.join("t.csv"), trace).unwrap();
+    let simulate = ["simulate", "--policy", "half.yaml", "--cluster", "v100=1", "--trace", "t.csv"];
+    let kept = ["--events", "e.jsonl", "--save-snapshots", "seen"];
+    let output = apportion(at, &[&simulate[..], &kept].concat()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let events = fs::read_to_string(at.join("e.jsonl")).unwrap();
+    assert_eq!(events.matches("\"event\":\"arrival\"").count(), 3, "{events}");
+    let n_kept = fs::read_dir(at.join("seen")).unwrap().count();
+    let last = format!("seen/{:06}.json", n_kept - 1);
+    assert!(said.contains(&format!("the input of the decision that failed is {last}")), "{said}");
+    let of_last = Snapshot::read(&Source::load(at.join(&last)).unwrap()).unwrap();
+    assert_eq!(of_last.document().jobs.len(), 3);
+    let output = apportion(at, &["allocate", "--policy", "half.yaml", &last]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    succeed(at, &["report", "e.jsonl"]);
 }
