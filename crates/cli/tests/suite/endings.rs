@@ -174,6 +174,7 @@ fn a_reader_that_has_gone_changes_neither_the_exit_code_nor_what_is_kept() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn a_check_that_is_interrupted_begins_no_more_processes_and_a_fit_ends_at_once() {
     let folder = TempDir::new().unwrap();
     let fit = "throughputs fit osdi20 --model resource --starts 100000";
@@ -186,12 +187,9 @@ fn a_check_that_is_interrupted_begins_no_more_processes_and_a_fit_ends_at_once()
         let child = command.spawn().unwrap();
         let status = format!("/proc/{}/task/{}/children", child.id(), child.id());
         // It has begun once it has a process for some instances, or, of a fit, once it computes.
-        let has_begun = || match is_caught {
-            true => descendants(child.id()) > 0,
-            false => {
-                fs::read_to_string(format!("/proc/{}/stat", child.id())).is_ok_and(|text| ticks(&text) > 20)
-            }
-        };
+        let stat = format!("/proc/{}/stat", child.id());
+        let computes = || fs::read_to_string(&stat).is_ok_and(|text| ticks(&text) > 20);
+        let has_begun = || if is_caught { descendants(child.id()) > 0 } else { computes() };
         while !has_begun() {
             assert!(Path::new(&status).exists(), "it ended: {line}");
             std::thread::yield_now();
@@ -205,6 +203,7 @@ fn a_check_that_is_interrupted_begins_no_more_processes_and_a_fit_ends_at_once()
 }
 
 /// How many processes a process has, of any of its threads.
+#[cfg(target_os = "linux")]
 fn descendants(pid: u32) -> usize {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let children = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
@@ -212,6 +211,7 @@ fn descendants(pid: u32) -> usize {
 }
 
 /// The processor time of a process so far, in ticks, by its line in `/proc`.
+#[cfg(target_os = "linux")]
 fn ticks(stat: &str) -> u64 {
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
