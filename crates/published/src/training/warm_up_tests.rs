@@ -7,6 +7,7 @@ use crate::systems;
 use apportion::policy::Policy;
 use apportion::policy::heuristic::{ShortestParameters, Srtf};
 use apportion::workload::random::SeedStreams;
+use apportion_learn::training::TrainingError;
 use apportion_learn::training::cloning::CloningOptions;
 use apportion_learn::training::model::MlpOptions;
 use apportion_learn::training::warm_up::WarmUp;
