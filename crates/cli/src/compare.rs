@@ -27,7 +27,7 @@ A bound is METRIC<=FACTOR or METRIC>=FACTOR, on the ratio at every point, or mea
 all points. One that is broken ends the command with exit code 5, and so, where there are bounds, does a run that A finished
 and B did not.
 A point at which either side has not finished a seed that both have is not compared: the rest would be the quick ones.
-Seeds that only one side has are left out. What is left out is counted, and each such run is named on standard error.
+Seeds that a side does not have are left out. What is left out is counted, and each such run is named on standard error.
 
 Examples:
   apportion compare results/before results/after
@@ -229,7 +229,8 @@ fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Tab
         // A metric that means nothing at a point has no line there.
         let meant = |point: &&PairedPoint| point.n_unfinished > 0 || !point.lacks(*metric);
         for point in comparison.points.iter().filter(meant) {
-            let mut cells: Vec<Cell> = point.values.iter().map(|value| value_text(value).into()).collect();
+            let mut cells: Vec<Cell> =
+                point.values.iter().map(|value| results::axis_cell(value, is_for_people)).collect();
             cells.push(name.as_str().into());
             cells.push(if is_for_people && point.n() < point.n_of {
                 format!("{} of {}", point.n(), point.n_of).into()

@@ -254,6 +254,11 @@ fn all_runs(study: &Study, rows: &[Row]) -> Table {
     table
 }
 
+/// A value of an axis: a number is one for programs, and for people as it is written.
+pub(super) fn axis_cell(value: &serde_json::Value, is_for_people: bool) -> Cell {
+    if is_for_people { value_text(value).into() } else { cell(value) }
+}
+
 fn cell(value: &serde_json::Value) -> Cell {
     match (value.as_u64(), value.as_f64()) {
         (Some(whole), _) => Cell::Count(whole),

@@ -203,7 +203,8 @@ pub(super) fn run_source(
         return show_plan(&plan, arguments, &folder, besides, session);
     }
     check_apart(arguments, &plan, &folder)?;
-    let mut store = Store::open(&folder, &Study::of(&plan.sweep)).map_err(results::failure)?;
+    let study = Study::of(&plan.sweep, &plan.selection);
+    let mut store = Store::open(&folder, &study).map_err(results::failure)?;
     let mut kept = besides;
     kept.extend(kept_in(&store, arguments)?);
     let mut course = Course::new(&plan, kept);
@@ -222,7 +223,7 @@ pub(super) fn run_source(
     let csv = store.write_csv().map_err(results::failure)?;
     let mut rows = store.rows().map_err(results::failure)?;
     rows.retain(|row| course.is_wanted(&row.digest));
-    results::show(session, store.study(), &rows)?;
+    results::show(session, &study, &rows)?;
     if session.output.format() == OutputFormat::Table {
         session.output.words(&knees(&plan, &course.climbed()))?;
         session.output.words(&format!(
@@ -437,13 +438,15 @@ fn show_plan(
     let axes = plan.sweep.axes.iter().map(|axis| axis.name.as_str());
     let mut table = Table::new(axes.chain(["result", "digest"]));
     let is_ladder = plan.sweep.auto_axis().is_some();
+    let is_for_people = session.output.format() == OutputFormat::Table;
     for Task { point, run } in if is_ladder { &pending } else { &plan.tasks } {
         let known = match kept.contains_key(&run.digest) {
             true => "there",
             false if is_ladder => "to run, and on",
             false => "to run",
         };
-        let mut cells: Vec<Cell> = point.values.iter().map(|value| value_text(value).into()).collect();
+        let cell = |value| results::axis_cell(value, is_for_people);
+        let mut cells: Vec<Cell> = point.values.iter().map(cell).collect();
         cells.extend([Cell::from(known), Cell::from(&run.digest[..16])]);
         table.push(cells);
     }

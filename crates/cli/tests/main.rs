@@ -34,6 +34,8 @@ mod endings;
 mod sweep;
 #[path = "suite/sweep_refused.rs"]
 mod sweep_refused;
+#[path = "suite/results.rs"]
+mod results;
 #[path = "suite/gavel.rs"]
 mod gavel;
 #[path = "suite/standstill.rs"]

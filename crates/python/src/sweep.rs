@@ -109,7 +109,8 @@ pub(crate) fn sweep(
     let made = attended(py, &interrupt, || -> PyResult<Made> {
         let plan =
             Plan::of(inputs, &spec, &selection, Shard::ALL).map_err(|refused| errors::run(&refused.1))?;
-        let mut store = Store::open(&making.out, &Study::of(&spec)).map_err(|error| errors::store(&error))?;
+        let mut store =
+            Store::open(&making.out, &Study::of(&spec, &selection)).map_err(|error| errors::store(&error))?;
         let kept = if making.retry { store.finished_outcomes() } else { store.outcomes() };
         let kept = kept.map_err(|error| errors::store(&error))?;
         let mut course = Course::new(&plan, kept);

@@ -117,7 +117,8 @@ fn join_parts(
     }
     parts.sort();
     let store = if parts.is_empty() {
-        Store::open(folder, &apportion_studies::sweep::Study::of(&plan.sweep)).map_err(results::failure)?
+        Store::open(folder, &apportion_studies::sweep::Study::of(&plan.sweep, &plan.selection))
+            .map_err(results::failure)?
     } else {
         Store::merge(folder, &parts).map_err(results::failure)?.0
     };

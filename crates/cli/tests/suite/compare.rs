@@ -140,7 +140,7 @@ fn what_cannot_be_compared_is_refused() {
     let (_, err) = ends(at, 2, &["compare", "a", "b"]);
     assert!(err.contains("no finished run in common"), "{err}");
     let (_, err) = ends(at, 2, &["compare", "a", "c"]);
-    assert!(err.contains("c holds no results"), "{err}");
+    assert!(err.contains("c: there is no such file or folder"), "{err}");
     fs::write(at.join("other.yaml"), TWO.replace("  seed: [0, 1, 2]\n", "")).unwrap();
     ends(at, 0, &["sweep", "other.yaml", "--out", "other"]);
     let (_, err) = ends(at, 2, &["compare", "a", "other"]);

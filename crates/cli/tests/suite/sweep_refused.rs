@@ -41,7 +41,7 @@ fn bad_input_is_one_complaint_with_its_place() {
     let said = complaint(folder.path(), &["sweep", "quick", "--only", "policy=fifi"]);
     assert!(said.contains("axis `policy` has no value `fifi`"), "{said}");
     let said = complaint(folder.path(), &["results", "show", "nowhere"]);
-    assert!(said.contains("nowhere holds no results"), "{said}");
+    assert!(said.contains("nowhere: there is no such file or folder"), "{said}");
     let flags = ["sweep", "--policy", "fifo", "--rate", "1", "--seed", "0"];
     let said = complaint(folder.path(), &[&flags[..], &["--cluster", "v100=2"]].concat());
     assert!(said.contains("arrivals would never stop") && said.contains("`--set jobs=200`"), "{said}");

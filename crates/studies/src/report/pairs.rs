@@ -6,7 +6,7 @@ use apportion::metrics::{METRICS, Metric};
 use serde::Serialize;
 
 use super::label;
-use super::number::{brief, six_digits};
+use super::number::brief;
 use super::study::{Panel, Point, Study, places, same, why_absent};
 
 /// Values of each seed of everything compared, at each place of the drawn axis.
@@ -33,7 +33,8 @@ pub struct MetricValues {
     pub title: String,
     /// Its unit for people.
     pub unit: &'static str,
-    /// By name, place and seed, in that unit; nothing at a place without runs.
+    /// By name, place and seed, in that unit, with all digits, since differences of close numbers have few of them; nothing
+    /// at a place without runs.
     pub values: Vec<Vec<Vec<Option<f64>>>>,
 }
 
@@ -60,7 +61,7 @@ impl Pairs {
             let scale = metric.unit.scale();
             by_name_and_place(&|point| {
                 let values = point.and_then(|point| point.by_seed.get(metric.name)).into_iter().flatten();
-                values.map(|value| value.map(|value| six_digits(value / scale))).collect()
+                values.map(|value| value.map(|value| value / scale)).collect()
             })
         };
         let of_metric = |metric: &Metric| MetricValues {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::sweep::outcome::Status;
 use crate::sweep::spec::value_text;
-use crate::sweep::store::{Row, Study};
+use crate::sweep::store::{Row, Study, is_seed};
 use apportion::metrics::statistics::{Estimate, Paired, Spread};
 
 /// Runs that differ in their seed alone, on both sides.
@@ -24,7 +24,7 @@ pub struct PairedPoint {
     pub values: Vec<Value>,
     /// Per run done on both sides: its seed, and the rows.
     pairs: Vec<(String, Row, Row)>,
-    /// Seeds that either side has here.
+    /// Seeds that either side was asked for.
     pub n_of: usize,
     /// Seeds that both sides have here and that are not done on one of them, or on neither.
     pub n_unfinished: usize,
@@ -70,17 +70,12 @@ pub struct Comparison {
     pub points: Vec<PairedPoint>,
     /// Points that either side has.
     pub n_points_of: usize,
-    /// Runs that either side has.
+    /// Runs that either side was asked for.
     pub n_runs_of: usize,
     /// Runs that are done on one side only, or on neither and not for the same reason.
     pub unmatched: Vec<Unmatched>,
     /// Runs that ended the same way, without a number, on both sides.
     pub n_both_unfinished: usize,
-}
-
-/// The axis over which runs are repeated.
-fn is_seed(name: &str) -> bool {
-    name.rsplit('.').next() == Some("seed")
 }
 
 fn axis_names(study: &Study) -> Vec<String> {
@@ -125,6 +120,8 @@ impl Comparison {
             n_both_unfinished: 0,
         };
         let seed_axis = names.iter().position(|name| is_seed(name));
+        let asked: BTreeSet<String> =
+            [first.0, second.0].iter().flat_map(|study| study.seeds.iter().map(value_text)).collect();
         for row in first.1 {
             let own = key(&row);
             let other = seconds.remove(&own);
@@ -152,6 +149,9 @@ impl Comparison {
             comparison.point_at(values).n_of += 1;
             let second = Some(row.outcome.status);
             comparison.unmatched.push(Unmatched { run: name(&own), first: None, second });
+        }
+        for point in &mut comparison.points {
+            point.n_of = point.n_of.max(asked.len());
         }
         comparison.n_points_of = comparison.points.len();
         comparison.n_runs_of = comparison.points.iter().map(|point| point.n_of).sum();

@@ -35,6 +35,8 @@ impl Borrow<Point> for Task {
 pub struct Plan {
     /// The sweep that was asked for.
     pub sweep: SweepSpec,
+    /// The values selected.
+    pub selection: Selection,
     /// The points selected, in the order of the grid.
     pub tasks: Vec<Task>,
     inputs: Inputs,
@@ -72,7 +74,7 @@ impl Plan {
                 Err(error) => return Err(Box::new((point, error))),
             }
         }
-        Ok(Self { sweep: sweep.clone(), tasks, inputs })
+        Ok(Self { sweep: sweep.clone(), selection: selection.clone(), tasks, inputs })
     }
 
     /// The task at another rate of the same ladder, or why there is none.

@@ -38,7 +38,7 @@ impl Roles {
     /// The roles of the axes of these rows.
     pub fn of(study: &Study, rows: &[Row]) -> Self {
         let named = |wanted: &str| study.axes.iter().position(|(name, _)| last_part(name) == wanted);
-        let seed = named("seed");
+        let seed = study.seed_axis();
         let free = |axis: &usize| Some(*axis) != seed;
         let all_numbers = |axis: &usize| rows.iter().all(|row| row.values[*axis].is_number());
         let mut axes = (0..study.axes.len()).filter(free);
@@ -77,7 +77,7 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
             None => panels.push((label, vec![row])),
         }
     }
-    let seeds = roles.seed.map(|axis| texts(&rows, axis)).unwrap_or_default();
+    let seeds = study.seed_texts(&rows);
     let n_seeds = seeds.len().max(1);
     let mut finished = Vec::new();
     for (label, members) in panels {

@@ -139,6 +139,13 @@ impl Selection {
     pub fn contains(&self, point: &Point) -> bool {
         self.wanted.iter().all(|(axis, positions)| positions.contains(&point.positions[*axis]))
     }
+
+    /// Those of an axis's values that are selected.
+    pub fn of_axis(&self, axis: usize, values: &[Value]) -> Vec<Value> {
+        let is_wanted =
+            |position: &usize| self.wanted.get(&axis).is_none_or(|positions| positions.contains(position));
+        (0..values.len()).filter(is_wanted).map(|position| values[position].clone()).collect()
+    }
 }
 
 /// The positions of the values of an axis that a text means: one as results have it or as a sweep may have it, or, of seeds,

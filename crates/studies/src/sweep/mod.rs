@@ -36,7 +36,7 @@ pub use outcome::{JobRow, Outcome, Status};
 pub use run_error::RunError;
 pub use runner::{Progress, Summary};
 pub use simulation::{Bounds, Executor, Standing};
-pub use store::{Row, Sitting, Store, StoreError, Study, today};
+pub use store::{Absence, Row, Sitting, Store, StoreError, Study, today};
 
 /// The studies that are part of the binary.
 pub const EMBEDDED: [apportion::spec::lookup::Embedded; 23] = [

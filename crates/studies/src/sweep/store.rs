@@ -6,13 +6,14 @@
 //!
 //! | table  | columns                                                                                      |
 //! |--------|----------------------------------------------------------------------------------------------|
-//! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order, published points, description, when and by what runs were made |
+//! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order, seeds that were asked for, published points, description, when and by what runs were made |
 //! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time), `checksum`, `jobs_checksum` |
 //! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, `jct`, `rho`   |
 //! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
 //!
 //! A row whose content is not what its checksum says is refused; rows of before there were checksums have none.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
 use crate::file;
+use crate::sweep::grid::Selection;
 use crate::sweep::outcome::{JobRow, Outcome};
 use crate::sweep::spec::{Published, SweepSpec, are_alike, unlike_fields, value_text};
 
@@ -32,7 +34,7 @@ mod services;
 mod schema;
 mod sittings;
 
-pub use error::StoreError;
+pub use error::{Absence, StoreError};
 pub use merge::Merged;
 use opening::{check_header, database, take_lock};
 pub use sittings::{Sitting, today};
@@ -51,17 +53,51 @@ pub struct Study {
     pub fixed: String,
     /// Axes: column and values in order.
     pub axes: Vec<(String, Vec<Value>)>,
+    /// Seeds for which runs were asked, made or not: those of the axis without what `--only` left out.
+    pub seeds: Vec<Value>,
     /// What others published of its metrics.
     pub published: Vec<Published>,
 }
 
 impl Study {
-    /// The study of a sweep; take it before values are left out with `--only`.
-    pub fn of(sweep: &SweepSpec) -> Self {
-        let axes = sweep.axes.iter().map(|axis| (axis.name.clone(), axis.values.clone())).collect();
+    /// The study of a sweep of which some values are selected; its axes have all values.
+    pub fn of(sweep: &SweepSpec, selection: &Selection) -> Self {
+        let axes: Vec<_> = sweep.axes.iter().map(|axis| (axis.name.clone(), axis.values.clone())).collect();
+        let seeds = seed_axis(&axes).map(|axis| selection.of_axis(axis, &axes[axis].1)).unwrap_or_default();
         let published = sweep.published.clone();
-        Self { name: sweep.name.clone(), fixed: sweep.fixed_text(), axes, published }
+        Self { name: sweep.name.clone(), fixed: sweep.fixed_text(), axes, seeds, published }
     }
+
+    /// The axis over which runs are repeated, by its position.
+    pub fn seed_axis(&self) -> Option<usize> {
+        seed_axis(&self.axes)
+    }
+
+    /// The seeds that were asked for, as texts, in the order of the axis, and behind them others that rows have.
+    pub fn seed_texts(&self, rows: &[Row]) -> Vec<String> {
+        let Some(axis) = self.seed_axis() else { return Vec::new() };
+        let of_rows: Vec<String> = rows.iter().map(|row| value_text(&row.values[axis])).collect();
+        let wanted: BTreeSet<String> =
+            self.seeds.iter().map(value_text).chain(of_rows.iter().cloned()).collect();
+        let mut texts: Vec<String> = Vec::with_capacity(wanted.len());
+        let mut taken = BTreeSet::new();
+        for text in self.axes[axis].1.iter().map(value_text).chain(of_rows) {
+            if wanted.contains(&text) && taken.insert(text.clone()) {
+                texts.push(text);
+            }
+        }
+        texts
+    }
+}
+
+/// Is this an axis over which runs are repeated?
+pub(super) fn is_seed(name: &str) -> bool {
+    name.rsplit('.').next() == Some("seed")
+}
+
+/// The first such axis.
+fn seed_axis(axes: &[(String, Vec<Value>)]) -> Option<usize> {
+    axes.iter().position(|(name, _)| is_seed(name))
 }
 
 /// A finished run as it is kept.
@@ -140,8 +176,9 @@ impl Store {
     pub fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         let given_file = folder.is_file();
         let path = if given_file { folder.to_owned() } else { folder.join(FILE) };
-        let missing = || StoreError::Missing { path: folder.display().to_string() };
-        if check_header(&path).map_err(StoreError::into_no_results)? {
+        let missing = || StoreError::missing(folder);
+        let header = check_header(&path).map_err(StoreError::into_no_results);
+        if header.map_err(|error| if given_file { error.beside(&path) } else { error })? {
             let what = "it is empty".to_owned();
             let path = path.display().to_string();
             return Err(if given_file { StoreError::Damaged { path, what } } else { missing() });
@@ -215,7 +252,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn digests(&self) -> Result<std::collections::BTreeSet<String>, StoreError> {
+    pub fn digests(&self) -> Result<BTreeSet<String>, StoreError> {
         let read = || -> rusqlite::Result<_> {
             let mut query = self.connection.prepare("SELECT digest FROM runs")?;
             query.query_map([], |row| row.get(0))?.collect()
@@ -377,7 +414,8 @@ fn with_other_fields((kept, other): (&Study, &Study), places: [&str; 2]) -> Stri
 /// The first study, with values that only the second has behind its own.
 fn joined(first: &Study, second: &Study) -> Study {
     let mut study = first.clone();
-    for ((_, values), (_, others)) in study.axes.iter_mut().zip(&second.axes) {
+    let axes = study.axes.iter_mut().zip(&second.axes).map(|((_, values), (_, others))| (values, others));
+    for (values, others) in axes.chain([(&mut study.seeds, &second.seeds)]) {
         for other in others {
             if !values.contains(other) {
                 values.push(other.clone());

@@ -1,17 +1,12 @@
 //! Rows that differ in their seed alone, put together: the mean of a metric and its spread.
 
-use std::collections::BTreeSet;
-
 use apportion::metrics::statistics::Repeated;
 use apportion::metrics::{METRICS, Metric};
 use serde_json::Value;
 
 use crate::sweep::outcome::Status;
 use crate::sweep::spec::{Published, value_text};
-use crate::sweep::store::{Row, Study};
-
-/// The axis over which runs are repeated.
-const REPEATED: &str = "seed";
+use crate::sweep::store::{Row, Study, is_seed};
 
 /// Runs that differ in their seed alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +15,7 @@ pub struct Group {
     pub values: Vec<Value>,
     /// Runs of each status: [`Status::ALL`].
     pub by_status: [usize; Status::ALL.len()],
-    /// The metric of the finished runs, of as many as there are seeds in all rows; none without any.
+    /// The metric of the finished runs, of as many as there are seeds in all; none without any.
     pub metric: Option<Repeated>,
     /// Measured jobs of the finished runs that were given up, and all their measured jobs.
     pub given_up: (usize, usize),
@@ -42,7 +37,7 @@ impl Group {
 pub struct Groups {
     /// The axes apart from the seed.
     pub axes: Vec<String>,
-    /// How many seeds there are in all rows, at least one.
+    /// How many seeds were asked for, at least one.
     pub n_seeds: usize,
     /// In the order of the rows.
     pub groups: Vec<Group>,
@@ -53,13 +48,8 @@ pub struct Groups {
 impl Groups {
     /// Groups rows, given in the order of the grid, by everything but the seed.
     pub fn of(study: &Study, rows: &[Row], metric: usize) -> Self {
-        let is_seed = |name: &str| name.rsplit('.').next() == Some(REPEATED);
         let kept: Vec<usize> = (0..study.axes.len()).filter(|axis| !is_seed(&study.axes[*axis].0)).collect();
-        let seed = (0..study.axes.len()).find(|axis| is_seed(&study.axes[*axis].0));
-        let seeds: BTreeSet<String> = seed
-            .map(|axis| rows.iter().map(|row| value_text(&row.values[axis])).collect())
-            .unwrap_or_default();
-        let n_seeds = seeds.len().max(1);
+        let n_seeds = study.seed_texts(rows).len().max(1);
         let mut members: Vec<(Vec<Value>, Vec<&Row>)> = Vec::new();
         for row in rows {
             let values: Vec<Value> = kept.iter().map(|axis| row.values[*axis].clone()).collect();
@@ -162,7 +152,8 @@ mod tests {
     #[test]
     fn seeds_are_put_together() {
         let axes = vec![("policy".to_owned(), Vec::new()), ("seed".to_owned(), Vec::new())];
-        let study = Study { name: String::new(), fixed: String::new(), axes, published: Vec::new() };
+        let (seeds, published) = (Vec::new(), Vec::new());
+        let mut study = Study { name: String::new(), fixed: String::new(), axes, seeds, published };
         let rows = [
             row("a", 0, Status::Done, 1.0),
             row("a", 1, Status::Done, 3.0),
@@ -185,5 +176,9 @@ mod tests {
         let whole = c.metric.unwrap().whole().unwrap();
         assert_eq!((whole.mean, whole.deviation), (3.0, Some(2.0)));
         assert_eq!(d.metric.unwrap().whole(), None, "seeds that were never run are missing, too");
+        study.seeds = [0, 1, 2, 3].map(Value::from).to_vec();
+        let groups = Groups::of(&study, &rows, 1);
+        let c = groups.groups[2].metric.unwrap();
+        assert_eq!((groups.n_seeds, c.whole(), c.there().n), (4, None, 3), "no point has the last seed");
     }
 }

@@ -3,6 +3,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::sweep::grid;
 use crate::sweep::spec::SweepSpec;
+use crate::sweep::store::Absence;
 use apportion::spec::Source;
 
 fn points() -> Vec<Point> {
@@ -104,7 +105,8 @@ fn a_store_that_fails_stops_the_sweep() {
         |point| Some(done(point.index)),
         |_, _, _| {
             kept += 1;
-            if kept == 3 { Err(StoreError::Missing { path: "gone".to_owned() }) } else { Ok(None) }
+            let gone = StoreError::Missing { path: "gone".to_owned(), why: Absence::NotThere };
+            if kept == 3 { Err(gone) } else { Ok(None) }
         },
     );
     assert!(matches!(result, Err(StoreError::Missing { .. })));

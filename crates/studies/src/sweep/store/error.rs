@@ -1,6 +1,7 @@
 //! Why results cannot be read or kept, and what to do about it.
 
-use std::io;
+use std::path::Path;
+use std::{fmt, fs, io};
 
 use thiserror::Error;
 
@@ -33,10 +34,12 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// There is no results file.
-    #[error("{path} holds no results: no {FILE}")]
+    #[error("{path}{why}")]
     Missing {
-        /// The folder.
+        /// The folder, or the file that was to be one.
         path: String,
+        /// What is there in its place.
+        why: Absence,
     },
     /// A file that this program did not write.
     #[error("{path} is not a results file of apportion: {what}")]
@@ -100,7 +103,42 @@ pub enum StoreError {
     },
 }
 
+/// What is where there are no results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Absence {
+    /// A folder, or nothing that a sweep has written.
+    NoResults,
+    /// Nothing.
+    NotThere,
+    /// A link to this, which is not there.
+    DeadLink(String),
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoResults => write!(f, " holds no results: no {FILE}"),
+            Self::NotThere => f.write_str(": there is no such file or folder"),
+            Self::DeadLink(target) => write!(f, " is a link to `{target}`, which is not there"),
+        }
+    }
+}
+
 impl StoreError {
+    /// No results where they were looked for: in this folder, or in the file given in its place.
+    pub(super) fn missing(given: &Path) -> Self {
+        let inside = given.join(FILE);
+        let dead = |path: &&Path| !path.exists() && path.is_symlink();
+        if let Some(path) = [given, &inside].into_iter().find(dead) {
+            let target = fs::read_link(path).map(|target| target.display().to_string());
+            let why = Absence::DeadLink(target.unwrap_or_default());
+            return Self::Missing { path: path.display().to_string(), why };
+        }
+        let why = if given.exists() { Absence::NoResults } else { Absence::NotThere };
+        Self::Missing { path: given.display().to_string(), why }
+    }
+
     /// What to do about it.
     pub fn help(&self) -> Option<&'static str> {
         match self {
@@ -117,7 +155,10 @@ impl StoreError {
             Self::Conflict { .. } => Some(
                 "nothing was joined; the same run gives the same numbers, so one of the two was changed or made by a changed program",
             ),
-            Self::Missing { .. } => Some("`apportion sweep` writes them"),
+            Self::Missing { why: Absence::NoResults, .. } => Some("`apportion sweep` writes them"),
+            Self::Missing { .. } => {
+                Some("give the folder that `apportion sweep` wrote, or the results.sqlite in it")
+            }
             Self::Io { .. } | Self::Database { .. } | Self::Threads { .. } => None,
         }
     }
@@ -127,6 +168,16 @@ impl StoreError {
         match self {
             Self::Io { path, source, .. } if source.kind() != io::ErrorKind::PermissionDenied => {
                 Self::Foreign { path, what: format!("it cannot be read: {source}") }
+            }
+            error => error,
+        }
+    }
+
+    /// The error about a file, which says so where the results are in the file beside it.
+    pub(super) fn beside(self, file: &Path) -> Self {
+        match self {
+            Self::Foreign { path, what } if file.with_file_name(FILE).is_file() => {
+                Self::Foreign { path, what: format!("{what}, as {FILE} beside it is") }
             }
             error => error,
         }

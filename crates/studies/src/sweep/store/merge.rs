@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use apportion::metrics::Metric;
 
-use super::{Row, Store, StoreError, joined, with_other_fields};
+use super::{Absence, Row, Store, StoreError, joined, with_other_fields};
 use crate::sweep::outcome::Status;
 use crate::sweep::spec::are_alike;
 
@@ -35,7 +35,10 @@ impl Store {
             }
         }
         let Some(first) = stores.first() else {
-            return Err(StoreError::Missing { path: "what is to be joined".to_owned() });
+            return Err(StoreError::Missing {
+                path: "what is to be joined".to_owned(),
+                why: Absence::NoResults,
+            });
         };
         let mut study = first.study.clone();
         for store in &stores[1..] {

@@ -8,7 +8,7 @@ use rusqlite::types::{Value as Cell, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row as Record, ToSql, Transaction, params};
 use serde_json::Value;
 
-use super::{Row, StoreError, Study, checksum, database, services};
+use super::{Row, StoreError, Study, checksum, database, is_seed, services};
 use crate::sweep::outcome::{JobRow, Outcome, Status};
 use crate::sweep::spec::value_text;
 use apportion::metrics::{METRICS, Metric};
@@ -91,12 +91,14 @@ pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)
 }
 
-/// Writes what may change from one sweep into the same results to the next: the axes' values, and published points.
+/// Writes what may change from one sweep into the same results to the next: the axes' values, the seeds that were asked for,
+/// and published points.
 pub(super) fn write_changing(connection: &Connection, study: &Study) -> rusqlite::Result<()> {
     let failed = |error| rusqlite::Error::ToSqlConversionFailure(Box::new(error));
     let axes = serde_json::to_string(&study.axes).map_err(failed)?;
     let published = serde_json::to_string(&study.published).map_err(failed)?;
-    for (key, value) in [("axes", axes), ("published", published)] {
+    let seeds = serde_json::to_string(&study.seeds).map_err(failed)?;
+    for (key, value) in [("axes", axes), ("seeds", seeds), ("published", published)] {
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value])?;
     }
     Ok(())
@@ -138,11 +140,18 @@ fn read_study(connection: &Connection, path: &Path) -> Result<(Study, String), S
     let damaged = |what: String| StoreError::Damaged { path: name.clone(), what };
     let read = |key: &str| find(key)?.ok_or_else(|| damaged(format!("no `{key}` in `meta`")));
     let unread = |key: &str, error: serde_json::Error| damaged(format!("`{key}` in `meta`: {error}"));
-    let axes = serde_json::from_str(&read("axes")?).map_err(|error| unread("axes", error))?;
+    let axes: Vec<(String, Vec<Value>)> =
+        serde_json::from_str(&read("axes")?).map_err(|error| unread("axes", error))?;
+    // Results of older programs do not say that some were left out.
+    let all = || axes.iter().find(|(name, _)| is_seed(name)).map(|(_, values)| values.clone());
+    let seeds = match find("seeds")? {
+        Some(text) => serde_json::from_str(&text).map_err(|error| unread("seeds", error))?,
+        None => all().unwrap_or_default(),
+    };
     // Results of older programs have none.
     let published = find("published")?.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text));
     let published = published.map_err(|error| unread("published", error))?;
-    Ok((Study { name: read("name")?, fixed: read("fixed")?, axes, published }, read("version")?))
+    Ok((Study { name: read("name")?, fixed: read("fixed")?, axes, seeds, published }, read("version")?))
 }
 
 /// A value of an axis in a table.

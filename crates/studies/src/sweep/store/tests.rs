@@ -15,7 +15,7 @@ fn study() -> Study {
         ("rate".to_owned(), vec![json!(1.0), json!(0.4)]),
         ("multi_worker".to_owned(), vec![json!(false)]),
     ];
-    Study { name: "tiny".to_owned(), fixed: "{}".to_owned(), axes, published: Vec::new() }
+    Study { name: "tiny".to_owned(), fixed: "{}".to_owned(), axes, seeds: Vec::new(), published: Vec::new() }
 }
 
 fn row(policy: usize, rate: usize) -> Row {

@@ -1,0 +1,139 @@
+//! Results of a sweep as they are shown: of seeds that are still to be made, of places that hold none, and numbers as numbers.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::sweep::{complaint, folder_with, succeed};
+
+const FOUR: &str = "\
+format: apportion/sweep-v1
+name: four
+run: {cluster: {v100: 2, k80: 2}, jobs: 10}
+axes:
+  policy: [fifo, isolated]
+  rate: [0.5, 1.0]
+  seed: [0, 1, 2, 3]
+";
+
+fn text(folder: &Path, arguments: &[&str]) -> String {
+    String::from_utf8(succeed(folder, arguments).stdout).unwrap()
+}
+
+/// Results in `part` as a sweep leaves them that was stopped after the first two seeds of each point.
+fn stopped() -> TempDir {
+    let folder = folder_with("four.yaml", FOUR);
+    succeed(folder.path(), &["sweep", "four.yaml", "--out", "part"]);
+    let results = rusqlite::Connection::open(folder.path().join("part/results.sqlite")).unwrap();
+    results.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM runs WHERE seed > 1").unwrap();
+    folder
+}
+
+#[test]
+fn there_is_no_mean_before_every_seed_that_was_asked_for_is_done() {
+    let folder = stopped();
+    let at = folder.path();
+    let shown = text(at, &["results", "show", "part"]);
+    assert!(shown.contains("over 4 seeds\n(in parentheses over the seeds that have a number"), "{shown}");
+    assert_eq!(shown.matches(" over 2 of 4), 2 not there").count(), 4, "{shown}");
+    let listed = text(at, &["results", "show", "part", "--format", "json"]);
+    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed.len(), 4);
+    for group in &listed {
+        assert_eq!((&group["n"], &group["n_of"]), (&2.into(), &4.into()), "{group}");
+        assert_eq!(group["average_jct"], serde_json::Value::Null, "{group}");
+    }
+    succeed(at, &["report", "part", "--assets", "drawn"]);
+    let page = fs::read_to_string(at.join("part/report.html")).unwrap();
+    assert!(page.contains("hollow: mean over fewer than 4 seeds"), "no hollow marks");
+    let compared = text(at, &["compare", "part", "part", "--format", "json"]);
+    let compared: serde_json::Value = serde_json::from_str(&compared).unwrap();
+    assert_eq!((&compared["points"][0]["n"], &compared["points"][0]["n_of"]), (&2.into(), &4.into()));
+    assert_eq!((&compared["n_runs"], &compared["n_runs_of"]), (&8.into(), &16.into()));
+    assert!(text(at, &["compare", "part", "part"]).contains("2 of 4"));
+}
+
+#[test]
+fn seeds_that_were_not_asked_for_are_not_missed() {
+    let folder = folder_with("four.yaml", FOUR);
+    let at = folder.path();
+    let two = text(at, &["sweep", "four.yaml", "--only", "seed=0:2", "--out", "two"]);
+    assert!(two.contains("over 2 seeds\n\n") && !two.contains("not there"), "{two}");
+    assert!(text(at, &["results", "show", "two"]).contains("over 2 seeds\n\n"));
+    // What is asked for later is asked for, too; what this command did not ask for is none of its table.
+    let one = text(at, &["sweep", "four.yaml", "--only", "seed=3", "--only", "policy=fifo", "--out", "two"]);
+    assert!(one.contains("of one seed"), "{one}");
+    let all = text(at, &["results", "show", "two"]);
+    assert!(all.contains("over 3 seeds") && all.contains(" over 2 of 3), 1 not there"), "{all}");
+}
+
+/// What the page's script takes differences of: rounded runs would leave none of the digits of a small one.
+#[test]
+fn any_two_are_compared_with_all_digits_of_their_runs() {
+    let folder = stopped();
+    let at = folder.path();
+    succeed(at, &["report", "part"]);
+    let page = fs::read_to_string(at.join("part/report.html")).unwrap();
+    let runs = text(at, &["results", "show", "part", "--runs", "--format", "json"]);
+    let runs: Vec<serde_json::Value> = serde_json::from_str(&runs).unwrap();
+    assert_eq!(runs.len(), 8);
+    for run in runs {
+        let hours = run["average_jct"].as_f64().unwrap() / 3600.0;
+        assert!(page.contains(&hours.to_string()), "{hours}");
+    }
+}
+
+#[test]
+fn values_of_axes_are_numbers_for_programs() {
+    let folder = stopped();
+    let at = folder.path();
+    let compared = text(at, &["compare", "part", "part", "--format", "json"]);
+    let planned = text(at, &["sweep", "four.yaml", "--out", "part", "--dry-run", "--format", "json"]);
+    let compared: serde_json::Value = serde_json::from_str(&compared).unwrap();
+    let planned: serde_json::Value = serde_json::from_str(&planned).unwrap();
+    assert_eq!(compared["points"][0]["rate"], serde_json::json!(0.5));
+    assert_eq!((&planned[1]["rate"], &planned[1]["seed"]), (&serde_json::json!(0.5), &1.into()));
+    let planned = text(at, &["sweep", "four.yaml", "--out", "part", "--dry-run"]);
+    assert!(planned.contains("fifo      0.5 "), "for people as they are written: {planned}");
+}
+
+#[test]
+fn it_is_said_what_is_where_results_were_looked_for() {
+    let folder = folder_with("four.yaml", FOUR);
+    let at = folder.path();
+    succeed(at, &["sweep", "four.yaml", "--only", "seed=0", "--out", "one"]);
+    fs::create_dir(at.join("void")).unwrap();
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("gone", at.join("dang")).unwrap();
+        fs::create_dir(at.join("inside")).unwrap();
+        std::os::unix::fs::symlink("gone.sqlite", at.join("inside/results.sqlite")).unwrap();
+    }
+    for command in
+        [&["results", "show"][..], &["report"], &["compare", "one"], &["results", "merge", "--out", "o"]]
+    {
+        let said = |path: &str| complaint(at, &[command, &[path]].concat());
+        let gone = said("nowhere.jsonl");
+        assert!(gone.contains("nowhere.jsonl: there is no such file or folder"), "{gone}");
+        assert!(!gone.contains("holds no results"), "{gone}");
+        assert!(said("void").contains("void holds no results: no results.sqlite"));
+        if cfg!(unix) {
+            let dangling = said("dang");
+            assert!(dangling.contains("dang is a link to `gone`, which is not there"), "{dangling}");
+            let inside = said("inside");
+            assert!(
+                inside.contains("results.sqlite is a link to `gone.sqlite`, which is not there"),
+                "{inside}"
+            );
+        }
+    }
+    let table = complaint(at, &["report", "one/results.csv"]);
+    assert!(table.contains("`apportion report one`"), "{table}");
+    let table = complaint(at, &["results", "show", "one/results.csv"]);
+    assert!(table.contains("it is not a database, as results.sqlite beside it is"), "{table}");
+    let other = complaint(at, &["report", "four.yaml"]);
+    assert!(other.contains("a sweep's folder") && other.contains("JSON of `simulate` or `bench`"), "{other}");
+}
