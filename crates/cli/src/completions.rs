@@ -1,8 +1,10 @@
 //! `apportion completions` and `apportion man`: the command line for shells and for `man`.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
+use clap::builder::Resettable;
 use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -49,6 +51,73 @@ pub(super) fn run(
     session.output.text(&String::from_utf8_lossy(&script))
 }
 
+/// A command without subcommands `help`, of which there are no pages.
+fn without_help_commands(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+    let command = command.disable_help_subcommand(true);
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, without_help_commands))
+}
+
+/// What lines of a section are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Sentences, which are filled.
+    Sentences,
+    /// Examples, which stay in lines as they are.
+    Lines,
+    /// Terms, each with its meaning.
+    Terms,
+}
+
+/// A page with a section of what stands below the flags in the help: sentences are filled, and what is indented stays in
+/// lines as it is, or is a list of terms where two spaces part a term from its meaning.
+fn with_extra(page: String, extra: Option<&str>) -> String {
+    let Some(extra) = extra else { return page };
+    let mut section = String::from(".SH EXTRA\n");
+    let mut part = Part::Sentences;
+    for line in extra.lines() {
+        let inner = line.trim_start();
+        let indent = line.len() - inner.len();
+        let term = inner.split_once("  ").filter(|_| indent > 0 && indent < 8);
+        let next = match (term, indent) {
+            (Some(_), _) => Part::Terms,
+            (None, 0) => Part::Sentences,
+            // The meaning of a term goes on.
+            (None, 8..) if part == Part::Terms => Part::Terms,
+            (None, _) => Part::Lines,
+        };
+        if next != part {
+            section.push_str(match (part, next) {
+                (Part::Lines, _) => ".fi\n.RE\n.PP\n",
+                (_, Part::Lines) => ".PP\n.RS 2\n.nf\n",
+                _ => ".PP\n",
+            });
+            part = next;
+        }
+        let _ = match term {
+            _ if inner.is_empty() => writeln!(section, ".PP"),
+            Some((term, meaning)) => {
+                writeln!(section, ".TP 6\n{}\n{}", roff(term), roff(meaning.trim_start()))
+            }
+            None if part == Part::Lines => writeln!(section, "{}", roff(line.get(2..).unwrap_or(inner))),
+            None => writeln!(section, "{}", roff(inner)),
+        };
+    }
+    if part == Part::Lines {
+        section.push_str(".fi\n.RE\n");
+    }
+    match page.find("\n.SH VERSION") {
+        Some(at) => format!("{}\n{section}{}", &page[..at], &page[at + 1..]),
+        None => page + &section,
+    }
+}
+
+/// Text of a page: no sign of it commands anything.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
+}
+
 /// Writes a page for the command and one for each subcommand that people use.
 ///
 /// # Errors
@@ -57,20 +126,21 @@ pub(super) fn run_man(arguments: &ManArguments, command: Command, session: &Sess
     let folder = &arguments.folder;
     check_folder("the folder", Some(folder))?;
     fs::create_dir_all(folder).map_err(Failure::io(format!("make {}", folder.display())))?;
-    let mut command = command;
+    let mut command = without_help_commands(command);
     command.build();
     let mut n_pages = 0;
     let mut pages = vec![(command.get_name().to_owned(), command)];
     while let Some((name, command)) = pages.pop() {
-        for inner in
-            command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
-        {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             pages.push((format!("{name}-{}", inner.get_name()), inner.clone()));
         }
+        let extra = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
+        let command = command.after_help(Resettable::Reset).after_long_help(Resettable::Reset);
         let mut page = Vec::new();
         let titled = Man::new(command.display_name(name.clone())).title(name.clone());
         titled.render(&mut page).map_err(Failure::io(format!("write the page of {name}")))?;
-        write(&folder.join(format!("{name}.1")), &page)?;
+        let page = with_extra(String::from_utf8_lossy(&page).into_owned(), extra.as_deref());
+        write(&folder.join(format!("{name}.1")), page.as_bytes())?;
         n_pages += 1;
     }
     session.note(format!("wrote {n_pages} pages to {}", folder.display()));

@@ -51,4 +51,30 @@ fn every_subcommand_has_a_manual_page() {
     }
     let convert = std::fs::read_to_string(format!("{pages}/apportion-trace-convert.1")).expect("a page");
     assert!(convert.contains("skip\\-unreadable"), "{convert}");
+    let lines = |page: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(format!("{pages}/{page}")).expect("a page");
+        text.lines().map(str::to_owned).collect()
+    };
+    // Every page that one refers to is there.
+    let names: Vec<String> = std::fs::read_dir(&pages)
+        .expect("pages")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    for name in &names {
+        for reference in lines(name).iter().filter_map(|line| line.strip_suffix("(1)")) {
+            let page = format!("{}.1", reference.replace("\\-", "-"));
+            assert!(names.contains(&page), "{name} refers to {page}");
+        }
+    }
+    let between = |lines: &[String], from: &str, to: &str| -> Vec<String> {
+        let behind = lines.iter().skip_while(|line| !line.contains(from)).skip(1);
+        behind.take_while(|line| !line.contains(to)).cloned().collect()
+    };
+    // Examples stay in lines, and what is said of each exit code in its column.
+    let sweep = lines("apportion-sweep.1");
+    let axes = between(&sweep, "An axis is a field", "climbs from");
+    assert_eq!(axes[..4], [".PP", ".RS 2", ".nf", "policy: [fifo, isolated]"], "{axes:?}");
+    assert_eq!(axes[axes.len() - 3..], [".fi", ".RE", ".PP"], "{axes:?}");
+    let codes = between(&lines("apportion.1"), "Exit codes:", "Ctrl");
+    assert_eq!(codes[..5], [".PP", ".TP 6", "0", "done", ".TP 6"], "{codes:?}");
 }
