@@ -4,6 +4,7 @@ mod logs;
 mod meaning;
 mod scripts;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -43,7 +44,7 @@ pub struct GavelArguments {
     /// Where results go, for scripts that have no `--log-dir` [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The script, with or without its folder, and its arguments
+    /// The script, with or without its folder, and its arguments; `python -u` before it is passed over
     #[arg(
         value_name = "SCRIPT ARGUMENTS",
         required = true,
@@ -70,6 +71,8 @@ pub(super) struct Meaning {
     processes: Option<NonZeroUsize>,
     /// Where results go.
     log_dir: Option<PathBuf>,
+    /// The number in the name of a log → how many jobs the run had, of sweeps over numbers of jobs.
+    log_names: BTreeMap<u64, u64>,
     /// What was asked for and is not done, because nothing is lost by it.
     notes: Vec<String>,
 }
@@ -129,7 +132,7 @@ pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), F
     // folder as it was: it may have another sweep's.
     if let Ok(()) | Err(Failure::Limit { .. } | Failure::Interrupted { .. }) = &outcome {
         keep_document(&folder, &text)?;
-        logs::write_all(&folder)?;
+        logs::write_all(&folder, &meaning.log_names)?;
     }
     outcome
 }
@@ -170,9 +173,29 @@ fn parsed<S: Parser>(given: &[OsString]) -> Result<Result<S, clap::Error>, Failu
     }
 }
 
+/// A command line without the interpreter before its script, and the interpreter's flags.
+fn without_python(typed: &[OsString]) -> &[OsString] {
+    let name = |word: &OsString| Path::new(word).file_name()?.to_str().map(str::to_owned);
+    let is_version = |rest: &str| rest.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
+    let is_python = |name: String| name.strip_prefix("python").is_some_and(is_version);
+    let [first, rest @ ..] = typed else { return typed };
+    if !name(first).is_some_and(is_python) {
+        return typed;
+    }
+    let mut rest = rest;
+    while let [flag, behind @ ..] = rest
+        && flag.as_encoded_bytes().starts_with(b"-")
+    {
+        // These have a value of their own.
+        let n_values = usize::from(flag == "-W" || flag == "-X");
+        rest = behind.get(n_values..).unwrap_or_default();
+    }
+    rest
+}
+
 /// What the command line means; nothing if it asked for help, which is printed.
 fn meaning(arguments: &GavelArguments, session: &Session) -> Result<Option<Meaning>, Failure> {
-    let Some((script, given)) = arguments.script.split_first() else {
+    let Some((script, given)) = without_python(&arguments.script).split_first() else {
         return Err(Failure::usage("no script is named", None));
     };
     let script = Path::new(script);

@@ -1,6 +1,7 @@
 //! Results as logs in the form that the published notebooks read:
 //! `raw_logs/v100=36.p100=36.k80=36/POLICY/seed=0/lambda=3600.000000.log`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,39 +14,55 @@ use apportion::spec::path_text;
 use apportion_studies::sweep::{JobRow, Row, Status, Store};
 use serde_json::Value;
 
-/// Writes a log of every run in the folder that is done.
+/// Writes a log of every run in the folder that is done. Of a sweep over numbers of jobs these are the runs of this command
+/// line, with the numbers in the names of logs → how many jobs the run had; others in the folder have theirs since their own.
 ///
 /// # Errors
 /// If the results cannot be read, or a log not written.
-pub(super) fn write_all(folder: &Path) -> Result<(), Failure> {
+pub(super) fn write_all(folder: &Path, names: &BTreeMap<u64, u64>) -> Result<(), Failure> {
     let store = Store::open_to_read(folder).map_err(results::failure)?;
     let worker_types = worker_types()?;
     for row in store.rows().map_err(results::failure)? {
         if row.outcome.status != Status::Done {
             continue;
         }
-        let Some(path) = place(&row, &worker_types) else { continue };
-        let path = folder.join("raw_logs").join(path);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(Failure::io(format!("make {}", parent.display())))?;
+        let places = places(&row, &worker_types, names);
+        if places.is_empty() {
+            continue;
         }
         let jobs = store.jobs(&row.digest).map_err(results::failure)?;
-        write(&path, text(&row, &jobs).as_bytes())?;
+        let text = text(&row, &jobs);
+        for path in places.iter().map(|place| folder.join("raw_logs").join(place)) {
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(Failure::io(format!("make {}", parent.display())))?;
+            }
+            write(&path, text.as_bytes())?;
+        }
     }
     Ok(())
 }
 
-/// Where a run's log is: from its whole spec, so that it does not depend on what is varied.
-fn place(row: &Row, worker_types: &[String]) -> Option<PathBuf> {
-    let spec: Value = serde_json::from_str(&row.spec).ok()?;
+/// The logs of a run: one, or, of a run that is that of several numbers of jobs, as of 13.5 and 14, one for each.
+fn places(row: &Row, worker_types: &[String], names: &BTreeMap<u64, u64>) -> Vec<PathBuf> {
+    let Ok(spec) = serde_json::from_str::<Value>(&row.spec) else { return Vec::new() };
+    let workload = &spec["workload"];
+    let of_jobs = |name: &u64| format!("num_total_jobs={name}.log");
+    let files = match (workload["rate"].as_f64(), workload["static"].as_u64()) {
+        (Some(rate), _) => vec![format!("lambda={:.6}.log", 3600.0 / rate)],
+        (None, Some(jobs)) if names.is_empty() => vec![of_jobs(&jobs)],
+        (None, Some(jobs)) => {
+            names.iter().filter(|(_, of)| **of == jobs).map(|(name, _)| of_jobs(name)).collect()
+        }
+        (None, None) => vec!["trace.log".to_owned()],
+    };
+    let Some(folder) = place(&spec, worker_types) else { return Vec::new() };
+    files.into_iter().map(|file| folder.join(file)).collect()
+}
+
+/// The folder of a run's log: from its whole spec, so that it does not depend on what is varied.
+fn place(spec: &Value, worker_types: &[String]) -> Option<PathBuf> {
     let workers = |name: &String| format!("{name}={}", spec["cluster"][name].as_u64().unwrap_or(0));
     let cluster = worker_types.iter().map(workers).collect::<Vec<_>>().join(".");
-    let workload = &spec["workload"];
-    let file = match (workload["rate"].as_f64(), workload["static"].as_u64()) {
-        (Some(rate), _) => format!("lambda={:.6}.log", 3600.0 / rate),
-        (None, Some(jobs)) => format!("num_total_jobs={jobs}.log"),
-        (None, None) => "trace.log".to_owned(),
-    };
     let (policy, seed) = (spec["policy"].as_str()?, spec["seed"].as_u64()?);
     let profiling = &spec["profiling"];
     // Of a policy file, its name: its path would lead out of the folder.
@@ -58,7 +75,7 @@ fn place(row: &Row, worker_types: &[String]) -> Option<PathBuf> {
             .join(format!("profiling_percentage={part:.6}"))
             .join(format!("num_reference_models={models}"));
     }
-    Some(place.join(format!("seed={seed}")).join(file))
+    Some(place.join(format!("seed={seed}")))
 }
 
 /// The lines that the notebooks look for.

@@ -80,6 +80,7 @@ impl Static {
         }
         let mut meaning = self.many.meaning("run_sweep_static")?;
         flag(&mut meaning, "slos", self.paid.assign_slos);
+        name_logs(&mut meaning, &numbers);
         // Jobs are added until there are as many, so that a part of one counts as one.
         let whole = numbers.iter().map(|number| format!("{:.0}", number.ceil())).collect();
         let whole = distinct(&mut meaning, ("jobs", "several points are of so many"), whole);
@@ -168,6 +169,7 @@ impl Many {
             timeout: self.timeout,
             processes: self.processes,
             log_dir: Some(self.log_dir.clone()),
+            log_names: BTreeMap::new(),
             notes: exact(self.solver.as_deref()),
         };
         let policies = distinct(&mut meaning, ("policy", GIVEN_AGAIN), self.policies.clone());
@@ -198,6 +200,7 @@ impl One {
             timeout: None,
             processes: None,
             log_dir: None,
+            log_names: BTreeMap::new(),
             notes,
         };
         unpriced(&mut meaning, std::slice::from_ref(&self.policy))?;
@@ -280,6 +283,21 @@ fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
         *last = to;
     }
     Ok(points)
+}
+
+/// Names logs as the published script does: by the number of jobs without its part of one, though the run has a job more. Of
+/// runs whose logs have one name, the last is kept, as there.
+fn name_logs(meaning: &mut Meaning, numbers: &[f64]) {
+    let whole = |number: f64| format!("{number:.0}").parse::<u64>().unwrap_or(u64::MAX);
+    for number in numbers {
+        let (name, jobs) = (whole(number.floor()), whole(number.ceil()));
+        if let Some(before) = meaning.log_names.insert(name, jobs).filter(|before| *before != jobs) {
+            meaning.notes.push(format!(
+                "num_total_jobs={name}.log is the log of {before} and of {jobs} jobs in the published script: it is that of {jobs} \
+                 jobs; results.sqlite has both"
+            ));
+        }
+    }
 }
 
 /// Why a value is run once that was typed more than once.

@@ -228,3 +228,42 @@ fn one_folder_of_logs_keeps_the_sweep_file_of_every_command_line() {
     let elsewhere = line("fifo").replace("gavel ", "gavel --out other ");
     refused(folder.path(), &elsewhere, "--out: results go to --log-dir, logs");
 }
+
+/// The published script writes the number of jobs into the name of a log by `%d`, and adds jobs until there are as many.
+#[test]
+fn logs_of_a_part_of_a_job_are_named_as_published() {
+    let folder = TempDir::new().unwrap();
+    let line = |bounds: &str| {
+        format!(
+            "gavel python3 -u scripts/sweeps/run_sweep_static.py -l logs -p fifo --seeds 0 -c 2:2:2 {bounds}"
+        )
+    };
+    let logs = |expected: &[(&str, usize)]| {
+        let seed = folder.path().join("logs/raw_logs/v100=2.p100=2.k80=2/fifo/seed=0");
+        let mut there: Vec<(String, usize)> = fs::read_dir(seed)
+            .unwrap()
+            .map(|entry| {
+                let path = entry.unwrap().path();
+                let text = fs::read_to_string(&path).unwrap();
+                let n_jobs =
+                    text.lines().filter(|line| line.starts_with("Job ") && !line.contains("times")).count();
+                (path.file_stem().unwrap().to_str().unwrap().to_owned(), n_jobs)
+            })
+            .collect();
+        there.sort();
+        let named = |(name, n_jobs): &(&str, usize)| (format!("num_total_jobs={name}"), *n_jobs);
+        assert_eq!(there, expected.iter().map(named).collect::<Vec<_>>());
+    };
+    succeed(folder.path(), &line("-a 10 -b 21 -n 4"));
+    logs(&[("10", 10), ("13", 14), ("17", 18), ("21", 21)]);
+    // Two runs of one name: the last has it, as there, and it is said. Logs of other command lines stay as they are.
+    let output = apportion(folder.path(), &line("-a 3 -b 4 -n 3"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("num_total_jobs=3.log is the log of 3 and of 4 jobs in the published script"),
+        "{said}"
+    );
+    logs(&[("10", 10), ("13", 14), ("17", 18), ("21", 21), ("3", 4), ("4", 4)]);
+    refused(folder.path(), "gavel python -u nothing.py", "`nothing.py` is no script");
+    refused(folder.path(), "gavel python -u", "no script is named");
+}
