@@ -1,9 +1,11 @@
 //! The values of an axis: listed, spread over a range, or found while the sweep runs.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::auto::AutoSpec;
 use super::reader::Reader;
@@ -12,6 +14,9 @@ use apportion::spec::complaint::in_plain_words;
 
 /// The one field whose values may be found automatically.
 pub(super) const AUTO_FIELD: &str = "workload.rate";
+
+/// Of how many values it is said that they are there more than once.
+const REPEATED_MAX: usize = 20;
 
 /// Numbers spread over a range, rounded to 12 significant digits.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -74,20 +79,44 @@ impl Reader<'_> {
             self.complain(path, "an axis without values", Some("give at least one".to_owned()));
             return None;
         }
-        let mut taken: BTreeMap<String, usize> = BTreeMap::new();
         let mut canonical = Vec::with_capacity(listed.len());
+        let mut places = Vec::with_capacity(listed.len());
         for (position, value) in listed.iter().enumerate() {
             let place = if is_listed { format!("{path}[{position}]") } else { path.to_owned() };
             let Some(value) = self.value(field, value, &place) else { continue };
-            if let Some(before) = taken.insert(value.to_string(), position) {
-                let message =
-                    format!("`{}` comes twice, first at position {}", value_text(&value), before + 1);
-                self.complain(&place, message, None);
-            }
             canonical.push(value);
+            places.push((position, place));
         }
+        self.complain_of_repeated(&canonical, &places);
         let axis = Axis { name: name.to_owned(), field: field.to_owned(), values: canonical, auto };
         Some((axis, AxisPlace { path: path.to_owned(), is_listed }))
+    }
+
+    /// Complains of each value that is there more than once, at its second place.
+    fn complain_of_repeated(&mut self, values: &[Value], places: &[(usize, String)]) {
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        // By the position of its first: the second and how many there are.
+        let mut repeated: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        for (position, value) in values.iter().enumerate() {
+            match known.entry(value.to_string()) {
+                Entry::Vacant(first) => {
+                    first.insert(position);
+                }
+                Entry::Occupied(first) => repeated.entry(*first.get()).or_insert((position, 1)).1 += 1,
+            }
+        }
+        let n_more = repeated.len().saturating_sub(REPEATED_MAX);
+        for (number, (first, (second, n))) in repeated.into_iter().take(REPEATED_MAX).enumerate() {
+            let times = if n == 2 { "twice".to_owned() } else { format!("{n} times") };
+            let text = value_text(&values[first]);
+            let more = match n_more {
+                n if n > 0 && number + 1 == REPEATED_MAX => format!("; {n} more values come more than once"),
+                _ => String::new(),
+            };
+            let place = places[first].0 + 1;
+            let message = format!("`{text}` comes {times}, first at position {place}{more}");
+            self.complain(&places[second].1, message, None);
+        }
     }
 
     fn auto(&mut self, values: &serde_yaml::Value, path: &str) -> Option<AutoSpec> {

@@ -95,7 +95,7 @@ fn a_field_is_found_where_it_is_written() {
 }
 
 /// What is wrong, what replaces which line, and what must be said of it.
-const BAD: [(&str, &str, &str); 23] = [
+const BAD: [(&str, &str, &str); 24] = [
     (
         "apportion/sweep-v1",
         "apportion/sweep-v9",
@@ -138,6 +138,7 @@ const BAD: [(&str, &str, &str); 23] = [
     ),
     ("[fifo, isolated]", "[]", "8:11: an axis without values"),
     ("[fifo, isolated]", "[fifo, isolated, fifo]", "8:28: `fifo` comes twice, first at position 1"),
+    ("[fifo, isolated]", "[isolated, fifo, fifo, fifo]", "8:28: `fifo` comes 3 times, first at position 2"),
     ("[fifo, isolated]", "fifo", "8:11: expected a list of values, or a range {from, to, points, scale}"),
     ("  policy:", "  polcy:", "8:3: unknown field `polcy`, expected one of `policy`, `cluster`, `servers`,"),
     ("{from: 0.4, to: 6.0, points: 15}", "[1, .nan]", "9:13: .nan, expected a finite number"),
@@ -285,6 +286,16 @@ fn what_is_wrong_is_said_once() {
         assert_eq!(found.len(), 1, "{instead}: {found:#?}");
         assert!(found[0].starts_with(expected), "{instead}: {found:#?}");
     }
+}
+
+#[test]
+fn a_value_that_comes_often_is_complained_of_once() {
+    let seeds = |values: &str| complaints(&with("seed: [0, 1]", &format!("seed: [{values}]")));
+    assert_eq!(seeds(&"5, ".repeat(3000)).len(), 1);
+    let all: Vec<String> = (0..50).map(|seed| format!("{seed}, {seed}")).collect();
+    let said = seeds(&all.join(", "));
+    assert_eq!(said.len(), 20);
+    assert!(said[19].ends_with("first at position 39; 30 more values come more than once"), "{}", said[19]);
 }
 
 #[test]
