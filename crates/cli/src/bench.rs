@@ -16,6 +16,7 @@ use crate::output::OutputFormat;
 use crate::paths::name_or_path;
 use crate::progress::Progress;
 use apportion::catalog::CatalogError;
+use apportion::policy::PolicyError;
 use apportion::solver::registry::{BACKENDS, entry};
 use apportion::spec::{PolicyKind, load_throughputs, path_text};
 use apportion_published::plugin;
@@ -41,7 +42,8 @@ on a few of many types). Or snapshots, such as `simulate --save-snapshots DIR` s
 JSON is one object, {format: apportion/bench-v1, version, system, limit_seconds, rows}; `system.processor` is the
 processor's model, `unknown` where the system does not tell it; a row has
   policy instance n_jobs n_types seed backend partitions
-  status        done, declined, failed, unproven, limit, memory, skipped or error; with a message where there is one
+  status        done, declined, failed, infeasible, unbounded, unproven, limit, memory, skipped or error; with a message
+                where there is one
   seconds       {build, solve, certify, expand, total, processor}, of the median of `repeats` decisions: `total` by the
                 clock, and `processor` time where the system tells it
   cut_by        what ended the repeats before their number: limit, memory or error; `message` tells how many were made
@@ -58,7 +60,8 @@ programs.json is one object, {format: apportion/programs-v1, version, instance, 
 its objective, what each file is for, how the objective follows from the file's optimum, and which jobs its classes are.
 A policy's files are written under the limits of a case.
 
-Exit code 0 if at least one case is done: limits are results here, and marked. 4 if none is. 2 if an instance is none.
+Exit code 0 if at least one case is done: limits are results here, and marked. 4 if none is, or 3 if that is because none
+has a solution. 2 if an instance is none.
 
 Examples:
   apportion bench --quick
@@ -182,7 +185,21 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
     if results.rows.iter().any(|row| row.status == Status::Done) {
         return Ok(());
     }
-    Err(Failure::Limit { message: "no case was done: the rows say why".to_owned() })
+    Err(unsolved(&results.rows))
+}
+
+/// The failure of a benchmark without a case that is done: one without a solution if that is all that was found.
+fn unsolved(rows: &[Row]) -> Failure {
+    let named = |status: Status| rows.iter().find(|row| row.status == status).map(|row| row.policy.clone());
+    let reason = "no case was done: the rows say why".to_owned();
+    let is_answer =
+        |row: &Row| matches!(row.status, Status::Infeasible | Status::Unbounded | Status::Declined);
+    let error = match (named(Status::Infeasible), named(Status::Unbounded)) {
+        _ if !rows.iter().all(is_answer) => None,
+        (Some(policy), _) => Some(PolicyError::Infeasible { policy, reason: reason.clone() }),
+        (None, policy) => policy.map(|policy| PolicyError::Unbounded { policy, reason: reason.clone() }),
+    };
+    error.map_or(Failure::Limit { message: reason }, Failure::Policy)
 }
 
 fn show(results: &Results, session: &Session) -> Result<(), Failure> {

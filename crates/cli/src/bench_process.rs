@@ -73,6 +73,13 @@ impl Subject {
         }
     }
 
+    /// The names of its jobs, by position; none of jobs that are drawn.
+    fn job_names(&self) -> Result<Vec<String>, Failure> {
+        let Self::Snapshot { path, .. } = self else { return Ok(Vec::new()) };
+        let snapshot = Snapshot::read(&Source::load(path)?)?;
+        Ok(snapshot.document().jobs.iter().map(|job| job.id.to_string()).collect())
+    }
+
     /// The problem.
     pub(super) fn problem(&self) -> Result<Problem, Failure> {
         match self {
@@ -136,9 +143,11 @@ impl MeasuredCase {
 /// The child's side: one case, its row to standard output after each decision, and once more with what changes took.
 pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
     let problem = case.subject.problem()?;
+    let job_names = case.subject.job_names()?;
     let before = forget_peak();
     say(READY)?;
     let measured = Case {
+        job_names: &job_names,
         policy: &case.policy,
         backend: &case.backend,
         partitions: case.partitions,

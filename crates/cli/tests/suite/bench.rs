@@ -446,3 +446,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_policy_without_a_solution_is_told_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let policy = |name: &str, floor: &str| {
+        let head = format!("format: apportion/policy-v1\nname: {name}\nsummary: s\nkind: program\n");
+        let body = format!("maximize: sum_over_jobs(throughput)\nfor_each_job:\n  - time_on(a) >= {floor}\n");
+        file(&format!("{name}.yaml"), &(head + &body))
+    };
+    let jobs = "format: apportion/snapshot-v1\ncluster: {a: 1}\njobs:\n- {id: red, throughput: {a: 1}}\n- {id: blue, throughput: {a: 2}}\n";
+    let jobs = file("jobs.yaml", jobs);
+    let (never, well) = (policy("never", "0.9"), policy("well", "0.1"));
+    let run = |policies: &str| bench(&["--policy", policies, "--snapshot", &jobs, "--format", "json"]);
+    let (code, stdout, stderr) = run(&never);
+    assert_eq!(code, Some(3), "{stderr}");
+    let found: Results = serde_json::from_str(&stdout).expect("results");
+    let default = found.rows.iter().find(|row| row.backend == "default").expect("a row");
+    assert_eq!(default.status, Status::Infeasible, "{default:?}");
+    let message = default.message.as_deref().expect("a reason");
+    assert!(message.contains("job `red`") || message.contains("job `blue`"), "{message}");
+    assert!(!message.contains("at position"), "{message}");
+    assert!(stderr.contains("no case was done: the rows say why"), "{stderr}");
+    assert_eq!(run(&format!("{never},{well}")).0, Some(0), "one is done");
+}

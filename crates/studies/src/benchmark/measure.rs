@@ -7,6 +7,7 @@ use crate::benchmark::partition::{self, PartitionError};
 use crate::benchmark::results::{Row, Seconds, Status};
 use apportion::allocation::Allocation;
 use apportion::catalog::{Catalog, CatalogError, PolicyOptions};
+use apportion::index::WorkerTypeId;
 use apportion::policy::{ObjectiveReport, Policy, PolicyError, ProgramPolicy, Sense, SolveReport};
 use apportion::problem::Problem;
 use apportion::solver::timing::Stopwatch;
@@ -41,6 +42,8 @@ pub struct Case<'a> {
     /// Decisions to count after the first, which is not counted; none for as many as a fifth of a second has room for: three
     /// at least unless these take more than a second, and 25 at most.
     pub repeats: Option<u32>,
+    /// The names of the jobs, by position; none where they are known by their numbers.
+    pub job_names: &'a [String],
     /// The limit on the processor time of all decisions together, in s; on time by the clock where the system tells no
     /// processor time. No decision begins after it, and a case is not done if its first decision takes longer.
     pub limit_seconds: f64,
@@ -62,6 +65,21 @@ enum CaseError {
 }
 
 impl CaseError {
+    /// The error with the names of jobs and worker types. In a part of a problem positions are the part's own.
+    fn named(self, problem: &Problem, names: &[String]) -> Self {
+        let numbered = |at: usize| format!("job number {at}, counted from 0");
+        let job = |at: usize| names.get(at).map_or_else(|| numbered(at), |name| format!("job `{name}`"));
+        let kind = |kind: WorkerTypeId| format!("worker type `{}`", problem.cluster().types()[kind].name);
+        match self {
+            Self::Policy(error) => Self::Policy(error.in_words(job, kind)),
+            Self::Partition(PartitionError::Policy(error)) => {
+                let in_part = |at: usize| format!("{} in its part", numbered(at));
+                Self::Partition(PartitionError::Policy(error.in_words(in_part, kind)))
+            }
+            error => error,
+        }
+    }
+
     /// The status of a case that this backend was asked to solve.
     fn status(&self, backend: &str) -> Status {
         let of_solve = |error: &SolveError| match error {
@@ -71,6 +89,8 @@ impl CaseError {
                 Termination::TimeLimit | Termination::IterationLimit | Termination::Interrupted => {
                     Status::Limit
                 }
+                Termination::Infeasible => Status::Infeasible,
+                Termination::Unbounded => Status::Unbounded,
                 _ => Status::Failed,
             },
             _ => Status::Error,
@@ -81,7 +101,11 @@ impl CaseError {
             | Self::Partition(PartitionError::Policy(PolicyError::Solve(error))) => of_solve(error),
             Self::Partition(PartitionError::Part { .. } | PartitionError::TooMany { .. }) => Status::Declined,
             Self::Limit { .. } => Status::Limit,
-            Self::Policy(_) | Self::Partition(PartitionError::Policy(_)) => Status::Failed,
+            Self::Policy(error) | Self::Partition(PartitionError::Policy(error)) => match error {
+                PolicyError::Infeasible { .. } | PolicyError::Conflict { .. } => Status::Infeasible,
+                PolicyError::Unbounded { .. } => Status::Unbounded,
+                _ => Status::Failed,
+            },
             Self::Catalog(_) | Self::Partition(_) => Status::Error,
         }
     }
@@ -117,7 +141,7 @@ pub fn measure(
     (row.n_jobs, row.n_types, row.seed) = (problem.n_jobs(), problem.n_types(), case.seed);
     if let Err(error) = repeat((catalog, problem, case), processor, &mut row, told) {
         row.status = error.status(case.backend);
-        row.message = Some(error.to_string());
+        row.message = Some(error.named(problem, case.job_names).to_string());
         row.seconds = None;
         told(&row);
     }

@@ -20,6 +20,10 @@ pub enum Status {
     Declined,
     /// No certified optimum.
     Failed,
+    /// No allocation keeps the policy's constraints.
+    Infeasible,
+    /// The policy's objective has no best value.
+    Unbounded,
     /// An answer without dual values, from a backend that never gives any: nothing proves it, and no certificate refutes it.
     Unproven,
     /// Out of time.
@@ -39,6 +43,8 @@ impl fmt::Display for Status {
             Self::Done => "done",
             Self::Declined => "declined",
             Self::Failed => "failed",
+            Self::Infeasible => "infeasible",
+            Self::Unbounded => "unbounded",
             Self::Unproven => "unproven",
             Self::Limit => "limit",
             Self::Memory => "memory",
