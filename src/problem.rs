@@ -189,7 +189,8 @@ pub struct Problem {
     colocation: Colocation,
     /// Of jobs whose pairs are given one by one, once asked for.
     kinds: OnceLock<Vec<u32>>,
-    entities: IndexVec<EntityId, Entity>,
+    /// Shared by the problems of all instants of a simulation.
+    entities: Arc<IndexVec<EntityId, Entity>>,
     extra: BTreeMap<String, Vec<f64>>,
 }
 
@@ -324,7 +325,7 @@ impl ProblemBuilder {
     /// No jobs yet.
     pub fn new(cluster: Arc<Cluster>) -> Self {
         let throughput = Matrix::with_columns(cluster.n_types());
-        let (jobs, entities) = (IndexVec::new(), IndexVec::new());
+        let (jobs, entities) = (IndexVec::new(), Arc::default());
         let problem = Problem {
             cluster,
             jobs,
@@ -352,7 +353,13 @@ impl ProblemBuilder {
 
     /// Adds an owner of jobs.
     pub fn entity(&mut self, entity: Entity) -> EntityId {
-        self.problem.entities.push(entity)
+        Arc::make_mut(&mut self.problem.entities).push(entity)
+    }
+
+    /// Has these owners of jobs, and no others.
+    pub(crate) fn entities(&mut self, entities: Arc<IndexVec<EntityId, Entity>>) -> &mut Self {
+        self.problem.entities = entities;
+        self
     }
 
     /// Says where pairs get their throughputs; by default no job shares workers.

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::Cluster;
 use crate::index::{EntityId, Id, IndexVec, JobId, RowId, WorkerTypeId};
 use crate::policy::Decision;
-use crate::problem::{ActiveJob, Colocation, Entity, Problem, ProblemBuilder, ProblemError, matrix_columns};
+use crate::problem::{ActiveJob, Colocation, Problem, ProblemBuilder, ProblemError, matrix_columns};
+use crate::scheduler::owners::Owners;
 use crate::spec::snapshot::Label;
 use crate::throughput::estimator::{EstimatorError, SMOOTHING, averaged};
 use crate::throughput::{Estimator, Profiling, Throughputs};
@@ -167,8 +168,7 @@ pub(crate) struct Table {
     /// What policies believe of co-located throughputs; none = they know.
     pub(crate) estimator: Option<Estimator>,
     columns: IndexVec<WorkerTypeId, Option<WorkerTypeId>>,
-    /// Every owner seen or declared.
-    pub(crate) entities: IndexVec<EntityId, Entity>,
+    pub(crate) owners: Owners,
 }
 
 impl Table {
@@ -180,7 +180,7 @@ impl Table {
             throughputs,
             estimator: None,
             columns,
-            entities: IndexVec::new(),
+            owners: Owners::default(),
         })
     }
 
@@ -250,7 +250,7 @@ impl Table {
     /// As [`look_up`](Self::look_up), the position being the id.
     pub(crate) fn add(&mut self, progress: Progress, cluster: &Cluster) -> Result<(), ProblemError> {
         let LookedUp { row, alone, spread } = self.look_up(progress.id.index(), &progress.job, cluster)?;
-        let entity = progress.job.entity.as_ref().map(|name| self.entity(name));
+        let entity = progress.job.entity.as_ref().map(|name| self.owners.named(name));
         if let (Some(estimator), Some(row)) = (&mut self.estimator, row) {
             estimator.arrive(progress.id, row);
         }
@@ -330,17 +330,6 @@ impl Table {
         (self.columns.iter().map(alone).collect(), self.columns.iter().map(spread).collect())
     }
 
-    fn entity(&mut self, name: &str) -> EntityId {
-        let known = self.entities.iter().position(|entity| entity.name == name);
-        known.map_or_else(
-            || {
-                let inner = crate::problem::InnerRule::Fairness;
-                self.entities.push(Entity { name: name.to_owned(), weight: 1.0, inner, parent: None })
-            },
-            Id::from_index,
-        )
-    }
-
     /// Steps/s of the members of a pair on one worker type, if they can share it.
     pub(crate) fn colocated(
         &self,
@@ -413,9 +402,7 @@ impl Table {
             };
             builder.job(seen, &shown);
         }
-        for entity in &self.entities {
-            builder.entity(entity.clone());
-        }
+        builder.entities(Arc::clone(self.owners.all()));
         builder.colocation(Colocation::Rows { throughputs, columns: self.columns.clone() });
         builder.build()
     }

@@ -63,6 +63,7 @@ mod face;
 mod inside;
 mod leases;
 mod options;
+mod owners;
 mod reports;
 mod rounds;
 mod seam;

@@ -170,8 +170,8 @@ impl Scheduler {
         if !(entity.weight.is_finite() && entity.weight > 0.0) {
             return Err(ReportError::Value { field: "weight", value: entity.weight });
         }
-        let entities = &mut self.table.entities;
-        let known = entities.iter().position(|other| other.name == entity.name).map(EntityId::from_index);
+        let known = self.table.owners.find(&entity.name);
+        let entities = self.table.owners.all();
         let mut above = entity.parent;
         while let Some(parent) = above {
             if parent.index() >= entities.len() || Some(parent) == known {
@@ -180,13 +180,7 @@ impl Scheduler {
             above = entities[parent].parent;
         }
         self.driver.note_change();
-        match known {
-            Some(id) => {
-                entities.replace(id, entity);
-                Ok(id)
-            }
-            None => Ok(entities.push(entity)),
-        }
+        Ok(self.table.owners.declare(entity))
     }
 }
 

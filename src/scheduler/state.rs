@@ -12,7 +12,7 @@ use super::driver::DriverState;
 use super::face::Scheduler;
 use super::leases::InForce;
 use super::rounds::RoundsState;
-use crate::index::{EntityId, Id, IndexVec, JobId};
+use crate::index::{Id, JobId};
 use crate::policy::ObjectiveReport;
 use crate::problem::Entity;
 use crate::units::{Seconds, Steps};
@@ -164,7 +164,7 @@ impl Scheduler {
             names: self.names.clone(),
             by_name: self.by_name.clone(),
             gone: self.gone.clone(),
-            entities: self.table.entities.iter().cloned().collect(),
+            entities: self.table.owners.iter().cloned().collect(),
             rounds,
             direct,
             decided: self.decided.map(Seconds::get),
@@ -237,7 +237,7 @@ impl Scheduler {
             return refuse("its owners are not a tree".to_owned());
         }
         let mut table = Table::new(&self.cluster, Arc::clone(&self.table.throughputs))?;
-        table.entities = state.entities.iter().cloned().collect::<IndexVec<EntityId, Entity>>();
+        table.owners = state.entities.iter().cloned().collect();
         for progress in &state.jobs {
             table.add(progress.clone(), &self.cluster)?;
             if state.direct.is_some() {

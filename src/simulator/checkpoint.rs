@@ -139,7 +139,7 @@ impl Simulation {
             clock: self.clock,
             n_arrived: self.arrivals.n_taken(),
             jobs: self.table.jobs.iter().map(|active| active.progress.clone()).collect(),
-            entities: self.table.entities.iter().map(|entity| entity.name.clone()).collect(),
+            entities: self.table.owners.iter().map(|entity| entity.name.clone()).collect(),
             driver: self.driver.state(),
             running: self.running.clone(),
             faults: self.faults.clone(),
@@ -212,7 +212,7 @@ impl Simulation {
         }
         for name in &checkpoint.entities {
             let inner = InnerRule::Fairness;
-            self.table.entities.push(Entity { name: name.clone(), weight: 1.0, inner, parent: None });
+            self.table.owners.push(Entity { name: name.clone(), weight: 1.0, inner, parent: None });
         }
         for progress in &checkpoint.jobs {
             self.table.add(progress.clone(), &self.setting.cluster)?;

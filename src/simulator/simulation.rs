@@ -15,7 +15,6 @@ use super::outcome::{Limits, Outcome, SimulationError, Step};
 use super::progress::{Links, Running};
 use super::standstill::{Standstill, Vigil};
 use crate::cluster::Cluster;
-use crate::index::Id;
 use crate::mechanism::Workers;
 use crate::policy::{Policy, RoundPolicy, RoundView};
 use crate::problem::{Entity, Problem};
@@ -187,11 +186,7 @@ impl Simulation {
     #[must_use]
     pub fn with_entities(mut self, entities: impl IntoIterator<Item = Entity>) -> Self {
         for entity in entities {
-            let known = self.table.entities.iter().position(|other| other.name == entity.name);
-            match known {
-                Some(position) => self.table.entities[Id::from_index(position)] = entity,
-                None => drop(self.table.entities.push(entity)),
-            }
+            self.table.owners.declare(entity);
         }
         self
     }

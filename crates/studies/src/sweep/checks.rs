@@ -99,12 +99,11 @@ pub(super) fn check_jobs<'a>(
     kinds: impl Iterator<Item = (&'a str, u32)>,
     field: &str,
 ) -> Result<(), RunError> {
-    let mut checked: Vec<(&str, u32)> = Vec::new();
+    let mut checked: BTreeSet<(&str, u32)> = BTreeSet::new();
     for (job_type, scale_factor) in kinds {
-        if checked.contains(&(job_type, scale_factor)) {
+        if !checked.insert((job_type, scale_factor)) {
             continue;
         }
-        checked.push((job_type, scale_factor));
         if let Some((message, help)) = why_not(cluster, throughputs, (job_type, scale_factor)) {
             let (field, help) = (field.to_owned(), help.map(str::to_owned));
             return Err(RunError::Fields(vec![FieldComplaint { field, message, help }]));
