@@ -132,10 +132,7 @@ impl ContentionModel {
     /// If a parameter is out of range, or a row or worker type has none.
     pub fn apply(&self, throughputs: &Throughputs) -> Result<Throughputs, ContentionError> {
         let colocated = match self {
-            Self::None => {
-                let (n_types, n_rows) = (throughputs.worker_types().len(), throughputs.rows().len());
-                Array3::zeros((n_types, n_rows, n_rows))
-            }
+            Self::None => Array3::zeros((0, 0, 0)),
             Self::Measured => return Ok(throughputs.clone()),
             Self::Resource(model) => {
                 model.check()?;

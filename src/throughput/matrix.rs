@@ -36,7 +36,8 @@ pub struct Measured {
     pub consolidated: Vec<Vec<f64>>,
     /// Steps/s alone over several servers: [row × type]; `None` = not measured.
     pub spread: Vec<Vec<Option<f64>>>,
-    /// Steps/s of a row beside another: [type × row × other]; 0 = cannot run together.
+    /// Steps/s of a row beside another: [type × row × other]; 0 = cannot run together. Empty where nothing is known of rows
+    /// beside one another: none can then run together.
     pub colocated: Array3<f64>,
 }
 
@@ -49,6 +50,7 @@ pub struct Throughputs {
     by_size: BTreeMap<u32, BTreeMap<String, RowId>>,
     consolidated: Matrix<RowId, WorkerTypeId>,
     spread: Vec<Option<f64>>,
+    /// Empty where no rows can run together.
     colocated: Array3<f64>,
 }
 
@@ -171,17 +173,23 @@ impl Throughputs {
 
     /// Steps/s of `row` beside `other` on the same workers; 0 where they cannot run together.
     pub fn colocated(&self, row: RowId, other: RowId, worker_type: WorkerTypeId) -> f64 {
-        self.colocated[[worker_type.index(), row.index(), other.index()]]
+        self.colocated.get([worker_type.index(), row.index(), other.index()]).copied().unwrap_or(0.0)
     }
 
-    /// The same matrix with other co-located throughputs: steps/s [type × row × other].
+    /// Is nothing known of rows beside one another, so that none can run together?
+    pub(crate) fn shares_nothing(&self) -> bool {
+        self.colocated.is_empty()
+    }
+
+    /// The same matrix with other co-located throughputs: steps/s [type × row × other], or empty where no rows can run
+    /// together.
     ///
     /// # Errors
     /// If the shape differs or a value is not a finite number ≥ 0.
     pub fn with_colocated(&self, colocated: Array3<f64>) -> Result<Self, ThroughputsError> {
         let (n_rows, n_types) = (self.rows.len(), self.worker_types.len());
         let expected = [n_types, n_rows, n_rows];
-        if colocated.shape() != expected {
+        if !colocated.is_empty() && colocated.shape() != expected {
             let (found, expected) = (format!("{:?}", colocated.shape()), format!("{expected:?}"));
             return Err(ThroughputsError::Shape { array: "co-located", found, expected });
         }
@@ -209,6 +217,9 @@ fn check_shapes(measured: &Measured) -> Result<(), ThroughputsError> {
     let expected = format!("[{n_rows} × {n_types}]");
     shape("consolidated", rectangle(measured.consolidated.iter().map(Vec::len).collect()), expected.clone())?;
     shape("unconsolidated", rectangle(measured.spread.iter().map(Vec::len).collect()), expected)?;
+    if measured.colocated.is_empty() {
+        return Ok(());
+    }
     let found = format!("{:?}", measured.colocated.shape());
     shape("co-located", found, format!("{:?}", [n_types, n_rows, n_rows]))
 }

@@ -11,7 +11,7 @@ use crate::paths::name_or_path;
 use crate::throughputs_fit::{self, FitArguments};
 use apportion::index::RowId;
 use apportion::spec::nearest::suggestion;
-use apportion::spec::throughputs::file_stem;
+use apportion::spec::throughputs::{EMBEDDED, file_stem};
 use apportion::spec::{
     Finding, Origin, Source, SpecError, ThroughputsFile, load_throughputs, read_throughputs,
     write_throughputs,
@@ -26,6 +26,7 @@ use apportion_studies::report::{Cell, Table};
 #[command(after_help = "\
 Example:
   apportion throughputs import simulation_throughputs.json --name mine --out mine.yaml
+  apportion throughputs show osdi20 --text > mine.yaml
   apportion throughputs show mine.yaml --scale-factor 2
   apportion throughputs fit mine.yaml --model resource --out mine-resource.yaml")]
 pub struct ThroughputsArguments {
@@ -97,6 +98,9 @@ struct ShowArguments {
     /// Fractions of the isolated throughput kept beside other job types, instead of steps/s alone
     #[arg(long, requires = "job_type")]
     colocated: bool,
+    /// The document as it is written, to start one's own from
+    #[arg(long, conflicts_with_all = ["job_type", "scale_factor", "colocated"])]
+    text: bool,
 }
 
 pub(super) fn run(arguments: &ThroughputsArguments, session: &Session) -> Result<(), Failure> {
@@ -201,6 +205,11 @@ fn check(path: &str, session: &Session) -> Result<(), Failure> {
 }
 
 fn show(arguments: &ShowArguments, session: &Session) -> Result<(), Failure> {
+    if arguments.text {
+        let source = Source::find("throughputs", &arguments.matrix, &EMBEDDED)?;
+        read(&source, &file_stem(&arguments.matrix))?;
+        return session.output.document(&source.text);
+    }
     let throughputs = load_throughputs(&arguments.matrix)?;
     let chosen = |row: &RowId| {
         let key = &throughputs.rows()[*row];

@@ -150,7 +150,9 @@ pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
         spread.push(row.unconsolidated.clone().unwrap_or_else(|| vec![None; n_types]));
     }
     checker.stop_if_wrong()?;
-    let mut retained = Array3::zeros((n_types, keys.len(), keys.len()));
+    // Where nothing is said of sharing, there is no table of it.
+    let n_beside = if document.colocation.is_some() { keys.len() } else { 0 };
+    let mut retained = Array3::zeros((n_types.min(n_beside), n_beside, n_beside));
     let mut model = ContentionModel::None;
     if let Some(colocation) = document.colocation {
         model = checker.model(&colocation);
@@ -218,7 +220,9 @@ impl Checker<'_> {
         if document.worker_types.is_empty() {
             self.complain("worker_types", "no worker type, expected at least one".to_owned(), None);
         }
-        if let Some(message) = too_large(document.worker_types.len(), document.rows.len()) {
+        let is_table = document.colocation.is_some();
+        let too_large = || too_large(document.worker_types.len(), document.rows.len());
+        if let Some(message) = is_table.then(too_large).flatten() {
             self.complain("rows", message, None);
         }
         for (position, name) in document.worker_types.iter().enumerate() {

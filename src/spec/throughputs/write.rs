@@ -42,7 +42,8 @@ pub fn measured_of(throughputs: &Throughputs) -> Measured {
     let rows: Vec<RowKey> = throughputs.rows().iter().cloned().collect();
     let types = throughputs.worker_types();
     let ids: Vec<_> = throughputs.rows().ids().collect();
-    let shape = (types.len(), rows.len(), rows.len());
+    let n_beside = if throughputs.shares_nothing() { 0 } else { rows.len() };
+    let shape = (types.len().min(n_beside), n_beside, n_beside);
     let colocated = Array3::from_shape_fn(shape, |(column, row, other)| {
         throughputs.colocated(ids[row], ids[other], Id::from_index(column))
     });
