@@ -93,6 +93,16 @@ pub enum LogError {
     },
 }
 
+impl LogError {
+    /// The line that is at fault, from 1.
+    pub fn line(&self) -> usize {
+        match self {
+            Self::Line { line, .. } | Self::Gap { line, .. } => *line,
+            Self::Headless | Self::Format { .. } => 1,
+        }
+    }
+}
+
 /// A row of [`AllocatedShares`] as it is read.
 #[derive(Debug, Deserialize)]
 struct SharesRecord {

@@ -328,13 +328,14 @@ impl Source {
                 Reader::Json => places::closed_at(&self.text, line, column),
                 Reader::Yaml => places::opened_at(&self.text, line, column),
             };
-            let (path, place) = mapping.unwrap_or_else(|| (String::new(), Place { line, column, width: 1 }));
+            let around = Place { line, column: column.max(1), width: 1 };
+            let (path, place) = mapping.unwrap_or_else(|| (String::new(), around));
             let complaint = in_plain_words(message, &path);
             return self.at_place(Some(place), complaint.message, complaint.help);
         }
         let Some((path, part, place)) = places::node_at(&self.text, line, column) else {
             let complaint = in_plain_words(message, "");
-            let place = (line > 0).then_some(Place { line, column, width: 1 });
+            let place = (line > 0).then_some(Place { line, column: column.max(1), width: 1 });
             return self.at_place(place, complaint.message, complaint.help);
         };
         let complaint = in_plain_words(message, &path);
@@ -343,7 +344,22 @@ impl Source {
             (About::Value, Part::Key) => places::find(&self.text, &path, Part::Value),
             _ => None,
         };
-        self.at_place(exact.or(Some(place)), complaint.message, complaint.help)
+        let place = exact.unwrap_or(place);
+        let message = match self.other_digits(place) {
+            Some(written) if complaint.message.ends_with(", expected a number") => {
+                format!("`{path}` is `{written}`, expected a decimal number")
+            }
+            _ => complaint.message,
+        };
+        self.at_place(Some(place), message, complaint.help)
+    }
+
+    /// The number at a place as it is written, where its digits are not decimal ones.
+    fn other_digits(&self, place: Place) -> Option<String> {
+        let line = self.text.lines().nth(place.line.checked_sub(1)?)?;
+        let written: String = line.chars().skip(place.column.checked_sub(1)?).take(place.width).collect();
+        let digits = written.trim_start_matches(['+', '-']);
+        ["0x", "0o", "0b"].iter().any(|start| digits.starts_with(start)).then_some(written)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::spec::document::{Source, SpecError};
 use crate::spec::nearest;
 use crate::spec::run::FieldComplaint;
 use crate::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
+use crate::spec::structure;
 
 /// How an entity divides its share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +142,11 @@ fn faults(entities: &[SnapshotEntity]) -> Vec<Fault> {
 /// # Errors
 /// With the place of everything that is wrong with it.
 pub fn read_entities(source: &Source) -> Result<Vec<SnapshotEntity>, SpecError> {
+    if structure::is_void(source) {
+        let help = "such as `[{id: research}, {id: product, weight: 2}]`".to_owned();
+        let message = "the document is empty, expected a list of entities";
+        return Err(SpecError::about(source.name.clone(), message, Some(help)));
+    }
     let entities: Vec<SnapshotEntity> = source.parse()?;
     SpecError::join(faults(&entities).into_iter().map(|(position, field, message, help)| {
         source.error_at(&format!("[{position}].{field}"), message, help)

@@ -34,11 +34,16 @@ pub(super) fn check_text(source: &Source) -> Result<(), SpecError> {
         }
         return Err(error);
     }
-    let blank = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
-    if source.text.lines().all(blank) {
+    if is_void(source) {
         return Err(SpecError::about(&source.name, "the document is empty, expected a mapping", None));
     }
     Ok(())
+}
+
+/// Is there nothing in a document but comments?
+pub(super) fn is_void(source: &Source) -> bool {
+    let blank = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
+    source.text.lines().all(blank)
 }
 
 /// Refuses several documents in one text, keys given twice, deep nesting, explosive aliases, and syntax errors.

@@ -24,6 +24,7 @@ use apportion_studies::benchmark;
 use apportion_studies::report::page::Page;
 use apportion_studies::report::{benchmark as benchmark_page, run as run_page, study};
 use apportion_studies::sweep::spec::value_text;
+use apportion_studies::sweep::store::FILE;
 use apportion_studies::sweep::{Store, findings};
 
 /// Write a page with charts about results: one HTML file that needs no network
@@ -176,10 +177,13 @@ enum Given {
 
 impl Given {
     fn open(path: &Path) -> Result<Self, Failure> {
-        let is_regular = path.is_file();
-        if !is_regular && (path.is_dir() || !path.exists()) {
+        if path.is_dir() {
             return Ok(Self::Sweep);
         }
+        if !path.exists() {
+            return Err(not_there(path));
+        }
+        let is_regular = path.is_file();
         let mut start = Vec::new();
         let mut file = File::open(path).map_err(reading(path))?;
         (&mut file).take(4096).read_to_end(&mut start).map_err(reading(path))?;
@@ -192,11 +196,13 @@ impl Given {
         let line = text.trim_start().split('\n').next().unwrap_or_default().trim();
         let is_events = line.starts_with("{\"event\"") || line.starts_with("{\"format\":\"apportion/events");
         let is_result = line.starts_with('{');
+        let is_sweep = is_of_sweep(path, &text);
         let begun = BufReader::new(Cursor::new(start).chain(file));
         match (is_events, is_result) {
             (true, _) => Ok(Self::Events(begun)),
             (false, true) => Ok(Self::Result(begun)),
-            (false, false) if is_regular => Ok(Self::Sweep),
+            (false, false) if is_regular && is_sweep => Ok(Self::Sweep),
+            (false, false) if is_regular => Err(no_results(path)),
             (false, false) => {
                 let message = format!(
                     "{} is neither a simulation's nor a benchmark's, and no regular file",
@@ -207,6 +213,36 @@ impl Given {
             }
         }
     }
+}
+
+/// What `report` reads.
+const READS: &str = "give a sweep's folder or the results.sqlite in it, the events that `simulate --events` wrote, or the JSON of \
+                     `simulate` or `bench`";
+
+/// Nothing is where results were to be.
+fn not_there(path: &Path) -> Failure {
+    let place = path.display();
+    let message = match fs::read_link(path) {
+        Ok(target) => format!("{place} is a link to `{}`, which is not there", target.display()),
+        Err(_) => format!("{place}: there is no such file or folder"),
+    };
+    Failure::usage(message, Some(READS.to_owned()))
+}
+
+/// Is this a database, or was it to be one by its name? `start` is how it begins.
+fn is_of_sweep(path: &Path, start: &str) -> bool {
+    start.starts_with("SQLite format 3") || path.extension().is_some_and(|ending| ending == "sqlite")
+}
+
+/// A file that holds no results, perhaps beside those of a sweep.
+fn no_results(path: &Path) -> Failure {
+    let beside = path.with_file_name(FILE);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let help = match beside.is_file() {
+        true => format!("its folder holds results of a sweep: `apportion report {}`", folder.display()),
+        false => READS.to_owned(),
+    };
+    Failure::usage(format!("{} holds no results that `report` reads", path.display()), Some(help))
 }
 
 fn reading(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
@@ -239,9 +275,9 @@ fn study_page(path: &Path, baseline: Option<&str>) -> Result<Page, Failure> {
 
 /// A simulation from its events.
 fn events_page(path: &Path, mut lines: Begun) -> Result<Page, Failure> {
-    let refused = |error: log::LogError| {
+    let refused = |error: log::LogError| -> Failure {
         let help = "`apportion simulate … --events FILE` writes such a file".to_owned();
-        Failure::usage(format!("{}: {error}", path.display()), Some(help))
+        Source::new(path_text::of(path), "").at(error.line(), 1, error.to_string(), Some(help)).into()
     };
     let mut line = Vec::new();
     let mut next = |line: &mut Vec<u8>| {

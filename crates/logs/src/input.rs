@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use apportion::spec::{SpecError, encoding, path_text};
+use apportion::spec::{Source, SpecError, encoding, path_text};
 
 use crate::unpacked::{GZIP, Unpacked};
 
@@ -258,7 +258,10 @@ impl Input {
         str::from_utf8(&self.buffer).map_err(|error| {
             let message = format!("line {line} is no UTF-8 text after its byte {}", error.valid_up_to());
             let help = format!("gzip and UTF-8 are read; {}", encoding::LATIN_1);
-            SpecError::about(self.name.clone(), message, Some(help))
+            let before = String::from_utf8_lossy(&self.buffer[..error.valid_up_to()]);
+            let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
+            let line = usize::try_from(line).unwrap_or(usize::MAX) + before.matches('\n').count();
+            Source::new(self.name.clone(), "").at(line, column, message, Some(help))
         })
     }
 

@@ -83,6 +83,12 @@ fn a_value_of_the_wrong_kind_is_pointed_at() {
         "{\"format\": \"apportion/test-v1\",\n \"jobs\": [{\"id\": 1, \"weight\": \"heavy\"}]}",
         "2:31 [\"heavy\"] `jobs[0].weight` is the text \"heavy\", expected a number",
     );
+    for written in ["0x10", "0o17"] {
+        check(
+            &format!("{HEAD}jobs:\n- {{id: 1, weight: {written}}}\n"),
+            &format!("3:19 [{written}] `jobs[0].weight` is `{written}`, expected a decimal number"),
+        );
+    }
     check(&format!("{HEAD}jobs: 3\n"), "2:7 [3] `jobs` is `3`, expected a list");
     check(
         &format!("{HEAD}jobs:\n- id: -1\n"),
@@ -156,6 +162,11 @@ fn another_format_is_named() {
 fn text_that_is_no_document_is_refused() {
     check("", "0:0 [] the document is empty, expected a mapping");
     check("# nothing\n\n", "0:0 [] the document is empty, expected a mapping");
+    let list = |text: &str| {
+        let error = Source::new("t", text).parse::<Vec<u8>>().unwrap_err();
+        (error.diagnostics[0].line, error.diagnostics[0].column)
+    };
+    assert_eq!((list("{}"), list("\n{}")), ((1, 1), (2, 1)), "columns are counted from 1");
     check("ab\nc\0d", "2:2 [] a NUL byte at byte 4: expected a text file, this one is binary");
     check(
         &format!("{HEAD}---\nformat: x\n"),

@@ -143,6 +143,14 @@ fn bad_input_is_refused_with_the_nearest_name() {
         "(29 more like it, the last on line 31)",
     );
     assert_refused(&["throughputs", "show", "osdi2"], "osdi20");
+    // As a document, to start one's own from.
+    let document = stdout(&["throughputs", "show", "osdi20", "--text"]);
+    assert!(document.starts_with("format: apportion/throughputs-v1\n"), "{}", &document[..80]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mine = path(folder.path(), "mine.yaml");
+    std::fs::write(&mine, &document).expect("written");
+    assert_eq!(stdout(&["throughputs", "show", &mine]), stdout(&["throughputs", "show", "osdi20"]));
+    assert_refused(&["throughputs", "show", "osdi20", "--text", "--scale-factor", "2"], "--text");
     assert_refused(&["throughputs", "show", "--job-type", "A3"], "did you mean `A3C`?");
     assert_refused(&["trace", "generate", "--rate", "nan", "--jobs", "3"], "`nan` is no number");
     assert_refused(&["trace", "generate", "--jobs", "3"], "--rate");
@@ -278,4 +286,47 @@ fn jobs_keep_the_ids_of_their_trace() {
         .expect("written");
     let json = stdout(&[&simulate[..], &["--format", "json"]].concat());
     assert!(!json.contains("position"), "{json}");
+}
+
+/// Of rows beside one another nothing is measured here: a table of them would be of 17,000 × 17,000 numbers.
+#[test]
+fn a_matrix_without_colocation_needs_no_table_of_it() {
+    use std::fmt::Write as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut text =
+        "format: apportion/throughputs-v1\nname: many\nunit: steps/s\nworker_types: [v100]\nrows:\n"
+            .to_owned();
+    for row in 1..=17_000 {
+        writeln!(text, "  - {{job_type: t, scale_factor: {row}, consolidated: [2]}}")
+            .expect("memory takes all");
+    }
+    let (given, made) = (path(folder.path(), "many.yaml"), path(folder.path(), "made.yaml"));
+    std::fs::write(&given, text).expect("written");
+    stdout(&["throughputs", "import", &given, "--out", &made]);
+    let written = std::fs::read_to_string(&made).expect("read");
+    assert_eq!(written.matches("job_type: t,").count(), 17_000);
+    assert!(!written.contains("colocation"), "nothing is known of it");
+}
+
+#[test]
+fn what_is_wrong_with_a_file_has_its_line_and_column() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, content: &[u8]| {
+        let file = path(folder.path(), name);
+        std::fs::write(&file, content).expect("written");
+        file
+    };
+    let head = b"id,name,user,group,submitted_s,eligible_s,started_s,ended_s,ran_s,gpus,gpu_fraction,nodes,gpu_type,state,attempts,class\n";
+    let log = file("latin.csv", &[&head[..], b"1,\xff,u,g,1,1,2,3,1,1,,1,A,completed,1,normal\n"].concat());
+    assert_refused(&["trace", "show", &log, "--from", "log"], "latin.csv:2:3\n");
+    let simulate = |entities: &str, expected: &str| {
+        let flags = ["simulate", "--policy", "fifo", "--cluster", "v100=1", "--static", "2"];
+        assert_refused(&[&flags[..], &["--entities", entities]].concat(), expected);
+    };
+    simulate(&file("map.yaml", b"{}"), "map.yaml:1:1\n");
+    simulate(&file("empty.yaml", b"# none\n"), "the document is empty, expected a list of entities");
+    let snapshot =
+        "format: apportion/snapshot-v1\ncluster: {a: 1}\njobs:\n- {id: 1, throughput: {a: 0x10}}\n";
+    let snapshot = file("hexadecimal.yaml", snapshot.as_bytes());
+    assert_refused(&["allocate", "--policy", "fifo", &snapshot], "is `0x10`, expected a decimal number");
 }

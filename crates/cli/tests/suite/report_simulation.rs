@@ -182,10 +182,15 @@ fn events_that_are_damaged_or_not_ours_are_refused() {
     let n_lines = text.lines().count();
     fs::write(at.join("half.jsonl"), &text[..text.len() - 40]).unwrap();
     let said = refused(at, &["report", "half.jsonl"]);
-    assert!(said.contains(&format!("half.jsonl: line {n_lines} is not an event: EOF")), "{said}");
+    assert!(said.contains(&format!("line {n_lines} is not an event: EOF")), "{said}");
+    assert!(said.contains(&format!("--> half.jsonl:{n_lines}:1\n")), "{said}");
     let (_, events) = text.split_once('\n').unwrap();
     fs::write(at.join("headless.jsonl"), events).unwrap();
-    assert!(refused(at, &["report", "headless.jsonl"]).contains("does not start with a header"));
+    let said = refused(at, &["report", "headless.jsonl"]);
+    assert!(
+        said.contains("does not start with a header") && said.contains("--> headless.jsonl:1:1\n"),
+        "{said}"
+    );
     fs::write(at.join("other.jsonl"), text.replacen("events-v1", "events-v9", 1)).unwrap();
     let said = refused(at, &["report", "other.jsonl"]);
     assert!(said.contains("format apportion/events-v9, this is apportion/events-v1"), "{said}");
