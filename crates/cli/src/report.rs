@@ -238,9 +238,10 @@ fn is_of_sweep(path: &Path, start: &str) -> bool {
 fn no_results(path: &Path) -> Failure {
     let beside = path.with_file_name(FILE);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let help = match beside.is_file() {
-        true => format!("its folder holds results of a sweep: `apportion report {}`", folder.display()),
-        false => READS.to_owned(),
+    let help = if beside.is_file() {
+        format!("its folder holds results of a sweep: `apportion report {}`", folder.display())
+    } else {
+        READS.to_owned()
     };
     Failure::usage(format!("{} holds no results that `report` reads", path.display()), Some(help))
 }
