@@ -239,7 +239,8 @@ mod tests {
 
     fn study(axes: &[&str]) -> Study {
         let axes = axes.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
-        Study { name: String::new(), fixed: String::new(), axes, published: Vec::new() }
+        let (seeds, published) = (Vec::new(), Vec::new());
+        Study { name: String::new(), fixed: String::new(), axes, seeds, published }
     }
 
     fn row(values: &[Value], status: Status, jct: f64) -> Row {
