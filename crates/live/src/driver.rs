@@ -27,7 +27,7 @@ use crate::core::{
 use crate::log;
 use crate::mail::Mail;
 use crate::protocol::{JobNumber, Orders, Report};
-use crate::store::{Store, StoreError};
+use crate::store::{Lines, Store, StoreError};
 
 /// How often the clocks are noted, so that a restart knows how long the scheduler was away.
 const CLOCK_BEAT: Seconds = Seconds::new(5.0);
@@ -101,8 +101,7 @@ enum Message {
     Problem(Sender<Option<(Problem, Vec<JobNumber>)>>),
     /// Orders for this server go there from now on.
     Listen(String, Sender<Orders>),
-    /// So many lines of the event log after the one of this number.
-    Events(i64, u32, Sender<Events>),
+    Events(Lines, Sender<Events>),
     End,
 }
 
@@ -197,16 +196,16 @@ impl Client {
         Ok(self.with_more(within(&receiver, patience)?)?)
     }
 
-    /// The event log after the line of this number, `most` lines of it. From 0 on it begins with its header, in addition, as
-    /// line 0: the cluster and the policy of this start.
+    /// Lines of the event log. Those after line 0 begin with its header, in addition, as line 0: the cluster and the policy of
+    /// this start.
     ///
     /// # Errors
-    /// If it has not come in time, or the scheduler is ending.
-    pub fn events(&self, after: i64, most: u32, patience: Duration) -> Result<Events, Unanswered> {
+    /// If they have not come in time, or the scheduler is ending.
+    pub fn events(&self, which: Lines, patience: Duration) -> Result<Events, Unanswered> {
         let (sender, receiver) = channel();
-        self.sender.send(Message::Events(after, most, sender)).map_err(|_| Closed)?;
+        self.sender.send(Message::Events(which, sender)).map_err(|_| Closed)?;
         let mut lines = within(&receiver, patience)?;
-        if let (Ok(lines), ..=0) = (&mut lines, after) {
+        if let (Ok(lines), Lines::After(..=0, _)) = (&mut lines, which) {
             lines.insert(0, (0, self.header.to_string()));
         }
         Ok(lines)
@@ -386,8 +385,8 @@ impl Work {
                     let _ = sender.send(self.core.problem());
                     continue;
                 }
-                Ok(Message::Events(after, most, sender)) => {
-                    self.tell_events(after, most, &sender);
+                Ok(Message::Events(which, sender)) => {
+                    self.tell_events(which, &sender);
                     continue;
                 }
                 Err(RecvTimeoutError::Timeout) => Input::Wake,
@@ -433,7 +432,7 @@ impl Work {
                 },
                 Ok(Message::Listen(server, sender)) => drop(self.listeners.insert(server, sender)),
                 Ok(Message::Problem(sender)) => drop(sender.send(None)),
-                Ok(Message::Events(after, most, sender)) => self.tell_events(after, most, &sender),
+                Ok(Message::Events(which, sender)) => self.tell_events(which, &sender),
                 Ok(Message::Input(_) | Message::Report(..)) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -478,9 +477,9 @@ impl Work {
     }
 
     /// Sends lines of the event log, if the receiver still waits for them.
-    fn tell_events(&self, after: i64, most: u32, sender: &Sender<Events>) {
+    fn tell_events(&self, which: Lines, sender: &Sender<Events>) {
         let mut lines = Vec::new();
-        let read = self.store.events(after, most, |number, line| lines.push((number, line.to_owned())));
+        let read = self.store.lines(which, |number, line| lines.push((number, line.to_owned())));
         let _ = sender.send(read.map(|()| lines).map_err(|error| error.to_string()));
     }
 

@@ -63,6 +63,15 @@ pub enum StoreError {
     },
 }
 
+/// Which lines of the event log are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// Those after the one of this number, so many at most.
+    After(i64, u32),
+    /// So many of the newest.
+    Last(u32),
+}
+
 /// A scheduler's records.
 #[derive(Debug)]
 pub struct Store {
@@ -317,6 +326,23 @@ impl Store {
             Ok(notes)
         };
         read().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    }
+
+    /// Passes on lines of the event log, in order, with their numbers.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn lines(&self, which: Lines, line: impl FnMut(i64, &str)) -> Result<(), StoreError> {
+        let last = "SELECT coalesce(max(number), 0) FROM events";
+        let (after, most) = match which {
+            Lines::After(after, most) => (after, most),
+            Lines::Last(most) => {
+                let last = self.connection.query_row(last, [], |row| row.get::<_, i64>(0));
+                let last = last.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })?;
+                (last - i64::from(most), most)
+            }
+        };
+        self.events(after, most, line)
     }
 
     /// Passes on the lines of the event log after the one of this number, in order, with their numbers; so many at most.

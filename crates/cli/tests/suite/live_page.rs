@@ -132,3 +132,34 @@ fn the_demo_shows_jobs_that_run() {
     }
     assert_eq!(served.end(), Some(0));
 }
+
+#[cfg(unix)]
+#[test]
+fn the_page_shows_what_ran_before_it_was_opened() {
+    let Some(browser) = Browser::start() else { return };
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let served =
+        Served::start(at, &["serve", "--local", "--cluster", "v100=2", "--policy", "fifo", "--state=state"]);
+    let submit = "submit --job-type x --throughput v100=1 --steps 9 -- sleep 0.5";
+    for _ in 0..2 {
+        served.ask(at, &submit.split(' ').collect::<Vec<_>>());
+    }
+    let is_over = || {
+        let jobs = served.json(at, &["jobs"]);
+        jobs.as_array().unwrap().iter().all(|job| job["state"] == "completed")
+    };
+    assert!((0..LOOKS).any(|_| {
+        thread::park_timeout(Duration::from_millis(50));
+        is_over()
+    }));
+    open(&browser, served.url());
+    let stays =
+        "return [...document.querySelectorAll('#servers .stay')].map(stay => stay.textContent).sort()";
+    assert_eq!(browser.run(stays), serde_json::json!(["0", "1"]));
+    let wide =
+        browser.run("return [...document.querySelectorAll('#servers .stay')].map(stay => stay.offsetWidth)");
+    assert!(wide.as_array().unwrap().iter().all(|width| width.as_u64() > Some(0)), "{wide}");
+    let complaints = browser.complaints();
+    assert!(complaints.is_empty(), "{complaints:?}");
+}

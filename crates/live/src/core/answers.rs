@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion::Seconds;
-use apportion::index::{Id, WorkerTypeId};
+use apportion::index::{Id, WorkerId, WorkerTypeId};
 use apportion::units::Dollars;
 use serde::Serialize;
 
@@ -133,6 +133,8 @@ pub struct ServerView {
     pub drained: Option<String>,
     /// Why nothing can be started there, its disk being full, as it says.
     pub disk: Option<String>,
+    /// The number of each of its workers, by which the event log knows it.
+    pub workers: Vec<WorkerId>,
     /// The jobs on each of its workers.
     pub jobs: Vec<Vec<JobNumber>>,
 }
@@ -241,6 +243,7 @@ impl Core {
             heard_s_ago: server.last_heard.map(|heard| (self.now - heard).get()),
             drained: server.record.drained.clone(),
             disk: server.disk.clone(),
+            workers: server.record.workers.clone(),
             jobs: server.record.workers.iter().map(|worker| self.holders[worker.index()].clone()).collect(),
         };
         self.servers.values().map(view).collect()

@@ -12,7 +12,7 @@
 //! | `POST /v1/servers/NAME/drain`, `…/resume` | a server gets no new job, for a reason; or jobs again |
 //! | `GET /v1/health` | how the scheduler is; 503 while the disk refuses |
 //! | `GET /v1/notes` | the newest notes |
-//! | `GET /v1/events?after=N&most=M` | lines of the event log, one JSON document each |
+//! | `GET /v1/events?after=N&most=M` | lines of the event log, one JSON document each; `?last=M`: the newest |
 //! | `GET /metrics` | numbers, as Prometheus reads them |
 //! | `GET /` | the page |
 //! | `POST /v1/agents/report` | an agent's [`Report`](crate::protocol::Report): [`Heard`](crate::protocol::Heard) |

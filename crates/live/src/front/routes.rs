@@ -24,6 +24,7 @@ use super::{Served, Situated, metrics};
 use crate::core::{Answer, Refusal, Request as Asked};
 use crate::driver::{Client, Unanswered};
 use crate::protocol::{self, JobNumber};
+use crate::store::Lines;
 
 /// The most bytes of a body.
 const BODY_MAX: usize = 1 << 20;
@@ -275,17 +276,23 @@ async fn notes(State(client): State<Client>) -> Response {
 }
 
 async fn events(State(client): State<Client>, uri: Uri) -> Result<Response, Fault> {
-    let (mut after, mut most) = (0i64, EVENTS_MAX);
+    let (mut after, mut most, mut newest) = (0i64, EVENTS_MAX, None);
     for pair in uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let wrong = || bad(format!("`{name}` is `{value}`, expected a number"));
         match name {
             "after" => after = value.parse().map_err(|_| wrong())?,
             "most" => most = value.parse().map(|most: u32| most.min(EVENTS_MAX)).map_err(|_| wrong())?,
-            _ => return Err(bad(format!("unknown parameter `{name}`, expected `after` or `most`"))),
+            "last" => newest = Some(value.parse().map(|n: u32| n.min(EVENTS_MAX)).map_err(|_| wrong())?),
+            _ => {
+                return Err(bad(format!(
+                    "unknown parameter `{name}`, expected `after` and `most`, or `last`"
+                )));
+            }
         }
     }
-    let read = tokio::task::spawn_blocking(move || client.events(after, most, PATIENCE)).await;
+    let which = newest.map_or(Lines::After(after, most), Lines::Last);
+    let read = tokio::task::spawn_blocking(move || client.events(which, PATIENCE)).await;
     let lines = match read {
         Ok(Ok(Ok(lines))) => lines,
         Ok(Ok(Err(text))) => return Err(unavailable(text)),

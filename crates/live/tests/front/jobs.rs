@@ -107,3 +107,28 @@ fn events_come_in_parts_and_metrics_add_up() {
     let age = text.lines().find_map(|line| line.strip_prefix("apportion_decision_age_seconds "));
     assert!(age.unwrap().parse::<f64>().unwrap() >= 0.0, "{text}");
 }
+
+#[test]
+fn the_newest_lines_of_the_log_can_be_asked_for_and_name_workers_as_servers_do() {
+    let folder = TempDir::new().unwrap();
+    let served = Served::start(folder.path(), None);
+    let _agent = Pretended::join(served.client(), "one", "v100");
+    let job = served.submit(&form("short", 3));
+    served.until(&format!("/v1/jobs/{job}"), |job| job["state"] == "completed");
+    let ask = |query: &str| {
+        let request =
+            format!("GET /v1/events?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        served.raw(request.as_bytes()).2
+    };
+    let all = ask("after=0");
+    let lines: Vec<&str> = all.lines().collect();
+    let newest: Vec<String> = ask("last=2").lines().map(str::to_owned).collect();
+    assert_eq!(newest, lines[lines.len() - 2..]);
+    // Without the header, however many there are.
+    assert_eq!(ask("last=5000").lines().collect::<Vec<_>>(), lines[1..]);
+    let lease = lines.iter().find(|line| line.contains("\"lease\"")).unwrap();
+    let lease: Value = serde_json::from_str(lease).unwrap();
+    let servers = served.get("/v1/servers");
+    let numbers = servers[0]["workers"].as_array().unwrap();
+    assert!(numbers.len() == 2 && numbers.contains(&lease["workers"][0]), "{servers} and {lease}");
+}
