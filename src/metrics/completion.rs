@@ -208,6 +208,7 @@ mod tests {
         let job = Job::new("A");
         let slice = Event::Slice(Slice {
             jobs: Combination::pair(one, two),
+            incarnations: None,
             worker_type: WorkerTypeId::from_index(0),
             n_workers: 1,
             start: Seconds::ZERO,

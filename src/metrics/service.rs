@@ -152,11 +152,14 @@ impl Services {
             end: slice.end,
             beside: None,
         };
-        // Where the published mechanism's oddities count, a slice is credited with more time than it had.
-        let time = slice.time.min(slice.end - slice.start);
+        let lasted = slice.end - slice.start;
+        // Where the published mechanism's oddities count, a slice is credited with more time than it had; one of a live
+        // scheduler without a span corrects earlier ones by its time.
+        let time = if slice.incarnations.is_some() { slice.time } else { slice.time.min(lasted) };
+        let before = (time - lasted).max(Seconds::ZERO);
         for id in &here {
             let Some(account) = self.accounts.get_mut(id) else { continue };
-            account.first.get_or_insert(slice.start);
+            account.first.get_or_insert((slice.start - before).max(account.arrival));
             account.service += time;
             account.occupy(time, received);
             account.last =
@@ -210,6 +213,7 @@ mod tests {
     fn slice(jobs: Combination<JobId>, [start, end]: [f64; 2], n_workers: u32) -> Event<'static> {
         Event::Slice(Slice {
             jobs,
+            incarnations: None,
             worker_type: WorkerTypeId::from_index(0),
             n_workers,
             start: Seconds::new(start),
@@ -344,5 +348,21 @@ mod tests {
         services.fold(&Event::Slice(Slice { time: Seconds::new(5_000.0), ..slice }));
         let service = services.close(id, Seconds::new(400.0));
         assert_eq!((service.service, service.share_received), (Seconds::new(300.0), Some(0.75)));
+    }
+
+    #[test]
+    fn a_correction_of_a_live_scheduler_counts_whole() {
+        let cluster: Cluster = "fast=1,slow=1".parse().unwrap();
+        let mut services = Services::new(&cluster);
+        let (id, job) = (JobId::from_index(0), Job::new("A"));
+        services.fold(&Event::Arrival { now: Seconds::ZERO, id, measured: true, job: &job });
+        for ([start, end], time) in [([100.0, 100.0], 60.0), ([100.0, 400.0], 300.0), ([400.0, 400.0], -20.0)]
+        {
+            let Event::Slice(slice) = slice(Combination::single(id), [start, end], 1) else { unreachable!() };
+            let incarnations = Some([Some(1), None]);
+            services.fold(&Event::Slice(Slice { time: Seconds::new(time), incarnations, ..slice }));
+        }
+        let service = services.close(id, Seconds::new(400.0));
+        assert_eq!((service.service, service.wait), (Seconds::new(340.0), Some(Seconds::new(40.0))));
     }
 }

@@ -251,7 +251,10 @@ impl Observer for Timeline {
                 self.busy[slice.worker_type.index()].add(start, end, busy);
                 if let Some(at) = self.current.get(&slice.jobs) {
                     let stay = &mut self.stays[*at];
-                    stay.end = stay.end.max(slice.end);
+                    // One without a span corrects what was written before, when its jobs may be elsewhere.
+                    if slice.end > slice.start {
+                        stay.end = stay.end.max(slice.end);
+                    }
                     stay.n_failed += u64::from(!slice.succeeded);
                 }
             }

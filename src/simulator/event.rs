@@ -167,6 +167,11 @@ pub enum Event<'a> {
 pub struct Slice {
     /// The jobs.
     pub jobs: Combination<JobId>,
+    /// Which start of each of them it is of, counted from 1, in the log of a live scheduler; null for one that it is not of. Not
+    /// there in a simulation's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "[Option<u32>; 2]"))]
+    pub incarnations: Option<[Option<u32>; 2]>,
     /// The type of its workers.
     pub worker_type: WorkerTypeId,
     /// How many workers.
@@ -175,7 +180,8 @@ pub struct Slice {
     pub start: Seconds,
     /// When the last member's steps ended.
     pub end: Seconds,
-    /// The time that counts as spent on the workers, in s.
+    /// The time that counts as spent on the workers, in s. In the log of a live scheduler a slice whose start is its end corrects
+    /// by its time what was written of the jobs before: it was so much more, or below 0 so much less.
     pub time: Seconds,
     /// Of it, lost to saving and loading state.
     pub overhead: Seconds,

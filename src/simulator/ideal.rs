@@ -166,6 +166,7 @@ impl Simulation {
             let time = flow.share * span;
             observer.observe(&Event::Slice(Slice {
                 jobs,
+                incarnations: None,
                 worker_type: flow.worker_type,
                 n_workers: active.map_or(0, |active| active.progress.job.scale_factor),
                 start,

@@ -113,6 +113,7 @@ impl Simulation {
         let steps = |part: usize| Steps::new(if succeeded { slice.parts[part].steps } else { 0.0 });
         observer.observe(&Event::Slice(Slice {
             jobs: slice.jobs,
+            incarnations: None,
             worker_type: slice.worker_type,
             n_workers: slice.n_workers,
             start: Seconds::new(slice.start),

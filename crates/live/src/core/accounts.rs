@@ -13,6 +13,8 @@ struct Account {
     received: f64,
     /// Told to the mechanism, s: more than was received where a lease was projected to its end, or work was lost.
     told: f64,
+    /// Of it, what the mechanism knows as it is on disk, s.
+    kept: f64,
 }
 
 /// All accounts of combinations that are here.
@@ -54,6 +56,19 @@ impl Accounts {
     ) -> Seconds {
         let account = self.accounts.get(&(jobs, worker_type)).copied().unwrap_or_default();
         Seconds::new(account.received + ahead.get() - account.told)
+    }
+
+    /// What the mechanism as it is on disk has not been told; below 0, what it was told ahead.
+    pub(super) fn untold(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> Seconds {
+        let account = self.accounts.get(&(jobs, worker_type)).copied().unwrap_or_default();
+        Seconds::new(account.received - account.kept)
+    }
+
+    /// Notes that the mechanism is put on disk as it is now.
+    pub(super) fn note_kept(&mut self) {
+        for account in self.accounts.values_mut() {
+            account.kept = account.told;
+        }
     }
 
     /// All combinations that have an account.

@@ -141,7 +141,7 @@ impl LiveRun {
             progress: Progress::default(),
             lease,
             counted: now,
-            logged: LoggedRecord { at: now, ..LoggedRecord::default() },
+            logged: record.logged().unwrap_or(LoggedRecord { at: now, ..LoggedRecord::default() }),
             counted_before: record.counted,
             at_risk: Vec::new(),
             measured: None,
@@ -150,10 +150,8 @@ impl LiveRun {
 
     /// What is to be put on disk of what has been counted.
     pub(super) fn counted(&self) -> Option<CountedRecord> {
-        let now =
-            self.running.map(|running| CountedRecord { running, until: self.counted, logged: self.logged });
-        let before = self.counted_before.map(|counted| CountedRecord { logged: self.logged, ..counted });
-        now.or(before)
+        let now = self.running.map(|running| CountedRecord { running, until: self.counted, logged: None });
+        now.or(self.counted_before.map(|counted| CountedRecord { logged: None, ..counted }))
     }
 
     /// How long it has been counted, over all starts of the scheduler.

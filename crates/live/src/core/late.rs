@@ -94,18 +94,22 @@ impl Core {
         let steps = if job.run.is_some() { 0.0 } else { more_steps };
         let kinds = self.scheduler.cluster().types();
         let kind = kinds.enumerate().find(|(_, kind)| kind.name == unheard.worker_type);
-        let Some((worker_type, kind)) = kind.filter(|_| !unheard.was_shared) else { return };
-        if more.get().abs() < 1e-9 && steps <= 0.0 {
+        let Some((worker_type, kind)) = kind else { return };
+        // Of two that share, the time is in the log with both.
+        let time = if unheard.was_shared { Seconds::ZERO } else { more };
+        if time.get().abs() < 1e-9 && steps <= 0.0 {
             return;
         }
         let jobs: Combination<JobId> = Combination::single(number.in_log());
+        // A correction, without a span: what it held then may be another's since, and the job may have run elsewhere.
         let slice = Slice {
             jobs,
+            incarnations: Some([Some(unheard.incarnation), None]),
             worker_type,
             n_workers: u32::try_from(n_ranks).unwrap_or(u32::MAX),
-            start: now - more.max(Seconds::ZERO),
+            start: now,
             end: now,
-            time: more,
+            time,
             overhead: Seconds::ZERO,
             price: kind.price,
             steps: [Steps::new(steps), Steps::ZERO],
@@ -119,7 +123,12 @@ impl Core {
     fn finish_late(&mut self, number: JobNumber, why: String) {
         let now = self.now;
         let Some(job) = self.jobs.get_mut(&number) else { return };
-        let Some(run) = &mut job.run else { return self.end_job(number, How::Completed, why) };
+        if job.run.is_none() {
+            return self.end_job(number, How::Completed, why);
+        }
+        self.count_beside(number);
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let Some(run) = &mut job.run else { return };
         run.ending = Some(Ending { reason: Reason::Done, since: now });
         job.placement = None;
         job.record.done = Some(why);

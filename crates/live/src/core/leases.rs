@@ -1,6 +1,6 @@
 //! The time of leases: how long jobs held which workers, and how much of it counts.
 
-use apportion::index::{JobId, WorkerTypeId};
+use apportion::index::{Id, JobId, WorkerTypeId};
 use apportion::scheduler::Received;
 use apportion::simulator::{Event, Slice};
 use apportion::units::Dollars;
@@ -29,8 +29,7 @@ impl Core {
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(run) = &job.run else { return };
         let (jobs, worker_type) = run.lease;
-        // The time of two that share is counted once: by the first, and by the other where the first does not run beside it.
-        let counts = jobs.first() == job.id || !self.is_running(jobs.first(), jobs);
+        let counts = !self.is_counted_by_another(job, run);
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
         let name = self.type_name(worker_type);
         let time = now - run.running.map_or(now, |running| running.max(run.counted));
@@ -65,11 +64,40 @@ impl Core {
         slice.end = now;
     }
 
+    /// Counts the time of a job's run until now, and of those that have the same workers: before it is another one of them by
+    /// which the time of all is counted.
+    pub(super) fn count_beside(&mut self, number: JobNumber) {
+        self.count(number);
+        let run = self.jobs.get(&number).and_then(|job| job.run.as_ref());
+        let worker = run.and_then(|run| run.ranks.first()?.worker);
+        let holders = worker.map(|worker| self.holders[worker.index()].clone()).unwrap_or_default();
+        for other in holders.into_iter().filter(|other| *other != number) {
+            self.count(other);
+        }
+    }
+
+    /// Is the time on a run's workers counted by another run there? Of two that share it is the first one's, where that runs. Where
+    /// one of them is to leave and the other has a lease without it already, it is that of the one that stays.
+    fn is_counted_by_another(&self, job: &LiveJob, run: &LiveRun) -> bool {
+        let jobs = run.lease.0;
+        if jobs.first() != job.id && self.is_running(jobs.first(), jobs) {
+            return true;
+        }
+        let order = |job: &LiveJob, run: &LiveRun| (run.ending.is_some(), job.id);
+        let worker = run.ranks.first().and_then(|rank| rank.worker);
+        let holders = worker.map_or(&[][..], |worker| &self.holders[worker.index()]);
+        let others =
+            holders.iter().filter_map(|other| self.jobs.get(other)).filter(|other| other.id != job.id);
+        others.filter_map(|other| Some((other, other.run.as_ref()?))).any(|(other, its)| {
+            its.lease.0 != jobs && its.running.is_some() && order(other, its) < order(job, run)
+        })
+    }
+
     /// Corrects the time that has been counted of a run that is over. It is the time of the rank that ran for the longest, if all ranks'
     /// times were reported; at most the time up to the lease's end, if the end of a running rank is not confirmed; else at least
     /// the longest time that was reported. Answers the time that counts then.
     pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) -> Seconds {
-        self.count(number);
+        self.count_beside(number);
         let Some(job) = self.jobs.get(&number) else { return Seconds::ZERO };
         let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return Seconds::ZERO };
         let (counted, lease) = (run.time_counted(), run.lease);
@@ -81,7 +109,7 @@ impl Core {
             }
             (None, _) => (run.ran_longest().min(most) - counted).max(Seconds::ZERO),
         };
-        let is_counted_by_another = lease.0.first() != job.id && self.is_running(lease.0.first(), lease.0);
+        let is_counted_by_another = self.is_counted_by_another(job, run);
         let name = self.type_name(lease.1);
         let cost = self.cost_of(more, run.ranks.len(), lease);
         if let Some(job) = self.jobs.get_mut(&number) {
@@ -114,6 +142,7 @@ impl Core {
             None if more.get() > 0.0 => run.at_risk.push((lease.0, lease.1, more)),
             None => {}
         }
+        let since = self.logged_until(lease.0);
         self.accounts.add(lease.0, lease.1, more);
         let none = SliceLog { worker_type: lease.1, n_workers, start: now, end: now, time: Seconds::ZERO };
         let slice = self.slices.entry(lease.0).or_insert(none);
@@ -121,8 +150,15 @@ impl Core {
         if more.get() < 0.0 {
             slice.end = (slice.end + more).max(slice.start);
         }
-        // No slice has more time than it lasts.
-        slice.start = slice.start.min(slice.end - slice.time);
+        // It ran before it was known to, since its order or what the log has of it: then no slice has more time than it lasts.
+        slice.start = slice.start.min((slice.end - slice.time).max(since));
+    }
+
+    /// Until when the event log has what the runs of a combination ran: at first, the instant of their order.
+    fn logged_until(&self, jobs: Combination<JobId>) -> Seconds {
+        let members = jobs.members().filter_map(|id| self.jobs.get(self.numbers.get(&id)?));
+        let runs = members.filter_map(|job| job.run.as_ref()).filter(|run| run.lease.0 == jobs);
+        runs.map(|run| run.logged.at).fold(Seconds::ZERO, Seconds::max)
     }
 
     /// What the event log calls a job: by its number, which stays the same over all starts.
@@ -177,7 +213,7 @@ impl Core {
         let more = checkpointed - known;
         if more > 0.0 {
             let jobs = Combination::single(id);
-            let worker_type = run.map_or_else(|| apportion::index::Id::from_index(0), |run| run.lease.1);
+            let worker_type = run.map_or_else(|| Id::from_index(0), |run| run.lease.1);
             let steps = [Steps::new(more), Steps::ZERO];
             let _ = self.scheduler.record(Received { jobs, worker_type, time: Seconds::ZERO, steps });
         }
@@ -260,12 +296,13 @@ impl Core {
         }
         let Some(log) = self.slices.remove(&jobs) else { return };
         let SliceLog { worker_type, n_workers, start, end, time } = log;
-        let (mut steps, mut made) = ([0.0; 2], [(0.0, 0.0); 2]);
+        let (mut steps, mut made, mut incarnations) = ([0.0; 2], [(0.0, 0.0); 2], [None; 2]);
         for (position, id) in jobs.members().enumerate() {
             let number = self.numbers.get(&id);
             let Some(job) = number.and_then(|number| self.jobs.get_mut(number)) else { continue };
             let Some(run) = job.run.as_mut().filter(|run| run.lease.0 == jobs) else { continue };
             (steps[position], made[position]) = run.log(end, job.record.checkpointed);
+            incarnations[position] = Some(run.run.incarnation);
         }
         if time.get().abs() < 1e-9 && steps.iter().all(|steps| *steps <= 0.0) {
             return;
@@ -276,6 +313,7 @@ impl Core {
         let overhead = if worked > 0.0 { (time.get() - worked).max(0.0) } else { 0.0 };
         let slice = Slice {
             jobs: jobs.map(|id| self.log_id(id)),
+            incarnations: Some(incarnations),
             worker_type,
             n_workers,
             start,
@@ -287,10 +325,31 @@ impl Core {
             throughput: made.map(speed),
             succeeded: true,
         };
-        self.event(end, &Event::Slice(slice));
+        self.write_slice(slice);
         for number in numbers {
             self.record_job(number);
         }
+    }
+
+    /// Writes a slice to the event log. Where it has more time than it lasts, the rest is a correction: a slice that begins and
+    /// ends at one instant.
+    fn write_slice(&mut self, slice: Slice) {
+        let lasted = slice.end - slice.start;
+        let rest = slice.time - lasted;
+        if lasted.get() <= 0.0 || rest.get() < 1e-9 {
+            return self.event(slice.end, &Event::Slice(slice));
+        }
+        let overhead = slice.overhead.min(lasted);
+        self.event(slice.end, &Event::Slice(Slice { time: lasted, overhead, ..slice }));
+        let correction = Slice {
+            start: slice.end,
+            time: rest,
+            overhead: slice.overhead - overhead,
+            steps: [Steps::ZERO; 2],
+            throughput: [0.0; 2],
+            ..slice
+        };
+        self.event(slice.end, &Event::Slice(correction));
     }
 
     /// Notes since when all ranks of a run have been running.
@@ -310,11 +369,10 @@ impl Core {
     /// What an earlier start of the scheduler counted of runs, and did not write into the event log, is still to be written.
     pub(super) fn restore_slices(&mut self) {
         for run in self.jobs.values_mut().filter_map(|job| job.run.as_mut()) {
-            let Some(CountedRecord { running, until, logged }) = run.counted_before else { continue };
-            run.logged = logged;
+            let Some(CountedRecord { running, until, .. }) = run.counted_before else { continue };
             let (jobs, worker_type) = run.lease;
             let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
-            let start = running.max(logged.at);
+            let start = running.max(run.logged.at);
             let time = until - start;
             if time.get() > 0.0 {
                 // Of two that share, the time is one's.

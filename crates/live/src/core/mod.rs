@@ -11,6 +11,7 @@
 //! any server may have been told is over, with the grace and some slack.
 
 mod accounts;
+mod adopt;
 mod answers;
 mod ends;
 mod job;
@@ -31,16 +32,16 @@ mod why;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use apportion::index::{Id, JobId, WorkerId, WorkerTypeId};
+use apportion::index::{Id, JobId, WorkerId};
 use apportion::problem::ActiveJob;
-use apportion::scheduler::{Scheduler, SchedulerState};
+use apportion::scheduler::Scheduler;
 use apportion::simulator::{Event, PriceChange};
 use apportion::workload::Combination;
 use apportion::{Cluster, Problem, Seconds};
 use serde::Serialize;
 
 use accounts::Accounts;
-use job::{Known, LiveJob, LiveRun, Placement};
+use job::LiveJob;
 use rounds::Timeline;
 use server::Server;
 use unfit::Unfit;
@@ -54,7 +55,7 @@ pub use settings::{SettingError, Settings};
 pub use situation::{PastView, SITUATION_FORMAT, SituationView};
 pub use why::{HolderView, TypeView, Why};
 
-use crate::protocol::{JobNumber, Orders, Report, Run};
+use crate::protocol::{JobNumber, Orders, Report};
 
 /// How many jobs that are over can still be asked about.
 pub const OVER_MAX: usize = 1000;
@@ -181,7 +182,7 @@ impl Core {
     ) -> Result<(Self, Step), SettingError> {
         settings.check(scheduler.options().round_length)?;
         let n_workers = scheduler.workers().len();
-        let restored = restore(&mut scheduler, &stored);
+        let restored = adopt::restore(&mut scheduler, &stored);
         for worker in (0..n_workers).map(WorkerId::from_index) {
             // It exists.
             let _ = scheduler.set_up(worker, false);
@@ -219,6 +220,7 @@ impl Core {
             to_tell: BTreeSet::new(),
             step: Step::default(),
         };
+        let knows = restored.is_ok() && stored.scheduler.is_some();
         match restored {
             Ok(numbers) => core.numbers = numbers,
             Err(text) => core.warn(text, None, None),
@@ -226,145 +228,9 @@ impl Core {
         for doubt in settings.doubts(core.scheduler.options().round_length) {
             core.warn(doubt, None, None);
         }
-        core.adopt(stored);
+        core.adopt(stored, knows);
         let step = std::mem::take(&mut core.step);
         Ok((core, step))
-    }
-
-    /// Takes over what an earlier start left: servers keep their workers, and jobs what they have done. Runs may go on;
-    /// their servers are waited for, and the first round is decided when those that are silent have had their time.
-    fn adopt(&mut self, stored: Stored) {
-        for text in stored.set_aside {
-            self.warn(text, None, None);
-        }
-        for record in stored.servers {
-            if !self.has_place_for(&record) {
-                let text = format!(
-                    "the cluster is another one than before, and has no place for the workers of {}: this server has to join again",
-                    record.name
-                );
-                self.warn(text, None, Some(record.name.clone()));
-                continue;
-            }
-            for (place, worker) in (0u32..).zip(&record.workers) {
-                self.places[worker.index()] = Some((record.name.clone(), place));
-            }
-            self.servers.insert(record.name.clone(), Server::new(record, self.now));
-        }
-        for mut record in stored.jobs {
-            if let Some(run) = record.run.as_mut().filter(|_| !stored.is_clock_sure) {
-                run.gone_by.clear();
-            }
-            self.adopt_job(record);
-        }
-        self.pair_up();
-        self.restore_slices();
-        let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
-        for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
-            // Until when its ranks are waited for.
-            self.record_job(number);
-        }
-        if self.jobs.values().any(|job| job.run.is_some()) {
-            let until = self.now + self.settings.silence + self.settings.look_ahead;
-            self.timeline = Some(Timeline { from: self.now, until, is_decided: false });
-            for job in self.jobs.values_mut() {
-                if let Some(placement) = &mut job.placement {
-                    placement.until = until;
-                }
-            }
-        }
-    }
-
-    /// Are the workers that a server had still workers of its type, that no other server has?
-    fn has_place_for(&self, record: &ServerRecord) -> bool {
-        let kinds = self.scheduler.cluster().types();
-        record.workers.iter().all(|worker| {
-            let kind = self.scheduler.workers().worker_type(*worker).map(|kind| &kinds[kind].name);
-            kind == Some(&record.worker_type) && self.places[worker.index()].is_none()
-        })
-    }
-
-    /// Takes over a job. Its run is where its ranks' servers still have the same workers; else it is stopped there. One that
-    /// fits no worker type waits for another start.
-    fn adopt_job(&mut self, mut record: JobRecord) {
-        let number = record.number;
-        let name = number.to_string();
-        let known = self.scheduler.find(&name).map(Ok);
-        let id = match known.unwrap_or_else(|| self.scheduler.submit_as(name, record.job.clone())) {
-            Ok(id) => id,
-            // One that its user cancelled does not wait to be started.
-            Err(_) if record.done.is_some() => {
-                let why = record.done.clone().unwrap_or_default();
-                self.end_record(JobRecord { run: None, ..record }, How::Completed, why);
-                return;
-            }
-            Err(_) if record.cancelled => {
-                let record = JobRecord { run: None, ..record };
-                self.end_record(record, How::Cancelled, "cancelled by its user".to_owned());
-                return;
-            }
-            Err(error) => return self.set_unfit(record, &error),
-        };
-        self.numbers.insert(id, number);
-        if let Some(until) = record.not_before.filter(|_| self.settings.refill) {
-            self.scheduler.rest(id, until);
-        }
-        if let Some(run) = &mut record.run {
-            let by = self.now + run.outlives;
-            for (rank, _) in (0u32..).zip(&run.servers) {
-                run.gone_by.entry(rank).or_insert(by);
-            }
-        }
-        let run = record.run.as_ref().map(|known| {
-            let run = Run { job: number, incarnation: record.incarnation };
-            let kind = known.workers.first().and_then(|worker| self.scheduler.workers().worker_type(*worker));
-            let lease = (Combination::single(id), kind.unwrap_or(WorkerTypeId::from_index(0)));
-            let mut run = LiveRun::new(run, known, lease, (Known::Believed, self.now));
-            run.logged.checkpointed = record.checkpointed;
-            for rank in &mut run.ranks {
-                let place = rank.worker.and_then(|worker| self.places.get(worker.index())?.as_ref());
-                if place.is_none_or(|(server, _)| *server != rank.server) {
-                    rank.worker = None;
-                }
-            }
-            run
-        });
-        let placed = run.as_ref().filter(|run| !run.is_displaced());
-        let placement = placed.map(|run| Placement {
-            workers: run.workers(),
-            worker_type: run.lease.1,
-            beside: None,
-            jobs: run.lease.0,
-            until: self.now,
-        });
-        for worker in run.iter().flat_map(LiveRun::workers) {
-            self.holders[worker.index()].push(number);
-            self.placed[worker.index()].push(number);
-        }
-        self.tell_steps(id, run.as_ref(), record.checkpointed);
-        let job = LiveJob { record, id, placement, run, was_unexecutable: false };
-        self.jobs.insert(number, job);
-        self.touched.insert(number);
-    }
-
-    /// Runs that were found on the same workers share them.
-    fn pair_up(&mut self) {
-        let mut by_workers: BTreeMap<Vec<WorkerId>, Vec<JobNumber>> = BTreeMap::new();
-        for (number, job) in &self.jobs {
-            if let Some(placement) = &job.placement {
-                by_workers.entry(placement.workers.clone()).or_default().push(*number);
-            }
-        }
-        for numbers in by_workers.into_values() {
-            let [one, other] = numbers[..] else { continue };
-            let jobs = Combination::pair(self.jobs[&one].id, self.jobs[&other].id);
-            for (number, beside) in [(one, other), (other, one)] {
-                let Some(job) = self.jobs.get_mut(&number) else { continue };
-                if let (Some(placement), Some(run)) = (&mut job.placement, &mut job.run) {
-                    (placement.beside, placement.jobs, run.lease.0) = (Some(beside), jobs, jobs);
-                }
-            }
-        }
     }
 
     /// What follows from an input at `now`, an instant on a clock that never goes back, not over starts either.
@@ -463,7 +329,8 @@ impl Core {
     fn record_job(&mut self, number: JobNumber) {
         if let Some(job) = self.jobs.get_mut(&number) {
             if let (Some(record), Some(run)) = (&mut job.record.run, &job.run) {
-                record.counted = run.counted();
+                (record.counted, record.logged) = (run.counted(), Some(run.logged));
+                record.untold = Some(self.accounts.untold(run.lease.0, run.lease.1));
             }
             self.step.records.push(Record::Job(Box::new(job.record.clone())));
         }
@@ -477,24 +344,4 @@ impl Core {
             self.over.pop_front();
         }
     }
-}
-
-/// Gives a scheduler the state in which the stored one was last, without the jobs that were over since. Returns the numbers of
-/// all jobs that were in it.
-///
-/// # Errors
-/// If it cannot be taken, in words: then the scheduler knows of no job.
-fn restore(scheduler: &mut Scheduler, stored: &Stored) -> Result<BTreeMap<JobId, JobNumber>, String> {
-    let Some(state) = &stored.scheduler else { return Ok(BTreeMap::new()) };
-    let what = "what the policy and the mechanism knew is lost, and jobs start with equal claims";
-    let state: SchedulerState = serde_json::from_str(state)
-        .map_err(|error| format!("the saved state cannot be read ({error}): {what}"))?;
-    scheduler.restore(&state).map_err(|error| format!("the saved state does not fit ({error}): {what}"))?;
-    let number = |(id, name): (JobId, &str)| name.parse().ok().map(|number| (id, JobNumber(number)));
-    let numbers: BTreeMap<_, _> = scheduler.jobs().filter_map(number).collect();
-    let active: BTreeSet<JobNumber> = stored.jobs.iter().map(|job| job.number).collect();
-    for (id, _) in numbers.iter().filter(|(_, number)| !active.contains(number)) {
-        scheduler.finish(*id);
-    }
-    Ok(numbers)
 }

@@ -93,6 +93,20 @@ pub struct RunRecord {
     /// What has been counted of it; none before all of its ranks have been known to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedRecord>,
+    /// What the event log has of it, from its order on; none in the states of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged: Option<LoggedRecord>,
+    /// How much of its lease's time the mechanism as it is on disk has not been told; below 0, how much it has been told ahead. None
+    /// in the states of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untold: Option<Seconds>,
+}
+
+impl RunRecord {
+    /// What the event log has of it, as this or an earlier version noted it.
+    pub(super) fn logged(&self) -> Option<LoggedRecord> {
+        self.logged.or(self.counted.and_then(|counted| counted.logged))
+    }
 }
 
 /// A start of a job that was settled before all of its ends were heard of.
@@ -134,8 +148,9 @@ pub struct CountedRecord {
     pub running: Seconds,
     /// Until when its time is in what the job has received.
     pub until: Seconds,
-    /// What the event log has of it.
-    pub logged: LoggedRecord,
+    /// What the event log has of it, in the states of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logged: Option<LoggedRecord>,
 }
 
 /// How far the event log has what a start of a job ran.

@@ -149,18 +149,21 @@ impl Core {
         self.write_round(&round);
         self.forget_numbers();
         self.save_scheduler();
-        // What they have received until now is kept, too.
-        let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
-        for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
-            self.record_job(number);
-        }
         self.touched.extend(self.jobs.keys());
     }
 
+    /// Puts the mechanism on disk, and with it what running jobs have received until now: the two agree.
     fn save_scheduler(&mut self) {
         match serde_json::to_string(&self.scheduler.state()) {
-            Ok(state) => self.step.records.push(Record::Scheduler(state)),
+            Ok(state) => {
+                self.step.records.push(Record::Scheduler(state));
+                self.accounts.note_kept();
+            }
             Err(error) => self.warn(format!("the mechanism's state cannot be saved: {error}"), None, None),
+        }
+        let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
+        for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
+            self.record_job(number);
         }
     }
 

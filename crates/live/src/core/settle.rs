@@ -26,7 +26,7 @@ impl Core {
     /// A run on its placement has its lease extended; one without, and one that is not whole, is asked to stop.
     fn settle_run(&mut self, number: JobNumber) {
         let (now, settings) = (self.now, self.settings);
-        self.count(number);
+        self.count_beside(number);
         let changed = self.jobs.get(&number).and_then(|job| {
             let (run, placement) = (job.run.as_ref()?, job.placement.as_ref()?);
             (run.lease.0 != placement.jobs).then_some(run.lease.0)
@@ -95,6 +95,8 @@ impl Core {
             outlives: length + self.settings.look_ahead + self.settings.grace + self.settings.slack,
             gone_by: BTreeMap::new(),
             counted: None,
+            logged: None,
+            untold: None,
         };
         let over_at = until + self.settings.grace + self.settings.slack;
         let foreign = self.foreign_incarnation(number);

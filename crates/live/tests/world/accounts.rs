@@ -185,3 +185,28 @@ fn a_gang_one_rank_of_which_says_how_long_it_ran_has_run() {
     assert!((3.0..6.0).contains(&received), "{record:?}");
     assert!((logged(&small).0 - received).abs() < 1e-6);
 }
+
+#[test]
+fn a_restart_between_a_decision_and_its_round_counts_nothing_twice() {
+    // The round of 5 to 65 s is told whole at 55 s; the next start of the scheduler knows that.
+    for restarted in [58.0, 63.0, 80.0] {
+        let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
+        small.start("v100=1");
+        small.until(5.0);
+        let number = small.submit(job(10_000));
+        small.until(restarted);
+        small.start("v100=1");
+        let view = |small: &mut Small| small.why(number).worker_types.remove(0);
+        let at_once = view(&mut small);
+        let since_reset = at_once.since_reset_s.unwrap();
+        assert!((since_reset - at_once.received_s).abs() < 1.0, "{restarted}: {at_once:?}");
+        small.until(restarted + 12.0);
+        let later = view(&mut small);
+        let (since_reset, ahead) =
+            (later.since_reset_s.unwrap(), later.since_reset_s.unwrap() - later.received_s);
+        assert!((-1.0..=11.0).contains(&ahead), "{restarted}: {since_reset}, {later:?}");
+        small.until(150.0);
+        let later = view(&mut small);
+        assert!((later.since_reset_s.unwrap() - later.received_s).abs() < 1.5, "{restarted}: {later:?}");
+    }
+}

@@ -14,6 +14,7 @@ mod failures;
 mod frozen;
 mod fidelity;
 mod late;
+mod log;
 mod node;
 mod placing;
 mod prices;

@@ -15,6 +15,7 @@ use apportion_live::core::{
 };
 use apportion_live::protocol::{JobNumber, Orders, Program, Report, Run};
 
+use super::log;
 use super::node::{Checkpoints, Manners, Node};
 use super::random::Random;
 
@@ -277,7 +278,7 @@ impl World {
                     self.send(&Message::Down(place, orders.clone()));
                 }
                 Effect::Answer(number, answer) => match (self.requests.remove(number), answer) {
-                    (Some(Request::Submit(_)), Ok(Answer::Submitted { job })) => {
+                    (Some(Request::Submit(_)), Ok(Answer::Submitted { job, .. })) => {
                         self.submitted.insert(*job);
                     }
                     (Some(Request::Cancel(job)), Ok(_)) => {
@@ -468,32 +469,10 @@ impl World {
         // A rank's end is known a report later than it was.
         let slack = 3.0 * ROUND * self.disk.jobs.values().map(|job| f64::from(job.incarnation)).sum::<f64>();
         assert!(time <= self.ran + slack, "seed {seed}: {time} s of workers in the log, {} s ran", self.ran);
-        self.check_received();
-    }
-
-    /// The log has of each job the time that its record says, over all starts of the scheduler: of a job that never shared.
-    fn check_received(&self) {
-        if self.faults.agents > 0.0 {
+        if self.faults.agents == 0.0 {
             // A run on workers that another cluster does not have is not counted.
-            return;
-        }
-        let mut logged: BTreeMap<u64, f64> = BTreeMap::new();
-        let mut shared: BTreeSet<u64> = BTreeSet::new();
-        for slice in self.disk.events.iter().filter(|event| event["event"] == "slice") {
-            let members = [&slice["jobs"]["first"], &slice["jobs"]["second"]].map(serde_json::Value::as_u64);
-            *logged.entry(members[0].unwrap()).or_default() += slice["time"].as_f64().unwrap();
-            if let [Some(one), Some(other)] = members {
-                shared.extend([one, other]);
-            }
-        }
-        for (number, job) in self.disk.jobs.iter().filter(|(number, _)| !shared.contains(&number.0)) {
-            let received: f64 = job.received.values().map(|time| time.get()).sum();
-            let in_log = logged.get(&number.0).copied().unwrap_or(0.0);
-            let seed = self.seed;
-            assert!(
-                (received - in_log).abs() < 1e-6,
-                "seed {seed}: job {number} has received {received} s, {in_log} s in the log"
-            );
+            log::check(&self.disk.events, &[4.0, 1.0], &format!("seed {seed}"));
+            log::check_sums(&self.disk.events, self.disk.jobs.values(), &format!("seed {seed}"));
         }
     }
 }

@@ -19,6 +19,8 @@ fn run(ends: &[Option<End>], reason: Option<Reason>) -> LiveRun {
         outlives: Seconds::ZERO,
         gone_by: BTreeMap::new(),
         counted: None,
+        logged: None,
+        untold: None,
     };
     let start = Run { job: JobNumber(0), incarnation: 1 };
     let lease = (Combination::single(JobId::from_index(0)), WorkerTypeId::from_index(0));
