@@ -8,6 +8,7 @@ use super::driver::Driver;
 use super::face::Scheduler;
 use super::leases::Lease;
 use crate::index::JobId;
+use crate::throughput::Throughputs;
 use crate::units::Seconds;
 use crate::workload::Job;
 
@@ -24,6 +25,11 @@ impl Scheduler {
         let types = throughputs.worker_types();
         let has_speed = types.enumerate().filter(|(column, _)| throughputs.alone(row, *column) > 0.0);
         has_speed.map(|(_, name)| name.clone()).collect()
+    }
+
+    /// The throughputs by which it knows jobs' speeds.
+    pub fn throughputs(&self) -> &Throughputs {
+        &self.table.throughputs
     }
 
     /// Lets a job rest until an instant, because it failed, say: until then it gets no workers, and those that it holds

@@ -282,7 +282,7 @@ impl Intake for ByRequests {
             program: newcomer.program(),
         };
         match self.ask(Request::TakeIn(Box::new(form.into()))) {
-            Some(Ok(Answer::Submitted { job })) => Ok(job),
+            Some(Ok(Answer::Submitted { job, .. })) => Ok(job),
             Some(Err(refusal)) => Err(NotTaken::Refused(refusal.to_string())),
             Some(Ok(_)) | None => Err(NotTaken::Later),
         }

@@ -152,11 +152,18 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> Result<(), 
     let remote = Remote::new(&arguments.remote)?;
     let form = form(arguments)?;
     let key = form.key.clone().unwrap_or_default();
-    let job = send(&remote, &form, session)?["job"].as_u64();
+    let answer = send(&remote, &form, session)?;
+    let warnings: Vec<&str> =
+        answer["warnings"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str).collect();
+    for warning in &warnings {
+        session.note(format!("warning: {warning}"));
+    }
+    let job = answer["job"].as_u64();
     let number =
         job.ok_or_else(|| Failure::Bug { message: "the scheduler's answer has no number".to_owned() })?;
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&json!({"job": number, "key": key})),
+        OutputFormat::Json if warnings.is_empty() => session.output.json(&json!({"job": number, "key": key})),
+        OutputFormat::Json => session.output.json(&json!({"job": number, "key": key, "warnings": warnings})),
         OutputFormat::Csv => session.output.text(&format!("job\n{number}")),
         OutputFormat::Table => {
             session.output.text(&number.to_string())?;

@@ -25,6 +25,14 @@ fn submissions_at_fault_are_refused_with_the_remedy() {
         (with(&["--weight", "inf"]), "`inf` is no weight"),
         (with(&["--scale-factor", "-1"]), "`-1` is no number of workers"),
         (with(&["--scale-factor", "0"]), "`0` is no number of workers"),
+        (
+            "submit --job-type x --throughput v10O=3 --steps 9 -- true".split(' ').collect(),
+            "`v10O`, which the throughputs `osdi20` do not have, expected one of `k80`, `p100`, `v100`. did you mean `v100`?",
+        ),
+        (
+            "submit --job-type x --throughput p100=3 --steps 9 -- true".split(' ').collect(),
+            "its throughput names `p100`, and the cluster has 1 of `v100`",
+        ),
         (with(&["--slo", "0"]), "the time by which the job ought to be done is 0.0"),
         (with(&["--env", "RANK=9"]), "the variable RANK is given"),
         (with(&["--env", "CUDA_VISIBLE_DEVICES=7"]), "the variable CUDA_VISIBLE_DEVICES is given"),
@@ -142,4 +150,15 @@ fn a_disk_that_refuses_is_said_beside_what_is_asked() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn a_speed_on_a_type_that_the_cluster_lacks_is_warned_of() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let served = Served::start(at, &LOCAL);
+    let submit = "submit --job-type x --throughput v100=3,p100=2 --steps 9 --format json -- true";
+    let answer = served.json(at, &submit.split(' ').collect::<Vec<_>>());
+    let warning = answer["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("`p100` is not in this cluster"), "{answer}");
 }

@@ -27,6 +27,7 @@ mod server;
 mod settings;
 mod settle;
 mod situation;
+mod speeds;
 mod unfit;
 mod why;
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use apportion::Job;
-use apportion::scheduler::SubmitError;
 use apportion::simulator::Event;
 use apportion::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
 use serde::{Deserialize, Serialize};
@@ -81,6 +80,9 @@ pub enum Answer {
     Submitted {
         /// The number.
         job: JobNumber,
+        /// What of the submission is probably not meant so, in words.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     },
     /// It is done, or will be, whatever happens.
     Done {
@@ -220,17 +222,6 @@ fn check_numbers(job: &Job) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What helps a job that is not taken in, to be said behind the reason.
-fn remedy(error: &SubmitError) -> String {
-    match error {
-        SubmitError::NoThroughput { throughputs, .. } => format!(
-            ". `apportion throughputs show {throughputs}` lists the types and scale factors that it has; `--throughput TYPE=X,…` \
-             (`throughput` over HTTP) states the job's own speeds"
-        ),
-        _ => String::new(),
-    }
-}
-
 impl Core {
     pub(super) fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
         match request {
@@ -239,7 +230,7 @@ impl Core {
                  `apportion:`",
             )),
             Request::Submit(submission) | Request::TakeIn(submission) => {
-                self.submit(*submission).map(|job| Answer::Submitted { job })
+                self.submit(*submission).map(|(job, warnings)| Answer::Submitted { job, warnings })
             }
             Request::Cancel(job) => self.cancel(job, None),
             Request::Withdraw(job, why) => self.cancel(job, Some(why)),
@@ -257,16 +248,18 @@ impl Core {
         }
     }
 
-    fn submit(&mut self, submission: Submission) -> Result<JobNumber, Refusal> {
+    /// Takes a job in. Answers its number, and warnings.
+    fn submit(&mut self, submission: Submission) -> Result<(JobNumber, Vec<String>), Refusal> {
         check_words(&submission)?;
         let Submission { name, user, key, mut job, program } = submission;
+        let warnings = self.check_types(&job);
         if let Some(known) = key.as_ref().and_then(|key| self.with_key(key)) {
             let is_same = known.program == program
                 && (&known.job.job_type, known.job.scale_factor, known.job.total_steps)
                     == (&job.job_type, job.scale_factor, job.total_steps)
                 && known.job.sizes == job.sizes;
             return if is_same {
-                Ok(known.number)
+                Ok((known.number, warnings.unwrap_or_default()))
             } else {
                 Err(invalid(format!(
                     "the key is that of job {}, which is another one: take another key",
@@ -277,12 +270,12 @@ impl Core {
         check_program(&program)?;
         check_environment(&program)?;
         check_numbers(&job)?;
+        let warnings = warnings?;
         job.arrival = self.now;
         let number = JobNumber(self.next_job);
-        let id = self
-            .scheduler
-            .submit_as(number.to_string(), job.clone())
-            .map_err(|error| invalid(format!("the job cannot be taken in: {error}{}", remedy(&error))))?;
+        let id = self.scheduler.submit_as(number.to_string(), job.clone()).map_err(|error| {
+            invalid(format!("the job cannot be taken in: {error}{}", self.remedy(&error, &job)))
+        })?;
         self.next_job += 1;
         self.numbers.insert(id, number);
         let now = self.now;
@@ -314,7 +307,7 @@ impl Core {
         self.jobs.insert(number, LiveJob { record, id, placement: None, run: None, was_unexecutable: false });
         self.is_vacant = true;
         self.record_job(number);
-        Ok(number)
+        Ok((number, warnings))
     }
 
     fn with_key(&self, key: &str) -> Option<&JobRecord> {

@@ -104,14 +104,25 @@ impl Core {
         })
     }
 
+    /// Can a job run on workers of a type, or has it? It can where it has a speed, and the cluster as many workers as it needs.
+    fn is_on(&self, job: &LiveJob, worker_type: WorkerTypeId) -> bool {
+        let (stated, kind) = (&job.record.job, &self.scheduler.cluster().types()[worker_type]);
+        let has_speed = self.scheduler.worker_types_of(stated).contains(&kind.name);
+        let needs = stated.sizes.iter().copied().fold(stated.scale_factor, u32::min);
+        let has_run = || job.record.received.get(&kind.name).is_some_and(|time| time.get() > 0.0);
+        (has_speed && kind.n_workers >= needs) || has_run()
+    }
+
     /// A worker type as a job sees it; none if it cannot run there.
     fn type_view(&self, job: &LiveJob, worker_type: WorkerTypeId) -> Option<TypeView> {
+        if !self.is_on(job, worker_type) {
+            return None;
+        }
         let name = self.type_name(worker_type);
         let alone = Combination::single(job.id);
         let standing = match self.scheduler.mechanism() {
             Some(mechanism) => Some(mechanism.standing(alone, worker_type)?),
-            None if self.scheduler.worker_types_of(&job.record.job).contains(&name) => None,
-            None => return None,
+            None => None,
         };
         let in_force = self.scheduler.in_force();
         let shares = in_force.iter().flat_map(|decision| &decision.shares);

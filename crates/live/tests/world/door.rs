@@ -115,7 +115,7 @@ fn only_what_comes_by_the_door_is_taken_in() {
     let said = small.ask(Request::Submit(Box::new(submission()))).unwrap_err().to_string();
     assert!(said.contains("sbatch --hold"), "{said}");
     let mut taken = || match small.ask(Request::TakeIn(Box::new(submission()))).unwrap() {
-        Answer::Submitted { job } => job,
+        Answer::Submitted { job, .. } => job,
         answer => panic!("{answer:?}"),
     };
     assert_eq!((taken(), taken().0), (taken(), 0), "said again, it is the same job");

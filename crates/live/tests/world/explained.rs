@@ -1,9 +1,10 @@
 //! What is said of a job that waits: what it received, and how the mechanism compares it with those that hold workers.
 
-use apportion_live::core::State;
+use apportion::{Job, StepsPerSecond};
+use apportion_live::core::{State, Why};
 use apportion_live::protocol::JobNumber;
 
-use super::small::{Small, job};
+use super::small::{GOOD, Small, job};
 
 /// Two jobs on one worker, of which the second has come after the first decision.
 fn two_on_one() -> Small {
@@ -144,4 +145,32 @@ fn a_job_that_only_full_servers_could_take_is_told_where_that_is_said() {
     let said = small.why(second).because.join("\n");
     assert!(said.contains("0 of v100 that may be given jobs"), "{said}");
     assert!(said.contains("whether it is up, drained, closed, full or silent"), "{said}");
+}
+
+#[test]
+fn speeds_on_unknown_types_are_refused_and_on_types_that_are_not_here_warned_of() {
+    let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
+    small.start("v100=1,k80=2");
+    small.until(5.0);
+    let speed = StepsPerSecond::new(1.0);
+    let on = |types: &[&str]| {
+        types.iter().fold(Job::new("my own").steps(100), |job, name| job.throughput(*name, speed))
+    };
+    let unknown = small.try_submit(on(&["v10O", "k80"]), GOOD).unwrap_err().to_string();
+    assert!(unknown.contains("`v10O`") && unknown.contains("did you mean `v100`?"), "{unknown}");
+    let strange = small.try_submit(on(&["a100"]), GOOD).unwrap_err().to_string();
+    assert!(strange.contains("`a100`") && strange.contains("`p100`"), "{strange}");
+    let elsewhere = small.try_submit(on(&["p100"]), GOOD).unwrap_err().to_string();
+    let says = "can run on no worker type of the cluster `v100=1,k80=2` at scale factor 1: its throughput names `p100`, and \
+                the cluster has 1 of `v100`, 2 of `k80`";
+    assert!(elsewhere.contains(says), "{elsewhere}");
+
+    let number = small.try_submit(on(&["p100", "v100"]), GOOD).unwrap();
+    let warned = "`p100` is not in this cluster, which has 1 of `v100`, 2 of `k80`: the speed that the job states there counts \
+                  for nothing";
+    assert_eq!(small.warned, [warned]);
+    let types = |why: Why| -> Vec<_> { why.worker_types.into_iter().map(|view| view.worker_type).collect() };
+    assert_eq!(types(small.why(number)), ["v100"]);
+    let gang = small.try_submit(on(&["k80", "v100"]).scale_factor(2), GOOD).unwrap();
+    assert_eq!((types(small.why(gang)), small.warned.len()), (vec!["k80".to_owned()], 1));
 }

@@ -45,6 +45,8 @@ pub(crate) struct Small {
     pub(crate) prices: Vec<PriceChange>,
     pub(crate) jobs: BTreeMap<JobNumber, JobRecord>,
     pub(crate) notes: Vec<Note>,
+    /// What submissions were warned of.
+    pub(crate) warned: Vec<String>,
     pub(crate) events: Vec<serde_json::Value>,
     /// Does a start know how long the scheduler was away?
     pub(crate) is_clock_sure: bool,
@@ -83,6 +85,7 @@ impl Small {
             prices: Vec::new(),
             jobs: BTreeMap::new(),
             notes: Vec::new(),
+            warned: Vec::new(),
             events: Vec::new(),
             is_clock_sure: true,
             servers: BTreeMap::new(),
@@ -185,7 +188,8 @@ impl Small {
         let submission = Submission { name: None, user: None, key: None, job, program };
         let request = if self.settings.front_door { Request::TakeIn } else { Request::Submit };
         match self.ask(request(Box::new(submission)))? {
-            Answer::Submitted { job } => {
+            Answer::Submitted { job, warnings } => {
+                self.warned.extend(warnings);
                 self.manners.insert(job, manners);
                 Ok(job)
             }
