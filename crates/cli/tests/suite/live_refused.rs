@@ -27,7 +27,7 @@ fn submissions_at_fault_are_refused_with_the_remedy() {
         (with(&["--scale-factor", "0"]), "`0` is no number of workers"),
         (
             "submit --job-type x --throughput v10O=3 --steps 9 -- true".split(' ').collect(),
-            "`v10O`, which the throughputs `osdi20` do not have, expected one of `k80`, `p100`, `v100`. did you mean `v100`?",
+            "`v10O`, which the throughputs `osdi20` do not have, expected one of `v100`, `p100`, `k80`. did you mean `v100`?",
         ),
         (
             "submit --job-type x --throughput p100=3 --steps 9 -- true".split(' ').collect(),

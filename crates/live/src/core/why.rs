@@ -104,13 +104,11 @@ impl Core {
         })
     }
 
-    /// Can a job run on workers of a type, or has it? It can where it has a speed, and the cluster as many workers as it needs.
+    /// Has a job a speed on workers of a type, or has it run there?
     fn is_on(&self, job: &LiveJob, worker_type: WorkerTypeId) -> bool {
-        let (stated, kind) = (&job.record.job, &self.scheduler.cluster().types()[worker_type]);
-        let has_speed = self.scheduler.worker_types_of(stated).contains(&kind.name);
-        let needs = stated.sizes.iter().copied().fold(stated.scale_factor, u32::min);
-        let has_run = || job.record.received.get(&kind.name).is_some_and(|time| time.get() > 0.0);
-        (has_speed && kind.n_workers >= needs) || has_run()
+        let name = self.type_name(worker_type);
+        let has_run = || job.record.received.get(&name).is_some_and(|time| time.get() > 0.0);
+        self.scheduler.worker_types_of(&job.record.job).contains(&name) || has_run()
     }
 
     /// A worker type as a job sees it; none if it cannot run there.

@@ -173,8 +173,8 @@ fn slices_say_which_start_of_their_jobs_they_are_of() {
     let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
     small.start("v100=1");
     small.until(5.0);
-    let numbers = [0, 1].map(|_| small.submit(job(100)));
-    small.until(10.0 * ROUND);
+    let numbers = [0, 1].map(|_| small.submit(job(400)));
+    small.until(30.0 * ROUND);
     for number in numbers {
         let record = &small.jobs[&number];
         assert!(record.outcome.is_some() && record.incarnation > 1, "{record:?}");
