@@ -99,6 +99,10 @@ impl Core {
             untold: None,
         };
         let over_at = until + self.settings.grace + self.settings.slack;
+        if lease.0.is_pair() {
+            // What the other ran before is not of this start.
+            self.flush_slice(lease.0);
+        }
         let foreign = self.foreign_incarnation(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         if job.record.incarnation == 0 {

@@ -6,7 +6,7 @@ use apportion::metrics::Completions;
 use apportion::metrics::log::{Header, Replay};
 use apportion::simulator::{Event, Observer};
 use apportion::spec::run::RunSpec;
-use apportion_live::core::JobRecord;
+use apportion_live::core::{JobRecord, Request};
 use serde_json::Value;
 
 use super::node::Ends;
@@ -173,16 +173,17 @@ fn slices_say_which_start_of_their_jobs_they_are_of() {
     let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
     small.start("v100=1");
     small.until(5.0);
-    let numbers = [0, 1].map(|_| small.submit(job(400)));
-    small.until(30.0 * ROUND);
-    for number in numbers {
-        let record = &small.jobs[&number];
-        assert!(record.outcome.is_some() && record.incarnation > 1, "{record:?}");
-        let starts: Vec<_> =
-            slices(&small.events).flat_map(members).filter(|(id, _)| *id == number.0).collect();
-        let of = |incarnation: u32| starts.contains(&(number.0, Some(u64::from(incarnation))));
-        assert!((1..=record.incarnation).all(of), "{starts:?}");
-    }
+    let number_of = small.submit(job(200));
+    small.until(30.0);
+    small.ask(Request::Drain("a".into(), "a fan is broken".into())).unwrap();
+    small.until(150.0);
+    small.ask(Request::Resume("a".into())).unwrap();
+    small.until(10.0 * ROUND);
+    let record = &small.jobs[&number_of];
+    assert!(record.outcome.is_some() && record.incarnation == 2, "{record:?}");
+    let starts: Vec<_> = slices(&small.events).flat_map(members).collect();
+    assert!([1, 2].iter().all(|start| starts.contains(&(number_of.0, Some(*start)))), "{starts:?}");
+    assert!(starts.iter().all(|(_, start)| start.is_some()), "{starts:?}");
     check(&small.events, &[1.0], "small");
 }
 
