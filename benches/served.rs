@@ -55,7 +55,7 @@ impl Served {
     /// Submits a job of these steps/s, and waits until it is acknowledged.
     pub fn submit(&mut self, submission: Submission, speeds: [f64; 3]) -> JobNumber {
         let answer = self.client().ask(Request::Submit(Box::new(submission))).unwrap();
-        let Ok(Answer::Submitted { job }) = answer else { panic!("{answer:?}") };
+        let Ok(Answer::Submitted { job, .. }) = answer else { panic!("{answer:?}") };
         self.works.insert(job, Work { speeds, saved: 0.0 });
         job
     }
