@@ -81,7 +81,7 @@ impl Study {
             self.seeds.iter().map(value_text).chain(of_rows.iter().cloned()).collect();
         let mut texts: Vec<String> = Vec::with_capacity(wanted.len());
         let mut taken = BTreeSet::new();
-        for text in self.axes[axis].1.iter().map(value_text).chain(of_rows) {
+        for text in self.axes[axis].1.iter().chain(&self.seeds).map(value_text).chain(of_rows) {
             if wanted.contains(&text) && taken.insert(text.clone()) {
                 texts.push(text);
             }
