@@ -39,12 +39,21 @@ struct Exchange {
     gain: f64,
 }
 
+/// What becomes of time on slower worker types while faster ones are idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SlowTime {
+    /// It stays as the policy decided.
+    Left,
+    /// It is exchanged for idle time on the faster ones.
+    Exchanged,
+}
+
 impl ProgramPolicy {
     /// This policy, its decisions after such exchanges: for those who look at single decisions. Where policies are compared over
     /// time, one that does not look at speeds is not to gain by them.
     #[must_use]
     pub fn exchanging(mut self) -> Self {
-        self.exchange = true;
+        self.slow_time = SlowTime::Exchanged;
         self
     }
 
@@ -54,7 +63,11 @@ impl ProgramPolicy {
         let sees_speeds = options.view == ThroughputView::Measured || options.fidelity == Fidelity::Published;
         let chooses =
             matches!(options.refine, Refine::Utilization | Refine::WaterFilling) && !options.discounted;
-        if !self.exchange || sees_speeds || !chooses || !options.objective.reads_throughput_only() {
+        if self.slow_time == SlowTime::Left
+            || sees_speeds
+            || !chooses
+            || !options.objective.reads_throughput_only()
+        {
             return Ok(());
         }
         let exchanged = on_faster_types(problem, &decision.allocation);

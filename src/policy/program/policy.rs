@@ -8,6 +8,7 @@ use crate::policy::program::conflict::{Stage, conflicts};
 use crate::policy::program::discount;
 use crate::policy::program::droppable;
 use crate::policy::program::errors::ProgramPolicyError;
+use crate::policy::program::exchange::SlowTime;
 use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
@@ -47,8 +48,8 @@ pub struct ProgramPolicy {
     pub(super) solver: SolverContext,
     /// The account of isolated time, where the objective reads it.
     isolated_time: Option<IsolatedTime>,
-    /// Is time on slower worker types exchanged for idle time on faster ones that the policy does not tell apart?
-    pub(super) exchange: bool,
+    /// What becomes of time on slower worker types while faster ones, which the policy does not tell from them, are idle.
+    pub(super) slow_time: SlowTime,
 }
 
 impl ProgramPolicy {
@@ -89,7 +90,17 @@ impl ProgramPolicy {
         let solver = solver.with_strategy(options.strategy).with_time_limit(options.time_limit);
         let solver = solver.with_interrupt(options.interrupt.clone());
         let pricing = PricingLimits::default();
-        Ok(Self { options, data, prune, droppable, pricing, centred, solver, isolated_time, exchange: false })
+        Ok(Self {
+            options,
+            data,
+            prune,
+            droppable,
+            pricing,
+            centred,
+            solver,
+            isolated_time,
+            slow_time: SlowTime::Left,
+        })
     }
 
     /// Checks that the problem has the data without which the policy cannot decide.
