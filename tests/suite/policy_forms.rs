@@ -192,7 +192,7 @@ fn constraints_that_nothing_keeps_are_named_with_the_part_of_the_right_side_as_w
         ("throughput >= 8[steps/s]", Some(0.25)),
         ("throughput - 2 * isolated_throughput >= 0[steps/s]", None),
         ("time_on(v100) <= -0.1", None),
-        ("time_on(v100) == 2", None),
+        ("time_on(v100) == 2", Some(0.5)),
     ];
     for (text, part) in of_jobs {
         let found =

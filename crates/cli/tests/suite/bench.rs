@@ -366,7 +366,7 @@ fn more_parts_than_jobs_are_refused_or_declined() {
 #[test]
 fn a_decision_is_done_though_changes_are_not_measured() {
     let jobs = ["--instance", "random", "--sizes", "10", "--backend", "default", "--partitions", "2"];
-    let policies = "max_min_fairness_perf,max_min_fairness_packed,min_total_duration_perf,isolated";
+    let policies = "max_min_fairness_perf,max_min_fairness_packed,isolated";
     let rows = results(&[&["--policy", policies, "--changes", "4"], &jobs[..]].concat()).rows;
     for row in &rows {
         assert!(row.status == Status::Done && row.seconds.is_some(), "{row:?}");

@@ -40,11 +40,12 @@ fn there_is_no_mean_before_every_seed_that_was_asked_for_is_done() {
     assert!(shown.contains("over 4 seeds\n(in parentheses over the seeds that have a number"), "{shown}");
     assert_eq!(shown.matches(" over 2 of 4), 2 not there").count(), 4, "{shown}");
     let listed = text(at, &["results", "show", "part", "--format", "json"]);
-    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let listed = listed["rows"].as_array().unwrap();
     assert_eq!(listed.len(), 4);
-    for group in &listed {
+    for group in listed {
         assert_eq!((&group["n"], &group["n_of"]), (&2.into(), &4.into()), "{group}");
-        assert_eq!(group["average_jct"], serde_json::Value::Null, "{group}");
+        assert_eq!(group["average_jct_s"], serde_json::Value::Null, "{group}");
     }
     succeed(at, &["report", "part", "--assets", "drawn"]);
     let page = fs::read_to_string(at.join("part/report.html")).unwrap();
@@ -78,11 +79,12 @@ fn any_two_are_compared_with_all_digits_of_their_runs() {
     succeed(at, &["report", "part"]);
     let page = fs::read_to_string(at.join("part/report.html")).unwrap();
     let runs = text(at, &["results", "show", "part", "--runs", "--format", "json"]);
-    let runs: Vec<serde_json::Value> = serde_json::from_str(&runs).unwrap();
+    let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
+    let runs = runs["rows"].as_array().unwrap();
     assert_eq!(runs.len(), 8);
     let pairs = page.split_once("\"pairs\":[{").unwrap().1.split_once("\"t\":").unwrap().0;
     for run in runs {
-        let hours = run["average_jct"].as_f64().unwrap() / 3600.0;
+        let hours = run["average_jct_s"].as_f64().unwrap() / 3600.0;
         assert!(pairs.contains(&hours.to_string()), "{hours}: {pairs}");
     }
 }
@@ -96,7 +98,10 @@ fn values_of_axes_are_numbers_for_programs() {
     let compared: serde_json::Value = serde_json::from_str(&compared).unwrap();
     let planned: serde_json::Value = serde_json::from_str(&planned).unwrap();
     assert_eq!(compared["points"][0]["rate"], serde_json::json!(0.5));
-    assert_eq!((&planned[1]["rate"], &planned[1]["seed"]), (&serde_json::json!(0.5), &1.into()));
+    assert_eq!(
+        (&planned["rows"][1]["rate"], &planned["rows"][1]["seed"]),
+        (&serde_json::json!(0.5), &1.into())
+    );
     let planned = text(at, &["sweep", "four.yaml", "--out", "part", "--dry-run"]);
     assert!(planned.contains("fifo      0.5 "), "for people as they are written: {planned}");
 }
