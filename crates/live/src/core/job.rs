@@ -185,7 +185,7 @@ impl LiveRun {
         let made = (steps - before.steps.max(first), seconds - before.seconds);
         let is_known = made.0 >= 0.0 && made.1 >= 0.0;
         self.logged = LoggedRecord {
-            at: now,
+            at: now.max(before.at),
             checkpointed,
             steps: steps.max(before.steps),
             seconds: seconds.max(before.seconds),

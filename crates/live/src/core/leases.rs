@@ -30,6 +30,7 @@ impl Core {
         let Some(run) = &job.run else { return };
         let (jobs, worker_type) = run.lease;
         let counts = !self.is_counted_by_another(job, run);
+        let is_anothers = !counts && !self.is_counted_with_another(job, run);
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
         let name = self.type_name(worker_type);
         let time = now - run.running.map_or(now, |running| running.max(run.counted));
@@ -44,15 +45,21 @@ impl Core {
         if let Some(cost) = cost {
             *job.record.cost.get_or_insert_default() += cost;
         }
+        if is_anothers {
+            // The log has it with the slices of the run that stays.
+            run.logged.at = now;
+        }
         if !counts {
             return;
         }
+        // After a restart, what it ran beside another may be in the log with that.
+        let start = (now - time).max(run.logged.at).min(now);
+        let time = now - start;
         match run.at_risk.last_mut().filter(|last| (last.0, last.1) == run.lease) {
             Some(last) => last.2 += time,
             None => run.at_risk.push((jobs, worker_type, time)),
         }
         self.accounts.add(jobs, worker_type, time);
-        let start = now - time;
         let slice = self.slices.entry(jobs).or_insert(SliceLog {
             worker_type,
             n_workers,
@@ -80,7 +87,7 @@ impl Core {
     /// one of them is to leave and the other has a lease without it already, it is that of the one that stays.
     fn is_counted_by_another(&self, job: &LiveJob, run: &LiveRun) -> bool {
         let jobs = run.lease.0;
-        if jobs.first() != job.id && self.is_running(jobs.first(), jobs) {
+        if self.is_counted_with_another(job, run) {
             return true;
         }
         let order = |job: &LiveJob, run: &LiveRun| (run.ending.is_some(), job.id);
@@ -91,6 +98,11 @@ impl Core {
         others.filter_map(|other| Some((other, other.run.as_ref()?))).any(|(other, its)| {
             its.lease.0 != jobs && its.running.is_some() && order(other, its) < order(job, run)
         })
+    }
+
+    /// Is a run the second of two that share and run, so that its time is in their slice by the first?
+    fn is_counted_with_another(&self, job: &LiveJob, run: &LiveRun) -> bool {
+        run.lease.0.first() != job.id && self.is_running(run.lease.0.first(), run.lease.0)
     }
 
     /// Corrects the time that has been counted of a run that is over. It is the time of the rank that ran for the longest, if all ranks'

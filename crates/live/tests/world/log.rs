@@ -66,7 +66,10 @@ pub(crate) fn check(events: &[Value], n_workers: &[f64], which: &str) {
         assert!(most <= n_workers[worker_type], "{which}: {most} workers of type {worker_type} in use");
     }
     for (id, changes) in jobs {
-        assert!(most_in_use(changes) < 1.5, "{which}: slices of job {id} overlap");
+        let of = || -> Vec<_> {
+            slices(events).filter(|slice| members(slice).iter().any(|(member, _)| *member == id)).collect()
+        };
+        assert!(most_in_use(changes) < 1.5, "{which}: slices of job {id} overlap: {:?}", of());
     }
 }
 
