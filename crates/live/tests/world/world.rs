@@ -466,8 +466,9 @@ impl World {
         let done: f64 = self.disk.jobs.keys().filter_map(|number| self.checkpoints.get(number)).sum();
         let seed = self.seed;
         assert!(steps <= done * (1.0 + 1e-9) + 1e-9, "seed {seed}: {steps} steps in the log, {done} done");
-        // A rank's end is known a report later than it was.
-        let slack = 3.0 * ROUND * self.disk.jobs.values().map(|job| f64::from(job.incarnation)).sum::<f64>();
+        // A rank's end is known a report later than it was, and its gang's with it.
+        let n_ranks = |job: &JobRecord| f64::from(job.incarnation * job.job.scale_factor);
+        let slack = 3.0 * ROUND * self.disk.jobs.values().map(n_ranks).sum::<f64>();
         assert!(time <= self.ran + slack, "seed {seed}: {time} s of workers in the log, {} s ran", self.ran);
         if self.faults.agents == 0.0 {
             // A run on workers that another cluster does not have is not counted.
