@@ -65,8 +65,12 @@ fn a_limit_of_sizes_is_a_failure_that_leaves_nothing_behind() {
 fn an_interrupt_ends_the_reading_of_a_log_between_two_rows() {
     let folder = TempDir::new().unwrap();
     for line in ["trace convert - --from log --to log --out out.csv", "trace show - --from log"] {
-        let mut command = Command::new(PROGRAM);
-        command.current_dir(folder.path()).args(line.split_whitespace());
+        // A shell has what it runs in the background ignore Ctrl-C.
+        let mut command = Command::new("env");
+        command
+            .args(["--default-signal=INT", PROGRAM])
+            .current_dir(folder.path())
+            .args(line.split_whitespace());
         let mut child =
             command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut rows = child.stdin.take().unwrap();
