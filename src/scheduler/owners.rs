@@ -30,7 +30,7 @@ impl Owners {
         self.by_name.get(name).copied()
     }
 
-    /// Adds an owner, who may have the name of another.
+    /// Adds an owner, even if another has its name.
     pub(crate) fn push(&mut self, entity: Entity) -> EntityId {
         let name = entity.name.clone();
         let id = Arc::make_mut(&mut self.all).push(entity);

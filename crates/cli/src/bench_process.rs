@@ -187,7 +187,7 @@ pub(super) fn say_end() -> Result<(), Failure> {
     say(&peak.map_or_else(|| END.to_owned(), |bytes| format!("{END} {bytes}")))
 }
 
-/// A line to the parent. A parent that has gone is a failure, unlike other readers: nobody needs what would come.
+/// Writes a line to the parent process. It fails if the parent has ended: then the rest of the work is of no use.
 pub(super) fn say(line: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))

@@ -58,7 +58,7 @@ fn without_help_commands(command: Command) -> Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, without_help_commands))
 }
 
-/// What lines of a section are.
+/// How lines of a section are set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// Sentences, which are filled.

@@ -53,7 +53,7 @@ static IS_READER_GONE: AtomicBool = AtomicBool::new(false);
 pub struct StandardOutput;
 
 impl StandardOutput {
-    /// Is there nobody left to read what is written?
+    /// Has the reader of standard output closed it?
     pub fn is_reader_gone() -> bool {
         IS_READER_GONE.load(Ordering::Relaxed)
     }
@@ -182,7 +182,8 @@ impl Output {
         stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
     }
 
-    /// Writes a table as CSV or, for people, aligned; as JSON, an answer whose `rows` are objects keyed by column.
+    /// Writes a table in the format that was asked for: as CSV, as aligned text, or as JSON with a list `rows` of objects keyed
+    /// by column.
     ///
     /// # Errors
     /// If standard output cannot be written to.

@@ -24,9 +24,9 @@ const NEEDED: &str = "throughput > 0, without which the objective is infinite";
 /// The stage of a decision at which constraints are found to contradict one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It is not known yet whose droppable constraints are dropped.
+    /// Before the jobs are known that are let off their droppable constraints.
     Undropped,
-    /// Droppable constraints that are not dropped are kept.
+    /// After that: droppable constraints of all other jobs are kept.
     Dropped,
 }
 

@@ -285,8 +285,8 @@ fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
     Ok(points)
 }
 
-/// Names logs as the published script does: by the number of jobs without its part of one, though the run has a job more. Of
-/// runs whose logs have one name, the last is kept, as there.
+/// Names logs as the published script does: by the number of jobs rounded down, where the run has it rounded up. If two runs
+/// have one name, the log of the later run replaces the other, as in the published script.
 fn name_logs(meaning: &mut Meaning, numbers: &[f64]) {
     let whole = |number: f64| format!("{number:.0}").parse::<u64>().unwrap_or(u64::MAX);
     for number in numbers {

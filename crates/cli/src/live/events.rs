@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &EventsArguments, session: &Session) -> Result<(), 
     file.and_then(NewFile::keep).map(drop).map_err(writing())
 }
 
-/// Passes on the log part by part, until there is no more of it or nobody reads on.
+/// Passes on the log part by part, until its end or until the reader of standard output has closed it.
 fn each_part(remote: &Remote, take: &mut dyn FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut after = 0;
     loop {

@@ -174,7 +174,7 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
         return Err(SpecError::about(log.source.clone(), message, None).into());
     }
     into(arguments, session, |out| write_log_rows(out, &log.rows))?;
-    // Of rows that nobody read, none is told to be written.
+    // After the reader has closed standard output, rows do not count as written.
     if !StandardOutput::is_reader_gone() {
         note_rows(log, session);
     }

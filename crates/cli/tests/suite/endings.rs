@@ -142,7 +142,7 @@ fn what_is_no_results_is_bad_input() {
     }
 }
 
-/// A shell's line whose standard output has no reader; then what the command left.
+/// Runs a shell's line with a standard output that is closed at its other end, and checks the exit code.
 #[track_caller]
 fn without_a_reader(folder: &Path, line: &str, expected: i32) {
     let (reader, output) = std::io::pipe().unwrap();

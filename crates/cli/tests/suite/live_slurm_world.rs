@@ -58,12 +58,12 @@ impl World {
         self.serve_with_tools(arguments, acts.collect());
     }
 
-    /// The same, where a command of Slurm that is given a word takes so many seconds.
+    /// Starts a scheduler for which a command of Slurm takes `seconds` longer if `word` is among its arguments.
     pub(crate) fn serve_slow(&mut self, arguments: &[&str], tool: &str, word: &str, seconds: &str) {
         self.serve_with_tools(arguments, vec![(tool, word, format!("sleep {seconds}"))]);
     }
 
-    /// The same, where commands of Slurm that are given a word do something first.
+    /// Starts a scheduler with commands of Slurm that run another command first if a word is among their arguments.
     #[expect(clippy::disallowed_methods, reason = "the folders of the real commands")]
     fn serve_with_tools(&mut self, arguments: &[&str], acts: Vec<(&str, &str, String)>) {
         let tools = self.folder.path().join("tools");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Schedule {
-    /// The same number throughout.
+    /// One number for the whole training.
     Constant(f64),
     /// A line.
     Linear {
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Schedule {
     }
 }
 
-/// What reads a schedule, and says of what is none that it is none.
+/// Reads a schedule; the error for any other value names what is expected.
 struct ScheduleVisitor;
 
 /// The keys of a line.

@@ -94,7 +94,8 @@ impl Asked {
         Self { lines, beside: columns.lines().filter_map(beside).collect() }
     }
 
-    /// Type and number of the GPUs of a job in all, by its number and task, and what it asks for on each of so many nodes.
+    /// The type and the total number of GPUs that a job asks for: of `n_nodes` nodes with `per_node` each, else of the whole job
+    /// as Slurm's columns have it.
     pub(super) fn workers(
         &self,
         (id, task): (&str, &str),

@@ -63,7 +63,7 @@ impl Member {
     }
 }
 
-/// What a look at a job is about.
+/// A job that is looked at, and what Slurm shows of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     /// Slurm's jobs, as it last showed them.

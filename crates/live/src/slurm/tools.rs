@@ -117,7 +117,7 @@ pub(super) fn lines(
     Ok(text.split(&mark).skip(1).map(line).collect())
 }
 
-/// A word that nobody can know before.
+/// A random word of 16 hexadecimal digits.
 pub(super) fn drawn() -> io::Result<String> {
     Ok(format!("{:016x}", getrandom::u64()?))
 }

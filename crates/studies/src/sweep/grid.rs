@@ -140,7 +140,7 @@ impl Selection {
         self.wanted.iter().all(|(axis, positions)| positions.contains(&point.positions[*axis]))
     }
 
-    /// Those of an axis's values that are selected.
+    /// The values of an axis that are selected.
     pub fn of_axis(&self, axis: usize, values: &[Value]) -> Vec<Value> {
         let is_wanted =
             |position: &usize| self.wanted.get(&axis).is_none_or(|positions| positions.contains(position));

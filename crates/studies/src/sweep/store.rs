@@ -404,7 +404,7 @@ impl Rank {
     }
 }
 
-/// What is another in the second of two studies of one name, of which the fixed fields are not alike.
+/// The fixed fields that differ between two studies of one name, with both values.
 fn with_other_fields((kept, other): (&Study, &Study), places: [&str; 2]) -> String {
     let fields = unlike_fields(&kept.fixed, &other.fixed, places);
     let fields = fields.map_or_else(String::new, |fields| format!(": {fields}"));

@@ -350,7 +350,7 @@ fn terms(comment: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Those of the partition `gpu`, and the job 8.
+    /// The jobs of the partition `gpu`, and job 8.
     fn is_meant(id: u64, partitions: &str) -> bool {
         is_in(partitions, "gpu") || id == 8
     }

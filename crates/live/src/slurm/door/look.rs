@@ -25,7 +25,7 @@ pub(super) enum Event {
     Missing,
 }
 
-/// What a look at a job is about.
+/// A job that is looked at, and what Slurm shows of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     /// What Slurm shows of it, if it does.
@@ -34,7 +34,7 @@ pub(super) struct View<'a> {
     pub(super) asked: Seconds,
     /// When Slurm's controller was started, in its words.
     pub(super) boot: &'a str,
-    /// The partition whose jobs are apportion's.
+    /// The partition of Slurm from which jobs are taken in.
     pub(super) partition: &'a str,
     pub(super) now: Seconds,
     /// If apportion's job is over: was it cancelled?

@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Jobs {
     }
 }
 
-/// What reads a number of jobs, and says of what is none that it is none.
+/// Reads a number of jobs; the error for any other value names what is expected.
 struct JobsVisitor;
 
 /// The keys of a number that grows.
