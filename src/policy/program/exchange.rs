@@ -31,7 +31,7 @@ struct Alike {
     time: Vec<f64>,
 }
 
-/// A possible exchange: whose, from which type to which, and what a worker gains by it, in steps/s over the speed.
+/// A possible exchange: of which job class, from which type to which, and what a worker gains, as a part of its fastest throughput.
 struct Exchange {
     group: usize,
     from: usize,
