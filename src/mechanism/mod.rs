@@ -12,6 +12,7 @@
 //! system differs from the mechanism it describes.
 
 mod ahead;
+pub(crate) mod key_order;
 mod leases;
 mod ledger;
 mod options;

@@ -388,7 +388,10 @@ impl Mechanism {
     pub(super) fn place(&mut self, worker_type: WorkerTypeId, at_start: bool) {
         let mut chosen = std::mem::take(&mut self.selection.chosen[worker_type.index()]);
         let scale_factor = |slot: Slot| self.ledger.accounts[slot as usize].scale_factor;
-        chosen.sort_by_key(|slot| Reverse(scale_factor(*slot)));
+        let largest_first = |slot: &Slot| Reverse(scale_factor(*slot));
+        if !chosen.is_sorted_by_key(largest_first) {
+            chosen.sort_by_key(largest_first);
+        }
         self.free.start_type(&self.workers, worker_type);
         let mut rest = chosen.as_slice();
         while let Some(largest) = rest.first() {

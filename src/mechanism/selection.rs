@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::key_order::KeyOrder;
 use super::ledger::{Ledger, Slot};
 use super::options::{MechanismOptions, SlowFillers, Unallocated};
 use super::priority::{Priority, descending};
@@ -94,6 +95,7 @@ pub(super) struct Selection {
     /// Each account's place in the order that breaks ties: [slot].
     positions: Vec<u32>,
     entries: Vec<Entry>,
+    order: KeyOrder,
     stamp: u64,
     n_taken: usize,
     /// `sharing` is out of date.
@@ -112,6 +114,7 @@ impl Selection {
             left: vec![0; n_types],
             positions: Vec::new(),
             entries: Vec::new(),
+            order: KeyOrder::default(),
             stamp: 0,
             n_taken: 0,
             stale: true,
@@ -297,7 +300,7 @@ impl Selection {
 
     /// Takes the entries that fit, in descending (priority, deficit, share), then by position.
     fn take_entries(&mut self, ledger: &mut Ledger, column: usize) {
-        let mut entries = std::mem::take(&mut self.entries);
+        let (mut entries, mut order) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.order));
         let mut rest = entries.as_mut_slice();
         // No more are taken than workers are left, so only that many are put in order, then the next as many.
         let mut n_ordered = CHUNK_MIN;
@@ -307,13 +310,13 @@ impl Selection {
                 rest.select_nth_unstable(n_ordered);
             }
             let (chunk, others) = rest.split_at_mut(n_ordered);
-            chunk.sort_unstable();
-            for entry in chunk {
-                self.take(ledger, *entry, column);
+            let compare = |one: u32, other: u32| chunk[one as usize].cmp(&chunk[other as usize]);
+            for index in order.sorted(chunk.iter().map(|entry| !entry.urgency), compare) {
+                self.take(ledger, chunk[index as usize], column);
             }
             rest = others;
         }
-        self.entries = entries;
+        (self.entries, self.order) = (entries, order);
     }
 
     /// Takes one entry, if its jobs are free and enough workers are left.

@@ -143,8 +143,9 @@ impl Services {
 
     fn add(&mut self, slice: &Slice) {
         // Where shares are received as they are, a pair runs on with one job after the other has ended.
-        let here: Vec<JobId> = slice.jobs.members().filter(|id| self.accounts.contains_key(id)).collect();
-        let part = if here.len() > 1 { 0.5 } else { 1.0 };
+        let is_shared =
+            slice.jobs.is_pair() && slice.jobs.members().all(|id| self.accounts.contains_key(&id));
+        let part = if is_shared { 0.5 } else { 1.0 };
         let received = Received {
             column: slice.worker_type.index(),
             n_workers: part * f64::from(slice.n_workers),
@@ -157,13 +158,13 @@ impl Services {
         // scheduler without a span corrects earlier ones by its time.
         let time = if slice.incarnations.is_some() { slice.time } else { slice.time.min(lasted) };
         let before = (time - lasted).max(Seconds::ZERO);
-        for id in &here {
-            let Some(account) = self.accounts.get_mut(id) else { continue };
+        for id in slice.jobs.members() {
+            let Some(account) = self.accounts.get_mut(&id) else { continue };
             account.first.get_or_insert((slice.start - before).max(account.arrival));
             account.service += time;
             account.occupy(time, received);
-            account.last =
-                Some(Received { beside: here.iter().copied().find(|other| other != id), ..received });
+            let beside = slice.jobs.members().find(|other| is_shared && *other != id);
+            account.last = Some(Received { beside, ..received });
         }
     }
 

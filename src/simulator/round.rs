@@ -92,10 +92,14 @@ impl Simulation {
     /// Ends the running slices, the latest first, equal ones by job.
     pub(super) fn end_slices(&mut self, observer: &mut dyn Observer) {
         let (mut running, mut ends) = (std::mem::take(&mut self.running), std::mem::take(&mut self.ends));
-        ends.extend(running.iter().map(Running::earliness).zip(0..));
-        let equal = |index: u32| running[index as usize].order_of_equal_ends();
-        ends.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| equal(a.1).cmp(&equal(b.1))));
-        for (_, index) in ends.drain(..) {
+        let compare = |one: u32, other: u32| {
+            let key = |index: u32| {
+                let slice = &running[index as usize];
+                (slice.earliness(), slice.order_of_equal_ends())
+            };
+            key(one).cmp(&key(other))
+        };
+        for index in ends.sorted(running.iter().map(Running::earliness), compare) {
             self.end_slice(&running[index as usize], observer);
         }
         running.clear();

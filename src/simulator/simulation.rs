@@ -16,6 +16,7 @@ use super::progress::{Links, Running};
 use super::standstill::{Standstill, Vigil};
 use crate::cluster::Cluster;
 use crate::mechanism::Workers;
+use crate::mechanism::key_order::KeyOrder;
 use crate::policy::{Policy, RoundPolicy, RoundView};
 use crate::problem::{Entity, Problem};
 use crate::scheduler::Rounds;
@@ -106,7 +107,7 @@ pub struct Simulation {
     pub(super) fluid: Option<Fluid>,
     pub(super) links: Links,
     /// Room to put slices in the order in which they end.
-    pub(super) ends: Vec<(u64, u32)>,
+    pub(super) ends: KeyOrder,
     pub(super) vigil: Vigil,
     /// Until when something stops on each worker, s: [worker]; empty if nothing has.
     pub(super) free_at: Vec<f64>,
@@ -175,7 +176,7 @@ impl Simulation {
             faults,
             fluid,
             links: Links::default(),
-            ends: Vec::new(),
+            ends: KeyOrder::default(),
             vigil: Vigil::default(),
             free_at: Vec::new(),
             standstill: None,
