@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::event::{Event, Observer};
+use super::progress::Running;
 use super::simulation::{EVENTS_AT_ONCE, Simulation};
+use crate::units::DollarsPerWorkerHour;
 
 impl Simulation {
     /// Failures and repairs of workers, and changes of prices, up to now; of very many, only a part. Are they all?
@@ -51,5 +53,25 @@ impl Simulation {
             }
         }
         self.cluster = Arc::new(cluster);
+    }
+
+    /// The price of a worker of a slice that ends now, averaged over the slice where it changes in it; none if its type has none.
+    pub(super) fn price_of(&self, slice: &Running) -> Option<DollarsPerWorkerHour> {
+        let kind = &self.cluster.types()[slice.worker_type];
+        let mut price = kind.price?;
+        let (mut from, mut sum) = (slice.start, 0.0);
+        let ahead = self.setting.options.prices[self.clock.n_prices..].iter();
+        for change in ahead.take_while(|change| change.at.get() < slice.end) {
+            if change.worker_type == kind.name {
+                let at = change.at.get().max(slice.start);
+                sum += price.get() * (at - from);
+                (from, price) = (at, change.price);
+            }
+        }
+        if from <= slice.start {
+            return Some(price);
+        }
+        sum += price.get() * (slice.end - from);
+        Some(DollarsPerWorkerHour::new(sum / (slice.end - slice.start)))
     }
 }

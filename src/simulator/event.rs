@@ -185,7 +185,7 @@ pub struct Slice {
     pub time: Seconds,
     /// Of it, lost to saving and loading state.
     pub overhead: Seconds,
-    /// The price of one of the workers.
+    /// The price of one of the workers, averaged over the slice where it changes in it.
     pub price: Option<DollarsPerWorkerHour>,
     /// Steps of the members; 0 if the slice failed.
     pub steps: [Steps; 2],

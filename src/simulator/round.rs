@@ -124,7 +124,7 @@ impl Simulation {
             end: Seconds::new(slice.end),
             time: if counted { time } else { Seconds::ZERO },
             overhead: Seconds::new(slice.overhead),
-            price: self.cluster.types()[slice.worker_type].price,
+            price: self.price_of(slice),
             steps: [steps(0), steps(1)],
             throughput: [slice.parts[0].throughput, slice.parts[1].throughput],
             succeeded,

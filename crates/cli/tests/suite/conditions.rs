@@ -106,6 +106,32 @@ fn a_change_of_price_moves_the_job_and_its_cost() {
     assert!(said.contains("wrong.csv:3:4"), "{said}");
 }
 
+/// A price that changes 100 s into a round of 360 s, and again 40 s later, holds from then on.
+#[test]
+fn a_price_that_changes_inside_a_round_is_paid_from_then_on() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("two.yaml"), MATRIX).unwrap();
+    fs::write(at("jobs.csv"), "job_type,total_steps,arrival\nA,18000,0\nB,7920,0\n").unwrap();
+    fs::write(at("prices.csv"), "time,fast,slow\n0,3,1\n3700,100,2\n3740,1,2\n").unwrap();
+    let run = "--policy fifo --cluster fast=1,slow=1 --throughputs two.yaml --trace jobs.csv --prices prices.csv \
+               --events events.jsonl";
+    let summary = simulate(folder.path(), &run.split_whitespace().collect::<Vec<_>>());
+    let mut expected = 0.0;
+    for slice in named(&events(&at("events.jsonl")), "slice") {
+        let [start, end] = ["start", "end"].map(|name| slice[name].as_f64().unwrap());
+        let within = |from: f64, to: f64| (end.min(to) - start.max(from)).max(0.0) / 3600.0;
+        let (first, second, last) =
+            (within(0.0, 3700.0), within(3700.0, 3740.0), within(3740.0, f64::INFINITY));
+        expected += match slice["worker_type"].as_u64() {
+            Some(0) => 3.0 * first + 100.0 * second + last,
+            _ => first + 2.0 * (second + last),
+        };
+    }
+    let cost = summary["cost"].as_f64().unwrap();
+    assert!((cost - expected).abs() < 1e-9 && expected > 10.0, "{cost}, by hand {expected}");
+}
+
 #[test]
 fn prices_are_an_axis_of_sweeps() {
     let folder = TempDir::new().unwrap();
