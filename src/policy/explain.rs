@@ -91,7 +91,9 @@ pub enum Binding {
     Discount,
     /// Nothing: it has time left that the objective does not ask for; without a program: workers that it can run on idle.
     Free,
-    /// The prices do not say, or are not known.
+    /// Nothing: it has time left on workers that idle, which would raise the objective by less than its certificate tells.
+    Unrefined,
+    /// The prices do not say, as where all workers that it can run on are given away at a price of 0, or are not known.
     Unexplained,
 }
 
@@ -105,6 +107,7 @@ impl Binding {
             Self::Capacity => "capacity",
             Self::Discount => "discount",
             Self::Free => "free",
+            Self::Unrefined => "unrefined",
             Self::Unexplained => "unexplained",
         }
     }
@@ -224,6 +227,10 @@ impl Explanation {
                 return "has time left that the objective does not ask for".to_owned();
             }
             Binding::Free => return "has time left, and workers that it can run on idle".to_owned(),
+            Binding::Unrefined => {
+                return "has time left on workers that idle: the gain is below what the certificate tells"
+                    .to_owned();
+            }
             Binding::Capacity if !has_program => {
                 return "all workers that it can run on are given away".to_owned();
             }
@@ -246,11 +253,12 @@ impl Explanation {
         if all_the_time && !part.limits.contains(&Limit::Time) {
             words.push("runs all the time".to_owned());
         } else if !explained {
-            let unknown = self.prices_unknown.is_some();
-            words.push(
-                if unknown { "the prices are not known" } else { "the prices do not say what limits it" }
-                    .to_owned(),
-            );
+            let why = match part.binding {
+                _ if self.prices_unknown.is_some() => "the prices are not known",
+                Binding::Unexplained => "the workers that it can run on are given away",
+                _ => "the prices do not say what limits it",
+            };
+            words.push(why.to_owned());
         }
         words.join("; ")
     }

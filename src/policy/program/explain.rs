@@ -14,7 +14,7 @@ use crate::index::{Id, JobIndex};
 use crate::policy::decision::Decision;
 use crate::policy::explain::{Binding, ConstraintExplanation, ConstraintRow, Explanation, Fixed, IDLE_MIN};
 use crate::policy::program::explain::prices::{RowPrices, is_close, rise, row_sizes};
-use crate::policy::program::explain::reasons::Reasons;
+use crate::policy::program::explain::reasons::{Idle, Reasons};
 use crate::policy::program::recorded::SolvedProgram;
 use crate::policy::program::reduce::Reduced;
 use crate::policy::program::solve::Optimum;
@@ -72,7 +72,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     for job in 0..explanation.jobs.len() {
         let member = reduced.classes.class_of(job);
         let n_jobs = reduced.classes.members(member).len() as f64;
-        let idle = idle(&explanation, bound, member);
+        let idle = idle(&explanation, bound, member, reasons.as_ref());
         let explained = &mut explanation.jobs[job];
         // The row speaks for the whole class: a job's part is a fraction of it.
         let asked = known.and_then(|prices| prices.level[member]).zip(rise(bound, &solved, member));
@@ -83,7 +83,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
         let level = explanation.decision.levels.as_ref().map_or(f64::NAN, |levels| levels[job]);
         explained.fixed = known.and_then(|_| fixed(bound, &solved, member, level));
         explained.limits = reasons.as_ref().map(|reasons| reasons.of_member(member)).unwrap_or_default();
-        explained.binding = reasons::binding(explained, idle && known.is_some());
+        explained.binding = reasons::binding(explained, idle);
         explained.discount = solved.discounts.get(member).copied();
         if explained.discount.is_some_and(|kept| kept < 1.0 - DISCOUNT_MIN) {
             explained.binding = Binding::Discount;
@@ -108,9 +108,23 @@ fn derived(objective: &Objective) -> Vec<String> {
     (0..vocabulary.len()).filter(held).map(|slot| vocabulary.datum(slot).name.to_string()).collect()
 }
 
-/// Are there idle workers that a member can run on?
-fn idle(explanation: &Explanation, bound: &BoundObjective<'_>, member: usize) -> bool {
-    bound.terms(member).iter().any(|term| !explanation.types[term.worker_type].binds)
+/// The idle workers that a member can run on.
+fn idle(
+    explanation: &Explanation,
+    bound: &BoundObjective<'_>,
+    member: usize,
+    reasons: Option<&Reasons>,
+) -> Idle {
+    let Some(reasons) = reasons else { return Idle::None };
+    let mut columns =
+        bound.terms(member).iter().filter(|term| !explanation.types[term.worker_type].binds).peekable();
+    if columns.peek().is_none() {
+        Idle::None
+    } else if columns.any(|term| reasons.gains(term.column)) {
+        Idle::Wanted
+    } else {
+        Idle::Unwanted
+    }
 }
 
 /// What the rows of the policy's own constraints are made from.

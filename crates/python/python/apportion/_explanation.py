@@ -60,8 +60,8 @@ class JobExplanation:
     name: int | str
     #: Its share of time, over all worker types and partners.
     time: float
-    #: `constraint`, `bottleneck`, `time`, `capacity`, `discount` or `free`; `unexplained` where the program's prices do not say, as where
-    #: its shares are one of several optima.
+    #: `constraint`, `bottleneck`, `time`, `capacity`, `discount`, `free`, or `unrefined` where workers idle that would raise the objective by
+    #: less than its certificate tells; `unexplained` where the program's prices do not say, as where its shares are one of several optima.
     binds: str
     #: Has its demand for throughput a price?
     sets_objective: bool

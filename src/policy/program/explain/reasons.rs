@@ -11,6 +11,8 @@ use crate::program::{BoundObjective, Formulation, RowRole, Sense};
 /// The rows with a price that each member's share stands in.
 pub(super) struct Reasons {
     limits: Vec<Vec<Limit>>,
+    /// Would more class time in a column raise the objective by more than rounding, of a member that has time left? [columns]
+    gains: Vec<bool>,
 }
 
 impl Reasons {
@@ -34,11 +36,17 @@ impl Reasons {
             limits.extend(open.limits(bound, member));
             limits
         };
-        Self { limits: (0..bound.instance().n_members()).map(limits).collect() }
+        let limits = (0..bound.instance().n_members()).map(limits).collect();
+        Self { limits, gains: open.gains }
     }
 
     pub(super) fn of_member(&self, member: usize) -> Vec<Limit> {
         self.limits[member].clone()
+    }
+
+    /// Would more class time in a column raise the objective by more than rounding, of a member that has time left?
+    pub(super) fn gains(&self, column: usize) -> bool {
+        self.gains[column]
     }
 }
 
@@ -59,6 +67,8 @@ struct Columns {
     constraint: Vec<Option<usize>>,
     /// Would more of it lower the objective by more than rounding, at the prices of all rows? [columns]
     unasked: Vec<bool>,
+    /// Would it raise the objective by more than rounding, if all of the member's time were not a limit? [columns]
+    gains: Vec<bool>,
 }
 
 impl Columns {
@@ -89,8 +99,11 @@ impl Columns {
                 }
             }
         }
-        let unasked = unasked(formulation, duals);
-        Self { capacity, constraint, unasked }
+        let is_time = |role: &RowRole| matches!(role, RowRole::Time { .. });
+        let unasked = reduced_costs(formulation, duals, |_| true).map(|cost| cost < -SHOWN_PRICE_MIN);
+        let gains =
+            reduced_costs(formulation, duals, |role| !is_time(role)).map(|cost| cost > SHOWN_PRICE_MIN);
+        Self { capacity, constraint, unasked: unasked.collect(), gains: gains.collect() }
     }
 
     /// The limits of a member on all worker types that it can run on, but those where it has no use for more; none if it
@@ -111,20 +124,25 @@ impl Columns {
     }
 }
 
-/// The columns of class time of which more would lower the objective, at these prices of the rows: [columns].
-fn unasked(formulation: &Formulation, duals: &[f64]) -> Vec<bool> {
+/// What more class time in each column adds to the objective at these prices of some rows, over the sum of the sizes of what is
+/// added up: above 0 where it raises it. [columns]
+fn reduced_costs(
+    formulation: &Formulation,
+    duals: &[f64],
+    is_counted: impl Fn(&RowRole) -> bool,
+) -> impl Iterator<Item = f64> {
     let program = &formulation.program;
     let n = formulation.columns.len();
     let mut gain = program.cost[..n].to_vec();
     let mut size: Vec<f64> = gain.iter().map(|cost| cost.abs()).collect();
-    for (row, dual) in duals.iter().enumerate() {
+    for (row, dual) in duals.iter().enumerate().filter(|(row, _)| is_counted(&formulation.rows[*row])) {
         for (column, value) in program.row(row).filter(|(column, _)| *column < n) {
             gain[column] -= dual * value;
             size[column] += (dual * value).abs();
         }
     }
     let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
-    gain.iter().zip(size).map(|(gain, size)| sign * gain < -SHOWN_PRICE_MIN * size).collect()
+    gain.into_iter().zip(size).map(move |(gain, size)| if size > 0.0 { sign * gain / size } else { 0.0 })
 }
 
 /// The limits of a member that water filling fixed after its first step, by the prices of the step that fixed it; none
@@ -175,8 +193,19 @@ fn has_column(formulation: &Formulation, constraint: usize, column: usize) -> bo
     row.is_some_and(|row| formulation.program.row(row).any(|(other, _)| other == column))
 }
 
-/// The binding of a job, by the rows that limit it. `idle`: are there idle workers that it can run on?
-pub(super) fn binding(part: &JobExplanation, idle: bool) -> Binding {
+/// Workers that a job can run on and that idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// There are none, or the prices are not known.
+    None,
+    /// Time on them would not raise the objective.
+    Unwanted,
+    /// Time on them would raise it, by less than its certificate tells.
+    Wanted,
+}
+
+/// The binding of a job, by the rows that limit it.
+pub(super) fn binding(part: &JobExplanation, idle: Idle) -> Binding {
     let is_constraint = |limit: &Limit| matches!(limit, Limit::Constraint(_));
     let all_the_time = part.time >= TIME_ALL;
     match part.limits.first() {
@@ -186,7 +215,8 @@ pub(super) fn binding(part: &JobExplanation, idle: bool) -> Binding {
         _ if all_the_time => Binding::Time,
         _ if part.limits.iter().any(is_constraint) => Binding::Constraint,
         Some(Limit::Capacity) => Binding::Capacity,
-        _ if idle => Binding::Free,
+        _ if idle == Idle::Wanted => Binding::Unrefined,
+        _ if idle == Idle::Unwanted => Binding::Free,
         _ => Binding::Unexplained,
     }
 }

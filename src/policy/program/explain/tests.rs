@@ -8,7 +8,7 @@ use crate::policy::program::explain::{Explained, Held, explain};
 use crate::policy::program::tests::options_of;
 use crate::policy::{Binding, Explanation, Limit, Policy};
 use crate::problem::{ActiveJob, Problem, ProblemBuilder};
-use crate::program::{BoundObjective, ConstraintText, ObjectiveText, Sense};
+use crate::program::{BoundObjective, ConstraintText, ObjectiveText, RowRole, Sense};
 use crate::solver::{Limits, registry};
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 
@@ -359,6 +359,28 @@ fn what_a_worker_more_would_change_itself_is_said_to_be_held() {
     assert_eq!(held(sum, "sum_over_jobs(workers_on(type)) <= 0.5 * capacity(type)"), ["capacity"]);
     let level = "min_over_jobs(throughput / isolated_throughput)";
     assert_eq!(held(level, row), ["isolated_throughput"]);
+}
+
+/// Beside a job's 10^12 steps/s an optimum is proven by prices to which half of another job's time is worth nothing.
+#[test]
+fn idle_workers_that_a_gap_leaves_open_are_not_said_to_be_unasked() {
+    let problem = problem([1, 1], &jobs([[1e12, 0.0], [0.0, 1.0]]));
+    let capped = per_job(SUM, ConstraintText::hard("time_on(slow) <= 0.5"));
+    let capped = policy(&capped).allocate(&problem).unwrap();
+    let mut policy = policy(&ObjectiveText::new(SUM.0, SUM.1));
+    let mut explained = policy.solve_to_explain(&problem).unwrap();
+    let reduced = explained.reduced.clone();
+    let bound = policy.options.objective.bind(&reduced.instance).unwrap();
+    let rows = explained.solved.explaining.clone().formulation(&bound).rows;
+    let time = rows.iter().position(|role| *role == RowRole::Time { member: 1 }).unwrap();
+    explained.solved.answer.as_mut().unwrap().solution.row_duals[time] = 0.0;
+    explained.held = Some(Held::of(&bound, &[1.0, 0.5]));
+    explained.decision.allocation = capped.allocation;
+    let explanation = explain(&problem, &bound, explained);
+    assert_eq!(
+        (explanation.prices_unknown.as_deref(), explanation.jobs[1].binding),
+        (None, Binding::Unrefined)
+    );
 }
 
 /// A decision with prices that are taken away, or do not belong to it, by one change each.
