@@ -325,7 +325,7 @@ fn for_people(
         let n = comparison.n_both_unfinished;
         lines.push(format!("ended the same way on both sides, without a number: {n} of {n_runs_of} runs"));
     }
-    let n_unfinished = comparison.points.iter().filter(|point| point.n_unfinished > 0).count();
+    let n_unfinished = comparison.n_points_unfinished;
     if n_unfinished > 0 {
         lines.push(format!(
             "not compared, because a side has not finished all seeds: {n_unfinished} of {n_of} points"
@@ -372,6 +372,7 @@ fn document(
         "n_runs_of": comparison.n_runs_of,
         "n_points": comparison.points.len(),
         "n_points_of": comparison.n_points_of,
+        "n_points_unfinished": comparison.n_points_unfinished,
         "bounds": bounds,
     })
 }

@@ -108,7 +108,7 @@ fn runs_on_one_side_only_are_named() {
         "done on both sides: 10 of 18 runs",
         "with a number on one side only, or other ends: 2 of 18 runs",
         "ended the same way on both sides, without a number: 6 of 18 runs",
-        "not compared, because a side has not finished all seeds: 1 of 6 points",
+        "not compared, because a side has not finished all seeds: 3 of 6 points",
         "average_jct_s over 2 of 6 points: 1.0000",
         " 2 of 3  ",
     ] {
@@ -129,6 +129,7 @@ fn runs_on_one_side_only_are_named() {
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&found["n_runs"], &found["n_runs_of"]), (&10.into(), &18.into()));
     assert_eq!((&found["n_points"], &found["n_points_of"]), (&4.into(), &6.into()));
+    assert_eq!(found["n_points_unfinished"], 3);
     assert_eq!((&found["bounds"][0]["holds"], &found["bounds"][0]["n_points"]), (&true.into(), &3.into()));
     ends(at, 0, &["compare", "b", "a", "--bound", "average_jct_s<=2"]);
 }

@@ -70,6 +70,9 @@ pub struct Comparison {
     pub points: Vec<PairedPoint>,
     /// Points that either side has.
     pub n_points_of: usize,
+    /// Points at which a side has not finished all seeds; those at which no seed is done on both sides are not among
+    /// [`points`](Self::points).
+    pub n_points_unfinished: usize,
     /// Runs that either side was asked for.
     pub n_runs_of: usize,
     /// Runs that are done on one side only, or on neither and not for the same reason.
@@ -115,6 +118,7 @@ impl Comparison {
             axes: kept.iter().map(|axis| names[*axis].clone()).collect(),
             points: Vec::new(),
             n_points_of: 0,
+            n_points_unfinished: 0,
             n_runs_of: 0,
             unmatched: Vec::new(),
             n_both_unfinished: 0,
@@ -155,6 +159,8 @@ impl Comparison {
         }
         comparison.n_points_of = comparison.points.len();
         comparison.n_runs_of = comparison.points.iter().map(|point| point.n_of).sum();
+        comparison.n_points_unfinished =
+            comparison.points.iter().filter(|point| point.n_unfinished > 0).count();
         comparison.points.retain(|point| !point.pairs.is_empty());
         Ok(comparison)
     }
