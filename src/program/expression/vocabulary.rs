@@ -193,7 +193,8 @@ static DATA: &[Atom] = &[
         "isolated_throughput",
         (Dimension::STEPS_PER_SECOND, Sign::POSITIVE),
         Source::Derived { among_others: true },
-        "its throughput with 1/n of the cluster to itself, n being the number of jobs",
+        "its throughput with 1/n of the cluster to itself, n being the number of jobs: of each worker type it has \
+         capacity / (n × scale factor) of its time, and where that is more than all of its time, the same parts of that",
     ),
     Atom::of_job(
         "fitting_isolated_throughput",

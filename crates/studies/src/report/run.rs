@@ -53,7 +53,7 @@ pub fn page(run: &Run) -> Page {
             items: Vec::new(),
         }),
     }
-    sections.push(jobs_and_workers(summary, n_of));
+    sections.push(jobs_and_workers(run, n_of));
     sections.push(Section {
         title: "Jobs".to_owned(),
         text: Vec::new(),
@@ -175,7 +175,8 @@ fn alone(chart: Chart) -> Figure {
     Figure { choice: String::new(), variants: vec![(String::new(), chart)], first: 0, note: String::new() }
 }
 
-fn jobs_and_workers(summary: &Summary, n_of: usize) -> Section {
+fn jobs_and_workers(run: &Run, n_of: usize) -> Section {
+    let summary = &run.summary;
     let values = |of: fn(&JobRecord) -> Option<f64>| summary.jobs.iter().filter_map(of).collect::<Vec<_>>();
     let jct = Cdf::of_part(values(|job| job.jct.map(Seconds::hours)), n_of);
     let rho = Cdf::of_part(values(|job| job.rho), n_of);
@@ -200,7 +201,12 @@ fn jobs_and_workers(summary: &Summary, n_of: usize) -> Section {
             published: Vec::new(),
         }))
     };
-    let types: Vec<(&String, &f64)> = summary.utilization.iter().filter(|(name, _)| *name != "all").collect();
+    let mut types: Vec<(&String, &f64)> =
+        summary.utilization.iter().filter(|(name, _)| *name != "all").collect();
+    // In the order, and so in the colours, of the chart over time.
+    if let Some((cluster, _)) = &run.course {
+        types.sort_by_key(|(name, _)| cluster.find(name));
+    }
     let busy = |(_, value): &(&String, &f64)| Some(Mark::at(0.0, **value * 100.0));
     let utilization = alone(Chart {
         name: "utilization".to_owned(),
