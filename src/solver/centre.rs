@@ -27,22 +27,23 @@ use crate::solver::timing::Stopwatch;
 use lines::Lines;
 
 const NAME: &str = "centre";
-/// Σ v·z at the start, in sizes of the objective there.
+/// Σ μ·w at the start, relative to Σ |q·v| there.
 const FIRST_GAP: f64 = 100.0;
-/// At the start, z of a column is what makes its dual row hold, as far as v·z stays between this part of μ·w and its
-/// inverse.
+/// At the start, z of a column satisfies its dual row, except that v·z is kept between this part of μ·w and μ·w
+/// divided by it.
 const FIRST_SPREAD: f64 = 0.01;
 /// The least slack at the start, relative to the row's bound.
 const SLACK_MIN: f64 = 0.01;
 /// Part of the way to the boundary that a step may go.
 const STEP: f64 = 0.9995;
-/// Steps after which it has failed; it takes about ten.
+/// Steps after which the method stops without an answer; it takes about ten.
 const STEPS_MAX: u32 = 120;
-/// Steps towards the path at its end; Newton's method takes about four.
+/// The most centring steps at the end of the path; Newton's method takes about four.
 const CENTRING_STEPS_MAX: u32 = 20;
-/// How far products may be from their place on the path in the end, relative; centring goes on while it helps.
+/// The relative distance of products v·z from μ·w at which centring ends.
 const OFF_PATH_MAX: f64 = 1e-4;
-/// The relative distance of products from their place above which the answer is given up.
+/// The relative distance of products v·z from μ·w above which the answer is refused: rounding keeps it from the
+/// centre.
 const ASTRAY: f64 = 0.5;
 /// The distance of a free column's artificial lower bound from its implied one, relative to the implied one or to 1.
 const OUT_OF_REACH: f64 = 1e-4;
@@ -260,7 +261,7 @@ fn transposed(terms: &[Vec<(usize, f64)>], n_rows: usize) -> Vec<Vec<(usize, f64
     rows
 }
 
-/// A point of the method: v, z > 0 and y, and what follows from them.
+/// A point of the method: v, z > 0 and y, with the quantities computed from them.
 struct State {
     v: Vec<f64>,
     z: Vec<f64>,
@@ -292,8 +293,8 @@ struct Step {
 impl State {
     fn start(form: &Form) -> Self {
         let v = inside(form);
-        let worth: f64 = form.cost.iter().zip(&v).map(|(cost, v)| (cost * v).abs()).sum();
-        let mu = FIRST_GAP * if worth > 0.0 { worth } else { 1.0 } / form.weight;
+        let size: f64 = form.cost.iter().zip(&v).map(|(cost, v)| (cost * v).abs()).sum();
+        let mu = FIRST_GAP * if size > 0.0 { size } else { 1.0 } / form.weight;
         let mut z: Vec<f64> = form.weights.iter().zip(&v).map(|(weight, v)| mu * weight / v).collect();
         let y: Vec<f64> = z[form.n()..].iter().map(|z| -z).collect();
         for ((z, along), cost) in z.iter_mut().zip(form.transposed(&y)).zip(&form.cost) {
@@ -340,7 +341,7 @@ impl State {
         products.zip(&form.weights).map(|(product, w)| (product / (mu * w) - 1.0).abs()).fold(0.0, f64::max)
     }
 
-    /// A predictor and a corrector step. False where rounding allows none.
+    /// Takes a predictor and a corrector step. False where rounding allows none.
     fn advance(&mut self, form: &Form) -> bool {
         let mu = self.mu(form);
         let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
@@ -359,7 +360,7 @@ impl State {
         self.take(form, &step, STEP)
     }
 
-    /// A step towards the point of the path at μ.
+    /// Takes a Newton step towards the point of the path at μ. False if it leads nowhere.
     fn centre(&mut self, form: &Form, mu: f64) -> bool {
         let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
         let complementarity: Vec<f64> =
@@ -368,7 +369,8 @@ impl State {
         self.take(form, &step, 0.9)
     }
 
-    /// Goes a step, as far as all stays positive, times `part`. False if it leads nowhere.
+    /// Takes `part` of the longest step that keeps v and z positive, and no more than the whole one. False if it
+    /// leads nowhere: v or z is not positive all the same, or the step is shorter than 1e-10.
     fn take(&mut self, form: &Form, step: &Step, part: f64) -> bool {
         let (primal, dual) = (reach(&self.v, &step.v) * part, reach(&self.z, &step.z) * part);
         let (primal, dual) = (primal.min(1.0), dual.min(1.0));
@@ -398,7 +400,7 @@ impl State {
         }
     }
 
-    /// The Newton step for Z Δv + V Δz = `complementarity` and no residuals.
+    /// The Newton step with Z Δv + V Δz = `complementarity` and both residuals made 0.
     fn step(&self, form: &Form, factor: &Factor, complementarity: &[f64], digits: Digits) -> Step {
         let wanted = complementarity.iter().zip(&self.z).map(|(product, z)| product / z);
         let pull: Vec<f64> = self
@@ -453,15 +455,15 @@ fn reach(values: &[f64], steps: &[f64]) -> f64 {
     let until = |value: &f64, step: &f64| if *step < 0.0 { -value / step } else { 2.0 };
     let mut least = [2.0_f64; LANES];
     let (values, steps) = (values.chunks_exact(LANES), steps.chunks_exact(LANES));
-    let rest = values.remainder().iter().zip(steps.remainder());
-    let rest = rest.map(|(value, step)| until(value, step)).fold(2.0, f64::min);
+    let last = values.remainder().iter().zip(steps.remainder());
+    let last = last.map(|(value, step)| until(value, step)).fold(2.0, f64::min);
     for (values, steps) in values.zip(steps) {
         for ((least, value), step) in least.iter_mut().zip(values).zip(steps) {
             let ahead = until(value, step);
             *least = if ahead < *least { ahead } else { *least };
         }
     }
-    least.into_iter().fold(rest, f64::min)
+    least.into_iter().fold(last, f64::min)
 }
 
 #[cfg(test)]

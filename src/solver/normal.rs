@@ -61,7 +61,8 @@ impl Matrix {
         self.starts[column]
     }
 
-    /// Multiplications that it takes to eliminate all blocks from the equations of what links them, at each step.
+    /// The number of multiplications by which, at each step, all blocks are eliminated from the equations of the
+    /// links.
     pub(super) fn elimination_cost(&self) -> f64 {
         let rows_of_blocks: usize = self.structure.sizes.iter().sum();
         rows_of_blocks as f64 * (self.structure.n_links as f64).powi(2)
@@ -122,12 +123,12 @@ impl Factor {
         let size = |values: &[f64]| values.iter().map(|value| value.abs()).fold(0.0, f64::max);
         let first = self.solve(right);
         let first_along = products.transposed(&first);
-        let left = missed(&first_along);
-        if size(&left) <= exact * size(right) {
+        let residual = missed(&first_along);
+        if size(&residual) <= exact * size(right) {
             return (first, first_along);
         }
-        let better: Vec<f64> = first.iter().zip(self.solve(&left)).map(|(y, more)| y + more).collect();
+        let better: Vec<f64> = first.iter().zip(self.solve(&residual)).map(|(y, more)| y + more).collect();
         let along = products.transposed(&better);
-        if size(&missed(&along)) < size(&left) { (better, along) } else { (first, first_along) }
+        if size(&missed(&along)) < size(&residual) { (better, along) } else { (first, first_along) }
     }
 }

@@ -6,10 +6,10 @@
 //! out, and what remains is a program with a separable convex objective and rows (see `form`), for programs the
 //! cones of which are such curves, each of a column of its own; others are declined.
 //!
-//! Method: infeasible primal-dual path following, predictor and corrector (Mehrotra, SIAM J. Optim. 2, 1992), on v·z =
-//! μ·w for columns and slacks. The weight w of a column follows the worth of the functions whose arguments
-//! it is in, so that functions whose worths differ by orders of magnitude converge together. For the argument u of a
-//! function with slope ± κ·u^(−p) and multiplier λ the product is another one:
+//! Method: infeasible primal-dual path following, predictor and corrector (Mehrotra, SIAM J. Optim. 2, 1992), on v·z
+//! = μ·w for columns and slacks. A column has a larger weight w the more the functions are worth that have it in
+//! their arguments, so that functions with worths orders of magnitude apart converge together. For the argument u of
+//! a function with slope ± κ·u^(−p) and multiplier λ the product is another one:
 //!
 //!   z·u^p = κ·λ        Newton on its logarithm:   Δz/z + p·Δu/u − Δλ/λ = log(κ·λ / (z·u^p))
 //!

@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 
 const LANES: usize = 4;
 
-/// Lines of a sparse matrix, four side by side: four sums go on while one waits for its last term. Each is summed in the
-/// order of its terms.
+/// Lines of a sparse matrix, in an order in which four products with a vector are summed side by side, so that an
+/// addition need not wait for the one before. Each sum is in the order of its line's terms.
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
     /// The lines, longest first, four of about the same length together.
     order: Vec<usize>,
     /// Where each four begin among the terms: [fours + 1].
     starts: Vec<usize>,
-    /// Places of the terms; what fills up shorter lines is 0 times the first.
+    /// Places of the terms. Shorter lines are filled up with terms of value 0 at place 0.
     places: Vec<[u32; LANES]>,
     values: Vec<[f64; LANES]>,
 }
@@ -43,19 +43,19 @@ impl Lines {
     /// Adds to each of `sums`, [lines], the product of its line with `x`.
     pub(super) fn add_products(&self, x: &[f64], sums: &mut [f64]) {
         for (four, ends) in self.order.chunks(LANES).zip(self.starts.windows(2)) {
-            let mut own = [0.0; LANES];
-            for (own, line) in own.iter_mut().zip(four) {
-                *own = sums[*line];
+            let mut partial = [0.0; LANES];
+            for (partial, line) in partial.iter_mut().zip(four) {
+                *partial = sums[*line];
             }
             let terms = self.places[ends[0]..ends[1]].iter().zip(&self.values[ends[0]..ends[1]]);
             for (places, values) in terms {
                 let at = places.map(|place| x[place as usize]);
                 for lane in 0..LANES {
-                    own[lane] += values[lane] * at[lane];
+                    partial[lane] += values[lane] * at[lane];
                 }
             }
-            for (own, line) in own.iter().zip(four) {
-                sums[*line] = *own;
+            for (partial, line) in partial.iter().zip(four) {
+                sums[*line] = *partial;
             }
         }
     }

@@ -68,9 +68,9 @@ impl BlockStructure {
                 n_links += 1;
                 continue;
             }
-            let mut own = terms.iter().map(|(row, _)| *row).filter(|row| !links(*row));
-            let Some(first) = own.next() else { continue };
-            for row in own {
+            let mut in_blocks = terms.iter().map(|(row, _)| *row).filter(|row| !links(*row));
+            let Some(first) = in_blocks.next() else { continue };
+            for row in in_blocks {
                 let (one, other) = (root(&mut group, first), root(&mut group, row));
                 group[one.max(other)] = one.min(other);
             }
@@ -127,7 +127,7 @@ fn limit(mut terms: Vec<usize>) -> usize {
     TERMS_MIN.max(TIMES_MEDIAN * median)
 }
 
-/// The first row of a row's group, paths shortened on the way.
+/// The representative of a row's group (union–find with path halving).
 fn root(group: &mut [usize], mut row: usize) -> usize {
     while group[row] != row {
         group[row] = group[group[row]];
@@ -146,11 +146,12 @@ pub(in crate::solver) struct Factor {
 }
 
 impl Factor {
-    /// None where a number is NaN or infinite. A row with a weak pivot in its block is made a linking row, if not too many are,
-    /// and all is added up again: together with a level, which is among the links, it may be well determined.
+    /// The factor for D = `diagonal`; none where a number is NaN or infinite. A row with a weak pivot in its block is
+    /// made a linking row, if there are not too many, and all is added up again: together with a level, which is
+    /// among the links, it may be well determined.
     ///
-    /// `diagonal` is D; `plans` has the plans of the block structures met before: without weak rows, after the first round of
-    /// them, after the second, and so on.
+    /// `plans` keeps the plan of each block structure from earlier calls: without weak rows made links, after the
+    /// first round of them, after the second, and so on.
     pub(in crate::solver) fn of(
         matrix: &Matrix,
         diagonal: &[f64],
@@ -192,26 +193,26 @@ impl Factor {
         for (place, value) in plan.order.iter().zip(right) {
             ordered[*place as usize] = *value;
         }
-        let (own, links) = ordered.split_at_mut(plan.n_ordered() - m);
-        let mut rest = &mut *own;
+        let (of_blocks, links) = ordered.split_at_mut(plan.n_ordered() - m);
+        let mut unsolved = &mut *of_blocks;
         for (n, block) in plan.blocks(&self.blocks) {
-            let (first, behind) = std::mem::take(&mut rest).split_at_mut(n);
+            let (first, behind) = std::mem::take(&mut unsolved).split_at_mut(n);
             forward(block, first, links);
-            rest = behind;
+            unsolved = behind;
         }
         links.copy_from_slice(&self.links.solve(links));
-        let mut rest = own;
+        let mut unsolved = of_blocks;
         for (n, block) in plan.blocks(&self.blocks) {
-            let (first, behind) = rest.split_at_mut(n);
+            let (first, behind) = unsolved.split_at_mut(n);
             backward(block, first, links);
-            rest = behind;
+            unsolved = behind;
         }
         plan.order.iter().map(|place| ordered[*place as usize]).collect()
     }
 }
 
 impl Plan {
-    /// Factors all blocks; the block and the place of each row with a weak pivot, in order.
+    /// Factors all blocks in place, and returns the block and the place of each row with a weak pivot, in order.
     fn factor_blocks(&self, entries: &mut [f64]) -> Option<Vec<(usize, usize)>> {
         let mut weak = Vec::new();
         for (at, (n, block)) in self.blocks_mut(entries).enumerate() {
@@ -234,7 +235,8 @@ struct Pivoted {
 }
 
 impl Pivoted {
-    /// Of a matrix given by its lower part, whose diagonal is a sum of numbers of these sizes.
+    /// The factor of a matrix given by its lower part. Each diagonal entry is a sum of numbers of the magnitude in
+    /// `sizes`, by which the matrix is scaled.
     fn of(mut matrix: Vec<f64>, sizes: &[f64]) -> Option<Self> {
         let m = sizes.len();
         let scale: Vec<f64> = sizes.iter().map(|size| size.sqrt().recip()).collect();
@@ -255,14 +257,14 @@ impl Pivoted {
         Some(pivoted)
     }
 
-    /// Eliminates by the largest entry left; false if all are rounding.
+    /// Eliminates with the largest remaining entry as the pivot; false if all of them are rounding.
     fn eliminate(&mut self) -> bool {
         let (m, at) = (self.m, self.rank);
         let (mut largest, mut row) = (PIVOT_MIN, m);
         for (below, values) in self.lu.chunks_exact(m).enumerate().skip(at) {
-            let own = magnitude(&values[at..]);
-            if own > largest {
-                (largest, row) = (own, below);
+            let size = magnitude(&values[at..]);
+            if size > largest {
+                (largest, row) = (size, below);
             }
         }
         let is_largest = |value: &f64| value.abs().total_cmp(&largest).is_eq();
@@ -277,16 +279,19 @@ impl Pivoted {
             self.lu.swap(other * m + at, other * m + column);
         }
         let (above, below) = self.lu.split_at_mut((at + 1) * m);
-        let own = &above[at * m..];
+        let pivot = &above[at * m..];
         for row in below.chunks_exact_mut(m) {
-            row[at] /= own[at];
+            row[at] /= pivot[at];
             let factor = row[at];
-            row[at + 1..].iter_mut().zip(&own[at + 1..]).for_each(|(value, own)| *value -= factor * own);
+            row[at + 1..]
+                .iter_mut()
+                .zip(&pivot[at + 1..])
+                .for_each(|(value, entry)| *value -= factor * entry);
         }
         true
     }
 
-    /// A solution; what rounding leaves open is 0.
+    /// A solution, with 0 for unknowns without a pivot.
     fn solve(&self, right: &[f64]) -> Vec<f64> {
         let (m, rank) = (self.m, self.rank);
         let mut found: Vec<f64> = self.rows.iter().map(|row| right[*row] * self.scale[*row]).collect();
@@ -311,27 +316,27 @@ impl Pivoted {
 /// where a pivot is NaN or infinite.
 fn factor(n: usize, lower: &mut [f64], mut weak: impl FnMut(usize)) -> Option<()> {
     for column in 0..n {
-        let (before, own) = lower.split_at_mut(column * n);
-        let own = &mut own[column..n];
-        let diagonal = own[0];
+        let (before, entries) = lower.split_at_mut(column * n);
+        let entries = &mut entries[column..n];
+        let diagonal = entries[0];
         let mut fours = before.chunks_exact(4 * n);
         for four in &mut fours {
-            subtract_four([0, 1, 2, 3].map(|at| &four[at * n + column..(at + 1) * n]), own);
+            subtract_four([0, 1, 2, 3].map(|at| &four[at * n + column..(at + 1) * n]), entries);
         }
         for earlier in fours.remainder().chunks_exact(n) {
-            subtract(earlier[column], &earlier[column..], own);
+            subtract(earlier[column], &earlier[column..], entries);
         }
-        let pivot = own[0];
+        let pivot = entries[0];
         if pivot <= WEAK * diagonal {
             weak(column);
         }
         if !pivot.is_finite() {
             return None;
         }
-        // A pivot lost to rounding: its row's y is 0.
+        // A pivot lost to rounding is taken as infinite, so that y of its row is 0.
         let pivot = if pivot > PIVOT_MIN * diagonal { pivot.sqrt() } else { f64::INFINITY };
-        own[0] = pivot;
-        own[1..].iter_mut().for_each(|value| *value /= pivot);
+        entries[0] = pivot;
+        entries[1..].iter_mut().for_each(|value| *value /= pivot);
     }
     Some(())
 }
@@ -355,27 +360,27 @@ fn subtract_four(columns: [&[f64]; 4], from: &mut [f64]) {
 fn eliminate(n: usize, block: &mut [f64], m: usize, links: &mut [f64]) {
     let (lower, border) = block.split_at_mut(n * n);
     for row in 0..n {
-        let (above, own) = border.split_at_mut(row * m);
-        let own = &mut own[..m];
+        let (above, current) = border.split_at_mut(row * m);
+        let current = &mut current[..m];
         for (before, earlier) in above.chunks_exact(m.max(1)).enumerate() {
-            subtract(lower[before * n + row], earlier, own);
+            subtract(lower[before * n + row], earlier, current);
         }
-        for entry in own.iter_mut() {
+        for entry in current.iter_mut() {
             *entry /= lower[row * n + row];
         }
-        for (link, value) in own.iter().enumerate().filter(|(_, value)| **value != 0.0) {
-            subtract(*value, &own[..=link], &mut links[link * m..][..=link]);
+        for (link, value) in current.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+            subtract(*value, &current[..=link], &mut links[link * m..][..=link]);
         }
     }
 }
 
 /// Solves with L of a block, and eliminates the block from the links' right-hand side.
-fn forward(block: &[f64], own: &mut [f64], links: &mut [f64]) {
-    let n = own.len();
+fn forward(block: &[f64], right: &mut [f64], links: &mut [f64]) {
+    let n = right.len();
     let (lower, border) = block.split_at(n * n);
     for row in 0..n {
         let column = &lower[row * n..(row + 1) * n];
-        let (solved, behind) = own[row..].split_at_mut(1);
+        let (solved, behind) = right[row..].split_at_mut(1);
         solved[0] /= column[row];
         subtract(solved[0], &column[row + 1..], behind);
         subtract(solved[0], &border[row * links.len()..][..links.len()], links);
@@ -383,38 +388,38 @@ fn forward(block: &[f64], own: &mut [f64], links: &mut [f64]) {
 }
 
 /// Solves with Lᵀ of a block once the links are known.
-fn backward(block: &[f64], own: &mut [f64], links: &[f64]) {
-    let n = own.len();
+fn backward(block: &[f64], y: &mut [f64], links: &[f64]) {
+    let n = y.len();
     let (lower, border) = block.split_at(n * n);
     for row in (0..n).rev() {
         let column = &lower[row * n..(row + 1) * n];
-        let (value, solved) = own[row..].split_at_mut(1);
+        let (value, solved) = y[row..].split_at_mut(1);
         let known = dot(&border[row * links.len()..][..links.len()], links) + dot(&column[row + 1..], solved);
         value[0] = (value[0] - known) / column[row];
     }
 }
 
-/// The product of two vectors, in four sums that are added up at the end: none waits for another's last term.
+/// The product of two vectors, in four partial sums: an addition need not wait for the one before.
 fn dot(one: &[f64], other: &[f64]) -> f64 {
     let (fours, others) = (one.chunks_exact(4), other.chunks_exact(4));
-    let rest = fours.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum::<f64>();
+    let remainder_sum = fours.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum::<f64>();
     let mut sums = [0.0; 4];
     for (a, b) in fours.zip(others) {
         for lane in 0..4 {
             sums[lane] += a[lane] * b[lane];
         }
     }
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + remainder_sum
 }
 
 /// The largest of the magnitudes of numbers, in four lanes, without branches.
 fn magnitude(values: &[f64]) -> f64 {
     let larger = |most: f64, value: &f64| if value.abs() > most { value.abs() } else { most };
     let fours = values.chunks_exact(4);
-    let rest = fours.remainder().iter().fold(0.0, larger);
+    let of_remainder = fours.remainder().iter().fold(0.0, larger);
     let mut most = [0.0_f64; 4];
     for four in fours {
         most.iter_mut().zip(four).for_each(|(most, value)| *most = larger(*most, value));
     }
-    most.iter().fold(rest, larger)
+    most.iter().fold(of_remainder, larger)
 }

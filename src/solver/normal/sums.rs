@@ -1,7 +1,7 @@
 //! The entries of normal equations, G·D·Gᵀ, as sums over columns.
 //!
-//! Every pair of terms of a column adds to one entry, at every step of the method to the same one. A [`Plan`] has these
-//! entries, so that they are looked up once. Each entry is summed up in the order of columns.
+//! Every pair of terms of a column adds to one entry, the same at every step of a method. A [`Plan`] finds these
+//! entries once. Each entry is summed up in the order of columns.
 
 use super::Matrix;
 use super::factor::{BlockStructure, Place};
@@ -28,10 +28,10 @@ impl Plan {
         }));
         let firsts: Vec<usize> =
             structure.sizes.iter().scan(0, |end, n| Some(std::mem::replace(end, *end + n))).collect();
-        let n_own: usize = structure.sizes.iter().sum();
+        let n_in_blocks: usize = structure.sizes.iter().sum();
         let ordered = |place: &Place| match place {
             Place::Block { block, at } => firsts[*block] + at,
-            Place::Link { at } => n_own + at,
+            Place::Link { at } => n_in_blocks + at,
         };
         let index = |place: usize| u32::try_from(place).expect("fewer than 2^32 entries");
         let order = structure.rows.iter().map(|place| index(ordered(place))).collect();
@@ -93,27 +93,27 @@ impl Plan {
         })
     }
 
-    /// The entries of this D, lower parts, block by block, then those of the links.
+    /// The entries of G·D·Gᵀ for D = `diagonal`: lower parts, block by block, then those of the links.
     pub(super) fn sums(&self, matrix: &Matrix, diagonal: &[f64]) -> Vec<f64> {
         let m = self.structure.n_links;
         let mut sums = vec![0.0; self.starts[self.structure.sizes.len()] + m * m];
         let mut into = self.into.as_slice();
         for (((rows, values), ratio), long) in matrix.terms().zip(diagonal).zip(&self.structure.long) {
             if let Some(at) = long {
-                let own = Place::Link { at: *at };
-                sums[self.entry(own, own)] -= ratio.recip();
+                let link = Place::Link { at: *at };
+                sums[self.entry(link, link)] -= ratio.recip();
                 for (row, value) in rows.iter().zip(values) {
-                    sums[self.entry(own, self.structure.rows[*row])] += value;
+                    sums[self.entry(link, self.structure.rows[*row])] += value;
                 }
                 continue;
             }
             for (position, value) in values.iter().enumerate() {
                 let part = ratio * value;
-                let (entries, rest) = into.split_at(position + 1);
+                let (entries, later) = into.split_at(position + 1);
                 for (entry, coefficient) in entries.iter().zip(values) {
                     sums[*entry as usize] += part * coefficient;
                 }
-                into = rest;
+                into = later;
             }
         }
         for (place, ratio) in self.structure.rows.iter().zip(&diagonal[matrix.n_columns()..]) {

@@ -1,4 +1,4 @@
-//! Cones that say that a column is below a concave function of a linear form, or above a convex one.
+//! Cones that bound a column by a concave function of a linear form from above, or by a convex one from below.
 //!
 //!   logarithm    α·y + β ≤ γ·log(u/γ)     (α·y + β, γ, u) in the exponential cone
 //!   root         α·y + β ≤ √(c·u)         a·b ≥ m² with a = c, b = u, m = α·y + β
@@ -11,7 +11,7 @@ use crate::program::{Affine, Cone, ConeKind};
 /// Rounding of sums of multipliers, relative to the larger.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
-/// Which function.
+/// The function of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
     /// γ·log(u/γ).
@@ -68,7 +68,8 @@ impl Shape {
                 of_product(sum, -lambda, difference)
             }
             Self::Inverse { root, is_sum } => {
-                // Their sum and difference are rounded to parts of the larger; what y has must not end above λ.
+                // Sum and difference are rounded relative to the larger of the two; the multiplier of y must not end
+                // above λ.
                 let lambda = (lambda - ROUNDING * (lambda + w)).max(lambda / 2.0);
                 let (sum, difference) = if is_sum { (w, lambda) } else { (lambda, w) };
                 of_product(sum, -2.0 * root.signum() * lambda.sqrt() * w.sqrt(), difference)
@@ -129,7 +130,7 @@ impl Curve {
     }
 }
 
-/// one + sign · other, without what cancels.
+/// one + sign · other, without terms that cancel.
 fn combined(one: &Affine, other: &Affine, sign: f64) -> Affine {
     let mut terms = one.terms.clone();
     terms.extend(other.terms.iter().map(|&(column, value)| (column, sign * value)));

@@ -55,7 +55,7 @@ enum Source {
         direction: f64,
     },
     Fixed(f64),
-    /// Of the curve at this position, once that is placed.
+    /// The column of the curve at this position.
     Curve(usize),
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Form {
     row_of: Vec<Vec<(usize, f64)>>,
 }
 
-/// A form in the making.
+/// The columns and rows of a form while it is built.
 #[derive(Default)]
 struct Parts {
     columns: Vec<Vec<(usize, f64)>>,
@@ -105,7 +105,8 @@ impl Parts {
 }
 
 impl Form {
-    /// Of a program whose cones are curves of columns of their own; else, why not.
+    /// The form of a program; if one of its cones is no curve of a column of its own, or for another reason, why it
+    /// has none.
     pub(super) fn of(program: &Program) -> Result<Self, &'static str> {
         let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
         let curves = curves(program)?;
@@ -146,7 +147,7 @@ impl Form {
         Ok(Self { sign, matrix, cost, bounds, has_slack, curves: placed, sizes, sources, row_of })
     }
 
-    /// The answer of columns `v` and prices `y` of rows.
+    /// The solution of the program at columns `v` and prices `y` of rows.
     pub(super) fn read(&self, program: &Program, v: &[f64], y: &[f64]) -> Solution {
         let mut columns = vec![0.0; program.n_columns()];
         for (value, source) in columns.iter_mut().zip(&self.sources) {
@@ -163,8 +164,9 @@ impl Form {
             let terms = curve.form.terms.iter().map(|&(column, value)| value * columns[column]);
             let at = curve.form.constant + terms.sum::<f64>();
             let at = if at > 0.0 { at } else { v[*u] };
-            let left = s.map_or(0.0, |s| v[s]);
-            columns[curve.column] = (shape.value(at) + shape.side() * left - curve.constant) / curve.factor;
+            let distance = s.map_or(0.0, |s| v[s]);
+            columns[curve.column] =
+                (shape.value(at) + shape.side() * distance - curve.constant) / curve.factor;
             let lambda = s.map_or(shape.side() * cost, |s| self.cost[s] - priced[s]);
             let tiny = f64::MIN_POSITIVE;
             let duals = shape.duals(lambda.max(tiny), placed.price(&self.matrix, y).max(tiny));
@@ -196,8 +198,8 @@ fn put(form: &Affine, sources: &[Source], link: usize, parts: &mut Parts) -> Res
     Ok(())
 }
 
-/// The argument among those of `candidates` that a form is a multiple of, constants apart: its column, how many times
-/// it the form is, and its constant.
+/// An argument, among those of `candidates`, of which a form is a multiple, constants apart: its column, the factor,
+/// and its constant.
 fn tie(form: &Affine, placed: &[Placed], candidates: Option<&Vec<usize>>) -> Option<(usize, f64, f64)> {
     candidates?.iter().find_map(|candidate| {
         let other = &placed[*candidate].curve.form;
@@ -211,7 +213,7 @@ fn tie(form: &Affine, placed: &[Placed], candidates: Option<&Vec<usize>>) -> Opt
     })
 }
 
-/// The curve of each cone, no column being that of two.
+/// The curve of each cone; no two are of the same column.
 fn curves(program: &Program) -> Result<Vec<Curve>, &'static str> {
     let mut terms = vec![0_usize; program.n_columns()];
     for &column in &program.term_columns {
@@ -290,7 +292,7 @@ fn sources(program: &Program, curves: &[Curve], parts: &mut Parts) -> Result<Vec
     Ok(sources)
 }
 
-/// Adds what a row of the program asks for: its rows here, and the signs they were multiplied by.
+/// Adds the rows here that stand for a row of the program, and returns each with the sign by which it was multiplied.
 fn rows(
     program: &Program,
     row: usize,

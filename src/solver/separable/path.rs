@@ -12,13 +12,13 @@ const STEP: f64 = 0.995;
 /// Part of the way to 0 that the argument of a function may go in a step: farther away, the function is far from its
 /// tangent.
 const STEP_CURVED: f64 = 0.7;
-/// The largest growth of the argument of a function in rows in a step, in parts of it, for the same reason.
+/// The largest relative growth, in a step, of the argument of a function in rows, for the same reason.
 const GROWTH_MAX: f64 = 1.0;
-/// Steps after which the best point so far is the answer; it takes twenty to fifty.
+/// Steps after which the best point so far is the answer; a path takes twenty to fifty.
 const STEPS_MAX: u32 = 200;
 /// Steps without progress after which the path ends: rounding allows no more.
 const STEPS_IDLE_MAX: u32 = 40;
-/// It aims at this part of the tolerance, as far as rounding allows.
+/// The part of the tolerance at which the path ends.
 const AIM: f64 = 1e-2;
 /// The least weight of a column, the largest being 1.
 const WEIGHT_MIN: f64 = 1e-2;
@@ -42,7 +42,7 @@ struct Point {
     y: Vec<f64>,
 }
 
-/// The state of the method: its point, what follows from it, and the best point so far.
+/// The state of the method: its point, the quantities computed from it, and the best point so far.
 pub(super) struct Path<'a> {
     form: &'a Form,
     matrix: Matrix,
@@ -60,11 +60,12 @@ pub(super) struct Path<'a> {
     dual: Vec<f64>,
     /// log(κ·λ/(z·u^p)), 0 on the path: [curves].
     bends: Vec<f64>,
-    /// The size of the objective, or the largest worth of a function if that is larger.
+    /// The size of the objective, or the largest worth λ·|F′(u)|·u of a function if that is larger.
     reference: f64,
-    /// The gap, relative to it.
+    /// The gap, relative to `reference`.
     gap: f64,
-    /// The largest of residuals, relative to it or to bounds.
+    /// The largest residual: of each row, relative to its bound or 1; of columns, summed up in units of the
+    /// objective, relative to `reference`.
     residual: f64,
     best: (f64, Point),
     steps: u32,
@@ -124,7 +125,7 @@ impl<'a> Path<'a> {
         path
     }
 
-    /// Goes along as far as limits and rounding allow.
+    /// Follows the path until its point is close enough, or a limit or rounding ends it.
     pub(super) fn follow(&mut self, limits: &Limits) -> End {
         let clock = Stopwatch::start();
         let mut idle = 0;
@@ -163,7 +164,7 @@ impl<'a> Path<'a> {
         &self.best.1.y
     }
 
-    /// Computes what follows from the point.
+    /// Computes all quantities that follow from the point.
     fn look(&mut self) {
         let (form, Point { v, z, y }) = (self.form, &self.point);
         let n = self.matrix.n_columns();
@@ -209,7 +210,8 @@ impl<'a> Path<'a> {
         self.measure(bent, worth);
     }
 
-    /// Computes how far off the point is.
+    /// Computes the gap and the residual. `bent` is the contribution of bends to the gap, `worth` the largest worth
+    /// of a function.
     fn measure(&mut self, bent: f64, worth: f64) {
         let (form, v) = (self.form, &self.point.v);
         let linear: f64 = form.cost.iter().zip(v).map(|(cost, v)| cost * v).sum();
@@ -232,7 +234,7 @@ impl<'a> Path<'a> {
         if self.weights[at] > 0.0 { self.point.v[at] * self.point.z[at] } else { 0.0 }
     }
 
-    /// A predictor and a corrector step. False where rounding allows none.
+    /// Takes a predictor and a corrector step. False where rounding allows none.
     fn advance(&mut self) -> bool {
         let Some(factor) = Factor::of(&self.matrix, &self.ratio, &mut self.plans) else { return false };
         let Point { v, z, .. } = &self.point;
@@ -254,7 +256,8 @@ impl<'a> Path<'a> {
         self.take(&step)
     }
 
-    /// Goes a step, as far as all stays positive. False if it leads nowhere.
+    /// Takes the longest part of a step at which all stays positive and arguments change by no more than their
+    /// limits. False if it leads nowhere.
     fn take(&mut self, step: &Point) -> bool {
         let Point { v, z, y } = &mut self.point;
         let (mut primal, mut dual) = (1.0_f64, 1.0_f64);
@@ -363,10 +366,10 @@ fn inside(form: &Form) -> Vec<f64> {
             v[s] = shape.slope(v[*u]) * v[*u];
         }
     }
-    let mut left = form.matrix.times(&v);
+    let mut activity = form.matrix.times(&v);
     for Placed { shape, u, jacobian, .. } in &form.curves {
         for (row, coefficient) in jacobian {
-            left[*row] += coefficient * shape.value(v[*u]);
+            activity[*row] += coefficient * shape.value(v[*u]);
         }
     }
     let mut sizes = form.bounds.iter().map(|bound| bound.abs()).collect::<Vec<f64>>();
@@ -375,7 +378,8 @@ fn inside(form: &Form) -> Vec<f64> {
     }
     for row in 0..m {
         let size = if sizes[row] > 0.0 { sizes[row] } else { 1.0 };
-        v[n + row] = if form.has_slack[row] { (form.bounds[row] - left[row]).max(0.1 * size) } else { 0.0 };
+        v[n + row] =
+            if form.has_slack[row] { (form.bounds[row] - activity[row]).max(0.1 * size) } else { 0.0 };
     }
     v
 }
@@ -391,8 +395,8 @@ fn weigh(form: &Form, worths: &[f64]) -> Vec<f64> {
     let mut link_of = vec![0; n];
     for (Placed { u, link, s, tie, .. }, worth) in form.curves.iter().zip(worths) {
         link_of[*u] = tie.map_or(*link, |(other, _)| link_of[other]);
-        let own = &mut of_row[link_of[*u]];
-        *own = own.max(part(s, *worth));
+        let weight = &mut of_row[link_of[*u]];
+        *weight = weight.max(part(s, *worth));
     }
     let of_column = |(rows, _): (&[usize], &[f64])| {
         let most = rows.iter().map(|row| of_row[*row]).fold(0.0, f64::max);
