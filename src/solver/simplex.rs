@@ -1,10 +1,10 @@
 //! Simplex: the primal simplex method in pure Rust, for small programs with a basis to start from.
 //!
 //! The basis may be written down from the program's structure, or be that of a program much like this one. Where few
-//! steps lead from it to the optimum, what a large library does before its first step costs more than the steps. Here a
-//! start costs the factors of the basis (`factor`) and one look at every column. Any selection of columns will do: it
-//! is mended where it is no basis, and need not be feasible. From nothing the method takes more steps than HiGHS, and
-//! each looks at every column: it is not meant for that.
+//! steps lead from it to the optimum, what a large library does before its first step costs more than the steps. Here
+//! a start costs the factors of the basis (`factor`) and one pass over all columns. Any selection of columns will do:
+//! where they are dependent, logicals replace some, and the basis need not be feasible. Without a start, the method
+//! takes more steps than HiGHS, each with a pass over all columns.
 
 mod factor;
 mod tableau;
@@ -26,7 +26,7 @@ pub struct Simplex {
 }
 
 impl Simplex {
-    /// A backend whose answers depend on program and basis alone: it scales every program anew.
+    /// A backend that scales every program anew, so that its answers depend on the program and the basis alone.
     pub fn forgetful() -> Self {
         Self { factors: None, forgetful: true }
     }
@@ -101,7 +101,7 @@ mod tests {
     use crate::program::{Range, Sense};
     use crate::solver::backend::BasisStatus;
 
-    /// The most of a level of which a unit takes `size` of a column that is at most 1.
+    /// maximize a level, `size` times which is at most a column that is at most 1.
     fn program(size: f64) -> Program {
         let mut program = Program::new(Sense::Maximize);
         program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1.0 }, 0.0);

@@ -7,10 +7,10 @@
 
 /// A pivot is at least this part of the largest there is in its column.
 const THRESHOLD: f64 = 0.1;
-/// A column is taken to depend on others if nothing above this part of it is left.
+/// A column counts as dependent on others if elimination leaves no entry above this part of its largest.
 const DEPENDENT: f64 = 1e-9;
 
-/// Columns one after another, their terms behind one another.
+/// A sparse matrix, column by column.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
     /// Where each column's terms start: [columns + 1].
@@ -66,9 +66,9 @@ pub(super) struct Factor {
 struct Reach<'a> {
     /// Number of terms of all wanted columns in each row: [rows].
     row_counts: &'a [u32],
-    /// Columns so far.
+    /// Number of columns visited before this one.
     stamp: u32,
-    /// When a row was last seen: [rows].
+    /// The stamp at which each row was last seen: [rows].
     seen: Vec<u32>,
     stack: Vec<(usize, usize)>,
     /// Positions in the reverse of the order in which they are to be eliminated.
@@ -116,8 +116,9 @@ impl Reach<'_> {
 const NONE: u32 = u32::MAX;
 
 impl Factor {
-    /// Makes factors of as many of the `wanted` variables as are independent, logicals (from `n_columns` on, one a row)
-    /// put in the place of the rest: the variable of each position. `columns` are the other variables'.
+    /// Factors of as many of the `wanted` variables as are independent, and the variable of each position. Logicals,
+    /// which are the variables from the number of columns on, one a row, take the place of the others. `columns` has
+    /// the terms of all other variables.
     pub(super) fn of(columns: &Columns, n_rows: usize, wanted: &[u32]) -> (Self, Vec<u32>) {
         let n_columns = columns.starts.len() - 1;
         let mut factor = Self {
@@ -179,7 +180,7 @@ impl Factor {
         self.upper.end();
     }
 
-    /// Adds a column to the factors; false if it depends on those that are there.
+    /// Adds a column to the factors; false if it depends on the columns already there.
     fn eliminate(
         &mut self,
         columns: &Columns,

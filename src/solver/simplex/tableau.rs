@@ -109,7 +109,7 @@ impl Tableau {
         }
     }
 
-    /// The state of a basis of this shape, mended where it is none.
+    /// The state of a basis of this shape; where its variables are dependent, logicals replace some.
     pub(super) fn state(&self, basis: &Basis) -> State {
         let mut status: Vec<BasisStatus> = basis.columns.iter().chain(&basis.rows).copied().collect();
         let wanted = (0..).zip(&status).filter(|(_, status)| **status == BasisStatus::Basic);
@@ -127,7 +127,7 @@ impl Tableau {
         state
     }
 
-    /// Factors a state's basis anew; a variable that has to leave it goes to its nearer bound.
+    /// Factors the basis of a state anew; a variable that has to leave it goes to its nearer bound.
     pub(super) fn refactor(&self, state: &mut State) {
         let mut wanted = std::mem::take(&mut state.basic);
         wanted.sort_unstable();

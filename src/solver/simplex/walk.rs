@@ -16,16 +16,16 @@ use crate::solver::timing::Stopwatch;
 const PIVOTS_MAX: usize = 32;
 /// The least pivot, in scaled units.
 const PIVOT_MIN: f64 = 1e-9;
-/// A pivot by its row and by its column differ by this part of it at most.
+/// The largest relative difference between a pivot computed by row and by column.
 const AGREE: f64 = 1e-6;
 /// Steps without length after which the first variables are taken.
 const STALLED_MAX: u32 = 100;
-/// Steps for each row and column.
+/// The limit on steps where none is given, for each row and column.
 const STEPS_PER_SIZE: u64 = 20;
 /// Steps between two looks at the clock.
 const LOOK_EVERY: u64 = 16;
 
-/// Walks along edges until none improves: why it stopped, and how many steps it took.
+/// Runs the simplex method from a state, and returns why it stopped and how many steps it took.
 pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Termination, u64) {
     let n = tableau.n_variables();
     let mut walk = Walk::new(tableau, limits);
@@ -36,7 +36,7 @@ pub(super) fn walk(tableau: &Tableau, state: &mut State, limits: &Limits) -> (Te
         let feasible = walk.price(state);
         let Some((entering, reduced)) = walk.entering() else {
             if !fresh {
-                // That none improves was found with old factors.
+                // Reduced costs are checked once more with fresh factors.
                 tableau.refactor(state);
                 (fresh, walk.priced) = (true, false);
                 continue;
@@ -77,7 +77,7 @@ const UP: Way = -1.0;
 const DOWN: Way = 1.0;
 const BOTH: Way = f64::NAN;
 
-/// Variables that are looked at together.
+/// Variables that are tested together for entering.
 const TOGETHER: usize = 8;
 
 enum Step {
@@ -141,7 +141,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reduced costs, by the cost or, if something is out of its bounds, by how far; true if nothing is.
+    /// Computes reduced costs: of the objective if no basic variable is out of its bounds, else of the sum of
+    /// distances from bounds. True if none is.
     fn price(&mut self, state: &State) -> bool {
         let Tableau { lower, upper, .. } = self.tableau;
         let mut feasible = true;
@@ -211,7 +212,8 @@ impl<'a> Walk<'a> {
         best.map(|variable| (variable, self.reduced[variable]))
     }
 
-    /// May one of these variables be better than the best so far? Hardly ever, so all are checked at once.
+    /// Can one of these variables be better than the best so far? As that is rare, all are tested at once, without
+    /// branches.
     #[inline]
     fn may_enter(&self, reduced: &[f64], weights: &[f64], ways: &[Way], most: f64) -> bool {
         let of = |slice| <&[f64; TOGETHER]>::try_from(slice);
@@ -225,7 +227,7 @@ impl<'a> Walk<'a> {
         any
     }
 
-    /// Where a variable may go.
+    /// The directions in which a variable may move.
     fn way(&self, state: &State, variable: usize) -> Way {
         if self.tableau.upper[variable] - self.tableau.lower[variable] <= 0.0 {
             return STAYS;
@@ -275,21 +277,21 @@ impl<'a> Walk<'a> {
         self.tableau.add_column(entering, 1.0, &mut self.column);
         state.factor.forward(&mut self.column, &mut self.direction);
         let value = state.value[entering];
-        let own = if sign > 0.0 { upper[entering] - value } else { value - lower[entering] };
+        let to_bound = if sign > 0.0 { upper[entering] - value } else { value - lower[entering] };
         let block = self.blocking(state, sign, feasible);
         let length = block.map_or(f64::INFINITY, |block| block.at.max(0.0));
-        if !length.is_finite() && !own.is_finite() {
+        if !length.is_finite() && !to_bound.is_finite() {
             return Step::Unbounded;
         }
-        if block.is_some_and(|block| length < own && block.pivot < PIVOT_MIN * self.largest()) {
+        if block.is_some_and(|block| length < to_bound && block.pivot < PIVOT_MIN * self.largest()) {
             return Step::Unsafe;
         }
-        let length = length.min(own);
+        let length = length.min(to_bound);
         self.stalled = if length > self.tolerance * 1e-3 { 0 } else { self.stalled + 1 };
         for (variable, along) in state.basic.iter().zip(&self.direction) {
             state.value[*variable as usize] -= sign * length * along;
         }
-        let Some(block) = block.filter(|block| block.at.max(0.0) < own) else {
+        let Some(block) = block.filter(|block| block.at.max(0.0) < to_bound) else {
             let there = if sign > 0.0 { BasisStatus::Upper } else { BasisStatus::Lower };
             state.status[entering] = there;
             state.value[entering] = if sign > 0.0 { upper[entering] } else { lower[entering] };
@@ -316,7 +318,7 @@ impl<'a> Walk<'a> {
         self.direction.iter().fold(0.0, |most: f64, along| most.max(along.abs()))
     }
 
-    /// What blocks a step in this direction first.
+    /// The basic variable that blocks a step in this direction first.
     fn blocking(&self, state: &State, sign: f64, feasible: bool) -> Option<Block> {
         let first_wins = self.stalled > STALLED_MAX;
         let slack = if first_wins { 0.0 } else { self.tolerance };
@@ -349,7 +351,7 @@ impl<'a> Walk<'a> {
             let variable = state.basic[position] as usize;
             let (value, falls) = (state.value[variable], sign * along > 0.0);
             let (lower, upper) = (lower[variable], upper[variable]);
-            // What is out of its bounds blocks where it comes back, and nowhere on its way further out.
+            // A variable out of its bounds blocks where it comes back to one, and never while it moves further out.
             let (below, above) = if feasible {
                 (false, false)
             } else {
