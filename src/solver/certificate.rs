@@ -49,17 +49,17 @@ impl Certificate {
     /// As [`of`](Self::of), by the dual values alone: a bound that the boxes of columns prove without them does not count.
     pub fn by_duals(program: &Program, solution: &Solution) -> Self {
         let boxes = boxes(program);
-        let own = bound::bound_of_duals_in(program, &boxes, &solution.row_duals, &solution.cone_duals);
-        Self::judged(program, solution, &boxes, own)
+        let proven = bound::bound_of_duals_in(program, &boxes, &solution.row_duals, &solution.cone_duals);
+        Self::judged(program, solution, &boxes, proven)
     }
 
     /// As [`of`](Self::of), with a bound proven by other means (another backend's duals, say) where it is tighter.
     pub fn with_bound(program: &Program, solution: &Solution, known: Option<f64>) -> Self {
         let boxes = boxes(program);
-        let own = bound::dual_bound_in(program, &boxes, &solution.row_duals, &solution.cone_duals);
+        let by_duals = bound::dual_bound_in(program, &boxes, &solution.row_duals, &solution.cone_duals);
         let bound = match program.sense {
-            Sense::Maximize => own.min(known.unwrap_or(f64::INFINITY)),
-            Sense::Minimize => own.max(known.unwrap_or(f64::NEG_INFINITY)),
+            Sense::Maximize => by_duals.min(known.unwrap_or(f64::INFINITY)),
+            Sense::Minimize => by_duals.max(known.unwrap_or(f64::NEG_INFINITY)),
         };
         Self::judged(program, solution, &boxes, bound)
     }
@@ -88,7 +88,7 @@ fn gap(program: &Program, boxes: &[Range], primal: f64, bound: f64) -> f64 {
     }
     let term_max =
         program.cost.iter().zip(boxes).map(|(cost, range)| cost.abs() * reach(*range)).fold(0.0, f64::max);
-    // where the boxes leave every cost nothing but zero, in units of the costs
+    // Where the boxes allow only 0 for every column with a cost, the largest cost stands for the largest term.
     let term_max =
         if term_max > 0.0 { term_max } else { program.cost.iter().fold(0.0, |a: f64, b| a.max(b.abs())) };
     // A logarithm has a natural unit: a sum of them near zero is judged by what one of them weighs.
@@ -103,8 +103,8 @@ fn reach(range: Range) -> f64 {
     [range.lower, range.upper].into_iter().filter(|bound| bound.is_finite()).fold(0.0, |a, b| a.max(b.abs()))
 }
 
-/// The size that a value can have within its box: its reach, or the value's own where the box is open, or one
-/// where it is zero.
+/// The largest size that a value can have within its box: that of the box's ends if both are finite, else at least
+/// the value's own; 1 for a box of 0 alone.
 fn size(range: Range, value: f64) -> f64 {
     let within = reach(range);
     let is_open = range.lower.is_infinite() || range.upper.is_infinite();

@@ -7,7 +7,7 @@ use crate::solver::forced::Reduced;
 use crate::solver::intake::check;
 use crate::solver::timing::Stopwatch;
 
-/// A certified optimum and how it was come by.
+/// A certified optimum, and how it was found.
 #[derive(Clone, Debug)]
 pub struct Certified {
     /// The answer.
@@ -16,7 +16,7 @@ pub struct Certified {
     pub certificate: Certificate,
     /// The backend that gave it.
     pub backend: &'static str,
-    /// What the backends before it did instead, one line each; each is an event to be counted.
+    /// A line for each backend before it that failed; each counts as a fallback.
     pub fallbacks: Vec<String>,
     /// Iterations of all backends together.
     pub iterations: u64,
@@ -24,7 +24,7 @@ pub struct Certified {
     pub certify_seconds: f64,
 }
 
-/// What has been learned from the backends so far.
+/// The outcomes of the backends tried so far, with the tightest bound that they prove.
 #[derive(Debug, Default)]
 struct Attempts {
     lines: Vec<String>,
@@ -32,7 +32,7 @@ struct Attempts {
     certify_seconds: f64,
     /// The tightest bound any backend's duals have proven.
     bound: Option<f64>,
-    /// The claim of some backends that there is no optimum.
+    /// The claim that there is no optimum, if a backend made it.
     claim: Option<Termination>,
     last: Option<Termination>,
 }
@@ -40,16 +40,17 @@ struct Attempts {
 /// Tries each backend in turn until one answers with a certified optimum.
 ///
 /// An answer is accepted on its certificate alone, whatever its termination says. Bounds proven by one backend's
-/// duals are kept and used to judge the next one's answer: a backend without duals (microlp) can be certified so
-/// and not otherwise. "Infeasible" and "unbounded" are claims that nothing here certifies: all backends are asked, and
-/// [`without_optimum`](crate::solver::without_optimum) proves the claim, or does not. A backend that declines a program or
-/// lacks a feature for it is passed over without a word.
+/// duals are kept to judge the next one's answer; an answer without duals, as microlp's, can be certified in no other
+/// way. "Infeasible" and "unbounded" are claims that nothing here certifies: all backends are asked, and
+/// [`without_optimum`](crate::solver::without_optimum) proves the claim, or does not. A backend that declines a
+/// program or lacks a feature for it is passed over, and is no fallback.
 ///
-/// Columns that rows leave one value are fixed before that where they leave a cone no interior, as interior-point methods need,
-/// and else where no backend succeeds with them.
+/// In a program with cones, columns that the rows allow only one value are fixed: at once where that leaves a cone
+/// without the interior that interior-point methods need, else only after no backend has succeeded.
 ///
 /// # Errors
-/// [`SolveError::NotOptimal`] if none succeeds, with the claim as its termination if there is one, else the last backend's; [`SolveError::Malformed`] at once; another backend's error only if no backend could be tried.
+/// [`SolveError::NotOptimal`] if no answer is certified, with the claim as its termination if there is one, else that
+/// of the last backend; [`SolveError::Malformed`] at once; the first error of a backend if no backend gave an answer.
 pub fn solve_certified(
     program: &Program,
     chain: &mut [Box<dyn Backend>],
@@ -105,7 +106,7 @@ fn solve_in_turn(
                 attempts.claimed(solution.termination);
             }
             Err(error @ SolveError::Malformed { .. }) => return Err(error),
-            // not made for this program, which was never tried: no event
+            // A backend that is not made for this program is no fallback.
             Err(error @ (SolveError::Declined { .. } | SolveError::Unsupported { .. })) => {
                 failure.get_or_insert(error);
             }
@@ -125,8 +126,8 @@ fn solve_in_turn(
     }
 }
 
-/// The optimum of a program some of whose columns have one value by its rows, from the program without them; none if that is not
-/// solved, or its solution is none of the whole program.
+/// The certified optimum of a program from that of its reduction, in which columns that rows allow only one value are
+/// fixed. None if the reduction is not solved, or its solution is no certified optimum of the whole program.
 fn without_forced(
     program: &Program,
     reduced: &Reduced,
@@ -147,17 +148,17 @@ impl Attempts {
             self.bound = certificate.bound.is_finite().then_some(certificate.bound);
             return certificate;
         }
-        let own = dual_bound(program, &solution.row_duals, &solution.cone_duals);
+        let proven = dual_bound(program, &solution.row_duals, &solution.cone_duals);
         self.bound = self.bound.map(|known| match program.sense {
-            Sense::Maximize => known.min(own),
-            Sense::Minimize => known.max(own),
+            Sense::Maximize => known.min(proven),
+            Sense::Minimize => known.max(proven),
         });
         Certificate::with_bound(program, solution, self.bound)
     }
 
     fn record(&mut self, name: &str, solution: &Solution, certificate: &Certificate) {
         let termination = solution.termination;
-        // A claim that its own answer refutes is none.
+        // A claimed optimum that breaks a constraint is none.
         let refuted = termination == Termination::Optimal && certificate.violation_max > TOLERANCE;
         self.last = Some(if refuted { Termination::Failed } else { termination });
         let line = if certificate.primal.is_finite() {
@@ -175,7 +176,7 @@ impl Attempts {
         self.lines.push(line);
     }
 
-    /// Takes note of a claim that there is no optimum; claims that differ leave open which it is.
+    /// Records a claim that there is no optimum; two different claims leave open which of them holds.
     fn claimed(&mut self, termination: Termination) {
         if !matches!(
             termination,

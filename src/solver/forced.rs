@@ -1,26 +1,28 @@
-//! Columns that rows leave nothing but one value, and cones that are about such columns alone.
+//! Presolve for programs with cones: columns that rows allow only one value are fixed, and cones over fixed columns
+//! become bounds.
 //!
-//! A row whose least value within the bounds of its columns is all that it allows leaves each of them one value: Σ x ≤ 0 over
-//! x ≥ 0 is x = 0. A cone over such columns has no interior, which interior-point methods need: y ≤ √u at u = 0 has a multiplier
-//! that grows without end. With the columns fixed, such a cone is a bound of its last column, and bounds need no interior.
+//! If the least value of a row within the bounds of its columns is also the most that the row allows, each of its
+//! columns has one value: Σ x ≤ 0 over x ≥ 0 is x = 0. A cone over such columns has no interior, which interior-point
+//! methods need: y ≤ √u at u = 0 has a multiplier that grows without end. Once they are fixed, the cone is a bound of
+//! its one open column, and bounds need no interior.
 
 use crate::program::{Affine, Cone, ConeKind, Program, Range};
 use crate::solver::backend::Solution;
 use crate::solver::certificate::Certificate;
 
-/// Passes over rows and cones, each of which carries what is fixed one row further.
+/// The most passes over rows and cones; each carries fixed values one row further.
 const PASSES: usize = 16;
 
 /// Rounding of a sum, relative to the sum of magnitudes.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// A program with cones, reduced to what its rows leave open, for a solver in its place.
+/// A program with cones in which the columns that rows allow only one value are fixed.
 #[derive(Debug)]
 pub(super) struct Reduced {
     pub(super) program: Program,
     /// Was this cone of the original left out? [cones].
     left_out: Vec<bool>,
-    /// Has one of these cones no interior?
+    /// Has one of the cones left out no interior?
     pub(super) is_flat: bool,
 }
 
@@ -39,8 +41,8 @@ pub(crate) fn has_flat_cone(program: &Program) -> bool {
 }
 
 impl Reduced {
-    /// A program without the columns that its rows fix; none if it has no cones, if nothing is fixed, or if its rows contradict
-    /// one another.
+    /// The reduction of a program; none if it has no cones, if nothing is fixed, or if its rows contradict one
+    /// another.
     pub(super) fn of(program: &Program) -> Option<Self> {
         if program.is_linear() {
             return None;
@@ -58,8 +60,8 @@ impl Reduced {
         reach.reduced()
     }
 
-    /// A solution of the reduced program as one of the original, with its certificate there. `bound`: what the reduced program's
-    /// proves.
+    /// A solution of the reduced program as one of the original, with its certificate there. `bound` is the bound
+    /// that the certificate of the reduced program proves.
     pub(super) fn recover(
         &self,
         original: &Program,
@@ -81,14 +83,16 @@ impl Reduced {
 }
 
 impl Reach<'_> {
-    /// Narrows the columns of a row where it leaves them one value; nothing if no point keeps it.
+    /// Narrows the columns of a row by its bounds; none if no point satisfies the row.
     fn keep_row(&mut self, row: usize) -> Option<()> {
         let range = self.program.rows[row];
         self.keep_below(row, 1.0, range.upper)?;
         self.keep_below(row, -1.0, -range.lower)
     }
 
-    /// `sign` times a row is at most `limit`: the least that it can be, if that is all, fixes each of its columns.
+    /// Narrows the columns of a row by `sign` · row ≤ `limit`: a column that alone is open gets a bound; if the least
+    /// value of the row is the limit, all its columns are fixed at that end of their bounds. None if the least value
+    /// is above the limit.
     fn keep_below(&mut self, row: usize, sign: f64, limit: f64) -> Option<()> {
         if limit == f64::INFINITY {
             return Some(());
@@ -101,8 +105,8 @@ impl Reach<'_> {
         let mut open = terms().filter(|(column, _)| !self.columns[*column].is_point());
         if let (Some((column, value)), None) = (open.next(), open.next()) {
             let fixed = terms().filter(|(other, _)| *other != column);
-            let rest: f64 = fixed.map(|term| sign * term.1 * end(term)).sum();
-            let bound = (limit - rest) / (sign * value);
+            let of_fixed: f64 = fixed.map(|term| sign * term.1 * end(term)).sum();
+            let bound = (limit - of_fixed) / (sign * value);
             let narrowed = if sign * value > 0.0 { Range::at_most(bound) } else { Range::at_least(bound) };
             return self.narrow(column, narrowed);
         }
@@ -123,7 +127,8 @@ impl Reach<'_> {
         fixed.into_iter().try_for_each(|(column, value)| self.narrow(column, Range::exactly(value)))
     }
 
-    /// Narrows the bounds of a column; nothing if none are left. Bounds that rounding holds apart are one.
+    /// Narrows the bounds of a column; none if they contradict one another. Bounds that differ by rounding alone
+    /// become one value.
     fn narrow(&mut self, column: usize, to: Range) -> Option<()> {
         let range = self.columns[column];
         let mut narrowed = Range { lower: range.lower.max(to.lower), upper: range.upper.min(to.upper) };
@@ -142,7 +147,7 @@ impl Reach<'_> {
         Some(())
     }
 
-    /// Makes a cone all of whose columns but one are fixed a bound of that one; nothing if no point is in the cone.
+    /// Replaces a cone with one open column by a bound of that column; none if no point is in the cone.
     fn keep_cone(&mut self, cone: usize) -> Option<()> {
         if self.left_out[cone] {
             return Some(());
@@ -164,7 +169,7 @@ impl Reach<'_> {
         self.narrow(column, range)
     }
 
-    /// A form with what is fixed in its constant.
+    /// An affine form, its fixed columns put into its constant.
     fn open_part(&self, form: &Affine) -> Affine {
         let is_fixed = |column: usize| self.columns[column].is_point();
         let fixed = form.terms.iter().filter(|(column, _)| is_fixed(*column));
@@ -174,7 +179,7 @@ impl Reach<'_> {
         Affine { constant, terms: terms.collect() }
     }
 
-    /// The reduced program, if it is another one.
+    /// The reduced program; none if no column was fixed and no cone replaced.
     fn reduced(self) -> Option<Reduced> {
         let Self { program, columns, left_out, is_flat, .. } = self;
         let newly = |(range, before): (&Range, &Range)| range.is_point() && !before.is_point();
@@ -215,7 +220,7 @@ fn bounded_by_cones(program: &Program, left_out: &[bool]) -> Vec<bool> {
     bounded
 }
 
-/// α·y + β, if a form is that.
+/// The column y, α and β of a form α·y + β; none for a form of none or several columns.
 fn of_one(form: &Affine) -> Option<(usize, f64, f64)> {
     let [(column, factor)] = form.terms[..] else { return None };
     Some((column, factor, form.constant))
@@ -227,10 +232,10 @@ fn solved_for((_, factor, constant): (usize, f64, f64), range: Range) -> Range {
     Range { lower: one.min(other), upper: one.max(other) }
 }
 
-/// A column, and its range: none if it has no value.
+/// A column, and its range; no range if it has no feasible value.
 type Bounded = (usize, Option<Range>);
 
-/// The range of y of (α·y + β, γ, u) in the exponential cone, of a number u.
+/// The range of y with (α·y + β, γ, u) in the exponential cone, γ and u being constants.
 fn below_logarithm(y: &Affine, scale: &Affine, u: &Affine) -> Option<Bounded> {
     let is_number = scale.terms.is_empty() && u.terms.is_empty();
     let form = of_one(y).filter(|_| is_number)?;
@@ -239,7 +244,7 @@ fn below_logarithm(y: &Affine, scale: &Affine, u: &Affine) -> Option<Bounded> {
     Some((form.0, most.map(|most| solved_for(form, Range::at_most(most)))))
 }
 
-/// The range of y of (t, α·y + β, d) in the second-order cone, of numbers t and d.
+/// The range of y with (t, α·y + β, d) in the second-order cone, t and d being constants.
 fn below_root(t: &Affine, middle: &Affine, d: &Affine) -> Option<Bounded> {
     let is_number = t.terms.is_empty() && d.terms.is_empty();
     let form = of_one(middle).filter(|_| is_number)?;
@@ -248,8 +253,8 @@ fn below_root(t: &Affine, middle: &Affine, d: &Affine) -> Option<Bounded> {
     Some((form.0, root.map(|root| solved_for(form, Range { lower: -root, upper: root }))))
 }
 
-/// The range of y of (t, m, d) in the second-order cone, of a number m, where one of t + d and t − d is a number and the other
-/// α·y + β: their product is at least m².
+/// The range of y with (t, m, d) in the second-order cone, m being a constant, and one of t + d and t − d a constant,
+/// the other α·y + β: their product is at least m².
 fn above_inverse(t: &Affine, middle: &Affine, d: &Affine) -> Option<Bounded> {
     if !middle.terms.is_empty() {
         return None;
@@ -368,7 +373,7 @@ mod tests {
     fn what_one_row_fixes_another_carries_on() {
         let mut program = root();
         let z = program.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 0.0);
-        // Z must be 1, and leaves nothing of x + z ≤ 1.
+        // z must be 1, and leaves nothing of x + z ≤ 1.
         program.push_row(Range::at_most(1.0), [(0, 1.0), (z, 1.0)]);
         program.push_row(Range::at_least(1.0), [(z, 1.0)]);
         near(optimum(&program), 0.0);

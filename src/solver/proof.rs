@@ -1,8 +1,9 @@
-//! Proofs that a program has no optimum: what a backend says of that is not believed.
+//! Proofs that a program has no optimum, where a backend claims so.
 //!
-//! *Infeasible* is proven by a dual bound: if all rows could be met when each was relaxed by t times its scale, cones being
-//! kept, the least such t would be positive, as the multipliers of that program show (a Farkas certificate of the program).
-//! *Unbounded* is proven by a point that satisfies the rows and a direction in which it can go on for ever while the
+//! *Infeasible* is proven by a dual bound: of a program that minimizes t, each row being relaxed by t times its
+//! scale. A bound above 0 shows that no point satisfies all rows as they are; its multipliers are a Farkas
+//! certificate. A conic program is tried without its cones, then with them. *Unbounded*, of a linear program, is
+//! proven by a point that satisfies the rows and a direction in which the point may move without end while the
 //! objective improves. Both are optima of programs of their own, certified as every other.
 
 use crate::program::{Program, Range, Sense};
@@ -16,13 +17,14 @@ const RELAXED_MIN: f64 = 1e-9;
 /// The part of its scale by which a row may be violated by a point that satisfies it.
 const VIOLATED_MAX: f64 = 1e-6;
 
-/// Rows that are tried, one by one, whether they belong to a contradiction.
+/// The most rows that are tried one by one: each alone, and each left out of a contradiction.
 const LEFT_OUT_MAX: usize = 200;
 
-/// Single rows and pairs of rows that are tried, one by one, whether they are a contradiction.
+/// The most single rows and pairs of rows that are tried as a smaller contradiction.
 const FEWER_MAX: usize = 300;
 
-/// The terms of all programs together by which they are tried: each has those of the whole program.
+/// The most terms of all programs together that try single rows and pairs; each program has all terms of the
+/// original.
 const FEWER_TERMS_MAX: usize = 2_000_000;
 
 /// Proves that a program without an optimum is infeasible, or that it is unbounded; `None` if neither is proven. For
@@ -52,9 +54,10 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
         .then_some(Termination::Unbounded)
 }
 
-/// Rows of `candidates` that contradict one another, all other rows being kept: the set that is left after every row
-/// without which the contradiction remains is taken out, one after another, up to a number of tries; or a single row or two that
-/// contradict one another where that set has more, if these are found in as many tries. `None` if no contradiction is proven.
+/// A small set of rows of `candidates` that contradict one another, rows that are no candidates being kept. Rows are
+/// taken out one after another if the contradiction remains without them, up to a number of tries. A single row or a
+/// pair that is a contradiction takes the place of a larger set, if a number of tries finds one. `None` if no
+/// contradiction is proven.
 pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Option<Vec<usize>> {
     let (proof, first_of_row) = contradiction(program, limits)?;
     let duals = &proof.solution.row_duals;
@@ -80,9 +83,9 @@ pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Opt
         return Some(vec![*row]);
     }
     for row in kept.clone().into_iter().take(LEFT_OUT_MAX) {
-        let rest: Vec<usize> = kept.iter().copied().filter(|other| *other != row).collect();
-        if is_proven(&rest) {
-            kept = rest;
+        let others: Vec<usize> = kept.iter().copied().filter(|other| *other != row).collect();
+        if is_proven(&others) {
+            kept = others;
         }
     }
     let tries = FEWER_MAX.min(FEWER_TERMS_MAX / program.term_values.len().max(1));
@@ -92,8 +95,8 @@ pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Opt
     Some(found)
 }
 
-/// The sets of one row, then those of two, that have fewer rows than a contradiction from which none can be taken: those with a
-/// row of the contradiction come before the others.
+/// Sets of rows that are smaller than a contradiction and not part of it: single rows, then pairs, of which those
+/// with a row of the contradiction come first.
 fn fewer<'a>(candidates: &'a [usize], contradiction: &'a [usize]) -> impl Iterator<Item = Vec<usize>> + 'a {
     let others = || candidates.iter().copied().filter(|row| !contradiction.contains(row));
     let alone = others().take(if contradiction.len() > 1 { usize::MAX } else { 0 }).map(|row| vec![row]);
@@ -116,8 +119,8 @@ fn certified(program: &Program, limits: &Limits) -> Option<Certified> {
     solve_certified(program, &mut chain, limits, None).ok()
 }
 
-/// The certified multipliers by which the rows contradict one another, by themselves or with the cones, and the position of the
-/// first of the rows that each row became, and of the end: [rows + 1].
+/// The certified multipliers by which the rows contradict one another, by themselves or with the cones; and, as
+/// [`relaxed`] gives it, where the rows begin that stand for each row.
 fn contradiction(program: &Program, limits: &Limits) -> Option<(Certified, Vec<usize>)> {
     let with_cones: &[bool] = if program.is_linear() { &[false] } else { &[false, true] };
     with_cones.iter().find_map(|cones| {
@@ -127,8 +130,8 @@ fn contradiction(program: &Program, limits: &Limits) -> Option<(Certified, Vec<u
     })
 }
 
-/// minimize t, with each row relaxed by t times its scale, and the position of the first of the rows that each row became, and
-/// of the end: [rows + 1].
+/// minimize t, with each row relaxed by t times its scale. Each row becomes none, one or two rows; the second value
+/// has the position of the first of them, and the end: [rows + 1].
 fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
     let mut first_of_row = Vec::with_capacity(program.n_rows() + 1);
     let mut relaxed = Program::new(Sense::Minimize);
@@ -156,7 +159,7 @@ fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
     (relaxed, first_of_row)
 }
 
-/// The best direction, of entries from −1 to 1, in which no row or column that has a bound comes closer to it.
+/// The program for the best direction, with entries from −1 to 1, that approaches no finite bound of a row or column.
 fn recession(program: &Program) -> Program {
     let within = |range: Range, step: f64| Range {
         lower: if range.lower.is_finite() { 0.0 } else { -step },
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_direction_that_leaves_the_bounds_at_a_small_coefficient_proves_nothing() {
-        // X may grow to 1e7, which is far, and not for ever.
+        // x may grow to 1e7, which is far, but not without end.
         let mut far = open();
         far.push_row(Range::at_most(1.0), [(1, 1e-7)]);
         assert_eq!(proven(&far), [None; 3]);

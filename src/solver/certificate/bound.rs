@@ -14,8 +14,8 @@
 use crate::program::{ConeKind, Program, Range, Sense};
 use crate::solver::certificate::propagation::boxes;
 
-/// A reduced cost towards an infinite end counts as zero below this part of the terms it is the sum of: that is
-/// rounding.
+/// A reduced cost towards an infinite end of a box counts as 0 below this part of the magnitudes that it is a sum of:
+/// it is rounding.
 const NOISE: f64 = 1e-13;
 /// Rounding of a sum, relative to the sum of magnitudes.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
@@ -42,7 +42,7 @@ pub(super) fn dual_bound_in(
         return sign * f64::INFINITY;
     };
     let with_duals = multipliers.value();
-    // the boxes alone are a bound too, and the exact one where nothing is to be gained
+    // The boxes alone prove a bound, too, which is exact where the best point of the boxes is an optimum.
     multipliers.clear();
     program.offset + sign * with_duals.min(multipliers.value())
 }
@@ -65,6 +65,7 @@ fn sign(sense: Sense) -> f64 {
         Sense::Minimize => -1.0,
     }
 }
+
 /// Multipliers of a program taken as a maximization.
 struct Multipliers<'a> {
     program: &'a Program,
@@ -118,7 +119,7 @@ impl<'a> Multipliers<'a> {
         Some(multipliers)
     }
 
-    /// A multiplier whose bound is infinite proves nothing: zero does better.
+    /// Sets multipliers of infinite bounds to 0: others prove nothing.
     fn cut_signs(&mut self) {
         for (dual, range) in self.rows.iter_mut().zip(&self.program.rows) {
             let bound = if *dual > 0.0 { range.upper } else { range.lower };
@@ -153,8 +154,8 @@ impl<'a> Multipliers<'a> {
         Reduced { costs, magnitudes }
     }
 
-    /// Moves reduced costs that point to infinity to zero: by the cone entry that is this column alone, if there
-    /// is one, else by all its rows in proportion to what they contribute.
+    /// Moves reduced costs towards an infinite end to 0: by a cone entry that is this column alone, if there is one,
+    /// else by all rows of the column in proportion to their contributions.
     fn repair_columns(&mut self) {
         let open = |range: &Range| range.lower.is_infinite() || range.upper.is_infinite();
         if !self.boxes.iter().any(open) {
@@ -225,7 +226,7 @@ impl<'a> Multipliers<'a> {
         }
     }
 
-    /// The bound of these multipliers, offset and sense apart.
+    /// The bound that these multipliers prove, without the offset, for a maximization.
     fn value(&self) -> f64 {
         let reduced = self.reduced();
         let (mut total, mut magnitude) = (0.0_f64, 0.0_f64);
@@ -256,8 +257,8 @@ impl<'a> Multipliers<'a> {
     }
 }
 
-/// The second-order cone is its own dual: t ≥ ‖v‖. Raises t, or, where t must stay (its column has an open box),
-/// shrinks v.
+/// Puts a multiplier (t, v) into the second-order cone t ≥ ‖v‖, which is its own dual: raises t, or shrinks v if t is
+/// not to change (`keep_first`), since its column has an open box.
 fn enter_second_order(duals: &mut [f64], keep_first: bool) {
     let norm = duals[1..].iter().map(|v| v * v).sum::<f64>().sqrt() * (1.0 + ROUNDING);
     if duals[0] >= norm {
@@ -272,8 +273,9 @@ fn enter_second_order(duals: &mut [f64], keep_first: bool) {
     }
 }
 
-/// The dual of the exponential cone is the closure of {(u, v, w): u < 0, −u·exp(v/u − 1) ≤ w}. Sets v to its
-/// least feasible value where that is `v_costs_nothing` but a constant, else raises w.
+/// Puts a multiplier into the dual of the exponential cone, the closure of {(u, v, w): u < 0, −u·exp(v/u − 1) ≤ w}.
+/// If u ≥ 0, u becomes 0, and v and w at least 0. Else v is set to its least feasible value if its entry is a
+/// constant of at least 0 (`v_costs_nothing`), so that no reduced cost changes; if not, w is raised.
 fn enter_exponential(duals: &mut [f64], v_costs_nothing: bool) {
     let (u, v, w) = (duals[0], duals[1], duals[2]);
     if u >= 0.0 {

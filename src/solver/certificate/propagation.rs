@@ -3,7 +3,8 @@
 
 use crate::program::{Program, Range};
 
-/// Rounds over the rows; each can carry a bound one row further (time row → share → level takes two).
+/// Passes over the rows. Each carries a bound one row further: from a row of time to a share and from there to a
+/// level takes two.
 const ROUNDS: usize = 3;
 /// Every bound found is loosened by this, relative: more than the rounding in it.
 const MARGIN: f64 = 1e-9;
@@ -53,7 +54,7 @@ impl Least {
         }
     }
 
-    /// Without one of its terms; none if what remains is infinite.
+    /// The sum without one of its terms; none if that is infinite.
     fn without(self, term: f64) -> Option<f64> {
         match (term.is_finite(), self.infinite) {
             (true, 0) => Some(self.finite - term),
@@ -63,7 +64,7 @@ impl Least {
     }
 }
 
-/// A row of one term is a bound of its column: the level of a job that can run nowhere is at most zero.
+/// Narrows the box of a column by a row of one term, which is a bound of the column.
 fn narrow_by_single(program: &Program, row: usize, boxes: &mut [Range]) {
     let mut terms = program.row(row).filter(|&(_, value)| value != 0.0);
     let (Some((column, value)), None) = (terms.next(), terms.next()) else { return };
@@ -79,7 +80,7 @@ fn narrow_by_single(program: &Program, row: usize, boxes: &mut [Range]) {
     }
 }
 
-/// Uses one row to give its open columns bounds. True if it gave any.
+/// Bounds the open columns of a row by the boxes of its other columns. True if it bounded any.
 fn fill(program: &Program, row: usize, boxes: &mut [Range]) -> bool {
     let terms = || program.row(row).filter(|&(_, value)| value != 0.0);
     if terms().all(|(column, _)| boxes[column].lower.is_finite() && boxes[column].upper.is_finite()) {
@@ -101,10 +102,10 @@ fn fill(program: &Program, row: usize, boxes: &mut [Range]) -> bool {
             least.add(least_term(boxes, column, value));
         }
         for (column, value) in terms() {
-            let Some(rest) = least.without(least_term(boxes, column, value)) else { continue };
+            let Some(others) = least.without(least_term(boxes, column, value)) else { continue };
             let value = sign * value;
-            let bound = (limit - rest) / value;
-            let margin = MARGIN * ((limit.abs() + rest.abs()) / value.abs());
+            let bound = (limit - others) / value;
+            let margin = MARGIN * ((limit.abs() + others.abs()) / value.abs());
             let open = &mut boxes[column];
             if value > 0.0 && open.upper == f64::INFINITY && bound.is_finite() {
                 // an infeasible row may cross the bounds; a box is never empty
