@@ -39,7 +39,8 @@ pub struct Limits {
     pub tolerance: f64,
     /// Threads a solver may use.
     pub threads: u32,
-    /// What breaks it off; looked at by our own methods and Clarabel, others know its time alone.
+    /// Ends the solve early. Our own methods and Clarabel check it as they go; other backends get the time left to it
+    /// as their limit.
     pub interrupt: Interrupt,
 }
 
@@ -57,7 +58,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a backend stopped. What it proves is in each line; only a certificate proves more.
+/// Why a backend stopped. Each value is a claim of the backend, which only a certificate proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Termination {
@@ -113,7 +114,7 @@ impl Basis {
     }
 }
 
-/// What an earlier solve leaves for the next.
+/// A start for a solve, taken from an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct WarmStart {
     /// A basis of matching shape.
@@ -160,7 +161,7 @@ pub enum SolveError {
         /// The feature that the backend lacks.
         feature: Feature,
     },
-    /// The program has not the structure that the backend is made for: nothing is wrong with either.
+    /// The backend is made for programs of another structure; neither is at fault.
     #[error("backend `{backend}` is not made for this program: {reason}")]
     Declined {
         /// The backend.
@@ -205,7 +206,7 @@ pub trait Backend: fmt::Debug + Send {
     /// Its name, as users write it.
     fn name(&self) -> &'static str;
 
-    /// Can it do this?
+    /// Does the backend support a feature?
     fn supports(&self, feature: Feature) -> bool;
 
     /// Solves a program, from a warm start where given and supported.

@@ -71,8 +71,9 @@ impl Backend for Clarabel {
     }
 }
 
-/// Aims a hundred times closer than the limits ask, because that is one or two iterations more, and takes what the
-/// limits ask (Clarabel's "reduced" tolerances) where rounding stops it before.
+/// Clarabel's settings. Its tolerances are a hundred times closer than the limits ask, which takes one or two more
+/// iterations; its "reduced" tolerances, which it falls back on where rounding stops it earlier, are those of the
+/// limits.
 fn settings(limits: &Limits) -> DefaultSettings<f64> {
     let tolerance = limits.tolerance.clamp(1e-11, 1e-2);
     let aim = (tolerance * 1e-2).max(1e-12);
@@ -92,7 +93,7 @@ fn settings(limits: &Limits) -> DefaultSettings<f64> {
     }
 }
 
-/// No row and no bound: optimal at zero if nothing costs anything.
+/// The answer to a program without rows and bounds: 0 for all columns if no column has a cost, else unbounded.
 fn without_rows(program: &Program) -> Solution {
     if program.cost.iter().any(|&cost| cost != 0.0) {
         return without_columns(Termination::Unbounded);
@@ -179,7 +180,7 @@ impl Form {
         self.bounds.len()
     }
 
-    /// Adds the rows of a range if it is of the kind now being collected.
+    /// Adds the rows of a range: only if it is an equality where `equalities` are collected, else only if it is not.
     fn push_range<I: Iterator<Item = (usize, f64)>>(
         &mut self,
         range: Range,
@@ -274,7 +275,7 @@ fn termination_of(status: SolverStatus, close: bool) -> Termination {
         SolverStatus::Solved | SolverStatus::AlmostSolved => Termination::Optimal,
         SolverStatus::NumericalError | SolverStatus::InsufficientProgress if close => Termination::Inaccurate,
         SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible => Termination::Infeasible,
-        // it has found a ray along which the objective improves; whether any point is feasible it does not say
+        // A ray along which the objective improves, whether or not any point is feasible.
         SolverStatus::DualInfeasible | SolverStatus::AlmostDualInfeasible => {
             Termination::InfeasibleOrUnbounded
         }

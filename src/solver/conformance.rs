@@ -10,9 +10,9 @@
 //! ```
 //!
 //! An answer is judged by its certificate and by the known value; every dual by moving its bound both ways and
-//! solving again. What a backend lacks it must refuse before anything is sent, and one that does not take programs
-//! of any structure may decline a case. A fault found in one backend becomes a case here for all of them; a fault
-//! that cannot be mended from here becomes an [`Exclusion`].
+//! solving again. A backend must refuse a program for which it lacks a feature, and one that does not take programs
+//! of any structure may decline a case. A fault found in one backend becomes a case here for all; a fault that cannot
+//! be mended from here becomes an [`Exclusion`].
 
 mod cases;
 
@@ -81,7 +81,7 @@ impl fmt::Display for Failure {
 const STEP: f64 = 1e-3;
 const SLOPE_TOLERANCE: f64 = 1e-3;
 
-/// Puts a backend through all cases but its exclusions; the failures, if any.
+/// Runs a backend on all cases but its exclusions, and returns the failures.
 pub fn run(backend: &mut dyn Backend) -> Vec<Failure> {
     let mut failures = Vec::new();
     for case in CASES {
@@ -100,7 +100,7 @@ pub fn run(backend: &mut dyn Backend) -> Vec<Failure> {
     failures
 }
 
-/// Puts a backend through one case.
+/// Runs a backend on one case.
 ///
 /// # Errors
 /// What was wrong, in words.
@@ -180,7 +180,7 @@ fn optimum(backend: &mut dyn Backend, program: &Program) -> Result<f64, String> 
     if certificate.optimal { Ok(certificate.primal) } else { Err("a moved bound has no optimum".to_owned()) }
 }
 
-/// Compares a dual with the slope that moving its bound shows.
+/// Compares a dual with the change of the objective per unit by which its bound is moved.
 fn compare(name: &str, dual: f64, ahead: f64, behind: f64, step: f64) -> Result<(), String> {
     let slope = (ahead - behind) / (2.0 * step);
     if (slope - dual).abs() <= SLOPE_TOLERANCE * slope.abs().clamp(1.0, 1e3) {
@@ -222,7 +222,7 @@ fn check_cone_duals(backend: &mut dyn Backend, program: &Program, solution: &Sol
     Ok(())
 }
 
-/// From its own final basis a program must be solved again without a step, and to the same value.
+/// A program that is solved again from its own final basis must take no iteration and end at a certified optimum.
 fn check_warm_start(backend: &mut dyn Backend, program: &Program, solution: &Solution) -> Result<(), String> {
     if program.n_columns() == 0 {
         return Ok(());
@@ -240,7 +240,7 @@ fn check_warm_start(backend: &mut dyn Backend, program: &Program, solution: &Sol
     Ok(())
 }
 
-/// What is not in standard form must be refused, never sent.
+/// Programs that are not in standard form must be refused as malformed.
 fn check_malformed(backend: &mut dyn Backend) -> Result<(), String> {
     for (what, program) in cases::malformed() {
         match backend.solve(&program, &Limits::default(), None) {

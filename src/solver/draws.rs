@@ -1,4 +1,4 @@
-//! Numbers for tests.
+//! Random numbers for tests.
 
 /// Numbers in [0, 1), the same for a seed on every machine (Knuth's MMIX constants).
 pub(crate) struct Draws(pub(crate) u64);

@@ -21,7 +21,7 @@ use crate::solver::scaling::Scaled;
 /// coefficients are fifteen decades apart it goes on for ever.
 const IPM_STEPS_MAX: usize = 500;
 
-/// Rows that are multiples of one another above which programs are solved without presolve, which compares each with each.
+/// The number of rows that are multiples of one another above which presolve is off, as it compares each with each.
 const PARALLEL_MAX: usize = 500;
 
 /// HiGHS's number of the primal simplex method.

@@ -6,7 +6,7 @@
 use crate::program::{Cone, ConeKind, Program, Range};
 use crate::solver::backend::{Backend, Feature, Solution, SolveError, Termination};
 
-/// Checks a program for a backend: an error, an answer that needs no solver, or nothing (send it).
+/// Checks a program for a backend. An answer where it needs no solver; none where it is to be solved.
 pub(super) fn admit(backend: &dyn Backend, program: &Program) -> Result<Option<Solution>, SolveError> {
     check(program)?;
     for cone in &program.cones {
@@ -38,7 +38,8 @@ pub(super) fn without_columns(termination: Termination) -> Solution {
     }
 }
 
-/// Nothing to decide: every row is zero and every cone entry a constant, and that is right or wrong.
+/// The answer to a program without columns: optimal if its rows hold at 0 and its cones at their constants, else
+/// infeasible.
 fn answer_without_columns(program: &Program) -> Solution {
     let rows_hold = program.rows.iter().all(|range| range.lower <= 0.0 && 0.0 <= range.upper);
     if !rows_hold || !program.cones.iter().all(holds_at_constants) {

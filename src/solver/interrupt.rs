@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::solver::timing::Stopwatch;
 
-/// When a decision is broken off without an answer. A decision that it does not break off is the same as without it, where a
-/// limit may make an answer worse.
+/// Conditions at which a decision is ended without an answer. Where none of them is met, the decision is the same as
+/// without an interrupt; a limit, by contrast, may make an answer worse.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     flag: Option<Arc<AtomicBool>>,
@@ -37,13 +37,13 @@ impl Interrupt {
     /// The interrupt of a decision that begins now: its wall time is counted from here on.
     #[must_use]
     pub fn of_decision(&self) -> Self {
-        let mut own = self.clone();
-        if let Some(time) = own.decision.take()
-            && own.left().is_none_or(|left| time < left)
+        let mut begun = self.clone();
+        if let Some(time) = begun.decision.take()
+            && begun.left().is_none_or(|left| time < left)
         {
-            own.until = Some((Stopwatch::start(), time));
+            begun.until = Some((Stopwatch::start(), time));
         }
-        own
+        begun
     }
 
     /// Is work to be broken off now?
@@ -58,7 +58,7 @@ impl Interrupt {
     }
 }
 
-/// Equal are those that are raised by the same flag at the same times.
+/// Interrupts are equal if they have the same flag and the same ends.
 impl PartialEq for Interrupt {
     fn eq(&self, other: &Self) -> bool {
         let flag = |own: &Self| own.flag.as_ref().map(Arc::as_ptr);

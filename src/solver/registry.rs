@@ -126,18 +126,19 @@ pub fn interior_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if program.is_linear() { made(&["clarabel", "highs-interior"]) } else { made(&["clarabel", "separable"]) }
 }
 
-/// The named backend first, then the others of `chain`: what it declines, cones for one, is solved all the
-/// same.
+/// The named backend first, then the others of `chain`, so that a program which the first declines, such as one with
+/// cones, is still solved.
 ///
 /// # Errors
 /// As [`backend`].
 pub fn led_by(name: &str, chain: Vec<Box<dyn Backend>>) -> Result<Vec<Box<dyn Backend>>, SolveError> {
     let first = backend(name)?;
-    let rest: Vec<_> = chain.into_iter().filter(|backend| backend.name() != first.name()).collect();
-    Ok(std::iter::once(first).chain(rest).collect())
+    let others: Vec<_> = chain.into_iter().filter(|backend| backend.name() != first.name()).collect();
+    Ok(std::iter::once(first).chain(others).collect())
 }
 
-/// Those of the names that this build has. Microlp, slow beyond a few hundred jobs, only stands in for HiGHS.
+/// Backends of these names, as far as this build has them. Microlp, slow beyond a few hundred jobs, is used only
+/// without HiGHS.
 fn made(names: &[&str]) -> Vec<Box<dyn Backend>> {
     let has_highs = cfg!(feature = "highs");
     names

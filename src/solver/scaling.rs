@@ -5,17 +5,17 @@
 //!
 //!   x = C x′        A′ = R A C        row bounds′ = R b        cost′ = σ C cost
 //!
-//! with geometric-mean scaling of rows and columns (Fourer 1982; the square root of the product of the smallest
-//! and largest magnitude), then a common factor that brings bounds near one, then σ = 1 / max |cost′|.
-//! Duals come back as y = R y′ / σ. Entries of cones cannot be scaled one by one, so where there are cones only
-//! rows and the objective are.
+//! with geometric-mean scaling of rows and columns (Fourer 1982; the square root of the product of the smallest and
+//! largest magnitude), then a common factor that brings the largest bound between 1 and [`BOUND_MAX`], then σ = 1 /
+//! max |cost′|. Duals come back as y = R y′ / σ. Entries of cones cannot be scaled one by one, so where there are
+//! cones only rows and the objective are.
 
 use crate::program::Program;
 use crate::solver::backend::Solution;
 
 /// Passes over the coefficients; each is cheap beside a solve, and few improve anything after the fourth.
 const PASSES: usize = 6;
-/// Bounds are brought below this magnitude, and the largest of them to at least one.
+/// The largest finite bound is brought to at least 1 and at most this.
 const BOUND_MAX: f64 = 1_048_576.0;
 
 /// A program in units that suit absolute tolerances, and the way back.
@@ -59,7 +59,7 @@ impl Scaled {
         Self { program: apply(program, &rows, &columns, objective), columns, rows, objective }
     }
 
-    /// The factors, for a program much like this one.
+    /// The factors, to scale another program of the same shape.
     pub(super) fn into_factors(self) -> Factors {
         Factors { rows: self.rows, columns: self.columns }
     }
@@ -86,7 +86,7 @@ impl Scaled {
     }
 }
 
-/// The nearest power of two; one for what has none.
+/// The nearest power of two; 1 for a number that is not positive and finite.
 fn power_of_two(value: f64) -> f64 {
     if value > 0.0 && value.is_finite() { value.log2().round().clamp(-500.0, 500.0).exp2() } else { 1.0 }
 }
@@ -124,7 +124,7 @@ fn geometric_factors(program: &Program) -> (Vec<f64>, Vec<f64>) {
     (rows, columns)
 }
 
-/// The factor on all of x that brings finite bounds near one.
+/// The factor on all of x that brings the largest finite bound between 1 and [`BOUND_MAX`]; 1 where there are cones.
 fn common_factor(program: &Program, rows: &[f64], columns: &[f64]) -> f64 {
     if !program.is_linear() {
         return 1.0;

@@ -135,7 +135,7 @@ fn range_binds_below() -> Program {
     minimize(&[(Range::NON_NEGATIVE, 2.0), (Range::NON_NEGATIVE, 3.0)], &[(between(2.0, 5.0), &[1.0, 1.0])])
 }
 
-/// A row without bounds has no say, and no dual.
+/// A row without bounds restricts nothing and has a dual of 0.
 fn free_row() -> Program {
     maximize(&[(Range::NON_NEGATIVE, 1.0)], &[(Range::FREE, &[5.0]), (Range::at_most(3.0), &[1.0])])
 }
@@ -285,10 +285,8 @@ fn zero_throughput() -> Program {
     program
 }
 
-/// Throughputs 2 1 / 1 2/3... of two jobs on one worker each of two types: job 0 on both, job 1 on the second.
-///
-/// Columns t, a, b, c, d with t ≤ 2a + b, t ≤ c + d, a + b ≤ 1, c + d ≤ 1 … here t ≤ 2a + b, t ≤ c + 2d,
-/// a + c ≤ 1, b + d ≤ ⅔: d = ⅔ gives job 1 a level of 4/3, job 0 has a = 1 and 2 to spare.
+/// Two jobs share two types: t ≤ 2a + b and t ≤ 2d with a + c ≤ 1 and b + d ≤ ⅔. Job 1 gets nothing from c, and 2·⅔ =
+/// 4/3 from d = ⅔; job 0 has more, at a = 1.
 fn two_jobs() -> Program {
     let time = between(0.0, 1.0);
     maximize(

@@ -5,10 +5,10 @@
 
 use crate::program::Program;
 
-/// Digits of a mantissa, in bits, in which the coefficients of rows that are multiples of one another may differ by rounding.
+/// The last bits of a coefficient that are ignored in comparisons of rows: rounding may differ there.
 const ROUNDED_BITS: u32 = 8;
 
-/// The largest number of rows of a program each of which is a multiple of the others.
+/// The size of the largest set of rows that are multiples of one another.
 pub(super) fn most_parallel(program: &Program) -> usize {
     let direction = |row: usize| {
         let mut terms: Vec<(usize, f64)> = program.row(row).filter(|(_, value)| *value != 0.0).collect();
