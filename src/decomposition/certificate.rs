@@ -44,7 +44,7 @@ struct Sums {
     /// Σ λ d.
     priced: f64,
     /// The least level that corresponds to the base of a class with demand.
-    had: f64,
+    base_level: f64,
     /// The largest term of the objective.
     term_max: f64,
     /// The largest weight of a logarithm.
@@ -91,7 +91,7 @@ impl Certificate {
             }
             Goal::Logarithms(_) => 0.0,
         };
-        let mut sums = Sums { used: vec![0.0; k], had: f64::INFINITY, ..Sums::default() };
+        let mut sums = Sums { used: vec![0.0; k], base_level: f64::INFINITY, ..Sums::default() };
         for class in 0..n {
             sums.class(singles, goal, answer, (class, level_max));
         }
@@ -103,8 +103,8 @@ impl Certificate {
         let primal = match goal {
             Goal::Level | Goal::Above { .. } => {
                 // The level is a variable between 0 and the highest.
-                let left = (1.0 - sums.priced).max(0.0) + SUM_ROUNDING * (1.0 + sums.priced);
-                sums.add(left * level_max);
+                let reduced = (1.0 - sums.priced).max(0.0) + SUM_ROUNDING * (1.0 + sums.priced);
+                sums.add(reduced * level_max);
                 sums.term_max = level_max;
                 answer.level
             }
@@ -119,8 +119,8 @@ impl Certificate {
         };
         let bound = sums.bound + SUM_ROUNDING * sums.magnitude;
         // An error of a level above a base is judged relative to base and level together.
-        let had = if sums.had.is_finite() { sums.had } else { 0.0 };
-        let size = primal.abs().max(bound.abs()) + had;
+        let base_level = if sums.base_level.is_finite() { sums.base_level } else { 0.0 };
+        let size = primal.abs().max(bound.abs()) + base_level;
         let reference = size.max(OBJECTIVE_FLOOR * sums.term_max).max(sums.weight_max);
         let gap_relative = if reference > 0.0 { (bound - primal).abs() / reference } else { 0.0 };
         let optimal = sums.violation <= TOLERANCE && gap_relative <= TOLERANCE;
@@ -166,7 +166,7 @@ impl Sums {
         }
         let (demand, base) = (singles.demand[class], goal.base(class));
         self.priced += throughput_price * demand;
-        self.had = if demand > 0.0 { self.had.min(base / demand) } else { self.had };
+        self.base_level = if demand > 0.0 { self.base_level.min(base / demand) } else { self.base_level };
         self.add(time_price * jobs);
         self.add(-throughput_price * base);
         self.exceeds(time - jobs, jobs);

@@ -4,10 +4,10 @@
 //!
 //!   log Σ T`[k]`·x`[k]` − σ·Σ z`[k]`·x`[k]`        over x ≥ 0, Σ x ≤ 1
 //!
-//! at prices z of a worker's whole time. A job with *spare* time, not all of which it uses, spends one unit on the type
-//! with the highest throughput per price. A job whose time is all used moves along the upper hull of the points
-//! (z`[k]`, T`[k]`) to dearer and faster types while a unit of throughput costs less than it is worth, and ends on one
-//! type for all of its time, or on two.
+//! at prices z of a worker's whole time. A job with *spare* time, which uses less than all of its time, spends one
+//! unit on the type with the highest throughput per price. A job without spare time moves along the upper hull of the
+//! points (z`[k]`, T`[k]`) to dearer and faster types while a unit of throughput costs less than it is worth, and
+//! ends on one type for all of its time, or on two.
 
 use std::array;
 
@@ -20,7 +20,7 @@ pub(super) struct Job<const K: usize> {
     pub(super) speed: [f64; K],
     /// σ, per unit of its weight.
     pub(super) workers: f64,
-    /// Its weight, as a part of all jobs'.
+    /// Its weight, relative to the sum of all jobs' weights.
     pub(super) weight: f64,
 }
 
@@ -87,7 +87,7 @@ impl<const K: usize> Job<K> {
                 let per_speed = (prices.price[k] - prices.price[at]) / (self.speed[k] - self.speed[at]);
                 (least, next) = if per_speed < least { (per_speed, Some(k)) } else { (least, next) };
             }
-            // The derivative of the logarithm.
+            // A unit of throughput is worth the derivative of the logarithm, 1/throughput.
             let cost = self.workers * least;
             match next {
                 Some(next) if cost * self.speed[next] < 1.0 => at = next,
@@ -132,7 +132,7 @@ impl<const K: usize> Job<K> {
         }
     }
 
-    /// Is its time not all used, anywhere in a price box, whatever types it uses?
+    /// Does the job have spare time everywhere in a price box, whatever types it uses?
     #[inline]
     pub(super) fn has_spare(&self, price_box: &PriceBox<[f64; K]>) -> bool {
         (0..K).all(|k| self.speed[k] == 0.0 || self.workers * price_box.low[k] >= 1.0)

@@ -24,7 +24,7 @@ pub(super) struct ContinuationStart {
 
 /// Why prices were not found in a box.
 pub(super) enum Lost {
-    /// They are outside of it: how far they were followed.
+    /// They are outside of it; the last prices inside.
     Outside(Vec<f64>),
     /// Steps or time ran out.
     Stuck,
@@ -119,18 +119,18 @@ impl Continuation<'_> {
                 let there = self.step(&Place::of(next.clone(), shift.clone(), width))?;
                 // the objective's slope along the step: negative where the step was too long
                 let slope = |k: usize| there.falls[k] * step.by[k] * price[k] / next[k];
-                let left: f64 = self.types().map(slope).sum();
-                if left >= -0.5 * fall || part < 1e-12 {
+                let slope_there: f64 = self.types().map(slope).sum();
+                if slope_there >= -0.5 * fall || part < 1e-12 {
                     (price, step) = (next, there);
                     break;
                 }
-                part *= (fall / (fall - left)).clamp(0.1, 0.7);
+                part *= (fall / (fall - slope_there)).clamp(0.1, 0.7);
             }
         }
         Err(Lost::Stuck)
     }
 
-    /// Follows prices to the last width, or to the `part` of the worth of all workers if that is larger.
+    /// Follows prices to the width `last`, or to the part `part` of the worth of all workers if that is larger.
     pub(super) fn follow(
         &mut self,
         start: &ContinuationStart,
@@ -167,8 +167,8 @@ impl Continuation<'_> {
         Ok(ContinuationEnd { place: Place::of(price, shift, width), price_box: self.price_box.clone() })
     }
 
-    /// Narrows the box about prices at a width; extrapolation predicts that they move `ahead` by as much, and they may
-    /// move twice as far.
+    /// Narrows the box about prices at a width: they may move by a number of widths, and twice as far as
+    /// extrapolation predicts, `ahead`.
     fn narrow(&mut self, price: &[f64], width: f64, ahead: &[f64]) {
         // Where jobs spend little, prices matter little and are less certain.
         let worth = product(price, self.capacity).min(1.0);

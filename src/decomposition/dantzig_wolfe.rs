@@ -97,7 +97,7 @@ pub(super) struct SearchEnd {
     pub(super) passes: u32,
 }
 
-/// The best bound so far.
+/// The tightest dual bound so far, the point that proved it, and the derivative of cost in the level there.
 struct DualBound {
     value: f64,
     at: PricePoint,
@@ -228,7 +228,7 @@ impl LevelGoal {
         if columns.slope > 0.0 { at.level + step } else { f64::INFINITY }
     }
 
-    /// Is a bound tighter than another?
+    /// Is a bound tighter than the other?
     fn is_tighter(self, bound: f64, than: f64) -> bool {
         if self.is_held() { bound > than } else { bound < than }
     }
@@ -258,7 +258,7 @@ impl LevelGoal {
 }
 
 impl Search<'_> {
-    /// The optimum of a goal within the gap; none if a job cannot reach the level, or prices or time run out.
+    /// The optimum of a goal within the gap; none if a job cannot reach the level, or passes or time run out.
     pub(super) fn solve(&self, goal: LevelGoal) -> Option<SearchEnd> {
         let capacity = &self.capacity;
         let start = if goal.is_held() { self.start.clone() } else { self.start.normalized(capacity) };
@@ -322,7 +322,7 @@ impl Search<'_> {
         None
     }
 
-    /// Makes responses to a level ones to a lower level.
+    /// Turns responses to a level into responses to a lower level.
     fn lower(&self, master: &mut RestrictedMaster, factor: f64) {
         match &self.given {
             _ if factor >= 1.0 => {}
@@ -331,7 +331,7 @@ impl Search<'_> {
         }
     }
 
-    /// The end of a search whose first responses fit at the highest level: no mixture, and no prices.
+    /// The end of a search in which the first responses fit at the highest level: no mixture, and no prices.
     fn unmixed(&self, points: Vec<PricePoint>) -> SearchEnd {
         let (at, level) = (points[0].clone(), points[0].level);
         let mixture = points.into_iter().map(|point| (point, vec![1.0; self.groups])).collect();

@@ -47,7 +47,8 @@ pub(super) struct Step {
     pub(super) falls: Vec<f64>,
 }
 
-/// The least size that counts of each price: a part of the largest worth of a type's workers.
+/// A floor for the size of each price: there, all workers of the type are worth the part `PRICE_MIN` of the largest
+/// worth of a type's workers.
 pub(super) fn floor(price: &[f64], capacity: &[f64]) -> Vec<f64> {
     let worth = price.iter().zip(capacity).map(|(price, capacity)| price * capacity);
     let most = worth.fold(0.0_f64, f64::max);
@@ -59,7 +60,7 @@ impl PriceBox<Vec<f64>> {
         Self { low: vec![0.0; types], high: vec![f64::INFINITY; types] }
     }
 
-    /// The box about prices that may be off by a part of themselves, and of their floor.
+    /// The box about prices, each of which may be off by the part `off` of itself and its floor.
     pub(super) fn about(price: &[f64], capacity: &[f64], off: f64) -> Self {
         let floor = floor(price, capacity);
         let by = |k: usize| off * (price[k] + floor[k]);
@@ -125,7 +126,7 @@ impl<const K: usize> SampleDemand<K> {
             let next = &self.undecided_spare[at].job;
             match merged.last_mut().map(|last| &mut last.job) {
                 Some(last) if compare(&last.speed, &next.speed).is_eq() => {
-                    // Where the fewest workers leave time, so do more.
+                    // A job of these that needs more workers has spare time wherever the one with the fewest has.
                     last.weight += next.weight;
                     last.workers = last.workers.min(next.workers);
                 }

@@ -48,8 +48,8 @@ struct JobBatch {
     by_type: Vec<f64>,
     /// Time fractions of a feasible allocation to begin with: [chunks × K], or empty.
     given: Vec<F64x8>,
-    /// Only where droppable constraints are kept: 1 where the required throughput must be met, 0 where the job may instead
-    /// have no time at all: [chunks], or empty.
+    /// 1 where the required throughput must be met, 0 where the job may have no time at all instead: [chunks]; empty
+    /// where no droppable constraints are counted.
     due: Vec<F64x8>,
     /// Jobs.
     n: usize,
@@ -69,8 +69,8 @@ struct Units {
 }
 
 /// Class times that are optimal for a goal and the dual prices that certify them, with prices to warm-start the next
-/// search from; `near` is what the last one left. None if a class can reach no level, if there are more than 64 worker
-/// types, or if prices do not converge in time.
+/// search from; `near` are such prices of an earlier search. None if a class can reach no level, if there are more
+/// than 64 worker types, or if prices do not converge in time.
 pub fn solve(
     singles: &Singles<'_>,
     goal: Goal<'_>,
@@ -81,7 +81,7 @@ pub fn solve(
         return nash_welfare::solve(singles, &of.weight, near, limits);
     }
     let limit = lowest_limit(singles, goal);
-    // Where a level is held, it may be that nothing is required, and no level is a limit.
+    // A level that is held may require nothing of any class, and then has no limit.
     let held = matches!(goal, Goal::Worth { .. });
     let limit = if held && limit == f64::INFINITY { 1.0 } else { limit };
     if !(limit > 0.0 && limit.is_finite()) {
@@ -145,7 +145,7 @@ impl JobBatch {
         Some(batch)
     }
 
-    /// Lanes without a job get one that runs and requires nothing, so that every subproblem has an optimum.
+    /// Fills lanes without a job with one that runs and requires nothing, so that every subproblem has an optimum.
     fn fill(&mut self) {
         for lane in self.n..self.demand.len() * LANES {
             self.speed[lane / LANES * self.k].0[lane % LANES] = 1.0;
@@ -225,7 +225,7 @@ impl JobBatch {
         Some(SearchStart::about(near.prices.iter().map(scaled).collect(), self.n, near.level / units.level))
     }
 
-    /// The prices that a search leaves.
+    /// The prices that a search leaves to the next.
     fn warm_prices(&self, found: &SearchEnd, units: Units) -> WarmPrices {
         if !found.has_prices {
             return WarmPrices::default();
@@ -245,7 +245,8 @@ impl JobBatch {
             let groups = groups(batch.demand.len());
             let price_out = |point: &PricePoint| (batch.pass.price_out)(batch, &batch.at(point), groups);
             let given = (!batch.given.is_empty()).then(|| (batch.pass.given)(batch, groups));
-            // A sample has its part of what the given allocation of all jobs leaves free, beside its own.
+            // A sample has its part of the capacity that the given allocation of all jobs leaves free, and what its
+            // own jobs use in that allocation.
             let part = batch.n as f64 / self.n as f64;
             let capacity =
                 used.iter().zip(batch.used()).map(|(all, used)| part * (1.0 - all) + used).collect();
@@ -287,7 +288,7 @@ impl JobBatch {
         self.base.get(chunk).map_or(above, |base| above + *base)
     }
 
-    /// Prices of a worker of each type, from those of all workers.
+    /// The prices of one worker of each type, from a point's prices of all workers of each type.
     fn at(&self, point: &PricePoint) -> WorkerPrices {
         let price = point.price.iter().zip(&self.per_worker).map(|(price, per_worker)| price * per_worker);
         WorkerPrices { price: price.collect(), level: point.level }

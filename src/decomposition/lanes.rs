@@ -1,4 +1,4 @@
-//! A vector of eight `f64`, one for each of eight subproblems, whose operations the compiler turns into vector
+//! A vector of eight `f64`, one for each of eight subproblems, with operations that the compiler turns into vector
 //! instructions.
 //!
 //! Every operation is elementwise and every sum over lanes is taken in order, so a result does not depend on the
@@ -32,7 +32,7 @@ impl F64x8 {
         self.0.iter().sum()
     }
 
-    /// Does `is` hold of any of the eight?
+    /// Does `is` hold for any of the eight?
     #[inline]
     pub(crate) fn any(self, is: impl Fn(f64) -> bool) -> bool {
         self.0.iter().fold(false, |any, value| any | is(*value))

@@ -1,14 +1,14 @@
 //! Nash welfare, the largest Σ weight·log(throughput), by the prices of its Eisenberg-Gale market.
 //!
-//! The optimum is the equilibrium of a market in which each job has its weight to spend on workers' time and needs at
-//! most all of its own time (Eisenberg & Gale 1959): prices z of worker types minimize the convex dual
+//! The optimum is the equilibrium of a market in which each job spends its weight on workers' time and cannot use
+//! more than all of its own time (Eisenberg & Gale 1959): prices z of worker types minimize the convex dual
 //!
 //!   Σ w`[k]`·z`[k]`  +  Σ_m  max { weight·log(T x) − s z x : x ≥ 0, Σ x ≤ 1 }
 //!
-//! whose value anywhere bounds the optimum, and whose gradient is the excess supply of workers. At known prices a job's
+//! which bounds the optimum at any prices; its gradient is the excess supply of workers. At known prices a job's
 //! demand is in closed form ([`choice`](super::choice)). The prices of a sample decide most jobs' choices: jobs with
-//! the same choice everywhere in the price box are summed in closed form, and only undecided ones are evaluated one by
-//! one, fewer as the box shrinks. Where several choices are mixed at the optimum, demand is smoothed
+//! the same choice everywhere in the price box are summed in closed form, and only undecided ones are evaluated one
+//! by one, fewer as the box shrinks. Where several choices are mixed at the optimum, demand is smoothed
 //! ([`smoothed_demand`](super::smoothed_demand)); the smoothing width goes to 0 and prices follow by Newton's method
 //! ([`continuation`](super::continuation)).
 
@@ -97,7 +97,7 @@ fn demand<const K: usize>(
 ) -> Option<Box<dyn Demand>> {
     let n = market.weight.len();
     let classes = (step / 2..n).step_by(step);
-    // The sample stands for all.
+    // Jobs of the sample have the weight of the jobs that they stand for.
     let stands_for = n as f64 / classes.len() as f64;
     let jobs = classes.map(|class| {
         let job = job::<K>(market, class);

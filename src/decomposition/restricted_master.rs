@@ -21,9 +21,9 @@ use crate::decomposition::tolerances::{
 /// A variable of the restricted master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Variable {
-    /// Of a capacity row.
+    /// The slack of a capacity row.
     Slack(usize),
-    /// Of a capacity row.
+    /// The excess of a capacity row.
     Excess(usize),
     /// ψ.
     Stretch,
@@ -34,7 +34,7 @@ enum Variable {
 /// The restricted master program and its basis.
 #[derive(Debug)]
 pub(super) struct RestrictedMaster {
-    /// Of each worker type: [types]
+    /// The capacity of each worker type: [types]
     capacity: Vec<f64>,
     pub(super) groups: usize,
     /// Is the objective ψ?
@@ -126,7 +126,7 @@ impl RestrictedMaster {
         self.basis = (0..rows).map(of_row).chain((last..self.cost.len()).map(Variable::Column)).collect();
     }
 
-    /// The cost of a variable, and its coefficients by `each`.
+    /// Calls `each` with the row and value of every coefficient of a variable; returns its cost.
     fn read(&self, variable: Variable, mut each: impl FnMut(usize, f64)) -> f64 {
         let rows = self.rows();
         match variable {
@@ -175,7 +175,7 @@ impl RestrictedMaster {
         {
             return Some(found);
         }
-        // Rounding has spoiled the basis: one more attempt from another, whose result the certificate judges.
+        // Rounding has spoiled the basis: one more attempt from another, with a result that the certificate judges.
         self.begin();
         self.refactor()?;
         self.improved()
@@ -319,11 +319,11 @@ impl RestrictedMaster {
         let by = direction[place];
         let row: Vec<f64> = self.inverse[place * n..(place + 1) * n].iter().map(|value| value / by).collect();
         for (other, by) in direction.iter().enumerate() {
-            let own = &mut self.inverse[other * n..(other + 1) * n];
+            let other_row = &mut self.inverse[other * n..(other + 1) * n];
             if other == place {
-                own.copy_from_slice(&row);
+                other_row.copy_from_slice(&row);
             } else if *by != 0.0 {
-                own.iter_mut().zip(&row).for_each(|(own, row)| *own -= by * row);
+                other_row.iter_mut().zip(&row).for_each(|(value, row)| *value -= by * row);
             }
         }
         Some(())
@@ -372,24 +372,25 @@ impl RestrictedMaster {
     /// Corrects the basic values by what the rows miss at them: one step of iterative refinement.
     fn mend(&mut self) {
         let n = self.basis.len();
-        let rest = self.residual();
+        let missed = self.residual();
         for (value, row) in self.value.iter_mut().zip(self.inverse.chunks_exact(n)) {
-            *value += row.iter().zip(&rest).map(|(row, rest)| row * rest).sum::<f64>();
+            *value += row.iter().zip(&missed).map(|(row, missed)| row * missed).sum::<f64>();
         }
     }
 
     /// The right-hand side less the basic variables' part of it.
     fn residual(&self) -> Vec<f64> {
         let bound = |capacity: &f64| if self.stretched { 0.0 } else { *capacity };
-        let mut rest: Vec<f64> =
+        let mut remaining: Vec<f64> =
             self.capacity.iter().map(bound).chain(std::iter::repeat_n(1.0, self.groups)).collect();
         for (variable, basic) in self.basis.iter().zip(&self.value) {
-            self.read(*variable, |row, value| rest[row] -= value * basic);
+            self.read(*variable, |row, value| remaining[row] -= value * basic);
         }
-        rest
+        remaining
     }
 
-    /// Widens the price box where it binds, by a factor of its width; true if it binds. Prices may always be 0.
+    /// Widens the price box where it binds, by a factor of its width; true if it binds. A lower end of 0 never counts
+    /// as binding.
     pub(super) fn widen(&mut self, factor: f64) -> bool {
         let mut widened = false;
         for variable in &self.basis {

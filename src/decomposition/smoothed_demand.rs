@@ -1,9 +1,9 @@
 //! Softmax-smoothed demand of jobs whose choice the price box does not decide.
 //!
-//! A job's value at prices is the largest of the values u`[r]` of its options. It is replaced by μ·log Σ exp(u`[r]`/μ),
-//! at most μ times the logarithm of their number above it, whose derivatives are those of the mixture of options with
-//! weights exp(u`[r]`/μ): time fractions that are feasible, and worth no less than the mixture of their values, as the
-//! logarithm is concave.
+//! A job's value at prices is the largest of the values u`[r]` of its options. Smoothing replaces it by μ·log Σ
+//! exp(u`[r]`/μ), which is larger by at most μ times the logarithm of the number of options. Its derivatives are
+//! those of the mixture of options with weights exp(u`[r]`/μ). The mixture has feasible time fractions and, as the
+//! logarithm is concave, is worth no less than the options are on average.
 //!
 //! Derivatives are with respect to the logarithms of prices, so that −∂u/∂log z`[k]` is the spending on type k.
 
@@ -77,7 +77,7 @@ impl<const K: usize> UndecidedJob<K> {
         Self { job, log: job.speed.map(f64::ln), log_workers: job.workers.ln() }
     }
 
-    /// The part of its spending on each type, by a job whose time is not all used.
+    /// The part of its spending that a job with spare time spends on each type.
     #[inline]
     fn parts(&self, at: &Place<[f64; K]>) -> [f64; K] {
         let values: [f64; K] = array::from_fn(|k| self.log[k] - at.log[k]);
@@ -87,7 +87,7 @@ impl<const K: usize> UndecidedJob<K> {
         parts.map(|part| part / all)
     }
 
-    /// Adds the spending of a job whose time is not all used.
+    /// Adds the spending of a job with spare time.
     #[inline]
     pub(super) fn spend_spare(&self, at: &Place<[f64; K]>, sum: &mut Spending<K>) {
         let (parts, weight) = (self.parts(at), self.job.weight);
@@ -144,7 +144,8 @@ impl<const K: usize> UndecidedJob<K> {
         array::from_fn(|k| spent[k] / (self.job.workers * at.price[k]))
     }
 
-    /// Fills `options` with all options, each with its weight as its `value`; the sum of the weights.
+    /// Fills `options` with the options, those far below the best left out, each with its weight as its `value`;
+    /// returns the sum of the weights.
     fn options(&self, at: &Place<[f64; K]>, options: &mut Vec<OptionOfJob>) -> f64 {
         options.clear();
         let mut most = f64::NEG_INFINITY;
@@ -223,7 +224,7 @@ impl<const K: usize> UndecidedJob<K> {
     }
 }
 
-/// The weight of an option whose value is that of the best plus `better`, which is at most 0 but for shifts.
+/// The weight of an option that is better than the best one by `better`, which is at most 0 but for shifts.
 #[inline]
 fn weight(better: f64, width: f64) -> f64 {
     if better < -WORSE * width { 0.0 } else { (better / width).exp() }

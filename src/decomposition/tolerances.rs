@@ -2,7 +2,8 @@
 
 // --- Sizes of the Dantzig-Wolfe search ---
 
-/// Groups whose columns are mixed separately: more need fewer passes, but make a larger restricted master.
+/// Groups of jobs with columns that are mixed separately: more need fewer passes, but make a larger restricted
+/// master.
 pub(super) const GROUPS: usize = 48;
 /// Fewest chunks of eight jobs in a group: a smaller group is no sample of all jobs.
 pub(super) const GROUP_CHUNKS_MIN: usize = 4;
@@ -33,7 +34,7 @@ pub(super) const SAMPLE_ERROR: f64 = 3.0;
 pub(super) const SAMPLE_ERROR_MAX: f64 = 0.5;
 /// Relative gap to which a sample of n jobs is solved, times n: a smaller one says nothing about the other jobs.
 pub(super) const SAMPLE_GAP: f64 = 0.05;
-/// A price below this part of the largest is as uncertain, absolutely, as one of this part.
+/// Prices are uncertain by a part of themselves and of this part of the largest price, so that small ones have room.
 pub(super) const PRICE_MIN: f64 = 0.05;
 /// First upper end of the price box, in prices at which all workers together are worth 1.
 pub(super) const BOX_FIRST: f64 = 4.0;
@@ -51,7 +52,7 @@ pub(super) const GAP_ABOVE: f64 = 1e-3;
 /// Passes without change of the restricted master's optimum, and the factor on `GAP_ABOVE` that is enough after them.
 pub(super) const PASSES_STALLED: u32 = 4;
 pub(super) const GAP_STALLED: f64 = 1e3;
-/// Error of a level above a base, relative to the level of what jobs have with it.
+/// Error of a level above a base, relative to the level and the base together.
 pub(super) const LEVEL_ERROR: f64 = 1e-8;
 /// Distance below the highest level that a job can reach alone: there, rounding must not make a job infeasible.
 pub(super) const BELOW_HIGHEST: f64 = 1e-12;
@@ -114,7 +115,7 @@ pub(super) const WIDTH_SAMPLE: f64 = 0.3;
 pub(super) const WIDTH_SAMPLE_MIN: f64 = 1e-8;
 /// Last width of all jobs.
 pub(super) const WIDTH_LAST: f64 = 1e-12;
-/// Ratio of one width to the last: Newton's method still converges in a few steps.
+/// Ratio of one width to the one before: Newton's method still converges in a few steps.
 pub(super) const NARROWER: f64 = 0.2;
 /// Newton steps below this part of the width end the work at a width.
 pub(super) const STEP_MIN: f64 = 0.2;
@@ -130,7 +131,8 @@ pub(super) const IDLE_WIDTHS: f64 = 100.0;
 pub(super) const IDLE_WIDTHS_SAMPLE: f64 = 4.0;
 /// Distance that prices may move as the width goes to 0, in widths.
 pub(super) const MOVED: f64 = 15.0;
-/// Searches with a wider price box, and the growth of the box and of `MOVED` from one to the next.
+/// Searches, each with a wider price box than the one before, and the growth of the box and of `MOVED` from one to
+/// the next.
 pub(super) const BOXES_MAX: u32 = 5;
 pub(super) const BOX_GROWTH: f64 = 4.0;
 pub(super) const MOVED_GROWTH: f64 = 6.0;

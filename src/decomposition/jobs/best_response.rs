@@ -179,7 +179,7 @@ impl Proof {
 impl<const K: usize> OneJob<K> {
     const INFEASIBLE: Vertex<K> = (f64::INFINITY, [0.0; K], 0.0);
 
-    /// One type for as long as the required throughput takes.
+    /// The cheaper of `best` and every type for as long as the required throughput takes.
     #[inline(always)]
     fn for_required(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
@@ -198,7 +198,7 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// One type for all of the time.
+    /// The cheaper of `best` and every type for all of the time.
     #[inline(always)]
     fn always(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
@@ -215,7 +215,7 @@ impl<const K: usize> OneJob<K> {
         best
     }
 
-    /// Two types that together take all of the time.
+    /// The cheaper of `best` and every two types that together take all of the time.
     #[inline(always)]
     fn between(&self, mut best: Vertex<K>) -> Vertex<K> {
         macro_rules! attempt {
@@ -266,12 +266,12 @@ impl<const K: usize> OneJob<K> {
             (($j:tt $l:tt)) => {
                 if $l < K {
                     let apart = self.speed[$j] - self.speed[$l];
-                    best = surer(best, self.proof((self.cost[$j] - self.cost[$l]) / apart));
+                    best = larger_bound(best, self.proof((self.cost[$j] - self.cost[$l]) / apart));
                 }
             };
             ($j:tt) => {
                 if $j < K {
-                    best = surer(best, self.proof(self.cost[$j] / self.speed[$j]));
+                    best = larger_bound(best, self.proof(self.cost[$j] / self.speed[$j]));
                 }
             };
         }
@@ -291,7 +291,7 @@ fn better<const K: usize>(best: Vertex<K>, other: Vertex<K>) -> Vertex<K> {
 
 /// The larger of two bounds, the first where they are equal.
 #[inline(always)]
-fn surer(best: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
+fn larger_bound(best: (f64, f64, f64), other: (f64, f64, f64)) -> (f64, f64, f64) {
     let taken = other.0 > best.0;
     let of = |best: f64, other: f64| if taken { other } else { best };
     (of(best.0, other.0), of(best.1, other.1), of(best.2, other.2))

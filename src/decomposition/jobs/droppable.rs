@@ -1,7 +1,7 @@
 //! Droppable constraints: the largest number of jobs whose required throughput can be met, in the linear relaxation.
 //!
-//! Each is kept or dropped, as in the [program](crate::program::droppable) that keeps as many as possible. (`soft` in a policy
-//! file is another thing: a price on violation.)
+//! A droppable constraint is kept or dropped, as in the [program](crate::program::droppable) that keeps as many as
+//! possible. A `soft` constraint of a policy file is another thing: it has a price on violation.
 //!
 //!   maximize Σ n_m·z_m   subject to   throughput_m ≥ d_m·z_m,  time_m ≤ n_m·z_m,  z ≤ 1,  capacities of worker types
 //!
@@ -27,8 +27,8 @@ pub struct DroppableKept {
     pub time: Vec<f64>,
     /// The part of the droppable constraint that a job of each class keeps, 1 without one: `[members]`.
     pub part: Vec<f64>,
-    /// The cost of keeping all of it, at the prices that prove the bound, in jobs: `[members]`; 0 without a soft
-    /// constraint.
+    /// The cost of keeping the whole constraint, at the prices that prove the bound, in jobs: `[members]`; 0 without
+    /// a droppable constraint.
     pub cost: Vec<f64>,
     /// The dual bound on the number of jobs whose droppable constraints are kept, parts added up.
     pub bound: f64,
@@ -36,9 +36,9 @@ pub struct DroppableKept {
     pub passes: u32,
 }
 
-/// Keeps as many as possible of the droppable constraints, the throughputs that classes `demand`, and in any case the ones that
-/// are `due`, `[members]`. None if no class has a droppable constraint, if there are more than 64 worker types, or if prices
-/// do not converge in time.
+/// Finds how many droppable constraints can be kept together, in the linear relaxation: the throughputs that classes
+/// `demand`, of which the ones that are `due`, `[members]`, are kept in any case. None if no class has a droppable
+/// constraint, if there are more than 64 worker types, or if prices do not converge in time.
 pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> Option<DroppableKept> {
     let instance = singles.instance();
     let (n, n_types) = (due.len(), instance.n_types());
@@ -50,7 +50,7 @@ pub fn keep_droppable(singles: &Singles<'_>, due: &[bool], limits: &Limits) -> O
     let mut batch = JobBatch::of_instance(singles)?;
     batch.demand = lanes(n, |class| required(singles, class));
     batch.due = lanes(n, |class| f64::from(u8::from(due[class])));
-    // throughput has a worth up to the constraint
+    // The required throughput of a class is worth its part of all jobs with a constraint, and what is due nothing.
     batch.worth = lanes(n, |class| {
         let required = required(singles, class);
         let free = due[class] || required == 0.0;

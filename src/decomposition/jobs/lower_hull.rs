@@ -68,7 +68,7 @@ fn edge<const K: usize>(jobs: &JobsX8<'_, K>) -> Edge {
         fast = fast.or(Points::of(jobs, j), fast.speed, jobs.speed[j]);
     }
     let mut slope = (fast.cost - slow.cost) / (fast.speed - slow.speed);
-    // Each time, a type becomes an end that it never was.
+    // Each time, a type becomes an end that it has never been.
     for _ in 0..2 * K {
         let (mut lowest, mut least) = (Points::IDLE, F64x8::ZERO);
         for j in 0..K {
@@ -165,10 +165,10 @@ pub(super) fn proof_at<const K: usize>(jobs: &JobsX8<'_, K>, price: F64x8) -> Pr
 pub(super) fn best_proof<const K: usize>(jobs: &JobsX8<'_, K>) -> Proof {
     let on_edge = proof_at(jobs, edge(jobs).slope.max(F64x8::ZERO));
     let free = proof_at(jobs, F64x8::ZERO);
-    let surer = |free_of: F64x8, of: F64x8| chosen(free_of, of, free.value, on_edge.value);
+    let larger_bound = |free_of: F64x8, of: F64x8| chosen(free_of, of, free.value, on_edge.value);
     Proof {
-        value: surer(free.value, on_edge.value),
-        price: surer(free.price, on_edge.price),
-        time: surer(free.time, on_edge.time),
+        value: larger_bound(free.value, on_edge.value),
+        price: larger_bound(free.price, on_edge.price),
+        time: larger_bound(free.time, on_edge.time),
     }
 }

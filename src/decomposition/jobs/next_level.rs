@@ -1,9 +1,9 @@
 //! The next level of water filling: the highest level above what jobs already have.
 //!
-//! Each step of water filling asks for it. Required throughputs are a base plus a multiple of the level, so a response
-//! to one level becomes one to a lower level when it is mixed with the allocation that gives the base. Where one job
-//! alone limits the level, the responses to the prices of the level before mostly fit, and one pass is enough. The
-//! prices found say which jobs are saturated and which worker types are scarce from then on.
+//! Required throughputs are a base plus a multiple of the level, so a response to one level becomes one to a lower
+//! level when it is mixed with the allocation that gives the base. Where one job alone limits the level, the
+//! responses to the prices of the level before mostly fit, and one pass is enough. The prices found say which jobs
+//! are saturated and which worker types are scarce from then on.
 
 use super::{F64x8, JobBatch, LANES, LevelGoal, SearchStart, Units, lowest_limit};
 use crate::decomposition::certificate::PrimalDual;

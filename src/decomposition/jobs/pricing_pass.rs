@@ -145,7 +145,7 @@ fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize)
         }
         priced.count(chunk, &best.part, &mut sums[group]);
         if batch.worth.is_empty() {
-            let proof = surely(&jobs, &best);
+            let proof = proof_of(&jobs, &best);
             least += proof.value;
             slope += proof.price * batch.demand[chunk];
         } else {
@@ -157,10 +157,10 @@ fn price_out<const K: usize>(batch: &JobBatch, at: &WorkerPrices, groups: usize)
     Some(Columns { least: least.sum(), slope: slope.sum(), ..priced.columns(&sums) })
 }
 
-/// The dual bound at the best responses' own prices of throughput or, where those do not prove it (degenerate vertices,
-/// rounding), at the prices that prove the most.
+/// The dual bound at the best responses' own prices of throughput or, where these do not prove the responses' cost at
+/// degenerate vertices or for rounding, at the prices that prove the largest bound.
 #[inline]
-fn surely<const K: usize>(jobs: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
+fn proof_of<const K: usize>(jobs: &JobsX8<'_, K>, best: &Best<K>) -> Proof {
     let proof = proof_at(jobs, &best.price.max(F64x8::ZERO));
     let unproven = best.value - proof.value - best.value.abs() * ROUNDING;
     if unproven.any(|unproven| unproven > 0.0) { best_proof(jobs) } else { proof }
