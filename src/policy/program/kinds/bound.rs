@@ -8,8 +8,8 @@
 //!
 //!   t·Σ_i n_i·Ω_i·d_i ≤ Σ_i n_i·(M_i − Ω_i·b_i) + Σ_j w_j·κ_j,
 //!
-//! for demands d_i·t + b_i and prices κ_j of workers at which no member and no pair has a positive reduced cost. Only prices
-//! are taken from the program, and the inequality holds whatever they are.
+//! for demands d_i·t + b_i and prices κ_j of workers at which no member and no pair has a positive reduced cost. The
+//! program only suggests prices; the inequality holds for any.
 
 use super::{BoundUse, KindProgram, KindSolution, ProvenLevel};
 use crate::policy::program::pair_pricing::DualPrices;
@@ -39,8 +39,8 @@ struct Sides {
 }
 
 impl KindProgram {
-    /// A solved program's level, as far as its time could be divided, and an upper bound on the level, however far
-    /// above it; `None` if prices give no finite bound.
+    /// The level of a solved program, lowered by as much as its time could not be divided, and an upper bound on the
+    /// level of every allocation; `None` if prices give no finite bound.
     pub(super) fn proven(&self, master: &ProgramColumns<'_>, solved: &KindSolution) -> Option<ProvenLevel> {
         let lack = (1.0 - solved.fraction).max(0.0);
         let width = |saturation: &Saturation| SATURATION_WIDTH * saturation.level;

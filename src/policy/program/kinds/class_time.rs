@@ -95,14 +95,14 @@ fn pair_between(ours: &[MemberTime], theirs: &[MemberTime], mut each: impl FnMut
     }
 }
 
-/// Pairs members of one kind with each other: their times are laid end to end and folded in the middle, so that a job is
-/// beside itself only if it has more than half of all. A member of two jobs or more may be beside its own.
+/// Pairs members of one kind with each other: their times are laid end to end and folded in the middle, so that a job
+/// is beside itself only if it has more than half of all. A member of two jobs or more may be paired with itself.
 fn pair_within(times: &[MemberTime], each: impl FnMut(u32, u32, f64)) {
-    let mut left = times.iter().map(|of| of.time).sum::<f64>() / 2.0;
+    let mut of_first_half = times.iter().map(|of| of.time).sum::<f64>() / 2.0;
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for of in times {
-        let here = of.time.min(left);
-        left -= here;
+        let here = of.time.min(of_first_half);
+        of_first_half -= here;
         if here > 0.0 {
             first.push(MemberTime { time: here, ..*of });
         }

@@ -1,4 +1,4 @@
-//! Droppable constraints over pairs where not all can be met: which members' are dropped, by a program over kinds.
+//! The droppable constraints to drop, over pairs, where not all can be met: by a program over kinds.
 //!
 //! With z_i, the fraction to which the droppable constraint of member i, a required throughput d_i, is kept, the time of a kind can
 //! be divided only if for every speed θ
@@ -32,18 +32,18 @@ struct SpeedCut {
 
 /// An optimum of the program.
 struct KindRelaxation {
-    /// An upper bound on how many jobs' constraints are kept.
+    /// An upper bound on the number of jobs with constraints that are kept.
     most: f64,
-    /// The fraction to which each is: [members].
+    /// The fraction of each member's constraint that is kept: [members].
     kept: Vec<f64>,
-    /// What keeping each costs, by the prices of the cuts: [members].
+    /// The cost of keeping each member's constraint, by the prices of the cuts: [members].
     cost: Vec<f64>,
 }
 
 impl LinearKinds {
-    /// The members whose droppable constraints are dropped so that those of all others can be met, provably as few as
-    /// possible: [members]. Every member must be a single job. `dropped`: the members whose constraints are dropped
-    /// already.
+    /// The members with droppable constraints to drop so that those of all others can be met, provably as few as
+    /// possible: [members]. Every member must be a single job. `dropped` has the members with constraints that are
+    /// dropped already.
     pub(in crate::policy::program) fn drop_fewest(
         &mut self,
         solver: &mut SolverContext,
@@ -91,7 +91,7 @@ impl LinearKinds {
         met
     }
 
-    /// The linear relaxation: the largest number of jobs whose constraints are kept, in part or whole.
+    /// The linear relaxation: the largest number of jobs with constraints that are kept, in part or whole.
     fn relaxed(
         &self,
         solver: &mut SolverContext,
@@ -126,7 +126,8 @@ impl LinearKinds {
                 let mut cost = vec![0.0; dropped.len()];
                 for (row, dual) in answer.solution.row_duals.iter().enumerate().skip(first_row) {
                     for (column, value) in program.row(row).filter(|(column, _)| *column >= parts) {
-                        // Both are at most 0: a row that is at least something, and a requirement's coefficient.
+                        // Both are at most 0: the dual of an at-least row, and the coefficient of a requirement in
+                        // it.
                         cost[column - parts] += dual * value;
                     }
                 }

@@ -140,8 +140,8 @@ fn by_program(
     for place in 0..n {
         let jobs = required.jobs(place);
         for slot in slots {
-            // No other bound: it could have a price, which cuts lack; that of a half they have by their mean of two
-            // jobs.
+            // No bound but the half: another could have a price, for which cuts have no term. Of the half they take
+            // account by the mean of two jobs.
             let half = if slot.own && jobs < 2.0 { slot.time / 2.0 } else { f64::INFINITY };
             let implied = Range { lower: 0.0, upper: half.min(slot.time).min(jobs) };
             program.push_column(Range { lower: 0.0, upper: half }, implied, 0.0);
@@ -234,11 +234,13 @@ fn fraction_of(mixtures: &[Mixture], required: &Required) -> f64 {
 fn mix(mixtures: &mut Vec<Mixture>, required: &Required, least: f64) -> Option<()> {
     while let Some(at) = mixtures.iter().position(|mixture| mixture.own) {
         let with = |other: usize| {
-            let (mixed, rest) = mixtures[at].spread(&mixtures[other]);
+            let (mixed, remaining) = mixtures[at].spread(&mixtures[other]);
             let mut next = mixtures.clone();
             next.splice(
                 at.min(other)..=at.max(other),
-                if at < other { [Some(mixed), rest] } else { [rest, Some(mixed)] }.into_iter().flatten(),
+                if at < other { [Some(mixed), remaining] } else { [remaining, Some(mixed)] }
+                    .into_iter()
+                    .flatten(),
             );
             (fraction_of(&next, required), next)
         };
@@ -285,18 +287,18 @@ impl TimeLeft {
     fn begin(&self, time: f64, throughput: f64) -> (usize, f64) {
         let slots = &self.slots;
         // the stretch that begins at the first slot: where it ends, and its throughput
-        let (mut end, mut into, mut had, mut missing) = (self.from, 0.0, 0.0, time);
+        let (mut end, mut into, mut reached, mut missing) = (self.from, 0.0, 0.0, time);
         while end < slots.len() && missing > 0.0 {
             let taken = slots[end].1.min(missing);
-            (had, missing, into) = (had + taken * slots[end].0, missing - taken, taken);
+            (reached, missing, into) = (reached + taken * slots[end].0, missing - taken, taken);
             if taken < slots[end].1 {
                 break;
             }
             (end, into) = (end + 1, 0.0);
         }
         let (mut start, mut skip) = (self.from, 0.0);
-        // it moves on, one slot's end at a time, until its throughput is no more than that
-        while had > throughput && start < slots.len() {
+        // it moves on, one slot's end at a time, until its throughput is no more than `throughput`
+        while reached > throughput && start < slots.len() {
             while end < slots.len() && slots[end].1 - into <= 0.0 {
                 (end, into) = (end + 1, 0.0);
             }
@@ -305,11 +307,11 @@ impl TimeLeft {
             }
             let step = (slots[start].1 - skip).min(slots[end].1 - into);
             let loss = slots[start].0 - slots[end].0;
-            if loss * step >= had - throughput && loss > 0.0 {
-                skip += (had - throughput) / loss;
+            if loss * step >= reached - throughput && loss > 0.0 {
+                skip += (reached - throughput) / loss;
                 return (start, skip);
             }
-            had -= loss * step;
+            reached -= loss * step;
             (skip, into) = (skip + step, into + step);
             if slots[start].1 - skip <= 0.0 {
                 (start, skip) = (start + 1, 0.0);

@@ -66,7 +66,7 @@ impl Required {
             let (jobs, throughput) = self.sums[n];
             (above + speed * jobs) / throughput
         };
-        // Each member more lowers it as long as that fraction of its requirement is above the speed.
+        // One more member lowers the fraction as long as that fraction of its requirement is above the speed.
         let lowers = |n: usize| n == 0 || self.throughput[n] * fraction(n) > speed;
         let (mut least, mut most) = (0, self.n_above(0.0));
         if most == 0 {
@@ -83,11 +83,11 @@ impl Required {
 /// The tightest condition of a kind: the speed at which its members can have the smallest fraction of their requirements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tightest {
-    /// The largest fraction of the requirements for which it holds; infinite if nothing is required.
+    /// The largest fraction of the requirements for which the condition holds; infinite if nothing is required.
     pub(super) fraction: f64,
     /// The speed θ.
     pub(super) speed: f64,
-    /// How many members then require more than that.
+    /// How many members require more than the speed at that fraction of their requirements.
     pub(super) n_members: usize,
 }
 

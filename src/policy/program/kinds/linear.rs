@@ -19,7 +19,7 @@ const LEVEL_WIDTH: f64 = 1e-10;
 /// A linear objective over kinds, in each of which a unit of throughput is worth the same to every member.
 #[derive(Debug)]
 pub(in crate::policy::program) struct LinearKinds {
-    /// Its demands are the required throughputs.
+    /// The kind program; its demands are the required throughputs.
     pub(super) program: KindProgram,
     /// The worth of a unit of throughput in the objective: [kinds].
     worth: Vec<f64>,
@@ -28,7 +28,8 @@ pub(in crate::policy::program) struct LinearKinds {
 }
 
 impl LinearKinds {
-    /// A decision's linear objective; an error if it has another, or few members are of one kind and weight.
+    /// The linear objective of a decision; an error if the objective is not linear, or if few members share a kind
+    /// and a worth.
     pub(in crate::policy::program) fn of(
         master: &ProgramColumns<'_>,
         solver: &SolverContext,

@@ -44,8 +44,8 @@ pub(super) struct KindColumn {
 #[derive(Clone, Debug)]
 pub(super) struct FeasibilityCut {
     pub(super) kind: usize,
-    /// The speed θ of a speed cut: ω = 1, μ = θ for the members that require more than θ, and η = (v − θ)⁺. None for a
-    /// cut whose prices come from a division that failed.
+    /// The speed θ of a speed cut: ω = 1, μ = θ for the members that require more than θ, and η = (v − θ)⁺. None for
+    /// a cut by the prices of a division that failed.
     above: Option<f64>,
     /// Prices of members, by ascending member; a member that is not listed has prices of 0.
     pub(super) prices: Vec<MemberPrice>,
@@ -54,7 +54,7 @@ pub(super) struct FeasibilityCut {
 }
 
 impl FeasibilityCut {
-    /// The cut at a speed that the first `n_members` require more than.
+    /// The cut at a speed below the requirements of the first `n_members`.
     fn above(kind: usize, speed: f64, required: &Required, n_members: usize) -> Self {
         let price = |member: &u32| MemberPrice { member: *member, throughput: 1.0, time: speed };
         let mut prices: Vec<MemberPrice> = required.members()[..n_members].iter().map(price).collect();
@@ -117,7 +117,8 @@ impl FeasibilityCut {
 }
 
 impl KindProgram {
-    /// Maximizes the level of the demands, with the cuts that bound the last one; levels above `most` are not looked for.
+    /// Maximizes the level of the demands, beginning with the cuts that bound the optimum before; levels above `most`
+    /// are not looked for.
     pub(super) fn solve_level(
         &mut self,
         solver: &mut SolverContext,
@@ -127,7 +128,7 @@ impl KindProgram {
         let jobs = &master.reduced().instance.multiplicity;
         let demands = &self.demands;
         for members in &mut self.members {
-            // What is nearly in order, as after the last level, is soon in order.
+            // Members are nearly in order from the level before, which makes sorting fast.
             let demanded = |member: &u32| demands[*member as usize].slope + demands[*member as usize].base;
             members.sort_by(|a, b| demanded(b).total_cmp(&demanded(a)));
         }
@@ -172,7 +173,7 @@ impl KindProgram {
         self.add_cuts(solver, master, solved)
     }
 
-    /// The cuts whose rows bound the last program's optimum; its basis forgets the rows of the others.
+    /// The cuts with rows that bound the last program's optimum; the rows of other cuts are removed from its basis.
     fn binding_cuts(&mut self, cuts: Vec<FeasibilityCut>) -> Vec<FeasibilityCut> {
         let first = 2 * self.members.len() + self.instance.n_types();
         let Some(basis) = self.basis.as_mut().filter(|basis| basis.rows.len() == first + cuts.len()) else {
@@ -300,12 +301,12 @@ impl KindProgram {
     }
 }
 
-/// The level in a unit of its column.
+/// The level per unit of its column.
 pub(super) fn level_unit(formulation: &Formulation) -> f64 {
     formulation.auxiliaries.first().map_or(1.0, |auxiliary| auxiliary.scale)
 }
 
-/// Adds the row Σ terms ≥ `least` behind the others, divided by its largest coefficient, which is given back.
+/// Adds the row Σ terms ≥ `least` behind the others, divided by its largest coefficient, which is returned.
 pub(super) fn push_scaled(program: &mut Program, least: f64, terms: Vec<(usize, f64)>) -> f64 {
     let most = terms.iter().fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
     let scale = if most > 0.0 { most } else { 1.0 };
