@@ -153,7 +153,7 @@ impl Hierarchy {
     }
 }
 
-/// Is a child, or any job below it, not frozen? `open`: of entities.
+/// Is a child, or any job below it, not frozen? `open` has the answer for entities.
 fn is_open(child: &TreeNode, frozen: &[bool], open: &[bool]) -> bool {
     match child {
         TreeNode::Member { member, .. } => !frozen[*member],

@@ -67,7 +67,7 @@ impl Rising for Rates<'_> {
     }
 }
 
-/// What a child is: a member, or a group of children by its place.
+/// A member, or a group of children by its place.
 #[derive(Clone, Copy, Debug)]
 enum ChildKind {
     Member { member: usize, n_jobs: f64 },
@@ -175,7 +175,7 @@ impl LevelTree {
         (lack > 0.0).then_some(child)
     }
 
-    /// The unsaturated ones among some nodes; the groups below them are added to the tree.
+    /// The unsaturated children among some nodes; the groups below them are added to the tree.
     fn children_of(&mut self, hierarchy: &Hierarchy, nodes: &[TreeNode]) -> Vec<Child> {
         let mut children = Vec::with_capacity(nodes.len());
         for node in nodes {

@@ -16,7 +16,7 @@ use crate::solver::certificate::TOLERANCE;
 
 /// A droppable constraint is met in part if the part is above this and below 1 less this.
 const PART: f64 = 1e-9;
-/// Droppable constraints met in part above which the small program would not be small.
+/// The most constraints met in part for which the small program is small.
 const PARTLY_MAX: usize = 512;
 
 /// The members with the throughputs that droppable constraints ask for, and the number of columns; `None` where the
@@ -123,11 +123,11 @@ pub(in crate::policy::program) fn drop_dearest(
     dearest: &[usize],
 ) -> Option<Vec<bool>> {
     let mut dropped: Vec<bool> = decided.iter().map(|decided| *decided == Some(false)).collect();
-    let mut left = dropped.iter().filter(|dropped| !**dropped).count() as f64;
+    let mut n_kept = dropped.iter().filter(|dropped| !**dropped).count() as f64;
     let mut dearest = dearest.iter();
-    while left > met {
+    while n_kept > met {
         dropped[*dearest.next()?] = true;
-        left -= 1.0;
+        n_kept -= 1.0;
     }
     let (mut singles, n_columns) = asked(solver, master)?;
     for (demand, dropped) in singles.demand.iter_mut().zip(&dropped) {

@@ -9,11 +9,11 @@ use crate::policy::program::solver_context::SolverContext;
 use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::{Demand, Goal, HOLD_SLACK, Singles};
 
-/// Worker types above which an optimum stays unrefined if a search for prices does not refine it: the program that
-/// would takes a hundred times as long as all else.
+/// The most worker types for which a program refines an optimum that a search for prices does not refine: with more
+/// it takes a hundred times as long as all else.
 const TYPES_WRITTEN: usize = 16;
 
-/// The highest level of demands without a base, and the prices that prove it, whose class times are moved to
+/// The highest level of demands without a base, and the prices that prove it, with their class times moved to
 /// [`LevelOptimum`]; `None` where that takes a program.
 pub(in crate::policy::program) fn raise(
     solver: &mut SolverContext,
@@ -45,10 +45,10 @@ fn raised(
     Some((class_time, optimum, certificate.bound))
 }
 
-/// The class times, [columns], that use the workers best (the largest sum of throughputs over equal shares) at a held
-/// level of a demand; `None` where that takes a program. `class_time` reaches the level, and `prices` prove it: only
-/// the residual problem, which the prices leave undecided, is searched. If prices do not converge and there are more than
-/// [`TYPES_WRITTEN`] types, `class_time` stands, and the report says so.
+/// The class times, [columns], that use the workers best, by the largest sum of throughputs over equal shares, at a
+/// held level of a demand; `None` where that takes a program. `class_time` reaches the level, and `prices` prove it:
+/// only the residual problem, which the prices leave undecided, is searched. If prices do not converge and there are
+/// more than [`TYPES_WRITTEN`] types, `class_time` stands, and the report says so.
 pub(in crate::policy::program) fn refine(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,
@@ -72,8 +72,8 @@ pub(in crate::policy::program) fn refine(
         return Some(class_time.to_vec());
     }
     let [demand, worth] = [&bound.singles(demand)?.demand, &worth].map(|of| residual.of_members(of));
-    let (had, by_type) = (residual.times(&given, k), vec![1.0; residual.types.len()]);
-    let goal = Goal::Worth { level, worth: &worth, by_type: &by_type, given: &had };
+    let (given_there, by_type) = (residual.times(&given, k), vec![1.0; residual.types.len()]);
+    let goal = Goal::Worth { level, worth: &worth, by_type: &by_type, given: &given_there };
     let refined = search(solver, &Singles::new(&residual.instance, demand), goal, n_columns);
     if refined.is_none() && k > TYPES_WRITTEN {
         solver.report().fallbacks.push("not refined".to_owned());
@@ -106,7 +106,8 @@ impl Task<'_, '_> {
         (0..n).map(slope).collect()
     }
 
-    /// The bound on the objective that follows from a bound on what was raised: its level, or the inverse of its level.
+    /// The bound on the objective that follows from a bound on the raised level, which is the objective or its
+    /// inverse.
     pub(in crate::policy::program) fn bound_of_objective(&self, bound: f64) -> f64 {
         if self.master.objective().is_by_inverse() { bound.recip() } else { bound }
     }

@@ -17,7 +17,7 @@ use crate::solver::certificate::Certificate;
 /// A worker type is tied with a job's best one if the job loses less than this by it, relative to what time there is
 /// worth or to the price of the job's time, whichever is more.
 const TIED: f64 = 1e-7;
-/// Tied jobs above which the small program would not be small.
+/// The most tied jobs for which the small program is small.
 const TIED_MAX: usize = 65_536;
 /// The part of the tied jobs' value that breaking ties may cost: below the tolerance of certificates.
 const LOSS_MAX: f64 = 1e-9;
@@ -76,7 +76,7 @@ fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tie
         let (time, throughput_price) = (optimum.time_price[member], optimum.throughput_price[member]);
         let jobs = instance.multiplicity[member];
         let size = instance.scale_factor[member];
-        let mut bound = [false; 2];
+        let mut binds = [false; 2];
         let mut types = Vec::new();
         for (j, speed) in instance.alone(member).iter().enumerate().filter(|(j, _)| singles.runs(member, *j))
         {
@@ -85,11 +85,11 @@ fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tie
             let (rent, least) = (size * optimum.worker_price[j], TIED * gain.max(time));
             if gain - time - rent >= -least {
                 types.push(j);
-                bound = [bound[0] || time > least, bound[1] || throughput_price * per_time > least];
+                binds = [binds[0] || time > least, binds[1] || throughput_price * per_time > least];
             }
         }
         // At a vertex of its own subproblem, a member has time on as many types as constraints bind.
-        let n_bound = usize::from(bound[0]) + usize::from(bound[1]);
+        let n_bound = usize::from(binds[0]) + usize::from(binds[1]);
         (types.len() > n_bound).then_some(Tied { member, types })
     };
     (0..instance.n_members()).filter_map(of).collect()
@@ -111,13 +111,13 @@ fn refine(
     }
     let instance = singles.instance();
     let k = instance.n_types();
-    let mut left = idle_workers(singles, &optimum.time, |_| true);
+    let mut available = idle_workers(singles, &optimum.time, |_| true);
     let mut small = TieBreak::new(singles);
     let (mut held, mut value) = (Vec::new(), 0.0);
     for Tied { member, types } in &tied {
         let (jobs, size) = (instance.multiplicity[*member], instance.scale_factor[*member]);
         let (mut time, mut throughput) = (Vec::new(), Vec::new());
-        let (mut used, mut had) = (0.0, 0.0);
+        let (mut used, mut reached) = (0.0, 0.0);
         for j in types {
             let (per_time, given) = (instance.alone(*member)[*j] / jobs, optimum.time[member * k + j]);
             let column = small.push_time(*member, *j, jobs / equal_share[*member] * per_time);
@@ -125,8 +125,8 @@ fn refine(
             time.push((column, 1.0));
             throughput.push((column, per_time));
             held.push((column, worth));
-            left[*j] += size * given;
-            (used, had, value) = (used + given, had + per_time * given, value + worth * given);
+            available[*j] += size * given;
+            (used, reached, value) = (used + given, reached + per_time * given, value + worth * given);
         }
         // time on other types, from rounding or where it costs nothing, stays
         let others = |of: &dyn Fn(usize) -> f64| -> f64 {
@@ -134,13 +134,13 @@ fn refine(
             apart.map(|j| of(j) * optimum.time[member * k + j]).sum()
         };
         let throughput_elsewhere = others(&|j| instance.alone(*member)[j] / jobs);
-        let needed = (singles.demand[*member] - throughput_elsewhere).min(had).max(0.0);
+        let needed = (singles.demand[*member] - throughput_elsewhere).min(reached).max(0.0);
         small.program.push_row(Range::at_most((jobs - others(&|_| 1.0)).max(used)), time);
         if needed > 0.0 {
             small.program.push_row(Range::at_least(needed), throughput);
         }
     }
-    small.push_capacity(left);
+    small.push_capacity(available);
     if value > 0.0 {
         for (_, worth) in &mut held {
             *worth /= value;

@@ -51,8 +51,8 @@ pub(super) fn without_program(class_time: Vec<f64>, bound: f64) -> Optimum {
 }
 
 impl Task<'_, '_> {
-    /// The refined optimum of a level that is in proportion to throughputs (or whose inverse is), of a linear sum, or of a
-    /// sum of logarithms.
+    /// The refined optimum of a level that is in proportion to throughputs, or the inverse of which is; of a linear
+    /// sum; or of a sum of logarithms.
     pub(super) fn solve_singles(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         match self.master.objective().route() {
             Route::Conic => self.maximize_logarithms(solver),
@@ -80,7 +80,7 @@ fn searched_columns(solver: &SolverContext, master: &ProgramColumns<'_>) -> Opti
 }
 
 /// A certified optimum by a search for prices; `None` if prices do not converge, which is not reported as a fallback.
-/// `n_columns`: of the program that is not written, for the report.
+/// `n_columns` is the number of columns of the program that is not written, for the report.
 fn search(
     solver: &mut SolverContext,
     singles: &Singles<'_>,
@@ -155,8 +155,9 @@ fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes:
     report.iterations += u64::from(passes);
 }
 
-/// Is a sum of logarithms within the tolerance of programs? Other goals are, if their certificates say so. The gap is
-/// relative to the sum of weights, so it is the relative error of throughputs; the sum of logarithms may be near 0.
+/// Is the bound on a sum of logarithms as close as programs must come? True for other goals, of which the
+/// certificates say so. The gap is relative to the sum of weights, so it is the relative error of throughputs; the
+/// sum of logarithms itself may be near 0.
 fn is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &Certificate) -> bool {
     let Goal::Logarithms(of) = goal else { return true };
     let size = of.weight.iter().sum::<f64>().max(certificate.primal.abs());

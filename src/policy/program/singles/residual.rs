@@ -1,12 +1,12 @@
 //! The residual problem of a level: the jobs and worker types whose times may change once the level is kept for good.
 //!
-//! A type is *scarce* if the prices that prove the level give its workers a positive price. By complementary slackness,
-//! in every allocation that keeps the level, and so at all later levels, all workers of scarce types are used, a job
-//! whose throughput has a positive price has time only on types where it pays for the workers, and a job that can rise
-//! further has time only on types that are not scarce. Most jobs that stop at the level have a single way to keep their
-//! throughput: their times are fixed, and their workers are taken out of the problem. Later levels are levels of the
-//! problem that remains, over the other jobs and types, with prices of its own. (Prices of the whole problem would
-//! shrink by the ratio of speeds, say 1e-3, at every level, and soon vanish in rounding.)
+//! A type is *scarce* if the prices that prove the level give its workers a positive price. By complementary
+//! slackness, in every allocation that keeps the level, and so at all later levels, all workers of scarce types are
+//! used, a job with a positive price of its throughput has time only on types where it pays for the workers, and a
+//! job that can rise further has time only on types that are not scarce. Most jobs that stop at the level have a
+//! single way to keep their throughput: their times are fixed, and their workers are taken out of the problem. Later
+//! levels are levels of the problem that remains, over the other jobs and types, with prices of its own. Prices of
+//! the whole problem would shrink by the ratio of speeds, say 1e-3, at every level, and soon vanish in rounding.
 //!
 //! Jobs that stop, but might exchange scarce workers with one another and keep their throughputs, stay in the problem,
 //! and so do the scarce types.
@@ -17,7 +17,7 @@ use crate::decomposition::PrimalDual;
 use crate::decomposition::SCARCE_MIN;
 use crate::program::Instance;
 
-/// Time whose cost exceeds its value by less than this part of the cost pays for its workers; the rest is rounding.
+/// Time pays for its workers if its cost exceeds its value by less than this part of the cost, which is rounding.
 const TIGHT: f64 = 1e-6;
 /// A type of which the jobs outside the residual problem leave less than this part has no workers left.
 const LEFT_MIN: f64 = 1e-9;
@@ -45,9 +45,9 @@ pub(in crate::policy::program) struct ResidualProblem<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::policy::program) struct FixedLevel<'a> {
     pub(in crate::policy::program) instance: &'a Instance,
-    /// Prices that prove it.
+    /// Prices that prove the level.
     pub(in crate::policy::program) prices: &'a PrimalDual,
-    /// Class times there: [members × K].
+    /// Class times at the level: [members × K].
     pub(in crate::policy::program) given: &'a [f64],
     /// Members that rise no more: [members].
     pub(in crate::policy::program) frozen: &'a [bool],
@@ -72,8 +72,8 @@ impl<'a> ResidualProblem<'a> {
 }
 
 impl ResidualProblem<'_> {
-    /// What a level leaves undecided; `None` if a member of it has more than rounding on a type where it may have no
-    /// time, as when a member that rises has time on a scarce type.
+    /// The residual problem of a level; `None` if a member of it has more than rounding on a type where it may have
+    /// no time, as when a member that rises has time on a scarce type.
     pub(in crate::policy::program) fn of(held: FixedLevel<'_>) -> Option<ResidualProblem<'static>> {
         let FixedLevel { instance, frozen, scarce, .. } = held;
         let k = instance.n_types();
@@ -90,7 +90,7 @@ impl ResidualProblem<'_> {
                 allowed.extend(scarce.iter().map(|scarce| !scarce));
             }
         }
-        let (left, had) = held.left(&members);
+        let (left, used) = held.left(&members);
         let open = |j: &usize| !(all_decided && scarce[*j]) && left[*j] > LEFT_MIN * instance.capacity[*j];
         let types: Vec<usize> = (0..k).filter(open).collect();
         for (member, allowed) in members.iter().zip(allowed.chunks_exact_mut(k)) {
@@ -109,8 +109,8 @@ impl ResidualProblem<'_> {
         }
         let of = |values: &[f64]| members.iter().map(|member| values[*member]).collect();
         let instance = Instance {
-            // At least what these members have, whatever was rounded.
-            capacity: types.iter().map(|j| left[*j].max(had[*j])).collect(),
+            // At least what these members use, whatever was rounded.
+            capacity: types.iter().map(|j| left[*j].max(used[*j])).collect(),
             multiplicity: of(&instance.multiplicity),
             scale_factor: of(&instance.scale_factor),
             throughput,
@@ -144,8 +144,8 @@ impl ResidualProblem<'_> {
         }
     }
 
-    /// What a level that `prices` prove leaves undecided, at the class times `given`, [members × K]; `None` if no type
-    /// is scarce, or as [`of`](Self::of).
+    /// The residual problem of a level that `prices` prove, at the class times `given`, [members × K]; `None` if no
+    /// type is scarce, or as [`of`](Self::of).
     pub(in crate::policy::program) fn of_level(
         instance: &Instance,
         prices: &PrimalDual,
@@ -206,20 +206,20 @@ impl FixedLevel<'_> {
     fn left(&self, members: &[usize]) -> (Vec<f64>, Vec<f64>) {
         let FixedLevel { instance, given, .. } = self;
         let mut left = instance.capacity.clone();
-        let mut had = vec![0.0; left.len()];
+        let mut used = vec![0.0; left.len()];
         let mut members = members.iter().peekable();
         for (member, given) in given.chunks_exact(left.len()).enumerate() {
             let size = instance.scale_factor[member];
             let theirs = members.next_if(|of| **of == member).is_some();
             for (j, given) in given.iter().enumerate() {
                 if theirs {
-                    had[j] += size * given;
+                    used[j] += size * given;
                 } else {
                     left[j] -= size * given;
                 }
             }
         }
-        (left, had)
+        (left, used)
     }
 
     /// Is a member's throughput on types that are not `allowed`, [K], no more than rounding?
@@ -305,7 +305,7 @@ struct Space {
 }
 
 impl Space {
-    /// Adds what a direction changes on scarce types to the basis; false if that depends on the directions before it.
+    /// Adds a direction's changes on scarce types to the basis; false if they depend on the directions before.
     fn adds(&mut self, direction: &[f64], scarce: &[bool]) -> bool {
         if self.basis.len() >= scarce.len() {
             return false;
@@ -323,12 +323,12 @@ impl Space {
                 }
             }
         }
-        let rest = length(&new);
-        if rest <= NEW_MIN {
+        let independent = length(&new);
+        if independent <= NEW_MIN {
             return false;
         }
         for x in &mut new {
-            *x /= rest;
+            *x /= independent;
         }
         self.basis.push(new);
         true

@@ -35,9 +35,9 @@ pub(super) struct Filled {
 #[derive(Clone, Debug)]
 pub(super) struct FirstLevel {
     pub(super) level: f64,
-    /// A bound on it.
+    /// An upper bound on the level.
     pub(super) bound: f64,
-    /// The rise of throughputs per unit of it: [members].
+    /// The rise of throughputs per unit of the level: [members].
     slope: Vec<f64>,
 }
 
@@ -68,7 +68,7 @@ struct FillState {
 struct Step {
     /// The level reached.
     level: f64,
-    /// A bound on it.
+    /// An upper bound on the level.
     bound: f64,
     /// Members that cannot rise further; at least one if any rises.
     saturated: Vec<usize>,
@@ -78,7 +78,7 @@ struct Step {
 
 /// A method to raise one level of water filling after another.
 trait Oracle {
-    /// Why it gives up.
+    /// Why the method gives up.
     type Error;
 
     /// Raises the level at which each member has what it reached and rises by `slope`, [members].

@@ -7,7 +7,7 @@ use crate::decomposition::PrimalDual;
 use crate::policy::program::hierarchy::Rising;
 use crate::policy::program::solver_context::SolverContext;
 
-/// Levels that are tried before the highest one reached stands.
+/// The most levels that are tried; then the highest one reached stands.
 const ATTEMPTS_MAX: u32 = 24;
 /// Of these, the levels that Newton's step chooses; later ones are chosen by bisection.
 const NEWTON_MAX: u32 = 8;
@@ -58,17 +58,17 @@ impl SinglesOracle<'_> {
             target
         };
         // the numbers of levels, in ascending order, that are reached and that are not excluded
-        let (mut passed, mut left) = (0, levels.len());
+        let (mut passed, mut possible) = (0, levels.len());
         for attempt in 0..ATTEMPTS_MAX {
-            if passed == left {
+            if passed == possible {
                 break;
             }
-            let to = if attempt < NEWTON_MAX { left } else { passed + (left - passed).div_ceil(2) };
+            let to = if attempt < NEWTON_MAX { possible } else { passed + (possible - passed).div_ceil(2) };
             match self.rise_to(solver, state, &at(levels[to - 1]))? {
                 Ok(()) => passed = to,
                 Err(cut) => {
                     let allowed = |level: &f64| cut.allows(&state.reached, &at(*level));
-                    left = passed + levels[passed..to - 1].partition_point(allowed);
+                    possible = passed + levels[passed..to - 1].partition_point(allowed);
                 }
             }
         }

@@ -116,15 +116,15 @@ impl Oracle for WrittenOracle<'_, '_> {
         state: &FillState,
         slope: &[f64],
     ) -> Result<Step, SolvingError> {
-        let mut had = 0.0;
+        let mut level_before = 0.0;
         if self.first.is_some() {
             // The last answer is feasible for this level's program, at a rise of zero.
             solver.hold_basis(0);
             solver.purpose(Purpose::NextLevel);
-            had = least_had(slope, &state.reached);
+            level_before = lowest_reached(slope, &state.reached);
         }
         let ((raised, formulation, answer), demands) =
-            self.raise_eased(solver, (slope, &state.reached, had))?;
+            self.raise_eased(solver, (slope, &state.reached, level_before))?;
         self.tight.note(self.master, &formulation, &answer);
         let rows = formulation.level_rows();
         let tight = |member: usize| {
@@ -139,15 +139,15 @@ impl Oracle for WrittenOracle<'_, '_> {
     }
 }
 
-/// The lowest of the levels, counted from nothing, that rising members have reached: throughput per unit of slope.
-fn least_had(slope: &[f64], reached: &[f64]) -> f64 {
+/// The lowest level, as throughput per unit of slope, that rising members have reached; 0 if none rises.
+fn lowest_reached(slope: &[f64], reached: &[f64]) -> f64 {
     let rising = slope.iter().zip(reached).filter(|(slope, _)| **slope > 0.0);
-    let had = rising.map(|(slope, reached)| reached / slope).fold(f64::INFINITY, f64::min);
-    if had.is_finite() { had } else { 0.0 }
+    let level_before = rising.map(|(slope, reached)| reached / slope).fold(f64::INFINITY, f64::min);
+    if level_before.is_finite() { level_before } else { 0.0 }
 }
 
 impl WrittenOracle<'_, '_> {
-    /// Raises the level above what members reached. The program's objective is the level `had` plus the rise, as a
+    /// Raises the level above what members reached. The program's objective is `level_before` plus the rise, as a
     /// solver's tolerance is relative to the objective and a rise may be tiny.
     ///
     /// Levels already reached are known to solver tolerance only. If the next program fails, they are eased by the
@@ -157,7 +157,7 @@ impl WrittenOracle<'_, '_> {
     fn raise_eased(
         &mut self,
         solver: &mut SolverContext,
-        (slope, reached, had): (&[f64], &[f64], f64),
+        (slope, reached, level_before): (&[f64], &[f64], f64),
     ) -> Result<(SolvedLevel, Vec<Demand>), SolvingError> {
         let mut outcome = Err(SolvingError::Empty);
         let on_face = EASING.iter().map(|eased| (*eased, true));
@@ -174,12 +174,16 @@ impl WrittenOracle<'_, '_> {
                 if on_face {
                     tight.hold(&mut formulation);
                 }
-                formulation.program.offset += formulation.program_objective(had);
+                formulation.program.offset += formulation.program_objective(level_before);
                 formulation
             };
             let solved = self.master.solve_priced(solver, formulate).map(|(formulation, answer)| {
                 let raised = LevelOptimum::of(self.master, &formulation, &answer);
-                let above = LevelOptimum { level: raised.level - had, bound: raised.bound - had, ..raised };
+                let above = LevelOptimum {
+                    level: raised.level - level_before,
+                    bound: raised.bound - level_before,
+                    ..raised
+                };
                 (above, formulation, answer)
             });
             if let Ok((raised, ..)) = &solved {
@@ -192,7 +196,7 @@ impl WrittenOracle<'_, '_> {
         }
         if self.master.is_priced() {
             self.master.admit_all();
-            return self.raise_eased(solver, (slope, reached, had));
+            return self.raise_eased(solver, (slope, reached, level_before));
         }
         outcome
     }
