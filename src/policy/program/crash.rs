@@ -45,7 +45,7 @@ struct Terms {
     worker_type: usize,
     /// In the row of that type.
     workers: f64,
-    /// In how many level rows it is.
+    /// The number of level rows with a term in the column.
     n_levels: u32,
 }
 
@@ -71,8 +71,9 @@ pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     Some(Basis { columns, rows })
 }
 
-/// Is a linear objective maximized, of shares and of droppable constraints that are met, under time rows, capacity rows and
-/// linear constraints alone? The slack basis need not keep the constraints: simplex does so first.
+/// Does the program maximize a linear objective of shares, and of droppable constraints that are met, under time
+/// rows, capacity rows and linear constraints alone? The slack basis need not keep the constraints: simplex does so
+/// first.
 fn is_sum(formulation: &Formulation) -> bool {
     let given = |role: &RowRole| {
         matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. } | RowRole::Constraint { .. })
@@ -147,8 +148,8 @@ fn rising(formulation: &Formulation, level: usize) -> Option<(Vec<RisingMember>,
 /// One column for each member, and the row that bounds their common level, from the round with the highest level.
 ///
 /// A round chooses columns at the prices of worker types; prices then rise where the columns chosen take more workers
-/// than on average over types, and fall where they take fewer. Prices times workers, over what the cheapest columns
-/// cost, bound the level of all rounds.
+/// than on average over types, and fall where they take fewer. The worth of all workers at the prices, divided by the
+/// cost of all members' cheapest columns, bounds the level of every round.
 fn pick(rising: &[RisingMember], capacity: &Capacity) -> Option<(Vec<usize>, usize)> {
     let mut prices = vec![1.0_f64; capacity.len()];
     let (mut bound, mut best) = (f64::INFINITY, (0.0, Vec::new(), None));

@@ -51,9 +51,9 @@ struct Best {
 }
 
 impl Best {
-    /// The largest bracket among the members of the kind that can be a member's partner, and that partner. A member of
-    /// one job is not its own partner: if it has the largest bracket, the second counts, which is known without its
-    /// member.
+    /// The largest bracket among the members of the kind that can be a member's partner, and that partner. A member
+    /// of one job is not its own partner: if it has the largest bracket, the second counts, of which the member is
+    /// not known.
     fn partner(&self, member: usize, pairing: &Pairing) -> (f64, Option<usize>) {
         let itself = self.first.1 == member && pairing.n_jobs(member) == 1;
         if itself { (self.second, None) } else { (self.first.0, Some(self.first.1)) }
@@ -120,7 +120,7 @@ pub(super) struct Pricing {
 pub(super) struct Priced {
     /// Each member's best pair with a positive reduced cost that is no column yet: none at an optimum over all pairs.
     pub(super) entering: Vec<(usize, usize)>,
-    /// By how much, at most, all pairs better the objective of the program solved: ≥ 0.
+    /// An upper bound on the gain in the objective of the program solved if all pairs were columns: ≥ 0.
     pub(super) slack: f64,
 }
 
@@ -130,8 +130,8 @@ struct Gains {
     least: Vec<f64>,
     /// The largest per worker of each type: `[K]`.
     most: Vec<f64>,
-    /// Each member's largest over all types, and its partner there: [members]. (With the best on every type there are 1.7
-    /// times as many columns, and 1.5 times as many steps.)
+    /// Each member's largest over all types, and its partner there: [members]. With the best on every type there
+    /// would be 1.7 times as many columns, and 1.5 times as many steps.
     chosen: Vec<Option<(f64, usize)>>,
 }
 
@@ -231,7 +231,7 @@ impl Pricing {
                         if let Some(partner) = partner {
                             gains.note(member, (gain, partner), scale_factor, j);
                         } else {
-                            // The member with the second bracket has this one for its best partner, and notes the
+                            // This member is the best partner of the one with the second bracket, which notes the
                             // pair.
                             gains.most[j] = gains.most[j].max(gain / scale_factor);
                         }

@@ -23,7 +23,7 @@ pub(super) struct PricingLimits {
 }
 
 impl PricingLimits {
-    /// Every pair a column, however many there are.
+    /// Every pair is a column, however many there are.
     pub(super) const NEVER: Self = Self { from: usize::MAX, gain_max: 0.0 };
 
     /// The limits under a strategy that was asked for: `kinds` and `pairs` price pairs, however few they are.
@@ -42,7 +42,7 @@ impl Default for PricingLimits {
     }
 }
 
-/// Takes away what a solver's tolerance leaves of class times that a constraint forbids.
+/// Sets class times that a constraint forbids to 0: a solver leaves them positive within its tolerance.
 pub(super) fn clear_forbidden(formulation: &Formulation, answer: &mut Answer) {
     for column in formulation.forbidden() {
         answer.solution.columns[column] = 0.0;
@@ -64,8 +64,9 @@ pub(super) struct ProgramColumns<'a> {
 }
 
 impl<'a> ProgramColumns<'a> {
-    /// The first columns: every combination of `reduced`, and all pairs of `pairing` if they are few, else the pairs that
-    /// are faster together. `binding`: of the objective to the instance without pairs, as pairs never make binding fail.
+    /// The first columns: every combination of `reduced`, and all pairs of `pairing` if they are few, else the pairs
+    /// that are faster together. `binding` binds the objective to the instance without pairs; pairs never make a
+    /// binding fail.
     pub(super) fn new(
         objective: &'a Objective,
         reduced: Reduced,
@@ -87,7 +88,7 @@ impl<'a> ProgramColumns<'a> {
         master
     }
 
-    /// Every combination of an instance a column.
+    /// A column for every combination of an instance.
     #[cfg(test)]
     pub(super) fn of_instance(objective: &'a Objective, instance: crate::program::Instance) -> Self {
         let classes = crate::program::Classes::singletons(instance.n_members());
@@ -96,7 +97,7 @@ impl<'a> ProgramColumns<'a> {
         Self::new(objective, reduced, binding, None, PricingLimits::NEVER)
     }
 
-    /// The objective bound to the columns so far. Columns never change place: more come behind.
+    /// The objective bound to the columns so far. Columns keep their places; new ones come behind.
     pub(super) fn bound(&self) -> BoundObjective<'_> {
         let bound = self.objective.bind_again(&self.reduced.instance, &self.binding);
         bound.unwrap_or_else(|error| unreachable!("bound before: {error}"))
@@ -154,8 +155,8 @@ impl<'a> ProgramColumns<'a> {
         Ok(answer)
     }
 
-    /// Solves a program over all pairs: the answer's bound holds for every one of them. `formulate` is asked again when
-    /// there are more columns.
+    /// Solves a program over all pairs: the answer's bound holds for every one of them. `formulate` is called again
+    /// whenever columns were added.
     pub(super) fn solve(
         &mut self,
         solver: &mut SolverContext,
@@ -181,7 +182,8 @@ impl<'a> ProgramColumns<'a> {
         loop {
             let mut formulation = formulate(&self.bound());
             let idle = self.idle.iter().enumerate().filter(|(_, idle)| **idle).map(|(column, _)| column);
-            // Cones are not solved to where all of a sum must be 0; what linear programs leave there is cleared.
+            // Backends for cones do not reach a sum that must be 0, so the columns in it are fixed; in linear
+            // programs the answer is cleared instead.
             let is_linear = formulation.program.is_linear();
             let forbidden = if is_linear { Vec::new() } else { formulation.forbidden() };
             for column in idle.chain(forbidden) {

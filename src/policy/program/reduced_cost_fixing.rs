@@ -50,7 +50,7 @@ impl TightRows {
         }
         let reach = |column: usize| program.implied[column].upper;
         let largest: f64 = (0..program.n_columns()).map(|column| program.cost[column] * reach(column)).sum();
-        // Where the level cannot rise, its bound may be anything about 0.
+        // A level that cannot rise has an implied bound that is 0 up to rounding, of either sign.
         let least = WORTH_MIN * largest.max(program.objective(&answer.solution.columns).abs());
         if least.is_nan() || least <= 0.0 {
             return;

@@ -1,9 +1,9 @@
 //! Reduced-cost fixing of pairs, where levels are raised one after another.
 //!
-//! By complementary slackness every optimum of a level gives no time to a pair that has a negative reduced cost at the
-//! level's prices, and the optima of later levels are among those of this one. Such pairs are fixed at zero where all
-//! the time that they can have would cost more than rounding: fewer are priced from level to level, and none enters
-//! that would cost something of what was reached.
+//! By complementary slackness every optimum of a level gives no time to a pair that has a negative reduced cost at
+//! the level's prices, and the optima of later levels are among those of this one. Such pairs are fixed at zero where
+//! all the time that they can have would cost more than rounding: fewer pairs are priced from level to level, and
+//! none enters that would lower a level already reached.
 
 use crate::policy::program::pairs::Pairing;
 use crate::program::Instance;
@@ -82,14 +82,14 @@ impl UnfixedPairs {
         place.is_ok_and(|place| self.types[place] >> worker_type & 1 == 1)
     }
 
-    /// Fixes every pair on all worker types but these, as bits: [pairs].
+    /// Fixes every pair at zero on all worker types but these, as bits: [pairs].
     pub(super) fn keep(&mut self, types: &[u32]) {
         let mut kept = 0;
         let width = 2 * self.k;
         for (at, types) in types.iter().enumerate() {
-            let left = self.types[at] & types;
-            if left != 0 {
-                (self.members[kept], self.types[kept]) = (self.members[at], left);
+            let still = self.types[at] & types;
+            if still != 0 {
+                (self.members[kept], self.types[kept]) = (self.members[at], still);
                 self.speeds.copy_within(at * width..(at + 1) * width, kept * width);
                 kept += 1;
             }

@@ -4,12 +4,12 @@ use super::{SolverContext, SolvingError};
 use crate::solver::{Interrupt, SolveError, Termination};
 
 impl SolverContext {
-    /// With what breaks off decisions.
+    /// Sets the interrupt that breaks off decisions.
     pub(in crate::policy::program) fn with_interrupt(self, interrupt: Interrupt) -> Self {
         Self { interrupt, ..self }
     }
 
-    /// The error of a decision that is broken off or has no time left; none before.
+    /// An error if the decision is broken off or has no time left.
     pub(in crate::policy::program) fn check_time(&self) -> Result<(), SolvingError> {
         self.broken_off()?;
         if self.limits().time.is_some_and(|time| time.is_zero()) {
@@ -19,7 +19,7 @@ impl SolverContext {
         Ok(())
     }
 
-    /// The error of a decision that is broken off; none before.
+    /// An error if the decision is broken off.
     pub(in crate::policy::program) fn broken_off(&self) -> Result<(), SolvingError> {
         if !self.limits.interrupt.is_raised() {
             return Ok(());

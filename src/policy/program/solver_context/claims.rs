@@ -1,4 +1,4 @@
-//! What backends claim of a program that none of them found an optimum of.
+//! The last attempt at a program without a certified optimum, and proofs of claims that it has none.
 
 use super::{Answer, SolverContext, SolvingError};
 use crate::program::Program;
@@ -9,13 +9,14 @@ use crate::solver::{SolveError, Termination, registry, without_optimum};
 const ROWS_LAST: usize = 128;
 
 impl SolverContext {
-    /// A small linear program that the chain has found no certified optimum of, by our simplex; else the error, proven.
+    /// Solves a small linear program that the chain has found no certified optimum of by our simplex; else the error,
+    /// with its claim proven.
     pub(super) fn last_resort(
         &mut self,
         program: &Program,
         error: SolvingError,
     ) -> Result<Answer, SolvingError> {
-        // A backend that was asked for stands or falls alone.
+        // A backend that was asked for is not helped out.
         let small = self.simplex.is_some() && program.is_linear() && program.n_rows() <= ROWS_LAST;
         if small
             && error.is_unsolved()
@@ -27,7 +28,7 @@ impl SolverContext {
         Err(self.proven(program, error))
     }
 
-    /// The same error with what is proven in the place of a claim that the program has no optimum.
+    /// The same error, in which a claim that the program has no optimum is replaced by what is proven of it.
     pub(super) fn proven(&mut self, program: &Program, error: SolvingError) -> SolvingError {
         let SolvingError::Solve(SolveError::NotOptimal { attempts, termination }) = error else {
             return error;

@@ -13,24 +13,24 @@ pub(in crate::policy::program) enum SolvingError {
     /// The strategy that was asked for does not fit the problem, or gave up on it.
     #[error("no decision by `{strategy}`: {why}")]
     Strategy { strategy: Strategy, why: GaveUp },
-    /// A program without members.
+    /// A program without columns, or an objective that lacks the levels which its method needs.
     #[error("there is nothing to decide")]
     Empty,
 }
 
 impl SolvingError {
-    /// Is it that no point satisfies the constraints?
+    /// Is the error that no point satisfies the constraints?
     pub(in crate::policy::program) fn is_infeasible(&self) -> bool {
         matches!(self, Self::Solve(SolveError::NotOptimal { termination: Termination::Infeasible, .. }))
     }
 
-    /// May it be that no point satisfies the constraints: is that proven, or did backends end without an answer?
+    /// Can it be that no point satisfies the constraints: is that proven, or did backends end without an answer?
     pub(in crate::policy::program) fn may_be_infeasible(&self) -> bool {
         let Self::Solve(SolveError::NotOptimal { termination, .. }) = self else { return false };
         !matches!(termination, Termination::Unbounded | Termination::TimeLimit | Termination::Interrupted)
     }
 
-    /// Was there a program that no backend found a certified optimum of, for whatever reason?
+    /// Did no backend find a certified optimum of a program? False where the decision was interrupted.
     pub(in crate::policy::program) fn is_unsolved(&self) -> bool {
         matches!(self, Self::Solve(SolveError::NotOptimal { termination, .. }) if *termination != Termination::Interrupted)
     }

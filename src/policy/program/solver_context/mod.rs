@@ -38,26 +38,27 @@ const SIMPLEX_STEPS_MAX: u32 = 3_000;
 /// Rows up to which a program with a known start is first solved by our simplex, each step of which looks at all rows.
 const ROWS_FEW: usize = 512;
 
-/// What a program is tried by before its chain of backends.
+/// The method by which a program is tried before its chain of backends.
 pub(super) enum FirstMethod<'a> {
-    /// Our simplex from the basis of the last program, if that is of its shape, unless the chain ends in vertices: then the
-    /// chain takes the basis.
+    /// None, if the chain ends in vertices: it takes the basis of the last program. Else our simplex, if the program
+    /// is linear and small: from that basis or, if it is of another shape, from the basis of the rows' slacks.
     Last,
     /// An interior-point method, if the program is linear, large, and without a basis to begin with.
     Interior,
     /// Our simplex, if the program is linear and small: from the basis of the last program or, if that is of another
     /// shape, from this one.
     Crash(&'a dyn Fn() -> Option<Basis>),
-    /// Our method for the weighted analytic centre of a linear program's optima. Backends tried after that ignore the weights.
+    /// Our method for the weighted analytic centre of a linear program's optima. Backends tried after it ignore the
+    /// weights.
     Centre(BarrierWeights),
 }
 
 /// The chains of one policy and the bookkeeping of one decision.
 #[derive(Debug)]
 pub(super) struct SolverContext {
-    /// What large linear programs are tried by before their chain, an interior-point method; it may decline.
+    /// The interior-point method by which large linear programs are tried before their chain; it may decline.
     interior_point: Option<Box<dyn Backend>>,
-    /// What small linear programs with a known basis are tried by before their chain.
+    /// Our simplex, by which small linear programs with a known basis are tried before their chain.
     simplex: Option<Box<dyn Backend>>,
     linear: Vec<Box<dyn Backend>>,
     conic: Vec<Box<dyn Backend>>,
@@ -111,17 +112,17 @@ impl SolverContext {
         }
     }
 
-    /// With what large linear programs are tried by before their chain.
+    /// Sets the backend by which large linear programs are tried before their chain.
     pub(super) fn with_interior_point(self, interior_point: Option<Box<dyn Backend>>) -> Self {
         Self { interior_point, ..self }
     }
 
-    /// With what small linear programs with a known basis are tried by before their chain.
+    /// Sets the backend by which small linear programs with a known basis are tried before their chain.
     pub(super) fn with_simplex(self, simplex: Option<Box<dyn Backend>>) -> Self {
         Self { simplex, ..self }
     }
 
-    /// With the strategy of every decision, if there is one.
+    /// Sets the strategy of every decision, if there is one.
     pub(super) fn with_strategy(self, asked: Option<Strategy>) -> Self {
         Self { asked, ..self }
     }
@@ -170,7 +171,7 @@ impl SolverContext {
         }
     }
 
-    /// With the wall time of every decision, if it is bounded.
+    /// Sets the wall time of every decision, if it is bounded.
     pub(super) fn with_time_limit(mut self, time: Option<Duration>) -> Self {
         self.limits.time = time;
         self
@@ -264,7 +265,7 @@ impl SolverContext {
         self.purpose = purpose;
     }
 
-    /// Does something whose programs have this purpose.
+    /// Runs something, with this purpose for the programs that it solves.
     pub(super) fn doing<T>(&mut self, purpose: Purpose, something: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.purpose, purpose);
         let done = something(self);
@@ -280,8 +281,8 @@ impl SolverContext {
         }
     }
 
-    /// Extends the last program's basis to a program of `n_rows` rows (of as many as now, if that is more), whose further rows are
-    /// basic. The basis must be feasible there; the objective may be another.
+    /// Extends the last program's basis by basic rows to `n_rows` rows, if it has fewer. The basis must be feasible
+    /// for the next program; the objective may be another.
     pub(super) fn hold_basis(&mut self, n_rows: usize) {
         if let Some(basis) = &mut self.basis {
             basis.rows.resize(n_rows.max(basis.rows.len()), BasisStatus::Basic);
@@ -305,7 +306,8 @@ impl SolverContext {
         self.to_be_held = true;
     }
 
-    /// Does something that chooses among optima: the report still names the backend that found the optimum, if one did.
+    /// Runs something that chooses among optima: the report still names the backend that found the optimum, if one
+    /// did.
     pub(super) fn among_optima<T>(&mut self, choose: impl FnOnce(&mut Self) -> T) -> T {
         let finder = self.report.backend.clone();
         let chosen = self.doing(Purpose::Choice, choose);
@@ -313,12 +315,12 @@ impl SolverContext {
         chosen
     }
 
-    /// What the decision took so far.
+    /// The report of the decision so far.
     pub(super) fn report(&mut self) -> &mut SolveReport {
         &mut self.report
     }
 
-    /// Solves one program; its answer is certified.
+    /// Solves one program, and certifies its answer.
     pub(super) fn solve(
         &mut self,
         program: &Program,
