@@ -52,7 +52,7 @@ mod tests {
     use crate::problem::{ActiveJob, ProblemBuilder};
     use crate::program::{ObjectiveText, Sense};
 
-    /// The time on the fast workers of each of three jobs, the weights of which differ by `apart`, beside four others.
+    /// The time on the fast workers of each of three jobs with weights that differ by `apart`, beside four others.
     fn times(text: &str, apart: f64) -> Vec<f64> {
         let mut builder = ProblemBuilder::new(Arc::new("fast=2,slow=1".parse().unwrap()));
         let like = [0.0, 1.0, 2.0].map(|at| (2.0 + at * apart, [4.0, 0.0]));

@@ -8,14 +8,17 @@ use crate::program::{BoundObjective, Column, Formulation, Range, RowRole, Sense}
 use crate::solver::certificate::TOLERANCE;
 use crate::solver::{Limits, conflict, registry, solve_certified};
 
-/// The most conflicting rows for which the distance of each from being kept beside the others is computed, by a program a row.
+/// The most rows of a conflict for which it is computed, by a program a row, how nearly each can be kept beside the
+/// others.
 const RELAXED_MAX: usize = 32;
 
-/// The most members for which throughput is sought that the objective needs and the constraints forbid, by a program each.
+/// The most members that are tested, by a program each, for throughput that the objective needs and the constraints
+/// forbid.
 const NEEDY_MAX: usize = 256;
 
-/// The throughput that such a member is asked for, relative to its largest. It is asked for where time and workers are unlimited
-/// and constraints are homogeneous, so that allocations can be scaled: if this throughput is impossible, any other is.
+/// The throughput that the test asks for a member, relative to its largest. Time and workers are unlimited in the
+/// test and constraints homogeneous, so that allocations can be scaled: if this throughput is impossible, any other
+/// is.
 const NEEDED_MIN: f64 = 1e-3;
 
 /// The text in place of a constraint's where the objective is infinite without throughput of a job.
@@ -24,15 +27,15 @@ const NEEDED: &str = "throughput > 0, without which the objective is infinite";
 /// The stage of a decision at which constraints are found to contradict one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Before the jobs are known that are let off their droppable constraints.
+    /// Before it is known which droppable constraints are dropped.
     Undropped,
-    /// After that: droppable constraints of all other jobs are kept.
+    /// After that: all other droppable constraints are kept.
     Dropped,
 }
 
-/// Constraints of the policy that no allocation keeps together, as few as [`conflict`] finds, in order of jobs. If all can be
-/// kept, constraints that forbid throughput without which the objective is infinite, droppable ones that are not dropped among
-/// them. Empty if no contradiction is proven.
+/// Constraints of the policy that no allocation keeps together, as few as [`conflict`] finds, by worker type and job.
+/// If all can be kept, constraints that forbid throughput without which the objective is infinite; after constraints
+/// were dropped, these include droppable ones that were not. Empty if no contradiction is proven.
 pub(super) fn conflicts(
     reduced: &Reduced,
     bound: &BoundObjective<'_>,
@@ -40,8 +43,8 @@ pub(super) fn conflicts(
     limits: &Limits,
 ) -> Vec<Conflict> {
     let formulation = bound.constraints_alone(false);
-    let own = own_rows(&formulation);
-    let rows = conflict(&formulation.program, &own, limits).unwrap_or_default();
+    let candidates = own_rows(&formulation);
+    let rows = conflict(&formulation.program, &candidates, limits).unwrap_or_default();
     if !rows.is_empty() {
         return in_order(
             rows.iter().filter_map(|row| of_row((reduced, bound), &formulation, (*row, &rows), limits)),
@@ -66,7 +69,7 @@ fn conflicts_with_need(
     formulation: &Formulation,
     limits: &Limits,
 ) -> Vec<Conflict> {
-    let own = own_rows(formulation);
+    let candidates = own_rows(formulation);
     let needy = (0..bound.instance().n_members().min(NEEDY_MAX)).filter(|member| is_needed(bound, *member));
     for member in needy {
         let mut asked = without_capacity(formulation.clone());
@@ -78,7 +81,7 @@ fn conflicts_with_need(
                 .push_row(Range::at_least(NEEDED_MIN), terms.map(|(column, value)| (column, value / most)));
             asked.program.forget_names();
         }
-        let Some(rows) = conflict(&asked.program, &own, limits) else { continue };
+        let Some(rows) = conflict(&asked.program, &candidates, limits) else { continue };
         if !rows.iter().all(|row| is_homogeneous(&formulation.program.rows[*row])) {
             continue;
         }
@@ -104,7 +107,7 @@ fn in_order(conflicts: impl Iterator<Item = Conflict>) -> Vec<Conflict> {
     conflicts
 }
 
-/// A formulation without limits on time and workers, nor on what they imply of columns.
+/// A formulation without rows of time and capacity, and without the bounds on columns that follow from them.
 fn without_capacity(mut formulation: Formulation) -> Formulation {
     for (row, role) in formulation.rows.iter().enumerate() {
         if matches!(role, RowRole::Time { .. } | RowRole::Capacity { .. }) {
@@ -143,8 +146,8 @@ fn of_row(
     let of_job = constraint.subject == Some(Subject::Job);
     let alike = if of_job { reduced.classes.members(position) } else { &[] };
     let reached = |kept: &[usize]| {
-        let own = (0..formulation.rows.len()).filter(|other| place(formulation, *other).is_some());
-        let freed: Vec<usize> = own.filter(|other| !kept.contains(other)).collect();
+        let of_policy = (0..formulation.rows.len()).filter(|other| place(formulation, *other).is_some());
+        let freed: Vec<usize> = of_policy.filter(|other| !kept.contains(other)).collect();
         reached(bound, formulation, row, &freed, limits)
     };
     let others: Vec<usize> = rows.iter().copied().filter(|other| *other != row).collect();
@@ -161,7 +164,8 @@ fn of_row(
     })
 }
 
-/// The constraint and the place, a member or a worker type or 0, that a row is of, if it is of a constraint of the policy.
+/// The constraint of the policy that a row belongs to, and its place: a member, a worker type, or 0. None for any
+/// other row.
 fn place(formulation: &Formulation, row: usize) -> Option<(usize, usize)> {
     match formulation.rows[row] {
         RowRole::Constraint { constraint, position } => Some((constraint, position)),
@@ -169,8 +173,9 @@ fn place(formulation: &Formulation, row: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The part of its right side that the left side of a constraint reaches at most, or takes at least, where these rows, its own
-/// among them, are not kept; `None` where the right side is no number above 0, or the constraint can be kept then.
+/// How nearly a constraint can be kept where the rows `freed`, its own among them, are not: the largest value of its
+/// left side, or the least where that is to be small, relative to its right side. `None` where the right side is no
+/// number above 0, or where the constraint can then be kept.
 fn reached(
     bound: &BoundObjective<'_>,
     formulation: &Formulation,

@@ -14,25 +14,26 @@ use crate::policy::program::reduce::Reduced;
 use crate::program::{Classes, Instance};
 use crate::workload::Combination;
 
-/// May a policy be discounted? What is taken from one job must not be what keeps a constraint that others stand in.
+/// Can the decisions of a policy be discounted? Not where time taken from one job could break a constraint that other
+/// jobs are part of.
 pub(super) fn fits(options: &ProgramOptions) -> bool {
     let mut constraints = options.objective.constraints().iter();
     let together = constraints.any(|constraint| constraint.droppable || constraint.subject.is_none());
     !(options.pairs || together || options.objective.depends_on_other_jobs())
 }
 
-/// The members without one job of member `left_out`; none if there is no other job. (The classes are still those of all jobs:
-/// only the instance is without that one.)
+/// The members without one job of member `left_out`; none if there is no other job. Only the instance is without that
+/// job; the classes are still those of all jobs.
 pub(super) fn without(reduced: &Reduced, left_out: usize) -> Option<Reduced> {
-    let mut rest = reduced.clone();
-    let instance = &mut rest.instance;
+    let mut remaining = reduced.clone();
+    let instance = &mut remaining.instance;
     if instance.multiplicity[left_out] > 1.0 {
         instance.multiplicity[left_out] -= 1.0;
-        return Some(rest);
+        return Some(remaining);
     }
     remove(instance, left_out);
-    rest.equal_share.remove(left_out);
-    (rest.instance.n_members() > 0).then_some(rest)
+    remaining.equal_share.remove(left_out);
+    (remaining.instance.n_members() > 0).then_some(remaining)
 }
 
 /// Takes a member out of an instance without pairs.
@@ -49,8 +50,8 @@ fn remove(instance: &mut Instance, member: usize) {
     instance.scale_factor.remove(member);
 }
 
-/// The discount of a job of member `left_out`: throughputs of one job of each member with it, [members], and without
-/// it, of the members that remain.
+/// The discount of a job of member `left_out`. `with` has the throughput of one job of each member in the presence of
+/// that job, [members]; `without` in its absence, for the members that remain.
 pub(super) fn discount(reduced: &Reduced, left_out: usize, with: &[f64], without: &[f64]) -> f64 {
     let others = reduced
         .instance
@@ -60,7 +61,7 @@ pub(super) fn discount(reduced: &Reduced, left_out: usize, with: &[f64], without
         .map(|(member, n_jobs)| if member == left_out { n_jobs - 1.0 } else { *n_jobs });
     let left = others.zip(with).filter(|(n_jobs, _)| *n_jobs > 0.0);
     let logs = left.zip(without).map(|((n_jobs, with), without)| n_jobs * (with / without).ln());
-    // Rounding may make what is 1 a little more.
+    // Rounding may raise a discount of 1 a little above 1.
     logs.sum::<f64>().exp().min(1.0)
 }
 

@@ -1,10 +1,10 @@
 //! The jobs whose droppable constraints are dropped when not all can be met: as few as possible, by branch and bound.
 //!
-//! Jobs whose droppable constraint could not be met with the whole cluster are dropped first. For the others the linear
-//! relaxation is tight (see [`program::droppable`](crate::program::droppable)): at its vertices few constraints are met in part, and dropping these nearly always drops as few as the
-//! rounded bound allows, which ends the search. Without space sharing, relaxations need no program
-//! ([`singles::relaxation`]); with several jobs a kind, one program over kinds mostly decides
-//! ([`LinearKinds::drop_fewest`]).
+//! Droppable constraints that could not be met with the whole cluster are dropped first. For the others the linear
+//! relaxation is tight (see [`program::droppable`](crate::program::droppable)): at its vertices few constraints are
+//! met in part, and dropping these nearly always drops as few as the rounded bound allows, which ends the search.
+//! Without space sharing, relaxations need no program ([`singles::relaxation`]); with several jobs a kind, one
+//! program over kinds mostly decides ([`LinearKinds::drop_fewest`]).
 
 use crate::policy::program::kinds::LinearKinds;
 use crate::policy::program::program_columns::ProgramColumns;
@@ -13,7 +13,7 @@ use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::tolerances::WHOLE;
 use crate::program::{DROPPABLE_SLACK, Range};
 
-/// Relaxations solved before the best answer found is taken as it is.
+/// Relaxations after which the best answer found, if there is one, ends the search.
 const NODES_MAX: u32 = 4_000;
 
 /// Drops members so that the droppable constraints of all others can be met; the pairs that this takes are columns
@@ -64,7 +64,7 @@ fn up_to(all: bool) -> Range {
 
 /// An optimum of the relaxation after some choices.
 pub(super) struct Relaxation {
-    /// A bound on the number of jobs whose droppable constraints are met.
+    /// An upper bound on the number of jobs with their droppable constraints met.
     pub(super) most: f64,
     /// The part of each member's droppable constraint that is met: [members].
     pub(super) met: Vec<f64>,
@@ -72,11 +72,12 @@ pub(super) struct Relaxation {
     pub(super) dearest: Vec<usize>,
 }
 
-/// The most jobs whose droppable constraints can be met after some choices; `None` if the choices contradict one another.
+/// The relaxation that meets the droppable constraints of the most jobs after some choices; `None` if the choices
+/// contradict one another.
 ///
-/// A member whose constraint is decided to be met has a large weight, not a bound: so the program is feasible over any
-/// pairs, and prices show which pairs are missing. If some such constraint is not met all the same, a second program
-/// counts only these, to see if all can be met, and brings in the pairs that this takes; a third one then bounds them.
+/// A constraint that is decided to be met has a large weight, not a bound: so the program is feasible over any pairs,
+/// and prices show which pairs are missing. If some such constraint is not met all the same, a second program counts
+/// only these, to see if all can be met, and brings in the pairs that this takes; a third one then bounds them.
 fn relaxation(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,

@@ -15,20 +15,22 @@ use crate::spec::nearest::suggestion;
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ProgramPolicyError {
-    /// Lexicographic optima are found for levels that are affine in throughput, or in its inverse.
+    /// A lexicographic objective with a level that is affine neither in throughput nor in its inverse.
     #[error(
         "the lexicographic optimum needs an objective whose level is affine in throughput or in 1/throughput"
     )]
     NotFillable,
-    /// What excess costs the first level is not known to the others.
+    /// A lexicographic objective with a soft constraint: levels after the first do not know what its excess cost the
+    /// first.
     #[error(
         "one level is raised after the other, where no constraint can be soft: use `min_over_jobs` without `water_filling`"
     )]
     SoftLexicographic,
-    /// Weights that fall through owners need a lexicographic objective that divides by `weight`.
+    /// A hierarchical policy without a lexicographic objective that divides by `weight`.
     #[error("a hierarchical policy needs `lexicographic_min_over_jobs` of something divided by `weight`")]
     NotHierarchical,
-    /// The discount is that of Nash welfare.
+    /// A discounted policy with an objective, pairs or constraints for which the discount of Nash welfare has no
+    /// meaning.
     #[error(
         "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs` and without constraints that may be dropped or are on the whole cluster"
     )]
@@ -39,8 +41,8 @@ pub enum ProgramPolicyError {
 }
 
 impl ProgramPolicy {
-    /// The error of a program; of one with infinite numbers, what they come from: an objective that is infinite whatever is
-    /// allocated, or a datum that a job does not have.
+    /// The error of a program. If the program has infinite numbers, the error names their cause: an objective that is
+    /// infinite whatever is allocated, or a datum that a job does not have.
     pub(super) fn error_of(&self, error: SolvingError, master: &ProgramColumns<'_>) -> PolicyError {
         let SolvingError::Solve(SolveError::Malformed { .. }) = error else { return self.error(error) };
         let (policy, bound) = (self.options.name.clone(), master.bound());
@@ -129,8 +131,8 @@ impl ProgramPolicy {
     }
 }
 
-/// The datum, and a member without a finite one, by which alone the program has infinite numbers: with 1 in its place it has
-/// none.
+/// The datum that alone makes numbers of the program infinite, as with 1 in its place none is, and a member that has
+/// no finite value of it.
 fn infinite_by(bound: &BoundObjective<'_>) -> Option<(String, usize)> {
     let is_finite = |bound: &BoundObjective<'_>| check(&bound.formulate().program).is_ok();
     let (instance, objective) = (bound.instance(), bound.objective());

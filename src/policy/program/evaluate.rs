@@ -1,4 +1,4 @@
-//! A policy's objective at any allocation, with throughputs as its view, or another one, has them.
+//! A policy's objective at any allocation, for throughputs as the policy sees them or as they were measured.
 
 use crate::allocation::Allocation;
 use crate::index::{Id, JobIndex, WorkerTypeId};
@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::program::{Got, Point};
 
 impl ProgramPolicy {
-    /// The policy's objective at an allocation at measured throughputs; `None` if the policy sees these.
+    /// The policy's objective at an allocation, for measured throughputs; `None` if the policy itself sees these.
     ///
     /// # Errors
     /// As [`value_of`](Self::value_of).

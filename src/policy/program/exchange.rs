@@ -17,7 +17,8 @@ use crate::workload::Combination;
 /// Time and workers below this are rounding.
 const LEAST: f64 = 1e-9;
 
-/// Rounds over all jobs and pairs of types; each worker that an exchange frees may be a faster one for another job.
+/// The most rounds over all jobs and pairs of types: a worker that an exchange frees may be a faster one for another
+/// job.
 const ROUNDS_MAX: usize = 64;
 
 /// Jobs that are alike in speeds, size and time, so that an exchange is one for all of them: the same part of the time of each.
@@ -49,15 +50,16 @@ pub(super) enum SlowTime {
 }
 
 impl ProgramPolicy {
-    /// This policy, its decisions after such exchanges: for those who look at single decisions. Where policies are compared over
-    /// time, one that does not look at speeds is not to gain by them.
+    /// This policy with exchanges made in its decisions: for single decisions. Policies that are compared over time
+    /// are compared without them, so that one that does not look at speeds gains nothing by them.
     #[must_use]
     pub fn exchanging(mut self) -> Self {
         self.slow_time = SlowTime::Exchanged;
         self
     }
 
-    /// Makes the exchanges of a decision whose policy neither sees speeds nor tells worker types apart otherwise.
+    /// Makes the exchanges of a decision if they were asked for, and the policy neither sees speeds nor tells worker
+    /// types apart in another way.
     pub(super) fn exchange(&mut self, problem: &Problem, decision: &mut Decision) -> Result<(), PolicyError> {
         let options = &self.options;
         let sees_speeds = options.view == ThroughputView::Measured || options.fidelity == Fidelity::Published;

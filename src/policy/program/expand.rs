@@ -10,12 +10,12 @@ use crate::program::Column;
 use crate::program::classes::Division;
 use crate::workload::Combination;
 
-/// First jobs whose pairs are sorted at a time, so that the pairs stay in caches. (Few in tests, which are to have several
-/// such blocks.)
+/// The number of first jobs with pairs that are sorted at a time, so that the pairs stay in caches. It is small in
+/// tests, so that they have several such blocks.
 const BLOCK: usize = if cfg!(test) { 16 } else { 4096 };
 
-/// Distance at which second jobs are prefetched: they mostly follow the first by fewer jobs, as both are equally far in their
-/// classes.
+/// How many jobs ahead second jobs are prefetched: a second job mostly follows its first by fewer jobs, as both are
+/// equally far in their classes.
 const AHEAD: usize = 16_384;
 
 /// A pair of jobs, and its part of its class pair's time.
@@ -83,7 +83,8 @@ pub(super) fn expand(
     builder.finish()
 }
 
-/// What pairs of these classes' jobs are given parts of; none where a part may be no more than rounding.
+/// The time of a class pair, of which pairs of its jobs are given parts; none where a part may be no more than
+/// rounding.
 fn together(
     builder: &AllocationBuilder<'_>,
     jobs: [&[u32]; 2],
@@ -140,7 +141,7 @@ impl<'a> Pairs<'a> {
         Self { of_classes, found: Vec::new(), in_order: Vec::new(), ends: Vec::new() }
     }
 
-    /// At least as many as there are pairs.
+    /// An upper bound on the number of pairs.
     fn n_pairs_max(&self) -> usize {
         let of = |pair: &ClassPair<'_>| match (&pair.division, pair.jobs.map(<[u32]>::len)) {
             (Some(_), [a, b]) => a + b,
@@ -149,8 +150,8 @@ impl<'a> Pairs<'a> {
         self.of_classes.iter().map(of).sum()
     }
 
-    /// The pairs of these first jobs, by first job, then by second; to be asked of all jobs, in order. A count by first job
-    /// puts all but a few where they belong.
+    /// The pairs of these first jobs, by first job, then by second. Calls must go through all jobs in order. Counting
+    /// by first job leaves few pairs to sort.
     fn of_first(&mut self, jobs: Range<usize>) -> &[JobPair] {
         self.found.clear();
         for pair in &mut self.of_classes {
@@ -163,7 +164,7 @@ impl<'a> Pairs<'a> {
         }
         let mut sum = 0;
         for place in &mut self.ends {
-            // Each begins here, and is at its end when all its pairs are there.
+            // The beginning of the job's pairs, which becomes their end as they are put in their places.
             (*place, sum) = (sum, sum + *place);
         }
         self.in_order.clear();
@@ -186,7 +187,7 @@ impl<'a> Pairs<'a> {
 }
 
 impl ClassPair<'_> {
-    /// Goes on to the next pair of the division.
+    /// The next pair of the division.
     #[inline]
     fn advance(&mut self) -> Option<JobPair> {
         let (a, b, fraction) = self.division.as_mut()?.next()?;
@@ -194,7 +195,7 @@ impl ClassPair<'_> {
         Some(JobPair { first: one.min(other), second: one.max(other), place: self.place, fraction })
     }
 
-    /// Adds the pairs whose first job is one of these, which follow those that were asked for before.
+    /// Adds the pairs with a first job in this range, which follows the range of the call before.
     fn until(&mut self, jobs: Range<usize>, found: &mut Vec<JobPair>) {
         if self.division.is_none() {
             self.all_of(jobs, found);
@@ -208,7 +209,7 @@ impl ClassPair<'_> {
         self.next = next;
     }
 
-    /// Every pair of two jobs of the classes whose first is one of these.
+    /// Adds every pair of two jobs of the classes with a first job in this range.
     fn all_of(&self, jobs: Range<usize>, found: &mut Vec<JobPair>) {
         let [of_a, of_b] = self.jobs;
         let mut add = |of: &[u32], others: &[u32]| {

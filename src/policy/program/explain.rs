@@ -25,7 +25,7 @@ use crate::program::{BoundObjective, Constraint, Objective};
 /// A discount of less than this part is rounding.
 const DISCOUNT_MIN: f64 = 1e-6;
 
-/// A decision to be explained, with the program whose prices are to explain it.
+/// A decision to be explained, with the solved program that gives the prices.
 #[derive(Debug)]
 pub(super) struct Explained {
     pub(super) reduced: Reduced,
@@ -179,7 +179,7 @@ impl ConstraintSources<'_> {
 fn fixed(bound: &BoundObjective<'_>, solved: &Optimum, member: usize, level: f64) -> Option<Fixed> {
     let fixing = solved.fixing.as_ref()?;
     let step = fixing.step[member]?;
-    // Where the inverse of the level is raised, its prices are: d(1/u) = −du/u².
+    // Where the inverse of the level is raised, prices are changes of the inverse: d(1/u) = −du/u².
     let factor = if solved.price_factor < 0.0 { -level * level } else { 1.0 };
     let n_jobs = bound.instance().multiplicity[member];
     let n_types = bound.instance().n_types();
@@ -189,7 +189,7 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Optimum, member: usize, level: f64
     };
     let own = bound.objective().constraints();
     let mut constraints: Vec<Vec<Option<f64>>> = own.iter().map(rows).collect();
-    // A row with a price at an earlier step raises that level first: what follows from there is not known.
+    // A row with a price at an earlier step raises that step's level first; the effect on this step is not known.
     let earlier = fixing.first_own.iter().filter(|(_, first)| **first < step).map(|(row, _)| (*row, None));
     let here = fixing.own[step].iter().map(|((of, position), price)| {
         ((*of, *position), Some(factor * bound.price_of_side(&own[*of], *position, *price)))

@@ -86,12 +86,12 @@ pub(super) fn use_idle(
             continue;
         }
         let slower = |other: &usize| speed(*other) < speed(*at) && filled[*other] > 0.0;
-        // The slowest first, after the member's own idle time.
+        // The slowest first, after the member's unused idle time.
         let slower: Vec<usize> = of_member[member].iter().rev().copied().filter(slower).collect();
         let mut room = idle[kind] / size;
-        let own = room.min(free[member].max(0.0));
-        let mut moves = vec![(None, own)];
-        room -= own;
+        let unused = room.min(free[member].max(0.0));
+        let mut moves = vec![(None, unused)];
+        room -= unused;
         for from in slower {
             let moved = room.min(filled[from]);
             moves.push((Some(from), moved));

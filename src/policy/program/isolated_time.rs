@@ -1,9 +1,9 @@
 //! D_m, the isolated time that a job has accumulated: finish-time fairness measures against it.
 //!
 //! At each decision D_m grows by (steps done since the last one)/(thr_iso at the last one): the time that the
-//! isolated share would have needed for what was done. It starts at what the problem in which the job is first seen
-//! says of it; what later problems say is not added again. Source: Mahajan et al. (NSDI '20), as Narayanan et al.
-//! (OSDI '20) compute it.
+//! isolated share would have needed for the steps done. It starts at the figure of the problem in which the job is
+//! first seen; figures of later problems are not added. Source: Mahajan et al. (NSDI '20), as Narayanan et al. (OSDI
+//! '20) compute it.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ impl IsolatedTime {
         seconds
     }
 
-    /// Adds steps to those that a job was said to have left.
+    /// Adds steps to the steps that a job had left at the last decision.
     pub(super) fn restate_steps(&mut self, job: JobId, more: Steps) {
         if let Ok(place) = self.accounts.binary_search_by_key(&job, |(other, _)| *other) {
             self.accounts[place].1.steps_remaining += more.get();

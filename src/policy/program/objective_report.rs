@@ -11,11 +11,13 @@ use crate::solver::certificate::TOLERANCE;
 /// The part of the largest possible value below which value and bound of an objective are 0 up to rounding.
 const NOTHING: f64 = 1e-11;
 
-/// The largest relative violation of a policy's own constraints that is a solver's rounding: in linear programs, with cones.
+/// The largest relative violation of a policy's own constraints that is a solver's rounding: in linear programs, and
+/// in programs with cones.
 const ROUNDED_MAX: [f64; 2] = [1e-9, 1e-8];
 
 impl ProgramPolicy {
-    /// The report of an objective that reaches `value` and cannot exceed `bound`. `largest` is what no value exceeds in size.
+    /// The report of an objective that reaches `value` and cannot exceed `bound`. `largest` gives a bound on the size
+    /// of any value.
     pub(super) fn objective_report(
         &mut self,
         (value, bound): (f64, f64),
@@ -23,7 +25,8 @@ impl ProgramPolicy {
         largest: impl FnOnce() -> f64,
     ) -> ObjectiveReport {
         let sense = self.options.objective.sense();
-        // A sum of logarithms may be 0, in units that are natural; a ratio's or a throughput's scale is its value.
+        // A sum of logarithms may be 0 and has a natural unit of 1; a ratio or a throughput has no scale but its
+        // value.
         let unit = if self.options.objective.route() == Route::Conic { 1.0 } else { f64::MIN_POSITIVE };
         let size = value.abs().max(bound.abs()).max(unit);
         let gap = (bound - value).abs() / size;
@@ -48,7 +51,8 @@ impl ProgramPolicy {
     /// The violation of the policy's own constraints at a point that is taken for an optimum.
     ///
     /// # Errors
-    /// If it is more than rounding, and no allocation keeps them all, which solvers do not tell to the last digit.
+    /// If the violation is more than rounding and it is proven that no allocation keeps all constraints, which
+    /// solvers may miss within their tolerances.
     pub(super) fn own_violation(
         &self,
         master: &ProgramColumns<'_>,

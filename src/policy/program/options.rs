@@ -1,4 +1,4 @@
-//! What a policy that solves a program is made with.
+//! The options of a policy that solves a program.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub enum Refine {
 }
 
 impl Refine {
-    /// All of them.
+    /// All refinements.
     pub const ALL: [Self; 4] = [Self::Utilization, Self::WaterFilling, Self::Interior, Self::None];
 
     /// Its name, as policy files, sweeps and Python have it.
@@ -42,7 +42,7 @@ impl Refine {
     }
 }
 
-/// Everything that makes a program-backed policy what it is.
+/// The options of a program-backed policy.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
     /// The policy's name, as users know it.
@@ -53,7 +53,7 @@ pub struct ProgramOptions {
     pub view: ThroughputView,
     /// May two jobs share workers?
     pub pairs: bool,
-    /// Which optimum.
+    /// Which of several optima is returned.
     pub refine: Refine,
     /// Do the weights of jobs come from their owners, entity by entity?
     pub hierarchical: bool,
@@ -69,6 +69,6 @@ pub struct ProgramOptions {
     /// Wall time of a decision after which no further program is begun; unbounded if none. Programs are bounded in steps
     /// always.
     pub time_limit: Option<Duration>,
-    /// What breaks off a decision, which is then an error.
+    /// Ends a decision early, with an error.
     pub interrupt: Interrupt,
 }

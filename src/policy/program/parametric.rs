@@ -6,9 +6,10 @@
 //! worse than the optimum. The worst level of the allocation found bounds the optimum from the other side, and the two
 //! meet in a handful of steps.
 //!
-//! An exception is a job that is nearly done and long overdue: what it needs hangs on the last digits of ρ. All jobs then get
-//! the part τ of what they need, which costs the others a part of their level, however close ρ is. So where Newton's method
-//! stalls, levels a little worse than ρ are tried, further off each time, until one is feasible.
+//! An exception is a job that is nearly done and long overdue: the throughput that it needs depends on the last
+//! digits of ρ. All jobs then get the part τ of what they need, which costs the others a part of their level, however
+//! close ρ is. So where Newton's method stalls, levels a little worse than ρ are tried, further off each time, until
+//! one is feasible.
 
 use crate::decomposition::PrimalDual;
 use crate::policy::program::kinds::KindProgram;
@@ -32,23 +33,23 @@ const STEPS_MAX: u32 = 60;
 /// The best worst level, from both sides.
 #[derive(Clone, Debug)]
 pub(super) struct Parametric {
-    /// The allocation that reaches it, an optimum of the demands at a level that was tried.
+    /// The allocation with the best worst level, an optimum of the demands at a level that was tried.
     pub(super) raised: LevelOptimum,
-    /// That level.
+    /// The level that was tried.
     pub(super) tried: f64,
-    /// The demands of which it is an optimum.
+    /// The demands at that level.
     pub(super) demands: Vec<Demand>,
-    /// The worst level there.
+    /// The worst level of the allocation.
     pub(super) value: f64,
     /// A bound on the objective's optimum that no allocation can better.
     pub(super) bound: f64,
     pub(super) proof: Proof,
-    /// The last program solved, to make others of.
+    /// The last program solved, the memory of which is used for further ones.
     pub(super) formulation: Option<Formulation>,
 }
 
 impl Parametric {
-    /// Solves the program at the level found, whose prices explain the optimum, in the place of the one tried last.
+    /// Solves the program at the level found, in the place of the one tried last: its prices explain the optimum.
     pub(super) fn price_at_optimum(
         &mut self,
         solver: &mut SolverContext,
@@ -68,12 +69,12 @@ impl Parametric {
     }
 }
 
-/// What proves a level that was raised.
+/// The proof of a level that was raised.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proof {
     /// The answer to its program, if one over members was written.
     pub(super) answer: Option<Answer>,
-    /// The prices of a search, without times, if that found it.
+    /// The prices of a search, without times, if a search for prices raised the level.
     pub(super) prices: Option<PrimalDual>,
 }
 
@@ -131,8 +132,8 @@ pub(super) fn best_worst(
     Ok(Parametric { formulation: old, ..found })
 }
 
-/// The largest part of `demands` that all members can have, by a program only where one must be written; `old` is the
-/// last program, whose memory is used again.
+/// The largest part of `demands` that all members can have, by a program only where one must be written; the memory
+/// of `old`, the last program, is used again.
 fn tried_at(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,
@@ -162,9 +163,9 @@ fn tried_at(
     Ok((raised, Proof { answer: Some(answer), prices: None }))
 }
 
-/// The level at which the throughputs that it requires are worth, at the duals' prices, just what the duals' bound
-/// allows: by bisection between the level tried, which no allocation betters then, and an attained one. `None` if the
-/// duals do not exclude the level tried.
+/// The level of which the required throughputs, at the prices of the duals, are worth exactly the bound of the duals:
+/// by bisection between the level tried and an attained one. No allocation is better than it. `None` if the duals do
+/// not exclude the level tried.
 fn cut(levels: &Levels, raised: &LevelOptimum, tried: f64, attained: f64) -> Option<f64> {
     let asks_too_much = |level: f64| {
         let priced = raised.demand_price.iter().enumerate().filter(|(_, price)| **price > 0.0);

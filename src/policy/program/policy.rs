@@ -78,7 +78,7 @@ impl ProgramPolicy {
         }
         let prune = options.refine != Refine::Interior && objective.reads_throughput_only();
         let isolated_time = data.iter().any(|name| name == "isolated_elapsed").then(IsolatedTime::default);
-        // Where the answer is a centre, what comes before it may be any optimum.
+        // Where the answer is a centre, programs before it may end at any optimum.
         let centred = centred(&options);
         let usual = options.backend.is_none() && (options.refine != Refine::Interior || centred);
         let interior_point = usual.then(|| registry::backend("clarabel")).transpose()?;
@@ -145,7 +145,7 @@ impl ProgramPolicy {
                 }
                 Ok((reduced, solved, decision))
             });
-        // Whatever came of what was broken off.
+        // A decision that was broken off is an error, whatever came of it.
         self.solver.broken_off().map_err(|error| self.error(error))?;
         let (reduced, solved, mut decision) = decided?;
         self.exchange(problem, &mut decision)?;
@@ -161,7 +161,7 @@ impl ProgramPolicy {
     ) -> Result<(Reduced, Optimum, Decision), PolicyError> {
         let clock = Stopwatch::start();
         let before = self.solver.report().seconds;
-        // A named backend ends near the centre of its program; for that to be the centre over jobs, it is one over jobs.
+        // A named backend ends near the centre of its program, so that program is over jobs.
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
@@ -186,7 +186,7 @@ impl ProgramPolicy {
         let solved = self.optimum(&mut master, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
-        // Jobs whose constraint was to be kept, and is not, as the solver was inaccurate.
+        // Jobs with a constraint that was to be kept and is not: the solver was inaccurate.
         let missed = std::mem::take(&mut decision.dropped);
         let constraints = objective.constraints();
         let of_deadlines = constraints.iter().any(|one| one.droppable && one.reads_deadline());
@@ -254,21 +254,21 @@ impl ProgramPolicy {
         }
     }
 
-    /// Drops droppable constraints of as few members as possible; false where only some jobs of a class would lose theirs: then
-    /// jobs must be told apart first.
+    /// Drops droppable constraints of as few members as possible; false where only some jobs of a class would lose
+    /// theirs: then each job must first be a member of its own.
     fn drop_fewest(&mut self, master: &mut ProgramColumns<'_>) -> Result<bool, PolicyError> {
         let done = self.solver.doing(Purpose::Droppable, |solver| droppable::drop_fewest(solver, master));
         done.map_err(|error| self.contradicted(error, master, Stage::Undropped))
     }
 
-    /// The error of a program, with the constraints that contradict one another where that is why.
+    /// The error of a program or, where constraints that contradict one another are its cause, these constraints.
     fn contradicted(&self, error: SolvingError, master: &ProgramColumns<'_>, stage: Stage) -> PolicyError {
         let constrained = error.may_be_infeasible() && !self.options.objective.constraints().is_empty();
         let limits = self.solver.limits();
         let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), stage, &limits));
         match found.filter(|conflicts| !conflicts.is_empty()) {
             Some(conflicts) => PolicyError::Conflict { policy: self.options.name.clone(), conflicts },
-            // The search for what contradicts one another may have ended for want of time.
+            // The search for a conflict may have run out of time.
             None if constrained => match self.solver.check_time() {
                 Err(late) => self.error(late),
                 Ok(()) => self.error_of(error, master),
@@ -277,7 +277,8 @@ impl ProgramPolicy {
         }
     }
 
-    /// The decision whose jobs' time is discounted by the partial allocation mechanism; the discounts are kept in `solved`.
+    /// The decision with the time of jobs discounted by the partial allocation mechanism; the discounts are kept in
+    /// `solved`.
     fn discounted(
         &mut self,
         problem: &Problem,
@@ -297,13 +298,13 @@ impl ProgramPolicy {
         for member in 0..with.len() {
             let discount = match discount::without(reduced, member) {
                 None => 1.0,
-                Some(rest) => {
-                    let binding = self.binding(&objective, &rest)?;
+                Some(others) => {
+                    let binding = self.binding(&objective, &others)?;
                     let mut master =
-                        ProgramColumns::new(&objective, rest.clone(), binding, None, PricingLimits::NEVER);
+                        ProgramColumns::new(&objective, others.clone(), binding, None, PricingLimits::NEVER);
                     let without = self.optimum(&mut master, None)?;
                     let without =
-                        throughput(&rest, &without).map_err(|error| self.bind_error(&error, &rest))?;
+                        throughput(&others, &without).map_err(|error| self.bind_error(&error, &others))?;
                     discount::discount(reduced, member, &with, &without)
                 }
             };
@@ -383,8 +384,8 @@ impl ProgramPolicy {
         Ok(Decision { rules: self.rules(), ..Decision::of(allocation) })
     }
 
-    /// Solves by these backends from now on, in place of those of the options: tried in order, those of `linear` on
-    /// programs without cones, those of `conic` on the rest. A backend of the caller's own is as good as any.
+    /// Solves by these backends from now on, in place of the backends of the options. They are tried in order:
+    /// `linear` for programs without cones, `conic` for programs with cones. They may be the caller's own.
     pub fn solve_by(&mut self, linear: Vec<Box<dyn Backend>>, conic: Vec<Box<dyn Backend>>, limits: Limits) {
         self.solver.replace(linear, conic, limits);
     }

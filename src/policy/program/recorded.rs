@@ -12,12 +12,12 @@ use crate::program::{Classes, Program, ValueMap};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// Its optimum is the policy's.
+    /// The program for the policy's optimum.
     #[default]
     Optimum,
-    /// The first of several levels, which is the policy's objective, or its inverse is.
+    /// The first of several levels: the policy's objective is this level or its inverse.
     FirstLevel {
-        /// Its inverse is.
+        /// Is the objective the inverse?
         inverse: bool,
     },
     /// Raises the members that no level before has fixed, from the levels that all have reached.
@@ -42,7 +42,7 @@ pub struct SolvedProgram {
     pub program: Program,
     /// The purpose of the program.
     pub purpose: Purpose,
-    /// How the value that it is written for follows from its optimum.
+    /// How the value that the program is written for follows from its optimum.
     pub value_map: Option<ValueMap>,
     /// The optimum that was found; none if none was.
     pub optimum: Option<f64>,
@@ -93,12 +93,12 @@ impl Recording {
         });
     }
 
-    /// How many programs it has.
+    /// The number of programs.
     pub(super) fn len(&self) -> usize {
         self.programs.len()
     }
 
-    /// Forgets the programs behind the first ones, as nothing came of them.
+    /// Forgets all but the first programs: the others led to no answer.
     pub(super) fn truncate(&mut self, n_programs: usize) {
         self.programs.truncate(n_programs);
     }
@@ -112,8 +112,8 @@ impl Recording {
 }
 
 impl ProgramPolicy {
-    /// The decision on `problem`, without taking it, and the programs that it solves, in order, every pair a column and
-    /// nothing decided without a program.
+    /// The decision on `problem`, after which the policy's state is as before, and the programs that it solves, in
+    /// order. Every pair is a column, and nothing is decided without a program.
     ///
     /// # Errors
     /// As [`allocate`](Policy::allocate).

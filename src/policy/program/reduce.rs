@@ -27,9 +27,10 @@ pub(super) struct Selection<'a> {
     pub(super) classes: bool,
     /// Do owners matter? Then jobs of different owners are different, and so are jobs whose order decides.
     pub(super) hierarchical: bool,
-    /// Jobs whose droppable constraints are dropped: [n], or empty if none are.
+    /// Jobs with dropped droppable constraints: [n], or empty if none are dropped.
     pub(super) dropped: &'a [bool],
-    /// How true to the source the policy is: as `published`, jobs may have time on types with too few workers for them.
+    /// Whether the published system's oddities are kept: as `published`, jobs may have time on types with too few
+    /// workers for them.
     pub(super) fidelity: Fidelity,
     /// Per-job data to carry, by name.
     pub(super) data: &'a [String],

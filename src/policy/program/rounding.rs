@@ -1,4 +1,4 @@
-//! What is rounded between an optimum and the shares that are given: the objective is reported of the rounded shares.
+//! Rounding between an optimum and the shares that are given. The objective is that of the rounded shares.
 
 use crate::allocation::{Allocation, AllocationError};
 use crate::policy::program::reduce::Reduced;
@@ -14,8 +14,8 @@ pub(super) const MISSED_MAX: f64 = 5e-7;
 /// Workers or time given away beyond what there is, relative to that, that are a solver's inaccuracy.
 const EXCESS_MAX: f64 = 1e-4;
 
-/// The class times without shares that are rounding, [columns], and the share up to which they are: 0, and all of them,
-/// where the objective, or whether a droppable constraint is met, depends on such small shares.
+/// The class times without shares that are rounding, [columns], and the largest share that is rounding. All class
+/// times and 0 where the objective, or whether a droppable constraint is met, depends on such small shares.
 pub(super) fn without_rounding(
     reduced: &Reduced,
     bound: &BoundObjective<'_>,

@@ -1,4 +1,5 @@
-//! Sessions: decisions on a problem whose jobs come, go and change, each of which starts from what the last one found.
+//! Sessions: decisions on a problem with jobs that come, go and change, each of which starts from the prices of the
+//! decision before.
 //!
 //! A session owns a problem and the classes of its jobs, and keeps both as jobs come and go. A decision finds the
 //! optimum over classes and certifies it: each job of a class has the same share (see
@@ -38,7 +39,7 @@ use crate::spec::Fidelity;
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// A policy whose decisions are not the same for all jobs of a class, or depend on more than the problem.
+    /// A policy with decisions that are not the same for all jobs of a class, or depend on more than the problem.
     #[error("policy `{policy}` cannot be asked again in a session: {reason}")]
     Policy {
         /// The policy.
@@ -155,7 +156,7 @@ impl Session {
         self.groups.len()
     }
 
-    /// A job comes, with its steps/s alone on each worker type: `[K]`.
+    /// Adds a job, with its steps/s alone on each worker type: `[K]`.
     ///
     /// # Errors
     /// If it is there already, a number is out of its range, or it can run nowhere: then nothing has changed.
@@ -175,7 +176,7 @@ impl Session {
         Ok(())
     }
 
-    /// A job goes.
+    /// Removes a job.
     ///
     /// # Errors
     /// If it is not there.
@@ -190,7 +191,7 @@ impl Session {
         Ok(gone)
     }
 
-    /// Something of a job changes, its throughputs and identity apart: steps left, isolated time, weight, …
+    /// Changes a job's data, its throughputs and identity apart: steps left, isolated time, weight, …
     ///
     /// # Errors
     /// If it is not there, or a number is out of its range: then nothing has changed.

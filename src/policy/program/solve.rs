@@ -25,12 +25,12 @@ const TRIED_MAX: f64 = 1e-6;
 pub(super) struct Optimum {
     /// Class time of the columns, after refinement: [columns].
     pub(super) class_time: Vec<f64>,
-    /// The value that no allocation betters.
+    /// A bound on the objective: no allocation is better.
     pub(super) bound: f64,
     /// The value that the allocation reaches, where that is not the objective's own: the level that weighted entities reach
     /// together.
     pub(super) reached: Option<f64>,
-    /// The program whose duals explain the optimum.
+    /// The program that explains the optimum by its duals.
     pub(super) explaining: Explaining,
     /// The answer to the program that explains the optimum; none if no program was written.
     pub(super) answer: Option<Answer>,
@@ -44,7 +44,7 @@ pub(super) struct Optimum {
 }
 
 impl Optimum {
-    /// Is the program that is to explain it one at a level that was only tried, which is not the optimum's?
+    /// Is the program that explains the optimum one at a level that was only tried, away from the optimum?
     pub(super) fn is_tried_elsewhere(&self) -> bool {
         matches!(self.explaining, Explaining::Tried(tried, _) if is_elsewhere(tried, self.bound))
     }
@@ -55,7 +55,7 @@ fn is_elsewhere(tried: f64, optimum: f64) -> bool {
     optimum.is_finite() && (tried - optimum).abs() > TRIED_MAX * optimum.abs()
 }
 
-/// A program whose duals explain a decision: kept, or written again where it is needed.
+/// A program that explains a decision by its duals: kept, or written again where it is needed.
 #[derive(Clone, Debug)]
 pub(super) enum Explaining {
     /// This one.
@@ -67,8 +67,8 @@ pub(super) enum Explaining {
 }
 
 impl Explaining {
-    /// The purpose of that program. `levels`: are the levels of water filling, of which it is the first, inverses? None
-    /// without them.
+    /// The purpose of the program. `levels` says whether the levels of water filling, of which the program is the
+    /// first, are inverses; none without water filling.
     pub(super) fn purpose(&self, levels: Option<bool>) -> Purpose {
         match (self, levels) {
             (Self::Tried(level, _), _) => Purpose::Tried { level: *level },
@@ -152,7 +152,7 @@ impl Task<'_, '_> {
         let base: Vec<f64> = coefficients.iter().map(|(base, _)| base.max(0.0)).collect();
         let rates = Rates { slope: self.rates(&coefficients), hierarchy: self.hierarchy };
         let inverse = levels.form() == LevelForm::AffineInInverse;
-        // A job whose level no throughput changes, as a factor of it is 0, keeps the first level where it is.
+        // A level that no throughput changes, as a factor of it is 0, bounds the first level.
         let fixed = (0..n).filter(|member| levels.coefficients(*member).is_none());
         let fixed: Vec<f64> = fixed.map(|member| levels.level(member, 0.0)).collect();
         let with_fixed = match self.master.objective().sense() {
@@ -187,13 +187,13 @@ impl Task<'_, '_> {
         let (mut filled, (formulation, answer), fixing) =
             water_filling::fill_written(solver, self.master, &rates, &base)?;
         if self.centred {
-            // Every allocation with the final throughputs is an optimum: take the centre of those.
+            // Every allocation with the final throughputs is an optimum: take their centre.
             filled.class_time = self.centre_at(solver, &filled.throughputs)?;
             filled.throughputs = levels::throughputs(&self.master.bound(), &filled.class_time);
         }
         let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
         let bound = level(filled.first.bound);
-        // Of a level whose inverse is raised, prices are those of the inverse: d(1/u) = −du/u².
+        // Where the inverse of the level is raised, prices are changes of the inverse: d(1/u) = −du/u².
         let price_factor = if inverse { -bound * bound } else { 1.0 };
         Ok(Optimum {
             reached,
@@ -399,10 +399,10 @@ impl Task<'_, '_> {
         Ok((None, first))
     }
 
-    /// The class times that use the workers best among the optima of a program, whose value is `optimum`. An optimum
-    /// that cannot be held in floating point, and droppable constraints with it, are eased by the smallest part of
-    /// [`GIVEN_UP_REFINING`] at which a solver finds a point. If it finds none, the optimum `first` stands, which is
-    /// reported as a fallback.
+    /// The class times that use the workers best among the points at which a program has the value `optimum`. An
+    /// optimum that cannot be held in floating point, and droppable constraints with it, are eased by the smallest
+    /// part of [`GIVEN_UP_REFINING`] at which a solver finds a point. If it finds none, the optimum `first` stands,
+    /// which is reported as a fallback.
     fn refined(
         &mut self,
         solver: &mut SolverContext,

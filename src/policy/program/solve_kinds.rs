@@ -9,7 +9,8 @@ use crate::policy::program::strategy::{GaveUp, Unfit};
 use crate::program::Demand;
 
 impl Task<'_, '_> {
-    /// The refined optimum of a level that is in proportion to throughputs, or whose inverse is, or of a linear sum.
+    /// The refined optimum of a level that is in proportion to throughputs, or the inverse of which is; or of a
+    /// linear sum.
     pub(super) fn solve_kinds(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         if self.master.objective().inversion().is_none() {
             let linear = LinearKinds::of(self.master, solver).map_err(GaveUp::Unfit)?;

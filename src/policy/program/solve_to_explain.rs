@@ -1,4 +1,4 @@
-//! A decision together with a program whose prices explain it.
+//! A decision, with the program that explains it by its prices.
 
 use crate::policy::decision::{Policy, PolicyError};
 use crate::policy::program::explain::{Explained, Held};
@@ -6,8 +6,8 @@ use crate::policy::program::policy::ProgramPolicy;
 use crate::problem::Problem;
 
 impl ProgramPolicy {
-    /// Solves; if no program over members was kept, or one at a level that was only tried, solves once more by a written one
-    /// at the optimum, the prices of which explain the first decision.
+    /// Decides. If no program over members was kept, or one at a level that was only tried, solves once more, by a
+    /// written program at the optimum: its prices explain the first decision.
     pub(super) fn solve_to_explain(&mut self, problem: &Problem) -> Result<Explained, PolicyError> {
         let state = self.state();
         let (reduced, solved, decision) = self.solve(problem)?;

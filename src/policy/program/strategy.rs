@@ -37,7 +37,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Self; 4] = [Self::Singles, Self::Kinds, Self::Pairs, Self::Written];
 
     /// Its name, as users write it.
@@ -69,7 +69,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// Why a strategy is not one for a problem, or not the best one.
+/// Why a strategy does not fit a problem, or is not the best one for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unfit {
@@ -138,7 +138,7 @@ pub enum Reason {
     JobsAlone,
     /// There are two members, classes of identical jobs, of a kind or more on average.
     SeveralOfAKind,
-    /// The strategies before it are none for the problem.
+    /// The strategies before it do not fit the problem.
     Unfit(Unfit),
     /// The strategy before it gave up.
     GaveUp,
@@ -168,7 +168,7 @@ impl fmt::Display for Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GaveUp {
-    /// It turned out not to be one for the problem.
+    /// It turned out not to fit the problem.
     Unfit(Unfit),
     /// It found no optimum that its certificate proves.
     Unproven,

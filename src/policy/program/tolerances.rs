@@ -2,12 +2,12 @@
 
 use crate::solver::certificate::TOLERANCE;
 
-/// Shares of a job's time below this are rounding of a solver, and become 0. (An interior optimum keeps its shares.)
+/// Shares of a job's time below this are rounding of a solver, and become 0, except in an interior optimum.
 pub(super) const SHARE_MIN: f64 = 1e-12;
 
-/// Parts by which levels reached are eased (required a little less of), in turn, until the next program is solved. They
-/// are known to the tolerance of solvers only and, held exactly, leave an interior-point method no interior; the
-/// smallest part that helps costs least.
+/// Parts by which levels reached are lowered, in turn, until the next program is solved. These levels are known to
+/// the tolerance of solvers only and, held exactly, leave an interior-point method no interior; the smallest part
+/// that helps costs least.
 pub(super) const EASING: &[f64] = &[1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6];
 /// The parts of [`EASING`] from the tolerance of solvers on: less does not help where rows are eased and nothing else
 /// is changed.

@@ -136,7 +136,7 @@ impl RowPrices {
         Self { capacity: none(k), time: none(n), level: vec![None; n], own }
     }
 
-    /// Tells prices from rounding.
+    /// Marks the prices that are more than rounding.
     fn count(&mut self) {
         let most = |of: &[Price]| of.iter().fold(0.0_f64, |most, price| most.max(price.dual.abs()));
         let mut level: Vec<Price> = self.level.iter().map(|price| price.unwrap_or_default()).collect();
@@ -155,8 +155,7 @@ impl RowPrices {
         }
     }
 
-    /// Takes prices of rows that have room in the decision for rounding: what they say of it, complementary slackness
-    /// denies.
+    /// Unmarks the prices of rows with room in the decision: by complementary slackness they are 0 but for rounding.
     fn discount_rows_with_room(&mut self, bound: &BoundObjective<'_>, held: &Held) {
         let instance = bound.instance();
         for ((price, used), all) in self.capacity.iter_mut().zip(&held.workers).zip(&instance.capacity) {
@@ -227,9 +226,9 @@ impl RowPrices {
     }
 }
 
-/// The rise of a member's level row per step/s of one of its jobs; none where its levels are not proportional to throughput.
-/// A program that is written once has levels in these rows; programs at levels that are tried, or raised step by step, have
-/// throughputs.
+/// The rise of a member's level row per step/s of one of its jobs; none where its levels are not proportional to
+/// throughput. These rows hold levels in a program that is written once, and throughputs in programs at levels that
+/// are tried or raised step by step.
 pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Optimum, member: usize) -> Option<f64> {
     let objective = bound.objective();
     objective.inversion().filter(|inversion| inversion.is_of_throughput())?;
@@ -247,8 +246,8 @@ pub(super) fn is_close(sides: Sides, size: f64) -> bool {
     sides.slack().is_finite() && sides.slack().abs() <= SIDES_MIN * size + SIDES_ZERO
 }
 
-/// How large the terms of each row of the policy's own constraints can be, by (constraint, member or worker type), as
-/// certificates judge what rows are violated by.
+/// The size that terms of each row of the policy's own constraints can have, by (constraint, member or worker type):
+/// the scale of violations in certificates.
 pub(super) fn row_sizes(formulation: &Formulation) -> BTreeMap<(usize, usize), f64> {
     let program = &formulation.program;
     let finite = |bound: f64| if bound.is_finite() { bound.abs() } else { 0.0 };

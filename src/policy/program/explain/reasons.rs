@@ -8,7 +8,7 @@ use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Formulation, RowRole, Sense};
 
-/// The rows with a price that each member's share stands in.
+/// The rows with a price that limit the share of each member.
 pub(super) struct Reasons {
     limits: Vec<Vec<Limit>>,
     /// Would more class time in a column raise the objective by more than rounding, of a member that has time left? [columns]
@@ -16,8 +16,8 @@ pub(super) struct Reasons {
 }
 
 impl Reasons {
-    /// By a program's prices; of members without a constraint of their own that water filling fixed after the first
-    /// step, by the prices of that later step.
+    /// The limits by a program's prices. A member that water filling fixed after the first step, and that has no own
+    /// constraint with a price, has the limits by the prices of that later step.
     pub(super) fn of(
         bound: &BoundObjective<'_>,
         solved: &Optimum,
@@ -26,8 +26,9 @@ impl Reasons {
     ) -> Self {
         let open = Columns::of(bound, solved, formulation, prices);
         let limits = |member: usize| {
-            let mut limits = own(bound, prices, member);
-            if let Some(later) = later(bound, solved, formulation, member).filter(|_| limits.is_empty()) {
+            let mut limits = own_constraints(bound, prices, member);
+            let at_later = limits_at_later_step(bound, solved, formulation, member);
+            if let Some(later) = at_later.filter(|_| limits.is_empty()) {
                 return later;
             }
             if prices.time[member].counts {
@@ -50,8 +51,8 @@ impl Reasons {
     }
 }
 
-/// The policy's own constraints whose row for a member has a price.
-fn own(bound: &BoundObjective<'_>, prices: &RowPrices, member: usize) -> Vec<Limit> {
+/// The policy's own constraints with a row for the member that has a price.
+fn own_constraints(bound: &BoundObjective<'_>, prices: &RowPrices, member: usize) -> Vec<Limit> {
     let constraints = bound.objective().constraints().iter().zip(&prices.own).enumerate();
     let held = constraints
         .filter(|(_, (constraint, rows))| constraint.subject == Some(Subject::Job) && rows[member].counts);
@@ -91,7 +92,7 @@ impl Columns {
                 continue;
             }
             for (column, value) in program.row(row).filter(|(column, _)| *column < columns.len()) {
-                // It stands in the way of more time, or asks for the time that there is.
+                // The row makes more time cost something, or it requires the time that the column has.
                 let dear = sign * dual * value > 0.0;
                 let asked = solved.class_time.get(column).is_some_and(|time| *time > 0.0);
                 if dear || asked {
@@ -106,8 +107,8 @@ impl Columns {
         Self { capacity, constraint, unasked: unasked.collect(), gains: gains.collect() }
     }
 
-    /// The limits of a member on all worker types that it can run on, but those where it has no use for more; none if it
-    /// has no limit on one of the others.
+    /// The limits of a member on all worker types that it can run on, except where more time would lower the
+    /// objective. None if it has no limit on one of the other types.
     fn limits(&self, bound: &BoundObjective<'_>, member: usize) -> Vec<Limit> {
         let (mut limits, mut capacity) = (Vec::new(), false);
         for term in bound.terms(member) {
@@ -147,7 +148,7 @@ fn reduced_costs(
 
 /// The limits of a member that water filling fixed after its first step, by the prices of the step that fixed it; none
 /// for any other member.
-fn later(
+fn limits_at_later_step(
     bound: &BoundObjective<'_>,
     solved: &Optimum,
     formulation: &Formulation,
