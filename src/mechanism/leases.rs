@@ -1,4 +1,4 @@
-//! Who holds which workers until a round ends.
+//! Leases: the rights of combinations to workers until a round ends.
 
 use super::ledger::Slot;
 use crate::index::{JobId, WorkerId, WorkerTypeId};
@@ -15,7 +15,7 @@ pub struct GrantedLease<'a> {
     pub workers: &'a [WorkerId],
     /// How many servers they are on.
     pub n_servers: u32,
-    /// The combination had the same workers in the round before, so it keeps running.
+    /// Did the combination have the same workers in the round before, so that it keeps running?
     pub extended: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Lease {
     pub(super) workers: (u32, u32),
     pub(super) n_servers: u32,
     pub(super) extended: bool,
-    /// Extended in the round after.
+    /// Was the lease extended in the round after?
     pub(super) kept: bool,
 }
 

@@ -8,8 +8,8 @@
 //! | `throughput` | [slot × type] | steps/s | of all members together; 0 where one cannot run     |
 //! | `total`      | [type]        | s       | Σ received, as the published system counts it       |
 //!
-//! Where every two jobs have an account most of the n²/2 never receive a thing: what is done at a reset is in
-//! proportion to the accounts that have a share or have run, not to all of them.
+//! Where every two jobs have an account, most of the n²/2 accounts never receive time. The work of a reset is in
+//! proportion to the accounts that have a share or have run.
 
 mod overdue;
 
@@ -17,7 +17,7 @@ use super::options::{MechanismOptions, PairStart, Ties};
 use crate::index::JobId;
 use crate::workload::Combination;
 
-/// A place in the ledger, used again after its combination is gone.
+/// The position of a combination's account in the ledger, used again after the combination is gone.
 pub(super) type Slot = u32;
 
 /// A combination in the ledger.
@@ -29,7 +29,8 @@ pub(super) struct Account {
     pub(super) scale_factor: u32,
     /// The allocation in which it last had a row.
     adopted: u32,
-    /// Tells this combination from earlier ones in the same place, and earlier ones everywhere; 0 = closed.
+    /// The number of accounts opened up to this one, which tells it from others in the same slot; 0 once it is
+    /// closed.
     pub(super) generation: u64,
 }
 
@@ -45,14 +46,14 @@ impl Account {
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) scale_factor: u32,
-    /// Where it stands alone.
+    /// The slot of the job alone.
     pub(super) alone: Slot,
-    /// Its pairs: the other member's place, and where the pair stands.
+    /// Its pairs: the other member's place, and the slot of the pair.
     pub(super) pairs: Vec<(u32, Slot)>,
-    /// Time that it was allotted between resets while it ran less than half of that, less what it has run since, s. All time
-    /// counts by its speed alone there, over its mean speed by its shares.
+    /// Time that the job was allotted between resets while it ran less than half of that, less what it has run since,
+    /// s. Time is weighted by the job's speed alone on the type, relative to its mean speed by its shares.
     overdue: f64,
-    /// What it has run since the last reset, counted in the same way, s.
+    /// Time that the job has run since the last reset, weighted in the same way, s.
     run: f64,
     /// The sum of its shares.
     share: f64,
@@ -71,7 +72,7 @@ pub(super) struct Ledger {
     pub(super) share: Vec<f64>,
     pub(super) throughput: Vec<f64>,
     pub(super) total: Vec<f64>,
-    /// Places in use, in the order that breaks ties once [sorted](Self::sort).
+    /// Slots in use, in the order that breaks ties once [sorted](Self::sort).
     pub(super) order: Vec<Slot>,
     sorted: bool,
     /// Jobs by place.
@@ -80,11 +81,11 @@ pub(super) struct Ledger {
     pub(super) taken: Vec<u64>,
     /// Active jobs and their places, by id.
     jobs: Vec<(JobId, u32)>,
-    /// Places that have a share, with their generations: some may have been closed since.
+    /// Slots that have a share, with their generations: some may have been closed since.
     shared: Vec<(Slot, u64)>,
-    /// Places whose account is not what a reset leaves, likewise.
+    /// Slots with an account that is not as a reset leaves it, with their generations, likewise.
     touched: Vec<(Slot, u64)>,
-    /// Is it among them? [slot]
+    /// Is the slot among `touched`? [slot]
     is_touched: Vec<bool>,
     free_slots: Vec<Slot>,
     free_places: Vec<u32>,
@@ -138,12 +139,12 @@ impl Ledger {
         self.throughput[row..row + self.n_types].copy_from_slice(throughput);
     }
 
-    /// Is the combination of this generation still in this place?
+    /// Is the account of this generation still in this slot?
     pub(super) fn is_current(&self, slot: Slot, generation: u64) -> bool {
         self.accounts.get(slot as usize).is_some_and(|account| account.generation == generation)
     }
 
-    /// Has it a row in the allocation?
+    /// Has an account a row in the allocation?
     pub(super) fn is_allocated(&self, account: &Account) -> bool {
         account.adopted == self.adoption || account.generation <= self.allocated_until
     }
@@ -168,7 +169,7 @@ impl Ledger {
         known.pairs.iter().find(|(partner, _)| *partner == other).map(|(_, slot)| *slot)
     }
 
-    /// Where the pairs of the job at a place stand, by the place of the other.
+    /// Fills `slots` with the slots of the pairs of the job at a place, by the place of the other.
     pub(super) fn slots_beside(&self, place: Option<u32>, slots: &mut Vec<Option<Slot>>) {
         slots.clear();
         slots.resize(self.members.len(), None);
@@ -220,7 +221,7 @@ impl Ledger {
     }
 
     /// Opens the account of a pair at its [places](Self::pair_places); `start` is what it counts as having received,
-    /// of the `credit` that everyone has after a reset.
+    /// of the `credit` that every account has after a reset.
     pub(super) fn add_pair(
         &mut self,
         pair: Combination<JobId>,
@@ -319,7 +320,7 @@ impl Ledger {
         }
     }
 
-    /// A combination ran on a type.
+    /// Counts time that a combination ran on a type.
     pub(super) fn receive(&mut self, slot: Slot, column: usize, time: f64) {
         self.touch(slot);
         for place in self.accounts[slot as usize].places() {
@@ -333,7 +334,7 @@ impl Ledger {
         self.total[column] += time;
     }
 
-    /// Nobody has a share.
+    /// Removes all shares.
     pub(super) fn clear_shares(&mut self) {
         for member in &mut self.members {
             (member.share, member.rate) = (0.0, 0.0);
@@ -348,12 +349,12 @@ impl Ledger {
         self.allocated_until = 0;
     }
 
-    /// A combination has a row in the allocation.
+    /// Notes that a combination has a row in the allocation.
     pub(super) fn allocate(&mut self, slot: Slot) {
         self.accounts[slot as usize].adopted = self.adoption;
     }
 
-    /// Every job alone counts as having one.
+    /// Counts every job alone as having a row in the allocation.
     pub(super) fn allocate_jobs(&mut self) {
         for index in 0..self.jobs.len() {
             let (_, place) = self.jobs[index];
@@ -361,7 +362,7 @@ impl Ledger {
         }
     }
 
-    /// Every combination counts as having one.
+    /// Counts every combination as having a row in the allocation.
     pub(super) fn allocate_all(&mut self) {
         self.allocated_until = self.generation;
     }
@@ -424,7 +425,7 @@ impl Ledger {
         self.total.fill(repeated(credit, self.order.len()));
     }
 
-    /// The first deficit of a pair that would have been there, uncredited, at the last settlement.
+    /// Gives a pair opened after a reset the account that it would have had it been there, uncredited, at the reset.
     pub(super) fn settle_new_pair(&mut self, slot: Slot, options: &MechanismOptions) {
         let (row, credit) = (self.row(slot), options.initial_credit.get());
         for column in 0..self.n_types {
@@ -469,7 +470,7 @@ impl Ties {
     }
 }
 
-/// The sum of so many equal terms, as adding them one by one rounds it.
+/// The sum of `n` equal terms, rounded as if they were added one by one.
 fn repeated(term: f64, n: usize) -> f64 {
     let product = term * n as f64;
     // Whole numbers below 2^53 are not rounded.

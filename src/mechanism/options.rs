@@ -1,4 +1,4 @@
-//! What may differ between the mechanism as described and as published.
+//! Options of the mechanism: the points at which it differs as described and as published.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,23 +8,23 @@ use crate::units::Seconds;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ties {
-    /// By the ids of the jobs: a job alone before its pairs, those before the next job.
+    /// By the ids of the jobs: a job alone before its pairs, and its pairs before the next job.
     JobId,
     /// In the order in which they came to exist: a job alone, then its pairs with the jobs before it.
     Insertion,
 }
 
-/// What happens to jobs that arrived after the last re-computation.
+/// The treatment of jobs that arrived after the last re-computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unallocated {
     /// They are not selected.
     Wait,
-    /// They are selected as fillers and counted, but get no workers, so that those stay idle.
+    /// They are selected as fillers and counted, but get no workers, so that the workers stay idle.
     Block,
 }
 
-/// What a pending change means when a waiting job could use workers that would otherwise idle.
+/// The meaning of a pending change when a waiting job could use workers that would otherwise idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleWorkers {
@@ -64,19 +64,20 @@ pub enum Fillers {
     EveryCombination,
 }
 
-/// What becomes of a combination that fills workers of a type on which it is slower than on one that it has a share of.
+/// The treatment of a combination that fills workers of a type on which it is slower than on one that it has a share
+/// of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowFillers {
     /// It runs there.
     Stay,
-    /// If enough workers of the faster type are left when all types have been filled, it gets those: under policies that look
-    /// at speeds.
+    /// If enough workers of the faster type are left when all types have been filled, it gets these: under policies
+    /// that look at speeds.
     Move,
 }
 
-/// What becomes of a job that has a share and has not run for long: new allocations, each of which begins with equal credits,
-/// can come so often that a small share is never served.
+/// The treatment of a job that has a share and has not run for long: new allocations, each of which begins with equal
+/// credits, can come so often that a small share is never served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverdueJobs {
@@ -87,7 +88,7 @@ pub enum OverdueJobs {
     First,
 }
 
-/// How a gang is placed that does not keep its workers.
+/// The placement of a gang that does not keep its workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gangs {
@@ -97,7 +98,7 @@ pub enum Gangs {
     LowestIds,
 }
 
-/// What a server is that cannot be filled.
+/// The treatment of workers that are too few to fill a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LastServer {

@@ -53,22 +53,22 @@ impl Workers {
         all
     }
 
-    /// How many, up or down.
+    /// The number of workers, up or down.
     pub fn len(&self) -> usize {
         self.server.len()
     }
 
-    /// None at all?
+    /// Are there no workers?
     pub fn is_empty(&self) -> bool {
         self.server.is_empty()
     }
 
-    /// How many servers.
+    /// The number of servers.
     pub fn n_servers(&self) -> usize {
         self.types.iter().map(|kind| kind.servers.len()).sum()
     }
 
-    /// How many worker types.
+    /// The number of worker types.
     pub fn n_types(&self) -> usize {
         self.types.len()
     }
@@ -94,7 +94,7 @@ impl Workers {
         self.server[worker]
     }
 
-    /// Is it there to be used?
+    /// Is a worker up?
     pub fn is_up(&self, worker: WorkerId) -> bool {
         self.up.get(worker).copied().unwrap_or(false)
     }
@@ -115,7 +115,7 @@ impl Workers {
         }
     }
 
-    /// How many servers these workers are on.
+    /// The number of servers that these workers are on.
     pub fn n_servers_of(&self, workers: &[WorkerId]) -> u32 {
         let mut count = 0;
         for (position, worker) in workers.iter().enumerate() {
@@ -127,7 +127,7 @@ impl Workers {
         count
     }
 
-    /// The fewest servers of a type that can hold so many workers.
+    /// The fewest servers of a type that can hold a number of workers.
     pub fn n_servers_least(&self, worker_type: WorkerTypeId, n_workers: usize) -> u32 {
         u32::try_from(n_workers).unwrap_or(u32::MAX).div_ceil(self.types[worker_type].per_server)
     }
@@ -146,7 +146,7 @@ pub(super) struct Free {
 }
 
 impl Free {
-    /// Everything that is up becomes free again.
+    /// Starts a round, in which every worker that is up is free.
     pub(super) fn start_round(&mut self, workers: &Workers) {
         self.round += 1;
         self.taken.resize(workers.len(), 0);
@@ -209,7 +209,8 @@ impl Free {
         }
     }
 
-    /// The server with the fewest free workers that hold all that is missing; else the one with the most.
+    /// The server with the fewest free workers among those with enough for all that are missing; else the server with
+    /// the most.
     fn best_server(&self, kind: &TypeWorkers, missing: u32) -> u32 {
         let mut best = (u32::MAX, kind.servers.start);
         let mut most = (0, kind.servers.start);

@@ -5,9 +5,9 @@ use crate::index::{Id, WorkerTypeId};
 use crate::units::Seconds;
 
 impl Mechanism {
-    /// Gives the workers of jobs that are gone, and all others that nobody holds, to jobs that hold none, until the round
-    /// ends, at `now` within it: by the same priorities as at its start, types being filled in the order given. A gang gets workers if there
-    /// are enough for all of it. The new leases follow the others in [`leases`](Self::leases); so many they are.
+    /// Gives workers that are idle at `now`, within a round, to jobs that hold none, until the round ends, by the
+    /// same priorities as at its start. Types are filled in the order given. A gang gets workers if there are enough
+    /// for all of it. The new leases follow the others in [`leases`](Self::leases); their number is returned.
     ///
     /// A lease lost at the start of the round is not extended by it, even on the same workers.
     pub fn refill(&mut self, now: Seconds, order: &[WorkerTypeId]) -> usize {
@@ -39,14 +39,14 @@ impl Mechanism {
                 }
             }
         }
-        // Beside another a job may hold workers and rest.
+        // A job that rests may hold workers beside another.
         for place in self.resting_at(now.get()) {
             if !holders.contains(&place) {
                 holders.push(place);
             }
         }
         if holders.len() == self.ledger.n_jobs() || left.iter().all(|left| *left == 0) {
-            // [`waits_beside_idle`](Self::waits_beside_idle) looks there.
+            // `waits_beside_idle` reads it.
             self.selection.left.copy_from_slice(&left);
             return 0;
         }

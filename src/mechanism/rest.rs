@@ -5,9 +5,9 @@ use crate::index::JobId;
 use crate::units::Seconds;
 
 impl Mechanism {
-    /// A job is to have no workers until an instant: it rests. Its lease alone, if it has one, is over, and
-    /// [`refill`](Self::refill) may give the workers to others; beside another job it keeps its place. What it is owed goes on
-    /// growing. An instant that has passed ends its rest.
+    /// Lets a job rest: it is to have no workers until an instant. Its lease alone, if it has one, is over, and
+    /// [`refill`](Self::refill) may give the workers to others; beside another job it keeps its place. What it is
+    /// owed goes on growing. An instant that has passed ends its rest.
     pub fn rest(&mut self, job: JobId, until: Seconds) {
         self.resting.retain(|(resting, _)| *resting != job);
         self.resting.push((job, until.get()));

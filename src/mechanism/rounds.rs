@@ -16,7 +16,7 @@ use crate::index::{Id, IndexVec, JobId, JobIndex, WorkerId, WorkerTypeId};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// What an allocation's policy needs of the mechanism.
+/// The rules that the policy of an allocation sets for the mechanism.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "a policy has each of them or not, whatever the others are"
@@ -43,7 +43,7 @@ pub(super) struct Resets {
     /// When the policy wants to be asked again, whatever happens until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<f64>,
-    /// When the round began that is being assigned, where that counts.
+    /// When the round that is being assigned began, where that counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) round: Option<f64>,
 }
@@ -108,7 +108,7 @@ impl Mechanism {
         &self.workers
     }
 
-    /// Takes a worker away, or gives it back: a change.
+    /// Takes a worker away, or gives it back, which counts as a change.
     pub fn set_up(&mut self, worker: WorkerId, up: bool) {
         if self.workers.is_up(worker) != up {
             self.workers.set_up(worker, up);
@@ -126,13 +126,14 @@ impl Mechanism {
         self.ledger.has_job(job)
     }
 
-    /// Something that an allocation depends on has changed.
+    /// Notes a change in what an allocation depends on.
     pub fn note_change(&mut self) {
         self.resets.changed = true;
         self.n_changes += 1;
     }
 
-    /// Changes noted so far: an allocation decided when there were fewer leaves some out.
+    /// The number of changes noted so far: an allocation that was decided at a lower number does not know all of
+    /// them.
     pub fn n_changes(&self) -> u64 {
         self.n_changes
     }
@@ -142,8 +143,8 @@ impl Mechanism {
         self.resets.changed
     }
 
-    /// A job arrives: a change. `throughput` is that of a job alone, or of both members of a pair together, in steps/s; 0
-    /// where the combination cannot run.
+    /// Adds a job, which counts as a change. `throughput` is that of a job alone, or of both members of a pair
+    /// together, in steps/s; 0 where the combination cannot run.
     ///
     /// # Panics
     /// If the job is known.
@@ -167,7 +168,7 @@ impl Mechanism {
         }
     }
 
-    /// A job leaves: a change.
+    /// Removes a job, which counts as a change.
     pub fn remove_job(&mut self, job: JobId) {
         self.note_change();
         self.selection.stale = true;
@@ -176,7 +177,7 @@ impl Mechanism {
         self.resting.retain(|(resting, _)| *resting != job);
     }
 
-    /// A combination held workers of a type for this long, since it was last recorded.
+    /// Records that a combination held workers of a type for this long, since it was last recorded.
     pub fn record(&mut self, combination: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
         let ahead = self.take_ahead(combination, worker_type);
         self.receive(combination, worker_type, time - Seconds::new(ahead));
@@ -193,7 +194,7 @@ impl Mechanism {
         }
     }
 
-    /// The combination of a lease of this round held its workers for this long.
+    /// Records that the combination of a lease of this round held its workers for this long.
     pub fn record_lease(&mut self, lease: usize, time: Seconds) {
         let Lease { slot, generation, worker_type, .. } = self.current.leases[lease];
         if self.ledger.is_current(slot, generation) {
@@ -205,8 +206,8 @@ impl Mechanism {
         self.ledger.receive(slot, worker_type.index(), time.get());
     }
 
-    /// Is a re-computation due? Something changed, and the last reset was long enough ago, or there was none; or it
-    /// is the time that [was named](Self::ask_again_at).
+    /// Is a re-computation due? It is if something changed and the last reset was long enough ago, or there was none;
+    /// or if it is the time that [was named](Self::ask_again_at).
     pub fn due(&self, now: Seconds) -> bool {
         let rested = |last: f64| {
             now.get() - last >= self.options.reset_interval.get()
@@ -216,8 +217,8 @@ impl Mechanism {
         awaited || (self.resets.changed && self.resets.last.is_none_or(rested))
     }
 
-    /// From this instant on a re-computation is due, however recent the last reset; none = when something changes.
-    /// Forgotten at the next reset.
+    /// Makes a re-computation due from an instant on, however recent the last reset; with none, only when something
+    /// changes. The next reset forgets the instant.
     pub fn ask_again_at(&mut self, at: Option<Seconds>) {
         self.resets.at = at.map(Seconds::get);
     }
@@ -237,7 +238,7 @@ impl Mechanism {
         self.resets.last = None;
     }
 
-    /// A reset: deficits grow by what was owed and not run since the last one, and what was received starts
+    /// Does a reset: deficits grow by what was owed and not run since the last one, and what was received starts
     /// again at the initial credit. [`adopt`](Self::adopt) follows.
     pub fn settle(&mut self, now: Seconds) {
         let elapsed = now.get() - self.resets.last.unwrap_or(0.0);
@@ -300,7 +301,7 @@ impl Mechanism {
         }
     }
 
-    /// Every job counts as having a row in the allocation, until the next is adopted: jobs that came after the last
+    /// Counts every job as having a row in the allocation, until the next is adopted: jobs that came after the last
     /// may fill workers left free, where the [rules](Rules) have fillers at all.
     pub fn admit_all(&mut self) {
         self.ledger.allocate_jobs();
@@ -316,7 +317,7 @@ impl Mechanism {
         }
     }
 
-    /// Opens the account of a pair whose jobs are known and need equally many workers.
+    /// Opens the account of a pair, if its jobs are known and need equally many workers.
     fn open_pair(
         &mut self,
         pair: Combination<JobId>,
@@ -343,13 +344,13 @@ impl Mechanism {
         }
     }
 
-    /// A round begins, which is then [assigned](Self::assign).
+    /// Begins a round, which is then [assigned](Self::assign).
     pub fn begin_round(&mut self, now: Seconds) {
         self.round = now.get();
         self.resting.retain(|(_, until)| *until > now.get());
     }
 
-    /// The leases of the next round, types being filled in the order given: selection, then placement.
+    /// Assigns the leases of the next round, types being filled in the order given: selection, then placement.
     pub fn assign(&mut self, order: &[WorkerTypeId]) {
         for lease in &self.previous.leases {
             if let Some(of_slot) = self.previous_of.get_mut(lease.slot as usize) {
@@ -393,13 +394,13 @@ impl Mechanism {
             chosen.sort_by_key(largest_first);
         }
         self.free.start_type(&self.workers, worker_type);
-        let mut rest = chosen.as_slice();
-        while let Some(largest) = rest.first() {
+        let mut unplaced = chosen.as_slice();
+        while let Some(largest) = unplaced.first() {
             let largest = self.ledger.accounts[*largest as usize].scale_factor;
             let same = |slot: &Slot| self.ledger.accounts[*slot as usize].scale_factor == largest;
-            let (group, smaller) = rest.split_at(rest.partition_point(same));
+            let (group, smaller) = unplaced.split_at(unplaced.partition_point(same));
             self.place_group(worker_type, group, at_start);
-            rest = smaller;
+            unplaced = smaller;
         }
         self.selection.chosen[worker_type.index()] = chosen;
     }
@@ -474,7 +475,7 @@ impl Mechanism {
         self.current.leases.iter().map(|lease| self.current.granted(lease))
     }
 
-    /// One of them.
+    /// A lease of this round.
     ///
     /// # Panics
     /// If there are fewer.

@@ -1,4 +1,5 @@
-//! What runs in the next round: greedily, type by type, the most urgent first, without backtracking.
+//! The selection of combinations for the next round: greedily, type by type, the most urgent first, without
+//! backtracking.
 
 use std::cmp::Ordering;
 
@@ -55,7 +56,7 @@ struct Sharing {
     share: f64,
 }
 
-/// What of its share a combination may have had, where it may have no more.
+/// The time of which combinations may have no more than their share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WithinShares {
     /// Time since the last reset, s.
@@ -65,30 +66,30 @@ pub(super) struct WithinShares {
 }
 
 impl WithinShares {
-    /// What a combination lacks to be owed half a round by the end of this one, s.
+    /// The time that a combination lacks to be owed half a round by the end of this one, s.
     fn lacks(self, ledger: &Ledger, cell: usize) -> f64 {
         let (share, received) = (ledger.share[cell], ledger.received[cell] - self.credit);
         let owed = ledger.deficit[cell] + share * self.elapsed - received;
         self.credit - owed - share * 2.0 * self.credit
     }
 
-    /// Is a combination that runs in this round nearer to its share at the end than one that does not?
+    /// Is a combination nearer to its share at the end of this round if it runs in it than if it does not?
     fn is_due(self, ledger: &Ledger, cell: usize) -> bool {
         self.lacks(ledger, cell) <= self.credit * 1e-9
     }
 
-    /// In how long it will be, s; none if it is now.
+    /// The time until a combination is due, s; none if it is due now.
     pub(super) fn due_in(self, ledger: &Ledger, cell: usize) -> Option<f64> {
         (!self.is_due(ledger, cell)).then(|| self.lacks(ledger, cell) / ledger.share[cell])
     }
 }
 
-/// What was selected, and room to select in.
+/// The selection of a round, with its buffers.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
     /// Combinations with a share that can run on the type: [type].
     sharing: Vec<Vec<Sharing>>,
-    /// What was selected, in order: [type].
+    /// The combinations selected, in order: [type].
     pub(super) chosen: Vec<Vec<Slot>>,
     /// Workers that the selection left: [type].
     pub(super) left: Vec<u32>,
@@ -98,11 +99,11 @@ pub(super) struct Selection {
     order: KeyOrder,
     stamp: u64,
     n_taken: usize,
-    /// `sharing` is out of date.
+    /// Is `sharing` out of date?
     pub(super) stale: bool,
-    /// Jobs that came after the last allocation may be fillers.
+    /// May jobs that came after the last allocation be fillers?
     pub(super) admits_arrivals: bool,
-    /// Only combinations with less than their share of the time are selected, if that is so.
+    /// If given, only combinations with less than their share of the time are selected.
     pub(super) within_shares: Option<WithinShares>,
 }
 
@@ -123,13 +124,13 @@ impl Selection {
         }
     }
 
-    /// Was this job selected? Its place among the ledger's members.
+    /// Was the job at this place among the ledger's members selected?
     pub(super) fn has_taken(&self, ledger: &Ledger, place: u32) -> bool {
         ledger.taken[place as usize] == self.stamp
     }
 
-    /// Selects for every type in the order given, beside jobs that get nothing here, because they hold workers already or rest: `others`
-    /// has their places. `left` says how many workers of a type are left.
+    /// Selects for every type in the order given. The jobs at the places `others` get nothing here, as they hold
+    /// workers already or rest. `left` has the number of workers of a type that are left.
     pub(super) fn select(
         &mut self,
         ledger: &mut Ledger,
@@ -151,7 +152,7 @@ impl Selection {
         self.select_for_all(ledger, (options, rules), order);
     }
 
-    /// Selects for every type, of which workers are left.
+    /// Selects for every type that has workers left.
     fn select_for_all(
         &mut self,
         ledger: &mut Ledger,
@@ -170,7 +171,7 @@ impl Selection {
         }
     }
 
-    /// Gives the workers that are left of one type to those with a share, then to fillers.
+    /// Gives the workers of one type that are left to combinations with a share, then to fillers.
     fn select_for(
         &mut self,
         ledger: &mut Ledger,
@@ -301,20 +302,20 @@ impl Selection {
     /// Takes the entries that fit, in descending (priority, deficit, share), then by position.
     fn take_entries(&mut self, ledger: &mut Ledger, column: usize) {
         let (mut entries, mut order) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.order));
-        let mut rest = entries.as_mut_slice();
-        // No more are taken than workers are left, so only that many are put in order, then the next as many.
+        let mut remaining = entries.as_mut_slice();
+        // At most as many entries are taken as workers are left, so no more than about as many are sorted at once.
         let mut n_ordered = CHUNK_MIN;
-        while self.left[column] > 0 && !rest.is_empty() {
-            n_ordered = (n_ordered * 2).max(self.left[column] as usize).min(rest.len());
-            if n_ordered < rest.len() {
-                rest.select_nth_unstable(n_ordered);
+        while self.left[column] > 0 && !remaining.is_empty() {
+            n_ordered = (n_ordered * 2).max(self.left[column] as usize).min(remaining.len());
+            if n_ordered < remaining.len() {
+                remaining.select_nth_unstable(n_ordered);
             }
-            let (chunk, others) = rest.split_at_mut(n_ordered);
+            let (chunk, others) = remaining.split_at_mut(n_ordered);
             let compare = |one: u32, other: u32| chunk[one as usize].cmp(&chunk[other as usize]);
             for index in order.sorted(chunk.iter().map(|entry| !entry.urgency), compare) {
                 self.take(ledger, chunk[index as usize], column);
             }
-            rest = others;
+            remaining = others;
         }
         (self.entries, self.order) = (entries, order);
     }

@@ -18,8 +18,8 @@ pub struct Standing {
     pub deficit: Seconds,
     /// How it compares with others when workers of the type are given out, if none of them is overdue.
     pub priority: Priority,
-    /// Time that was allotted to one of its jobs while that ran less than half of it, less what it has run since: where it is so
-    /// much that the combination comes before all that are not overdue, or less so.
+    /// Time that was allotted to one of its jobs while the job ran less than half of it, less what the job has run
+    /// since; none unless it is so much that the combination comes before all that are not overdue.
     pub overdue: Option<Seconds>,
 }
 
@@ -51,8 +51,8 @@ impl Mechanism {
         self.rules.within_shares.then_some(WithinShares { elapsed, credit })
     }
 
-    /// When a round must begin, at the earliest, for a combination to be owed time in it that is owed none now, where what
-    /// is owed counts, or for a job to have workers that rests.
+    /// The earliest beginning of a round in which a combination that is owed no time now is owed some, where shares
+    /// may not be exceeded, or a job that rests now may have workers.
     pub fn next_due(&self) -> Option<Seconds> {
         let next = [self.next_owed(), self.next_rested().map(Seconds::new)];
         next.into_iter().flatten().min_by(Seconds::total_cmp)

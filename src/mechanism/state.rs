@@ -1,4 +1,4 @@
-//! What of a mechanism must survive a checkpoint.
+//! The state of a mechanism that survives a checkpoint.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ impl MechanismState {
 }
 
 impl Mechanism {
-    /// What [`restore`](Self::restore) takes back.
+    /// The state, for [`restore`](Self::restore).
     pub fn state(&self) -> MechanismState {
         let ledger = &self.ledger;
         let scale_factor = |job: JobId| {

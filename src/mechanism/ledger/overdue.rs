@@ -1,12 +1,13 @@
-//! Jobs that have shares and run less than half of them: they come first.
+//! Overdue jobs, which have shares and run less than half of them, and come first.
 
 use super::{Ledger, Member, Slot};
 use crate::index::JobId;
 use crate::mechanism::priority::Priority;
 
 impl Ledger {
-    /// The priority of a combination on a type: [overdue](Priority::Overdue) if it has a share there and one of its jobs is
-    /// overdue by `overdue_after` seconds or more, else the ratio of its share to what it received. None = no job is overdue.
+    /// The priority of a combination on a type: [overdue](Priority::Overdue) if it has a share there and one of its
+    /// jobs is overdue by `overdue_after` seconds or more, else the ratio of its share to what it received. With
+    /// `None` no job counts as overdue.
     pub(in crate::mechanism) fn priority(
         &self,
         slot: Slot,
@@ -34,7 +35,7 @@ impl Ledger {
         self.jobs.iter().map(of).filter(|(_, numbers)| numbers.iter().any(|number| *number > 0.0))
     }
 
-    /// Takes back what [`overdue`](Self::overdue) said of the job at a place.
+    /// Restores what [`overdue`](Self::overdue) gave of the job at a place.
     pub(in crate::mechanism) fn restore_overdue(
         &mut self,
         place: u32,
