@@ -4,7 +4,7 @@ use crate::index::{Id, JobId};
 use crate::units::Seconds;
 use crate::workload::{Arrivals, Job};
 
-/// A source of jobs whose next one has been drawn already, so that its time of arrival is known.
+/// A source of jobs with the next one drawn already, so that its time of arrival is known.
 #[derive(Debug)]
 pub(super) struct ArrivalQueue {
     source: Box<dyn Arrivals>,
@@ -14,7 +14,7 @@ pub(super) struct ArrivalQueue {
 }
 
 impl ArrivalQueue {
-    /// A source whose first `n_taken` jobs are skipped.
+    /// The queue of a source, of which the first `n_taken` jobs are skipped.
     pub(super) fn new(mut source: Box<dyn Arrivals>, n_taken: u32) -> Self {
         for _ in 0..n_taken {
             source.next_job();

@@ -1,4 +1,4 @@
-//! What changes about the cluster: workers that fail and are repaired, prices.
+//! Changes of the cluster: workers that fail and are repaired, prices.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use super::simulation::{EVENTS_AT_ONCE, Simulation};
 use crate::units::DollarsPerWorkerHour;
 
 impl Simulation {
-    /// Failures and repairs of workers, and changes of prices, up to now; of very many, only a part. Are they all?
+    /// Applies failures and repairs of workers, and changes of prices, up to now; of very many, only a part. True if
+    /// these are all.
     pub(super) fn apply_changes(&mut self, observer: &mut dyn Observer) -> bool {
         let now = self.now();
         let mut changed = false;

@@ -34,7 +34,7 @@ const FORMAT: &str = "apportion/checkpoint-v2";
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
     format: String,
-    /// What the simulation was told.
+    /// The options of the simulation.
     pub options: Options,
     /// The cluster, as it is written on command lines.
     cluster: String,
@@ -49,7 +49,7 @@ pub struct Checkpoint {
     vigil: Vigil,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     estimator: Option<EstimatorState>,
-    /// Until when something stops on each worker, s; empty if nothing has.
+    /// The instant until which something stops on each worker, s; empty if nothing has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     free_at: Vec<f64>,
 }
@@ -94,8 +94,8 @@ impl Checkpoint {
         }
         let (jobs, entities, driver) = state.parts();
         self.driver = match (&self.driver, driver) {
-            (DriverState::Mechanized(own), Some(DriverState::Mechanized(rounds))) => {
-                DriverState::Mechanized(Box::new(rounds.or_policy_of(own)))
+            (DriverState::Mechanized(fresh), Some(DriverState::Mechanized(rounds))) => {
+                DriverState::Mechanized(Box::new(rounds.or_policy_of(fresh)))
             }
             (DriverState::Direct(_), Some(driver @ DriverState::Direct(_))) => driver,
             (_, None) => return refuse("the scheduler's state lacks what decides rounds".to_owned()),

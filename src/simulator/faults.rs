@@ -48,7 +48,7 @@ impl FaultState {
         }
     }
 
-    /// A round starts: speeds may change.
+    /// Starts a round, in which speeds may be drawn anew.
     pub(super) fn start_round(&mut self, faults: &Faults, round: u64) {
         if let Some(every) = faults.stragglers.and_then(|stragglers| stragglers.redraw_rounds)
             && round > 0
@@ -101,7 +101,7 @@ impl FaultState {
         repairs.min_by(Seconds::total_cmp)
     }
 
-    /// Does this slice fail?
+    /// Draws whether a slice fails.
     pub(super) fn job_fails(&mut self, faults: &Faults) -> bool {
         faults.jobs.probability > 0.0 && self.job_draws.uniform() < faults.jobs.probability
     }

@@ -89,7 +89,7 @@ impl Simulation {
         let Driver::Mechanized(rounds) = &self.driver else { return Ok(()) };
         let now = self.now();
         let mechanism = rounds.mechanism();
-        // The same sum as the horizon's: `now − last` could round to just under the interval for ever.
+        // The same sum as in `flow`: `now − last` could round to just under the interval for ever.
         let rested = self.next_reset().is_some_and(|at| now.get() >= at);
         let due = rested || mechanism.due(now);
         if !(due || mechanism.has_changed() && self.waits_beside_unshared()) {
@@ -136,7 +136,7 @@ impl Simulation {
         })
     }
 
-    /// Rows of jobs that are all still here, type by type. A pair that lost a member runs on as the other alone.
+    /// The flows of all rows with a job that is still here. A pair that lost a member runs on as the other alone.
     fn flows(&self) -> Vec<Flow> {
         let mut flows = Vec::new();
         for (row, (jobs, shares)) in self.rows().iter().enumerate() {

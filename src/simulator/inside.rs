@@ -1,5 +1,5 @@
-//! What happens inside a round under the options of a [live](super::Live) cluster: the next round is decided ahead of its
-//! end, workers of jobs that are done get others, and what has lost its workers stops.
+//! The inside of a round under the options of a [live](super::Live) cluster: the next round is decided ahead of its
+//! end, workers of jobs that are done get others, and jobs that have lost their workers stop.
 
 use std::ops::ControlFlow;
 
@@ -49,14 +49,14 @@ impl Simulation {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The round is over.
+    /// Ends the round at an instant.
     fn reach_end(&mut self, at: f64) {
         self.clock.now = at;
         self.clock.round_end = Some(at);
         (self.clock.until, self.clock.is_ahead) = (None, false);
     }
 
-    /// After the next round was decided ahead: the end of this one. Are all measured jobs done?
+    /// Ends this round after the next one was decided ahead. True if all measured jobs are done.
     pub(super) fn end_round(&mut self, observer: &mut dyn Observer) -> bool {
         self.reach_end(self.clock.until.unwrap_or(self.clock.now));
         self.end_slices(observer);
@@ -66,11 +66,11 @@ impl Simulation {
     /// Ends the slices that are over by an instant.
     fn end_slices_by(&mut self, at: f64, observer: &mut dyn Observer) {
         let running = std::mem::take(&mut self.running);
-        let (over, rest): (Vec<Running>, Vec<Running>) =
+        let (over, later): (Vec<Running>, Vec<Running>) =
             running.into_iter().partition(|slice| slice.end <= at);
         self.running = over;
         self.end_slices(observer);
-        self.running = rest;
+        self.running = later;
     }
 
     /// Completes members of pairs that are done by an instant while the other runs on.
@@ -92,8 +92,8 @@ impl Simulation {
         }
     }
 
-    /// Ends slices before an instant, one after the other, wherever one leaves its workers idle, and gives those to jobs
-    /// that wait; likewise what idles to jobs that come, where they need not wait for the next round.
+    /// Ends slices before an instant, one after another where one leaves its workers idle, and gives idle workers to
+    /// jobs that wait; to jobs that arrive, too, where they need not wait for the next round.
     fn refill_before(&mut self, limit: f64, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let refill = self.setting.options.live.refill;
         if refill == Refill::Never {
@@ -113,7 +113,7 @@ impl Simulation {
         }
     }
 
-    /// When the first of the running slices ends whose jobs are all done then.
+    /// The first end of a running slice with which all its jobs are done.
     fn next_vacancy(&self) -> Option<f64> {
         let is_done = |job: JobId, steps: f64| {
             self.table.get(job).is_none_or(|active| active.progress.steps_remaining() <= steps)
@@ -156,7 +156,8 @@ impl Simulation {
         }
     }
 
-    /// Gives leases of the round that is about to start, whose jobs have completed since it was decided, to others.
+    /// Gives the workers of leases without a job to other jobs, in the round that is about to start: their jobs have
+    /// completed since it was decided.
     pub(super) fn refill_emptied(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         if self.setting.options.live.refill != Refill::Never {
             self.grant_idle(observer)?;
@@ -164,8 +165,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Shows the policy and the mechanism what runs as it will be at an instant up to the end of the round: its time then,
-    /// and the steps that are done by now. Gives back what [`unproject`](Self::unproject) takes.
+    /// Shows the policy and the mechanism the running slices, with their time as it will be at `until` and the steps
+    /// done by now. Returns what [`unproject`](Self::unproject) takes back.
     pub(super) fn project(&mut self, until: Seconds) -> Vec<(usize, f64)> {
         let Driver::Mechanized(rounds) = &mut self.driver else { return Vec::new() };
         let (now, until) = (self.clock.now, until.get());
@@ -195,7 +196,8 @@ impl Simulation {
         }
     }
 
-    /// What has lost its workers, and is not done, stops.
+    /// Stops jobs that have lost their workers and are not done. Until they have stopped, neither they nor others can
+    /// start, these on the workers.
     pub(super) fn stop_lost(&mut self) {
         let stop = self.setting.options.live.stop.get();
         if stop <= 0.0 {
@@ -215,7 +217,7 @@ impl Simulation {
         }
     }
 
-    /// From when on jobs can have workers: when nothing stops there, and they have stopped elsewhere.
+    /// The instant from which jobs can run on workers: when nothing stops there, and they have stopped elsewhere.
     pub(super) fn free_from(&self, jobs: Combination<JobId>, workers: &[WorkerId]) -> f64 {
         if self.free_at.is_empty() {
             return self.clock.now;
@@ -237,7 +239,8 @@ impl Simulation {
     pub(super) fn measure(&mut self, slice: &Running) -> bool {
         let part = &slice.parts[0];
         let position = self.table.find_again(slice.jobs.first(), slice.positions[0]);
-        // The next round's decision, made ahead, may have resized it: what it is shown with is another number of workers.
+        // The next round's decision, made ahead, may have resized the job, so that policies are shown its speed on
+        // another number of workers.
         let is_so_large =
             |position: &usize| self.table.jobs[*position].progress.job.scale_factor == slice.n_workers;
         slice.is_measured

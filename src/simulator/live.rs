@@ -1,4 +1,4 @@
-//! What a live cluster does and rounds on paper do not: it decides ahead, and starting and stopping take time.
+//! Options of a live cluster, which decides ahead and takes time to start and stop jobs, as rounds on paper do not.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::outcome::SimulationError;
 pub use crate::spec::run::Refill;
 use crate::units::Seconds;
 
-/// What a live cluster does that the published simulator does not; nothing by default.
+/// Options of a live cluster, beyond the published simulator; all off by default.
 ///
 /// `start_up` and `stop` are beside the [preemption cost](Options::preemption_cost), which is the published way: that is
 /// time that a job loses when it starts again. `start_up` is lost at every start, also the first, and `stop` is lost by
@@ -15,15 +15,15 @@ use crate::units::Seconds;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Live {
-    /// So long before the end of a round the next one is decided: by the jobs that have arrived, the completions and
-    /// failures that are known and the steps that are done by then, and as if what still runs ran until the end of the
-    /// round. Rounds that are decided ahead last their whole length, even where all that runs is done before. 0 = at
-    /// the end.
+    /// How long before the end of a round the next one is decided: by the jobs that have arrived, the completions and
+    /// failures that are known and the steps that are done by then, and as if what still runs ran until the end of
+    /// the round. Rounds that are decided ahead last their whole length, even where all that runs is done before. 0 =
+    /// at the end.
     pub look_ahead: Seconds,
-    /// A job holds its workers so long without steps at the start of a lease that extends none. What does not fit into
-    /// what is left of a round is left for the next, if the lease is extended.
+    /// How long a job holds its workers without steps at the start of a lease that extends none. What does not fit
+    /// into what is left of a round is left for the next, if the lease is extended.
     pub start_up: Seconds,
-    /// A job whose lease is not extended holds its workers so long after it, if it is not done: what comes next on them
+    /// How long a job that is not done holds its workers after a lease that is not extended: what comes next on them
     /// starts that much later, and so does the job itself if it goes on elsewhere. No account counts that time. With
     /// `start_up` it is less than a round.
     pub stop: Seconds,
@@ -35,7 +35,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Is nothing of it asked for?
+    /// Are all of these options off?
     pub fn is_off(&self) -> bool {
         *self == Self::default()
     }
@@ -76,7 +76,7 @@ impl Live {
         Ok(())
     }
 
-    /// Refuses what a policy that decides inside rounds has no allocation for.
+    /// Refuses options that need an allocation, which policies that decide inside rounds do not give.
     pub(super) fn check_direct(&self) -> Result<(), SimulationError> {
         if self.look_ahead.get() > 0.0 {
             let (field, value) = ("look_ahead", self.look_ahead.get().to_string());

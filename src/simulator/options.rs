@@ -1,4 +1,4 @@
-//! What a simulation may be told, and the points at which the published simulator differs.
+//! Options of a simulation, and the points at which the published simulator differs.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::spec::Fidelity;
 use crate::throughput::Profiling;
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
-/// What counts as a combination's time on its workers.
+/// The time on its workers that counts for a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionTime {
@@ -21,7 +21,7 @@ pub enum ExecutionTime {
     SinceLastRound,
 }
 
-/// A multi-worker job with fewer steps left than workers.
+/// The treatment of a multi-worker job with fewer steps left than workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShortSlice {
@@ -51,12 +51,12 @@ pub enum Consolidation {
     Ignored,
 }
 
-/// What the simulator and the mechanism do at each point at which the published system's oddities can be kept or
-/// corrected alone.
+/// The choices of the simulator and the mechanism at each point at which the published system's oddities can be kept
+/// or corrected alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Semantics {
-    /// The mechanism's.
+    /// The choices of the mechanism.
     pub mechanism: MechanismOptions,
     /// Time on workers.
     pub execution_time: ExecutionTime,
@@ -112,7 +112,7 @@ pub struct PreemptionCost {
     pub checkpoint: Seconds,
     /// Loading it again.
     pub restore: Seconds,
-    /// Job types whose sum of the two differs.
+    /// Job types for which the sum of the two differs, with that sum.
     #[serde(default)]
     pub job_types: Vec<(String, Seconds)>,
 }
@@ -127,7 +127,7 @@ pub struct WorkerFaults {
     pub mean_time_to_repair: Seconds,
 }
 
-/// Jobs whose slices fail.
+/// Failures of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobFaults {
@@ -143,11 +143,11 @@ pub struct JobFaults {
 pub struct Stragglers {
     /// Each worker's speed is uniform in (1 − spread, 1].
     pub spread: f64,
-    /// Speeds are drawn anew every so many rounds; none = once.
+    /// The number of rounds after which speeds are drawn anew; none = they are drawn once.
     pub redraw_rounds: Option<u64>,
 }
 
-/// What goes wrong; nothing by default.
+/// Faults; none by default.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Faults {
@@ -181,7 +181,7 @@ pub struct Contention {
     pub slowdown: f64,
 }
 
-/// From an instant on, a worker type costs this: a re-computation event.
+/// A change of a worker type's price, which is a re-computation event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceChange {
@@ -193,15 +193,15 @@ pub struct PriceChange {
     pub price: DollarsPerWorkerHour,
 }
 
-/// What a simulation may be told.
+/// The options of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// What happens where the published system differs.
+    /// The choices where the published system differs.
     pub semantics: Semantics,
     /// Length of a round.
     pub round_length: Seconds,
-    /// From which every random stream is split.
+    /// The seed from which every random stream is split.
     pub seed: u64,
     /// Shares are run exactly, without rounds.
     pub ideal: bool,
@@ -209,7 +209,7 @@ pub struct Options {
     pub measure: Option<Range<u32>>,
     /// The cost of preemption; none by default.
     pub preemption_cost: Option<PreemptionCost>,
-    /// What goes wrong.
+    /// Faults.
     pub faults: Faults,
     /// Prices that change, in order of time.
     pub prices: Vec<PriceChange>,
@@ -218,7 +218,7 @@ pub struct Options {
     /// Policies see estimates of co-located throughputs; none = the truth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiling: Option<Profiling>,
-    /// What a live cluster does; nothing by default.
+    /// The options of a live cluster; all off by default.
     #[serde(default, skip_serializing_if = "Live::is_off")]
     pub live: Live,
 }

@@ -48,7 +48,7 @@ pub enum SimulationError {
         /// The values that are allowed, in words.
         expected: &'static str,
     },
-    /// A source whose jobs go back in time.
+    /// A source that gives a job with an earlier arrival than the job before it.
     #[error("job {job} arrives at {arrival}, before the one before it")]
     OutOfOrder {
         /// Which job.
@@ -87,7 +87,7 @@ pub(super) struct Ids<'a>(pub(super) &'a [Label]);
 
 impl fmt::Display for Ids<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// So many are named.
+        /// The most jobs that are named.
         const NAMED_MAX: usize = 8;
         let names: Vec<String> = self.0.iter().take(NAMED_MAX).map(Label::to_string).collect();
         let more = if self.0.len() > NAMED_MAX { ", …" } else { "" };
@@ -134,7 +134,7 @@ pub struct Limits {
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
-/// How much must have happened in vain before a simulation is said to get nowhere; nothing is enough by default.
+/// How long a simulation may get nowhere before it is given up; without limit by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Patience {
     /// Rounds in a row in which no job ran a step, while no job was to arrive and no price to change. Where workers or
@@ -169,7 +169,7 @@ pub enum Outcome {
     Standstill,
 }
 
-/// What a step did.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A round was started, or the clock was moved on.
@@ -178,6 +178,6 @@ pub enum Step {
     Finished,
     /// Nothing can ever happen again.
     Stalled,
-    /// What would happen next is at an instant that the clock cannot show.
+    /// The next event is at an instant that the clock cannot show.
     Unresolved,
 }

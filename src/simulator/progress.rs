@@ -1,4 +1,4 @@
-//! What a lease will have run by the end of its slice.
+//! The plan of a lease's slice: what it will have run by its end.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::scheduler::active::{Active, Table};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// What a member of a combination does in its slice.
+/// The part of one member of a combination in its slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) steps: f64,
@@ -46,10 +46,10 @@ pub(super) struct Running {
     pub(super) overhead: f64,
     pub(super) parts: [Part; 2],
     pub(super) fate: Fate,
-    /// It started inside the round, on workers that had become idle.
+    /// Did it start inside the round, on workers that had become idle?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_refilled: bool,
-    /// Its speed is what policies are to learn: it runs alone, on the fewest servers.
+    /// Are policies to learn its speed? They are if speeds are measured and it runs alone, on the fewest servers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_measured: bool,
     /// What is left of its start-up when the round ends, s.
@@ -57,7 +57,7 @@ pub(super) struct Running {
     pub(super) start_up_left: f64,
 }
 
-/// Links in use: other spread jobs on each server.
+/// Links in use: the number of spread jobs on each server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Links {
     n_jobs: Vec<u32>,
@@ -81,7 +81,7 @@ impl Links {
     }
 }
 
-/// The servers of a lease, each once; its workers ascend, so equal servers are neighbours or it is small.
+/// The servers of a lease, each once.
 fn servers<'a>(workers: &'a Workers, lease: &GrantedLease<'a>) -> impl Iterator<Item = ServerId> + use<'a> {
     let all = lease.workers;
     let first = move |position: usize| {
@@ -100,7 +100,7 @@ pub(super) struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// Plans a lease's slice from `start`, for so much of the round's length as is left then; faults come after.
+    /// Plans the slice of a lease from `start`; `length` is what is left of the round then. Faults are applied later.
     pub(super) fn plan(
         &self,
         (index, lease): (u32, &GrantedLease<'_>),
@@ -117,7 +117,8 @@ impl Conditions<'_> {
             }
         };
         let overhead = self.overhead(lease, first).max(second.map_or(0.0, |job| self.overhead(lease, job)));
-        // One that starts late in a round saves and loads until its end at the longest: the next round's jobs want its workers.
+        // A slice that starts late in a round saves and loads until its end at the longest: the next round's jobs
+        // want its workers.
         let overhead = if self.options.live.has_inside() { overhead.min(length) } else { overhead };
         let due = self.start_up(lease, first).max(second.map_or(0.0, |job| self.start_up(lease, job)));
         let start_up = due.min((length - overhead).max(0.0));
@@ -135,7 +136,7 @@ impl Conditions<'_> {
         let end = start.max(one.end).max(other.map_or(start, |part| part.end));
         let scale_factor = f64::from(first.progress.job.scale_factor);
         let short = |part: &Part| part.steps <= 0.0 || (scale_factor > 1.0 && part.steps < scale_factor);
-        // A slice that is cut short for another reason may well be.
+        // A slice that is cut short for another reason does not fail for being short.
         let is_cut = due > 0.0 || length < self.options.round_length.get();
         let fails = self.options.semantics.short_slice == ShortSlice::Fails
             && !is_cut
@@ -178,11 +179,12 @@ impl Conditions<'_> {
             return 0.0;
         }
         let job_type = &active.progress.job.job_type;
-        let own = cost.job_types.iter().find(|(name, _)| name == job_type).map(|(_, time)| *time);
-        own.unwrap_or(cost.checkpoint + cost.restore).get()
+        let of_type = cost.job_types.iter().find(|(name, _)| name == job_type).map(|(_, time)| *time);
+        of_type.unwrap_or(cost.checkpoint + cost.restore).get()
     }
 
-    /// What a job has yet to do before its first step on these workers, beside what preemption costs.
+    /// The start-up time that a job still needs before its first step on these workers, beside the cost of
+    /// preemption, s.
     fn start_up(&self, lease: &GrantedLease<'_>, active: &Active) -> f64 {
         if lease.extended { active.progress.start_up_left } else { self.options.live.start_up.get() }
     }
@@ -227,12 +229,13 @@ impl Conditions<'_> {
 }
 
 impl Running {
-    /// Ascends from the latest end to the earliest. Bits of floats ≥ 0 are in their order, the first of them 0.
+    /// A key that ascends from the latest end to the earliest: bits of floats ≥ 0 are in the order of the floats, the
+    /// first of them 0.
     pub(super) fn earliness(&self) -> u64 {
         !self.end.to_bits() & (u64::MAX >> 1)
     }
 
-    /// In which order equal ends come: jobs alone before pairs, then by job.
+    /// The key by which slices with equal ends are ordered: jobs alone before pairs, then by job.
     pub(super) fn order_of_equal_ends(&self) -> (bool, JobId, Option<JobId>) {
         (self.jobs.is_pair(), self.jobs.first(), self.jobs.second())
     }

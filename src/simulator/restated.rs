@@ -1,4 +1,4 @@
-//! Jobs that turn out to take more or fewer steps than was believed: what may come is simulated from one checkpoint.
+//! Jobs with other totals of steps than was believed: what may come is simulated from one checkpoint.
 
 use super::outcome::SimulationError;
 use super::simulation::Simulation;
@@ -12,8 +12,8 @@ impl Simulation {
     /// force is the one that it decided.
     ///
     /// # Errors
-    /// If a total is not above what its job has run; if slices are running, whose ends follow from the totals of before;
-    /// or if the policy decides inside rounds, because it may remember what it was told.
+    /// If a total is not above what its job has run; if slices are running, as their ends follow from the totals of
+    /// before; or if the policy decides inside rounds, because it may remember what it was told.
     pub fn restate_steps(
         &mut self,
         mut total: impl FnMut(JobId, Steps) -> Steps,

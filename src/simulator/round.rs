@@ -152,7 +152,7 @@ impl Simulation {
         }
     }
 
-    /// Counts what a slice got of its workers, if it counts.
+    /// Records the time of a slice on its workers, if it counts.
     fn count_time(&mut self, slice: &Running, time: Option<Seconds>) {
         let Driver::Mechanized(rounds) = &mut self.driver else { return };
         let mechanism = rounds.mechanism_mut();
@@ -217,7 +217,7 @@ impl Simulation {
         self.driver.remove_job(gone.progress.id);
     }
 
-    /// Takes in the jobs that have arrived; of very many, only a part. Are they all?
+    /// Takes in the jobs that have arrived; of very many, only a part. True if these are all.
     pub(super) fn take_arrivals(&mut self, observer: &mut dyn Observer) -> Result<bool, SimulationError> {
         let now = self.now();
         for _ in 0..EVENTS_AT_ONCE {
@@ -359,13 +359,13 @@ impl Simulation {
             let arrival = self.arrivals.next_arrival();
             !self.table.jobs.is_empty() || arrival.is_some_and(|arrival| arrival <= now)
         };
-        // A round whose leases are all empty by now passes, too.
+        // A round also passes if all its leases have lost their jobs by now.
         let passes = live.look_ahead.get() > 0.0 && n_leases > 0 && waits();
         self.clock.until =
             (live.has_inside() && (passes || !self.running.is_empty())).then_some(self.clock.now + length);
     }
 
-    /// Leases of the round whose jobs are here.
+    /// The number of leases of the round with a job that is still here.
     fn n_filled(&self) -> usize {
         let n_leases = self.driver.n_leases();
         if self.setting.options.live.look_ahead.get() <= 0.0 {
@@ -386,7 +386,7 @@ impl Simulation {
         }
     }
 
-    /// Starts the slice of a lease, for so much of the round's length as is left.
+    /// Starts the slice of a lease; `length` is what is left of the round.
     pub(super) fn start_slice(&mut self, index: usize, length: f64, observer: &mut dyn Observer) {
         let mut lease = self.driver.lease(index);
         let now = self.clock.now;
@@ -426,7 +426,7 @@ impl Simulation {
         self.note_start(&slice);
     }
 
-    /// Keeps of a slice that starts what the next one of its jobs will need.
+    /// Keeps, for each job of a slice that starts, what its next slice will need.
     fn note_start(&mut self, slice: &Running) {
         let options = &self.setting.options;
         if options.preemption_cost.is_none() && options.live.start_up <= Seconds::ZERO {

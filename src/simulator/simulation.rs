@@ -44,17 +44,17 @@ pub(super) struct Clock {
     pub(super) n_measured_done: u32,
     /// Price changes that have happened.
     pub(super) n_prices: usize,
-    /// What happens at this boundary has been taken in only in part.
+    /// Has only a part of what happens at this boundary been taken in?
     pub(super) is_at_boundary: bool,
     /// When the running round ends at the latest, where that matters [inside](super::Live).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) until: Option<f64>,
-    /// It stands where the next round is decided, before the end of this one.
+    /// Does the clock stand where the next round is decided, before the end of this one?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_ahead: bool,
 }
 
-/// What is fixed for the whole run.
+/// The options and the cluster, which are fixed for the whole run.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) options: Options,
@@ -106,10 +106,10 @@ pub struct Simulation {
     pub(super) faults: FaultState,
     pub(super) fluid: Option<Fluid>,
     pub(super) links: Links,
-    /// Room to put slices in the order in which they end.
+    /// A buffer for the order in which slices end.
     pub(super) ends: KeyOrder,
     pub(super) vigil: Vigil,
-    /// Until when something stops on each worker, s: [worker]; empty if nothing has.
+    /// The instant until which something stops on each worker, s: [worker]; empty if nothing has.
     pub(super) free_at: Vec<f64>,
     /// Why it gets nowhere, once that is known.
     pub(super) standstill: Option<Standstill>,
@@ -127,9 +127,9 @@ impl Simulation {
         policy: Box<dyn Policy>,
         options: Options,
     ) -> Result<Self, SimulationError> {
-        let told = options.scheduler();
-        let cluster = told.usable(cluster, &throughputs);
-        let driver = Driver::Mechanized(Box::new(Rounds::new(policy, &cluster, &told)));
+        let for_scheduler = options.scheduler();
+        let cluster = for_scheduler.usable(cluster, &throughputs);
+        let driver = Driver::Mechanized(Box::new(Rounds::new(policy, &cluster, &for_scheduler)));
         Self::with_driver((cluster, throughputs), arrivals, driver, options)
     }
 
@@ -275,7 +275,8 @@ impl Simulation {
     }
 
     /// The first half of a [`step`](Self::step) in rounds: goes on to the next boundary, where what ran has ended and
-    /// jobs have arrived; where decisions look ahead, to so long before it. Unless all is over, [`start_round`](Self::start_round) must follow.
+    /// jobs have arrived; where decisions look ahead, to the decision before it. Unless all is over,
+    /// [`start_round`](Self::start_round) must follow.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -305,15 +306,16 @@ impl Simulation {
         Ok(is_all.then_some(Step::Advanced))
     }
 
-    /// Takes in arrivals, and then what changes about the cluster, up to now; of very many, only a part. Is it all?
+    /// Takes in arrivals, and then changes of the cluster, up to now; of very many, only a part. True if these are
+    /// all.
     pub(super) fn take_in(&mut self, observer: &mut dyn Observer) -> Result<bool, SimulationError> {
         Ok(self.take_arrivals(observer)? && self.apply_changes(observer))
     }
 
-    /// What a policy would be shown now.
+    /// The problem that a policy would be shown now.
     ///
     /// # Errors
-    /// If it cannot be stated.
+    /// If the problem cannot be stated.
     pub fn problem(&mut self) -> Result<Problem, SimulationError> {
         self.table.share_equally(&self.cluster);
         Ok(self.table.problem(self.now(), &self.cluster)?)

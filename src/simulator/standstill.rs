@@ -1,4 +1,4 @@
-//! Evidence that a simulation gets nowhere, and what is kept of its course to have it.
+//! Evidence that a simulation gets nowhere, and the record of its course from which it is taken.
 //!
 //! | what        | evidence                                                                                          |
 //! |-------------|---------------------------------------------------------------------------------------------------|
@@ -23,7 +23,8 @@ use crate::units::Seconds;
 
 /// The first number of arrived jobs from which doublings are counted, at least.
 const MILESTONE_MIN: u32 = 1000;
-/// An average that has grown at least so much with twice the arrivals grows steadily; one that is bounded does not.
+/// The growth of an average, with twice the arrivals, from which it counts as growing steadily; one that is bounded
+/// grows less.
 const GROWTH_MIN: f64 = 1.8;
 /// A job that ran at most this part of the steps that it had left is running next to nothing: at that pace, what is left takes a
 /// hundred times as many arrivals.
@@ -84,7 +85,8 @@ pub enum Standstill {
     },
     /// The number of active jobs grows with the number of jobs that have arrived.
     Growing {
-        /// Pairs: so many jobs had arrived, and so many were active on average since the pair before.
+        /// Pairs: the number of jobs that had arrived, and the number that were active on average since the pair
+        /// before.
         course: Vec<(u32, f64)>,
         /// Active jobs.
         n_active: usize,
@@ -171,7 +173,7 @@ impl fmt::Display for Standstill {
     }
 }
 
-/// What is kept of a simulation's course to tell whether it gets anywhere.
+/// The record of a simulation's course that tells whether it gets anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Vigil {
@@ -183,17 +185,18 @@ pub(super) struct Vigil {
     leases: u64,
     /// Active jobs, summed over the arrivals since the last milestone.
     n_active_sum: f64,
-    /// So many jobs had arrived, twice as many as at the one before; and the mean of active jobs since.
+    /// Milestones: the number of jobs that had arrived, twice as many as at the one before, and the mean number of
+    /// active jobs since.
     milestones: Vec<(u32, f64)>,
     /// At each milestone, the measured jobs that were active, and the steps that each had run.
     #[serde(default)]
     steps_run: Vec<Vec<(JobId, f64)>>,
-    /// A milestone was reached of which nothing has been made yet.
+    /// Has a milestone been reached that has not been examined yet?
     is_news: bool,
 }
 
 impl Vigil {
-    /// Something has changed.
+    /// Notes that something has changed.
     pub(super) fn note(&mut self, now: f64, round: u64) {
         (self.since, self.round, self.leases) = (now, round, 0);
     }
@@ -215,13 +218,13 @@ impl Vigil {
         is_reached
     }
 
-    /// The steps that a job had run so many doublings ago, if that is known.
+    /// The steps that a job had run a number of doublings ago, if that is known.
     fn steps_run_before(&self, doublings: u32, job: JobId) -> Option<f64> {
         let at = self.steps_run.len().checked_sub(doublings as usize + 1)?;
         self.steps_run[at].iter().find(|(other, _)| *other == job).map(|(_, steps)| *steps)
     }
 
-    /// The last milestones, so many doublings of them.
+    /// The milestones of the last doublings, this many; none if there were fewer.
     fn doubled(&self, doublings: u32) -> Option<&[(u32, f64)]> {
         let first = self.milestones.len().checked_sub(doublings as usize + 1)?;
         Some(&self.milestones[first..])
@@ -310,7 +313,7 @@ impl Simulation {
         }
     }
 
-    /// What has gone on over the last doublings of the number of arrived jobs.
+    /// The standstill that the last doublings of the number of arrived jobs show, if they show one.
     fn falls_behind(&self, doublings: u32) -> Option<Standstill> {
         let course = self.vigil.doubled(doublings)?;
         let (n_first, n_active) = (course.first()?.0, self.table.jobs.len());
