@@ -1,8 +1,9 @@
 //! Actor and critic that learn from replayed samples, as DL2's released trainer does (Peng et al., 2021).
 //!
-//! All decisions of a round share the reward of that round. A sample keeps what was seen, what was done, and the
-//! probabilities at that time; after each round one batch is drawn from the latest samples, by priority. The actor
-//! goes down the gradient A(p − a) of the logits, without a ratio of probabilities; the critic towards the return.
+//! As published, all decisions of a round share the reward of that round; options name others. A sample keeps the
+//! observation, the action, and the probabilities at that time. After each round one batch is drawn from the latest
+//! samples, by priority unless an option says otherwise. The actor goes down the gradient A(p − a) of the logits,
+//! without a ratio of probabilities; the critic goes towards the reward, or with a discount towards the return.
 
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -154,7 +155,7 @@ struct ActorCriticState {
 }
 
 impl<E: Environment> ActorCritic<E> {
-    /// A training of `model` in environments that `make` makes, with an exploration of each one's own.
+    /// A training of `model` in environments that `make` makes, each with an exploration of its own.
     ///
     /// # Errors
     /// If an option is out of its range, or the environment has more than one agent.
@@ -206,7 +207,7 @@ impl<E: Environment> ActorCritic<E> {
         samples.iter().map(|sample| f64::from(sample.reward)).sum::<f64>() / samples.len().max(1) as f64
     }
 
-    /// Draws a batch, of samples the latest `n_new` of which are of the latest round.
+    /// Draws a batch from the replay, or takes all samples of the latest round, which are its latest `n_new`.
     fn draw(&mut self, n_new: usize) -> Drawn {
         if self.options.latest_round {
             self.replay.latest(n_new)
@@ -246,7 +247,7 @@ impl<E: Environment> ActorCritic<E> {
         let counted: Vec<f32> = advantages.iter().map(|advantage| (advantage - mean) / deviation).collect();
         let (slopes, entropy) = slopes(&probabilities, &actions, &counted, entropy_weight);
         let slopes = Tensor::from_vec(slopes, logits.shape(), &Device::Cpu)?;
-        // Its gradient with respect to the logits is the slopes.
+        // The gradient of this loss with respect to the logits is `slopes`.
         let mut loss = (logits * slopes)?.sum_all()?;
         let mut figures = vec![("entropy", entropy)];
         if let Some(value_loss) = value_loss {
@@ -263,7 +264,7 @@ impl<E: Environment> ActorCritic<E> {
         Ok(figures)
     }
 
-    /// What the critic ought to have said.
+    /// The targets of the critic: rewards and, with a discount, the discounted value of the observation that follows.
     fn targets(&self, batch: &[&Sample]) -> Result<Vec<f32>, TrainingError> {
         let rewards = batch.iter().map(|sample| sample.reward);
         if self.options.discount.is_none() {
@@ -273,7 +274,7 @@ impl<E: Environment> ActorCritic<E> {
         Ok(batch.iter().zip(after).map(|(sample, value)| sample.reward + sample.discount * value).collect())
     }
 
-    /// [samples × actions].
+    /// The probabilities at which the gradient is taken: [samples × actions].
     fn probabilities(&self, batch: &[&Sample], logits: &Tensor) -> Result<Vec<f32>, TrainingError> {
         Ok(match self.options.gradient {
             GradientAt::Released => {
@@ -288,7 +289,7 @@ impl<E: Environment> ActorCritic<E> {
     }
 }
 
-/// [samples × length].
+/// A part of each sample as a tensor: [samples × length].
 fn stacked(batch: &[&Sample], part: impl Fn(&Sample) -> &Vec<f32>) -> Result<Tensor, TrainingError> {
     let length = batch.first().map_or(0, |sample| part(sample).len());
     let numbers: Vec<f32> = batch.iter().flat_map(|sample| part(sample).iter().copied()).collect();

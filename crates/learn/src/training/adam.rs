@@ -16,7 +16,7 @@ pub struct AdamOptions {
     pub first_decay: f64,
     /// Decay of the mean of their squares, β₂.
     pub second_decay: f64,
-    /// What is added to the root of the latter, ε.
+    /// The number added to the root of the mean of the squares, ε.
     pub epsilon: f64,
     /// Largest Euclidean norm of the whole gradient; longer ones are shortened to it.
     pub gradient_norm_max: Option<f64>,
@@ -38,7 +38,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// For these parameters, in their order.
+    /// Adam for these parameters, in their order.
     pub fn new(parameters: &Parameters, options: AdamOptions) -> Self {
         let zeros: Vec<Vec<f32>> =
             parameters.iter().map(|(_, variable)| vec![0.0; variable.elem_count()]).collect();
@@ -126,7 +126,7 @@ impl Adam {
         Ok(tensors)
     }
 
-    /// Takes up the means, and the number of steps.
+    /// Restores the means, and the number of steps.
     ///
     /// # Errors
     /// If a tensor is missing or of another shape.

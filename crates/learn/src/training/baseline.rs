@@ -1,5 +1,6 @@
-//! Baselines from copies that play the same episodes (Mao et al., 2019, *Variance Reduction for Reinforcement Learning
-//! in Input-Driven Environments*): what all of them gain at a time is the arrivals' doing, not their actions'.
+//! Baselines from copies that play the same episodes (Mao et al., 2019, *Variance Reduction for Reinforcement
+//! Learning in Input-Driven Environments*): a gain that all copies have at a time is due to the arrivals, not to
+//! their actions.
 
 use super::rollout::Rollout;
 
@@ -17,16 +18,17 @@ fn times(rollout: &Rollout) -> Vec<(usize, u64)> {
     times
 }
 
-/// Takes from each advantage the mean of the other copies' at its time: of their last decision until then in the same
-/// episode. `advantages` are [copy][decision] of copies that play the same episodes, each from its beginning.
+/// Subtracts from each advantage the mean of the other copies' advantages at its time: of the last decision of each
+/// until then in the same episode. `advantages` are [copy][decision] of copies that play the same episodes, each from
+/// its beginning.
 pub(super) fn subtract_common(rollouts: &[Rollout], advantages: &mut [Vec<f32>]) {
     let times: Vec<Vec<(usize, u64)>> = rollouts.iter().map(times).collect();
     let before: Vec<Vec<f32>> = advantages.to_vec();
-    for (own, advantages) in advantages.iter_mut().enumerate() {
+    for (copy, advantages) in advantages.iter_mut().enumerate() {
         for (decision, advantage) in advantages.iter_mut().enumerate() {
-            let time = times[own][decision];
+            let time = times[copy][decision];
             let (mut sum, mut n) = (0.0, 0.0);
-            for (other, of_other) in before.iter().enumerate().filter(|(other, _)| *other != own) {
+            for (other, of_other) in before.iter().enumerate().filter(|(other, _)| *other != copy) {
                 let last = times[other].partition_point(|there| *there <= time).checked_sub(1);
                 if let Some(last) = last.filter(|last| times[other][*last].0 == time.0) {
                     sum += of_other[last];

@@ -1,4 +1,4 @@
-//! Behaviour cloning: an actor learns what a teacher did where it saw the same.
+//! Behaviour cloning: an actor learns to take a teacher's actions at the same observations.
 
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ struct CloningState {
 }
 
 impl Cloning {
-    /// For this model.
+    /// A warm-up of this model.
     ///
     /// # Errors
     /// If an option is out of its range.
@@ -91,7 +91,7 @@ impl Cloning {
         })
     }
 
-    /// Keeps an example; the oldest makes room.
+    /// Keeps an example, in place of the oldest if there is no room.
     pub fn push(&mut self, example: Example) {
         if self.examples.len() < self.options.capacity {
             self.examples.push(example);
@@ -101,7 +101,8 @@ impl Cloning {
         self.next = (self.next + 1) % self.options.capacity;
     }
 
-    /// Takes a step down the cross-entropy of one batch, once there are enough examples: its mean in nats before.
+    /// Takes a step down the cross-entropy of one batch, once there are enough examples. Returns its mean before the
+    /// step, in nats.
     ///
     /// # Errors
     /// If the numbers are no longer finite.
@@ -130,7 +131,7 @@ impl Cloning {
         Ok(Some(f64::from(loss.to_scalar::<f32>()?)))
     }
 
-    /// All that is needed to go on, apart from the model.
+    /// The state from which [`restore`](Self::restore) goes on, apart from the model.
     ///
     /// # Errors
     /// If the library fails.

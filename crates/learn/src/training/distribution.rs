@@ -2,10 +2,10 @@
 
 use candle_core::{D, Device, Result, Tensor};
 
-/// What a masked action's logit is lowered by: its probability is then exactly 0, and so is its gradient.
+/// The number that a masked action's logit is lowered by: its probability is then exactly 0, and so is its gradient.
 const MASKED: f32 = -1e9;
 
-/// What is added to logits [rows × actions], so that masked actions are never taken.
+/// Numbers to add to logits, [rows × actions], so that masked actions are never taken.
 ///
 /// # Errors
 /// If there are not rows × actions flags.
@@ -33,7 +33,7 @@ pub fn entropy(log_probabilities: &Tensor) -> Result<Tensor> {
     (log_probabilities.exp()? * log_probabilities)?.sum(D::Minus1)?.neg()
 }
 
-/// Of each row the number of its action: [rows × actions] → `[rows]`.
+/// The number of each row at its action: [rows × actions] → `[rows]`.
 ///
 /// # Errors
 /// If there are not as many actions as rows.

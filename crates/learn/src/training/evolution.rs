@@ -1,9 +1,9 @@
-//! Evolution strategies (Salimans et al., 2017): weights are moved towards the disturbed copies that did
-//! better, without gradients and whatever an episode consists of.
+//! Evolution strategies (Salimans et al., 2017): weights move towards the disturbed copies that did better. They need
+//! no gradients, and take episodes of any kind.
 //!
-//! An update draws pairs of disturbances ±σε and plays the same episodes with each. Returns become ranks from −½ to ½,
-//! and the actors' weights θ move by rate · Σ (u₊ − u₋) ε / ‖Σ (u₊ − u₋) ε‖ · √n σ, n being how many they are: a step as
-//! long as one disturbance at rate 1, whatever the scale of the returns.
+//! An update draws pairs of disturbances ±σε and plays the same episodes with each. Returns become ranks from −½ to
+//! ½, and the n disturbed weights θ of the actors move by rate · Σ (u₊ − u₋) ε / ‖Σ (u₊ − u₋) ε‖ · √n σ: at rate 1 a
+//! step is as long as one disturbance, whatever the scale of the returns.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct EvolutionOptions {
     pub learning_rate: Schedule,
     /// Beginnings of the names of tensors that are disturbed, as `actor.score.1`; all of the actors' if there are none.
     /// Where networks know from a warm-up what matters, it may do to weigh that anew.
-    // (not written where there are none, as in files made before there were any)
+    // Not written where there are none, as in files from before it existed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl Default for EvolutionOptions {
 /// The beginning of the names of the actors' tensors: no critic judges here, so none is disturbed.
 const ACTORS: &str = "actor.";
 
-/// The most episodes of an update that are believed.
+/// The most episodes of an update that options may ask for.
 const PLAYED_MAX: usize = 1_000_000;
 
 impl EvolutionOptions {
@@ -132,7 +132,7 @@ impl Evolution {
         Ok(Self { options, budget, model, play, noise, seeds, n_updates: 0, n_decisions: 0 })
     }
 
-    /// Weights of the actors moved along a direction.
+    /// Sets the model's weights to `from`, with the disturbed ones moved by `by` times the direction.
     fn moved(&self, from: &Tensors, direction: &[f64], by: f64) -> Result<(), TrainingError> {
         let mut moved = Tensors::default();
         let mut along = direction.iter();
@@ -161,12 +161,12 @@ impl Evolution {
     }
 }
 
-/// Ranks of these returns, from −½ to ½; equals share theirs.
+/// Ranks of these returns, from −½ to ½; equal returns share their mean rank.
 fn ranks(returns: &[f64]) -> Vec<f64> {
     let others = (returns.len().max(2) - 1) as f64;
-    let rank = |own: &f64| {
-        let below = returns.iter().filter(|other| other.total_cmp(own).is_lt()).count();
-        let equal = returns.iter().filter(|other| other.total_cmp(own).is_eq()).count();
+    let rank = |ranked: &f64| {
+        let below = returns.iter().filter(|other| other.total_cmp(ranked).is_lt()).count();
+        let equal = returns.iter().filter(|other| other.total_cmp(ranked).is_eq()).count();
         (below as f64 + (equal as f64 - 1.0) / 2.0) / others - 0.5
     };
     returns.iter().map(rank).collect()
@@ -250,7 +250,8 @@ mod tests {
         Finished { total_reward, n_steps: 1, status: Status::Terminated }
     }
 
-    /// Two numbers of two; the return is less the squared distance of the logits for (1, 1) to (2, −1).
+    /// A network of two inputs and two logits. The return is minus the squared distance of its logits at (1, 1) from
+    /// (2, −1).
     fn plane() -> Evolution {
         plane_of(&[]).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Actions other than those drawn from the network's probabilities.
+//! Exploration: actions other than the ones drawn from the network's probabilities.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use super::TrainingError;
 use crate::vectorized::Moment;
 use apportion::workload::random::Stream;
 
-/// What changes drawn actions in training. A system that injects samples of its own has its rules here.
+/// A rule that replaces drawn actions in training. A system that injects samples of its own has its rules here.
 pub trait Exploration: fmt::Debug + Send {
-    /// A round begins.
+    /// Begins a round.
     fn begin_round(&mut self, stream: &mut Stream) {
         let _ = stream;
     }
@@ -23,10 +23,10 @@ pub trait Exploration: fmt::Debug + Send {
         Value::Null
     }
 
-    /// Takes that up.
+    /// Restores the state of an exploration.
     ///
     /// # Errors
-    /// If it is another's.
+    /// If it is another exploration's.
     fn restore(&mut self, state: &Value) -> Result<(), TrainingError> {
         let _ = state;
         Ok(())
@@ -43,12 +43,13 @@ impl Exploration for AsDrawn {
     }
 }
 
-/// With a chance, another action: one that `correct` names, or nothing else if it names none.
+/// The exploration that takes, with a chance, the action that `correct` names, if it is allowed; the drawn one
+/// otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Corrected<F> {
     /// ε.
     pub chance: f64,
-    /// What ought to be done in a moment that is plainly bad.
+    /// The action to take in a moment that is plainly bad; none in any other.
     pub correct: F,
 }
 
@@ -60,7 +61,7 @@ impl<F: Fn(&Moment) -> Option<usize> + fmt::Debug + Send> Exploration for Correc
     }
 }
 
-/// With a chance, any allowed action.
+/// The exploration that takes, with a chance, any allowed action.
 #[derive(Clone, Copy, Debug)]
 pub struct EpsilonGreedy {
     /// ε.

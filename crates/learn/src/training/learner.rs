@@ -1,4 +1,4 @@
-//! What every algorithm is to the outside: something that can be improved, saved and taken up again.
+//! The interface of every algorithm: a training that can be improved, saved and taken up again.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub trait Learner: fmt::Debug + Send {
     /// Decisions taken in training so far.
     fn n_decisions(&self) -> u64;
 
-    /// While a replay is filled, before which nothing is learned: its samples, and its places.
+    /// The samples and the places of a replay that is not full yet; nothing is learned before it is.
     fn filling(&self) -> Option<(usize, usize)> {
         None
     }
@@ -44,7 +44,7 @@ pub trait Learner: fmt::Debug + Send {
     fn restore(&mut self, saved: &Saved) -> Result<(), TrainingError>;
 }
 
-/// What one update did.
+/// The outcome of one update.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Updates made so far, this one included.
@@ -68,17 +68,17 @@ impl Progress {
 /// A training between two updates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
-    /// Weights under `model.`, Adam's means under `adam.`, and what else the algorithm keeps in arrays.
+    /// Weights under `model.`, Adam's means under `adam.`, and the other arrays of the algorithm.
     pub tensors: Tensors,
     /// Everything else: random streams, counters, episodes under way.
     pub state: serde_json::Value,
 }
 
 impl Saved {
-    /// Of a state that can be written.
+    /// A training with a state that can be written.
     ///
     /// # Errors
-    /// If it cannot.
+    /// If the state cannot be written.
     pub(super) fn new(tensors: Tensors, state: &impl Serialize) -> Result<Self, TrainingError> {
         let state = serde_json::to_value(state);
         let state = state.map_err(|error| TrainingError::Checkpoint { reason: error.to_string() })?;

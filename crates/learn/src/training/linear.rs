@@ -74,13 +74,13 @@ impl CustomOp3 for MultiplyAdd {
             one.apply_op3_no_bwd(other, &zeros, &MultiplyAdd)
         };
         let left_gradient = if left.track_op() { Some(product(gradient, &right.t()?)?) } else { None };
-        // (Aᵀ G) as (Gᵀ A)ᵀ, whose memory then lies as the transposed weight's does.
+        // Aᵀ G as (Gᵀ A)ᵀ, which has the memory layout of the transposed weight.
         let right_gradient = product(&gradient.t()?, left)?.t()?;
         Ok((left_gradient, Some(right_gradient), Some(gradient.apply_op1_no_bwd(&SumOfRows)?)))
     }
 }
 
-/// Σ of the rows of [m × n], row after row: [1 × n]. The library's own sum goes through indices one by one.
+/// The sum of the rows of [m × n], row after row: [1 × n]. The library's own sum goes through indices one by one.
 struct SumOfRows;
 
 impl CustomOp1 for SumOfRows {

@@ -1,10 +1,10 @@
-//! Training: networks whose gradients candle takes, and the algorithms that improve them.
+//! Training: networks with gradients by candle, and the algorithms that improve them.
 //!
-//! A [`Model`](model::Model) is the networks of a team; [`linear`], [`distribution`] and [`adam`] are what it is made and
-//! changed by. A [`Learner`](learner::Learner) improves one: by [`ppo`], from what a [`rollout`] recorded, alone or as a
-//! team with one critic; or by [`actor_critic`], from a [`replay`] of single decisions, with an [`exploration`] that may
-//! replace what was drawn; or by [`evolution`], without gradients. [`cloning`] warms a model up by a teacher's examples. [`run`] takes a learner to the end of
-//! its budget, with validation on the way.
+//! A [`Model`](model::Model) is the networks of a team, made of [`linear`] layers and [`distribution`]s and changed
+//! by [`adam`]. A [`Learner`](learner::Learner) improves one: by [`ppo`], from the decisions that a [`rollout`]
+//! recorded, alone or as a team with one critic; or by [`actor_critic`], from a [`replay`] of single decisions, with
+//! an [`exploration`] that may replace drawn actions; or by [`evolution`], without gradients. [`cloning`] warms a
+//! model up by a teacher's examples. [`run`] takes a learner to the end of its budget, with validation on the way.
 
 pub mod linear;
 pub mod model;
@@ -77,7 +77,7 @@ pub enum TrainingError {
         /// Why not.
         reason: String,
     },
-    /// The user's wish.
+    /// The user asked the training to stop.
     #[error("the training was asked to stop")]
     Stopped,
     /// Numbers that are no longer finite.

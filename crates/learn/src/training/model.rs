@@ -1,4 +1,4 @@
-//! Networks in training: parameters that gradients are taken of.
+//! Networks in training: parameters with gradients.
 
 use candle_core::{Device, Tensor, Var};
 use nalgebra::DMatrix;
@@ -19,7 +19,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// These, in this order.
+    /// Parameters of these variables, in this order.
     pub fn new(named: Vec<(String, Var)>) -> Self {
         Self { named }
     }
@@ -29,12 +29,12 @@ impl Parameters {
         self.named.iter()
     }
 
-    /// Variables.
+    /// The number of variables.
     pub fn len(&self) -> usize {
         self.named.len()
     }
 
-    /// Whether there are none.
+    /// Are there no variables?
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
     }
@@ -49,7 +49,7 @@ impl Parameters {
         Ok(variable)
     }
 
-    /// Their present values.
+    /// The present values of all variables.
     ///
     /// # Errors
     /// Never, unless the library fails.
@@ -62,10 +62,10 @@ impl Parameters {
         Ok(tensors)
     }
 
-    /// Sets them all.
+    /// Sets all variables.
     ///
     /// # Errors
-    /// If one is missing or of another shape.
+    /// If the tensor of a variable is missing or of another shape.
     pub fn set(&self, tensors: &Tensors) -> Result<(), TrainingError> {
         for (name, variable) in self.iter() {
             let numbers = fitting(tensors, name, variable.dims())?;
@@ -92,7 +92,7 @@ pub fn fitting(tensors: &Tensors, name: &str, shape: &[usize]) -> Result<Vec<f32
 
 /// The networks of a team: an actor per agent, and one critic.
 pub trait Model: std::fmt::Debug + Send {
-    /// All that is learned.
+    /// All variables that are learned.
     fn parameters(&self) -> &Parameters;
 
     /// Logits [batch × actions] of an agent for observations [batch × observation length]; masks come later.
@@ -129,7 +129,7 @@ pub struct MlpOptions {
 }
 
 impl Default for MlpOptions {
-    /// Those of the PPO of stable-baselines3.
+    /// The layers of the PPO of stable-baselines3.
     fn default() -> Self {
         Self { hidden: vec![64, 64], activation: Activation::Tanh, initial_deviation: None }
     }
@@ -147,7 +147,8 @@ pub struct MlpModel {
 /// The most weights of all networks together: some 40 MB, four times that in training.
 const WEIGHTS_MAX: u128 = 10_000_000;
 
-/// Weights and biases of dense layers between an input and an output of these sizes; as many as can be counted, if more.
+/// The number of weights and biases of dense layers between an input and an output of these sizes; the largest number
+/// if there are more.
 fn n_weights(hidden: &[usize], (n_inputs, n_outputs): (usize, usize)) -> u128 {
     let sizes = [n_inputs].into_iter().chain(hidden.iter().copied());
     let next = hidden.iter().copied().chain([n_outputs]);
@@ -159,7 +160,7 @@ fn n_weights(hidden: &[usize], (n_inputs, n_outputs): (usize, usize)) -> u128 {
 type Layers = Vec<(Var, Var)>;
 
 impl MlpModel {
-    /// Tensors `actor.AGENT.LAYER.weight`, `….bias`, `critic.LAYER.weight`, `….bias`.
+    /// A model with the tensors `actor.AGENT.LAYER.weight`, `….bias`, `critic.LAYER.weight`, `….bias`.
     ///
     /// # Errors
     /// If there are more than 10,000,000 weights, or the library fails.
@@ -240,8 +241,8 @@ impl Model for MlpModel {
     }
 }
 
-/// A random matrix [rows × columns] whose shorter side's vectors are orthogonal and of length `gain`: the Q of a QR
-/// decomposition of normal numbers, its signs those that make R's diagonal positive.
+/// A random matrix [rows × columns] in which the vectors along the shorter side are orthogonal and of length `gain`:
+/// the Q of a QR decomposition of normal numbers, with the signs that make R's diagonal positive.
 pub fn orthogonal([rows, columns]: [usize; 2], gain: f64, stream: &mut Stream) -> Vec<f32> {
     let (long, short) = (rows.max(columns), rows.min(columns));
     let normal = DMatrix::from_fn(long, short, |_, _| stream.normal(0.0, 1.0));

@@ -87,10 +87,10 @@ impl Default for PpoOptions {
     }
 }
 
-/// The most environments that are believed: each has its own state.
+/// The most environments that options may ask for; each has its own state.
 pub(super) const ENVIRONMENTS_MAX: usize = 10_000;
 
-/// The most decisions that are believed to be kept at once.
+/// The most decisions that options may ask to keep at once.
 pub(super) const DECISIONS_MAX: usize = 10_000_000;
 
 impl PpoOptions {
@@ -135,7 +135,7 @@ impl PpoOptions {
     }
 }
 
-/// Adam's ε where stable-baselines3 uses it for this algorithm.
+/// Adam's ε as stable-baselines3 has it for this algorithm.
 const ADAM_EPSILON: f64 = 1e-5;
 
 /// A training by proximal policy optimization.
@@ -181,7 +181,7 @@ struct Sums {
     entropy: f64,
     clipped: f64,
     n: f64,
-    /// Σ (ρ − 1 − ln ρ) over the decisions of an epoch, and how many those are.
+    /// Σ (ρ − 1 − ln ρ) over the decisions of an epoch, and the number of these decisions.
     divergence: (f64, f64),
 }
 
@@ -232,8 +232,8 @@ impl<E: Environment> Ppo<E> {
             let values = self.model.values(&rollout.states.tensor()?)?.to_vec1::<f32>()?;
             let end_values = self.model.values(&rollout.ends.tensor()?)?.to_vec1::<f32>()?;
             let of_lane = rollout.advantages(&values, &end_values, &weights);
-            let (own, target): (Vec<f32>, Vec<f32>) = of_lane.into_iter().unzip();
-            advantages.push(own);
+            let (estimated, target): (Vec<f32>, Vec<f32>) = of_lane.into_iter().unzip();
+            advantages.push(estimated);
             targets.push(target);
         }
         let group = self.options.group;
@@ -296,7 +296,7 @@ impl<E: Environment> Ppo<E> {
         Ok((self.model.values(&states)? - targets)?.sqr()?.mean_all()?)
     }
 
-    /// Of one agent's decisions, [decisions × actions].
+    /// Log probabilities of one agent's decisions: [decisions × actions].
     fn log_probabilities(&self, agent: usize, group: &[Sample]) -> Result<Tensor, TrainingError> {
         let space = &self.environments.spaces()[agent];
         let mut seen = Vec::with_capacity(group.len() * space.observation_length());
@@ -344,7 +344,7 @@ impl Sums {
     }
 }
 
-/// What is subtracted from advantages, and what they are then multiplied by.
+/// The shift that is subtracted from advantages, and the factor that they are then multiplied by.
 fn normalization(batch: &[Sample]) -> (f32, f32) {
     if batch.len() < 2 {
         return (0.0, 1.0);

@@ -35,13 +35,13 @@ pub struct SumTree {
 }
 
 impl SumTree {
-    /// All priorities 0.
+    /// A tree of `n` places, all with priority 0.
     pub fn new(n: usize) -> Self {
         let n_leaves = n.next_power_of_two();
         Self { sums: vec![0.0; 2 * n_leaves], n_leaves }
     }
 
-    /// Sets one priority.
+    /// Sets the priority of a place.
     pub fn set(&mut self, place: usize, priority: f64) {
         let mut node = self.n_leaves + place;
         self.sums[node] = priority;
@@ -51,12 +51,12 @@ impl SumTree {
         }
     }
 
-    /// A priority.
+    /// The priority of a place.
     pub fn get(&self, place: usize) -> f64 {
         self.sums[self.n_leaves + place]
     }
 
-    /// The sum of all.
+    /// The sum of all priorities.
     pub fn total(&self) -> f64 {
         self.sums[1]
     }
@@ -67,7 +67,7 @@ impl SumTree {
         let mut node = 1;
         while node < self.n_leaves {
             let left = 2 * node;
-            // To the right only if there is something: rounding may leave more mass than is there.
+            // To the right only if there is anything: rounding may leave more mass than the tree has.
             if mass < self.sums[left] || self.sums[left + 1] <= 0.0 {
                 node = left;
             } else {
@@ -88,25 +88,25 @@ pub struct Drawn {
     pub weights: Vec<f32>,
 }
 
-/// A ring of the latest samples, which errors give priorities.
+/// A ring of the latest samples, with priorities that errors give them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay<T> {
     options: PriorityOptions,
     samples: Vec<T>,
     tree: SumTree,
     capacity: usize,
-    /// Where the next sample goes.
+    /// The place of the next sample.
     next: usize,
     n_draws: u64,
 }
 
 impl<T> Replay<T> {
-    /// Of so many samples at most.
+    /// A replay of at most `capacity` samples.
     pub fn new(capacity: usize, options: PriorityOptions) -> Self {
         Self { options, samples: Vec::new(), tree: SumTree::new(capacity), capacity, next: 0, n_draws: 0 }
     }
 
-    /// Adds a sample with a priority; the oldest makes room.
+    /// Adds a sample with a priority, in place of the oldest if there is no room.
     pub fn push(&mut self, sample: T, priority: f64) {
         if self.samples.len() < self.capacity {
             self.samples.push(sample);
@@ -122,7 +122,7 @@ impl<T> Replay<T> {
         &self.samples
     }
 
-    /// Whether there is no more room.
+    /// Is there no more room?
     pub fn is_full(&self) -> bool {
         self.samples.len() == self.capacity
     }
@@ -155,14 +155,14 @@ impl<T> Replay<T> {
         Drawn { weights: vec![1.0; n], places }
     }
 
-    /// The latest `n`, or as many as there are.
+    /// The latest `n` samples, or all if there are fewer.
     pub fn latest(&self, n: usize) -> Drawn {
         let n = n.min(self.samples.len());
         let place = |back: usize| (self.next + self.capacity - 1 - back) % self.capacity;
         Drawn { weights: vec![1.0; n], places: (0..n).rev().map(place).collect() }
     }
 
-    /// Sets priorities from how wrong the critic was.
+    /// Sets the priorities of places from their errors, such as the critic's.
     pub fn learn_from(&mut self, errors: impl IntoIterator<Item = (usize, f64)>) {
         for (place, error) in errors {
             let error = (error.abs() + self.options.error_added).min(self.options.error_max);
@@ -170,14 +170,13 @@ impl<T> Replay<T> {
         }
     }
 
-    /// Priorities in order of the places, the next place and the number of draws: what a checkpoint keeps beside
-    /// the samples.
+    /// The state that a checkpoint keeps beside the samples.
     pub fn state(&self) -> ReplayState {
         let priorities = (0..self.samples.len()).map(|place| self.tree.get(place)).collect();
         ReplayState { priorities, next: self.next, n_draws: self.n_draws }
     }
 
-    /// Takes up samples and state; whether they fit.
+    /// Restores samples and state, or returns false if they do not fit.
     pub fn restore(&mut self, samples: Vec<T>, state: &ReplayState) -> bool {
         let n = samples.len();
         let next_fits = if n < self.capacity { state.next == n } else { state.next < self.capacity };
@@ -195,7 +194,8 @@ impl<T> Replay<T> {
     }
 }
 
-/// What a checkpoint keeps of a replay beside its samples.
+/// The state of a replay beside its samples: priorities in order of the places, the next place and the number of
+/// draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayState {

@@ -1,4 +1,5 @@
-//! What a team did in some steps of one copy of an environment, and how much better that was than expected.
+//! Rollouts: a team's decisions in some steps of one copy of an environment, and how much better they were than
+//! expected.
 
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -11,22 +12,22 @@ use crate::vectorized::{Moment, Observer};
 pub struct Rows<T> {
     /// Numbers in a row.
     pub length: usize,
-    /// Row by row.
+    /// The numbers, row by row.
     pub all: Vec<T>,
 }
 
 impl<T: Copy> Rows<T> {
-    /// None yet.
+    /// No rows yet, of this length.
     pub fn new(length: usize) -> Self {
         Self { length, all: Vec::new() }
     }
 
-    /// A row.
+    /// The numbers of a row.
     pub fn row(&self, number: usize) -> &[T] {
         &self.all[number * self.length..(number + 1) * self.length]
     }
 
-    /// How many there are, unless rows are empty.
+    /// The number of rows; 0 if rows have no numbers.
     pub fn n_rows(&self) -> usize {
         self.all.len().checked_div(self.length).unwrap_or_default()
     }
@@ -38,7 +39,7 @@ impl<T: Copy> Rows<T> {
 }
 
 impl Rows<f32> {
-    /// [rows × length].
+    /// The rows as a tensor: [rows × length].
     ///
     /// # Errors
     /// If the library fails.
@@ -67,20 +68,20 @@ pub struct Decision {
     pub row: usize,
     /// The action taken.
     pub action: usize,
-    /// Logarithm of its probability then.
+    /// Logarithm of the action's probability at that time.
     pub log_probability: f32,
     /// The transition that it led to: reward, rounds passed and status.
     pub transition: Transition,
 }
 
-/// The decisions in one copy, in order, with all that was seen.
+/// The decisions in one copy, in order, with the observations and states of each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rollout {
-    /// In order of time.
+    /// The decisions, in order of time.
     pub decisions: Vec<Decision>,
-    /// Per agent, what it saw.
+    /// The observations of each agent.
     pub observations: Vec<Rows<f32>>,
-    /// Per agent, what it might do.
+    /// The allowed actions of each agent, one row per observation.
     pub masks: Vec<Rows<bool>>,
     /// The states that the critic judges, one row per decision.
     pub states: Rows<f32>,
@@ -93,7 +94,7 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    /// None yet.
+    /// A rollout without decisions.
     pub fn new(spaces: &[Space], state_length: usize) -> Self {
         let seen = spaces.first().map_or(0, Space::observation_length);
         let length = if state_length > 0 { state_length } else { seen };
@@ -109,7 +110,7 @@ impl Rollout {
         }
     }
 
-    /// Forgets everything, and keeps the room.
+    /// Removes all decisions, and keeps the memory.
     pub fn clear(&mut self) {
         self.decisions.clear();
         self.observations.iter_mut().for_each(|rows| rows.all.clear());
@@ -158,7 +159,7 @@ impl Rollout {
 pub struct GaeWeights {
     /// Discount γ.
     pub discount: f32,
-    /// Of what.
+    /// The unit of time that is discounted.
     pub unit: DiscountUnit,
     /// λ: 0 trusts the critic, 1 the rewards.
     pub smoothing: f32,

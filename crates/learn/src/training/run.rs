@@ -62,14 +62,14 @@ pub struct Training<L> {
     n_without_best: u32,
 }
 
-/// The best so far.
+/// The best weights so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
     /// Mean return over the validation seeds.
     pub validation: f64,
-    /// The update after which it was seen.
+    /// The number of updates at that time.
     pub n_updates: u64,
-    /// The weights of that time.
+    /// The weights.
     pub weights: Tensors,
 }
 
@@ -83,7 +83,7 @@ struct TrainingState {
 }
 
 impl<L: Learner> Training<L> {
-    /// From the beginning.
+    /// A training from the beginning.
     ///
     /// # Errors
     /// If the budget lets nothing be done.
@@ -102,7 +102,7 @@ impl<L: Learner> Training<L> {
         self.best.as_ref()
     }
 
-    /// Who decides by these best weights; the training itself stays where it is.
+    /// An actor with the best weights; the training itself keeps its present ones.
     ///
     /// # Errors
     /// If the library fails.
@@ -237,7 +237,7 @@ mod tests {
 
     type Curve = Vec<CurvePoint>;
 
-    /// To the end, or for so many updates.
+    /// Runs to the end, or for `n_updates` updates.
     fn run(training: &mut Training<Ppo<Grid>>, n_updates: usize) -> (Ended, Curve) {
         let mut curve = Vec::new();
         let ended = training

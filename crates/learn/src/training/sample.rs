@@ -1,4 +1,4 @@
-//! Decisions as replay keeps them, with the reward of the round that they were made in.
+//! Samples: the decisions that a replay keeps, each with its reward.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,16 +41,16 @@ pub enum Credit {
 pub(super) struct Sample {
     pub(super) observation: Vec<f32>,
     pub(super) mask: Vec<bool>,
-    /// Of the actions, when it was made; 0 where masked.
+    /// Probabilities of the actions when it was made; 0 where masked.
     pub(super) probabilities: Vec<f32>,
     pub(super) action: usize,
-    /// Of its round.
+    /// The reward that it is judged by: of its round, its step or its job.
     pub(super) reward: f32,
-    /// What was seen first in its round, where that is asked for; empty otherwise.
+    /// The first observation of its round, where the critic judges from it; empty otherwise.
     pub(super) first: Vec<f32>,
-    /// What was seen first in the next round.
+    /// The observation that follows the round: the first of the next round, or the last of the episode.
     pub(super) next: Vec<f32>,
-    /// What the value of the next round counts for: 0 if none follows.
+    /// The factor of the value of `next`: 0 if the episode has ended.
     pub(super) discount: f32,
 }
 
@@ -61,13 +61,13 @@ pub(super) struct SlotRecorder {
     discount: f32,
     credit: Credit,
     baseline: Baseline,
-    /// What was seen first in this round.
+    /// The first observation of this round, if the critic judges from it.
     first: Vec<f32>,
     pending: Vec<Sample>,
     /// The job to which the reward of each pending sample belongs; none if to no job.
     owners: Vec<Option<usize>>,
     reward: f32,
-    /// Rounds that the last step took, if one is over and what follows is not seen yet.
+    /// Rounds that the last step took, if a round is over and the next observation has not been seen yet.
     over: Option<u32>,
     is_new: bool,
     samples: Vec<Sample>,
@@ -96,12 +96,12 @@ impl SlotRecorder {
         }
     }
 
-    /// The samples of the rounds that are over.
+    /// Takes the samples of the rounds that are over.
     pub(super) fn take_samples(&mut self) -> Vec<Sample> {
         std::mem::take(&mut self.samples)
     }
 
-    /// Decisions since the last time.
+    /// Takes the number of decisions since the last call.
     pub(super) fn take_decisions(&mut self) -> u64 {
         std::mem::take(&mut self.n_decisions)
     }
@@ -114,17 +114,17 @@ impl SlotRecorder {
         self.exploration.restore(state)
     }
 
-    /// The round is over, and this is what follows.
-    fn settle(&mut self, next: &[f32], discount: f32) {
+    /// Ends the round: its decisions become samples, with their rewards and the observation `next` that follows.
+    fn end_round(&mut self, next: &[f32], discount: f32) {
         let reward = std::mem::take(&mut self.reward);
-        let own: Vec<f32> = match self.credit {
+        let rewards: Vec<f32> = match self.credit {
             Credit::Round => vec![reward; self.pending.len()],
             Credit::Decision => self.pending.iter().map(|sample| sample.reward).collect(),
             Credit::Job => (0..self.pending.len()).map(|number| self.of_owner(number)).collect(),
         };
         self.owners.clear();
-        for (mut sample, own) in self.pending.drain(..).zip(own) {
-            sample.reward = own;
+        for (mut sample, reward) in self.pending.drain(..).zip(rewards) {
+            sample.reward = reward;
             sample.next.extend_from_slice(next);
             sample.discount = discount;
             self.samples.push(sample);
@@ -133,11 +133,11 @@ impl SlotRecorder {
         self.is_new = true;
     }
 
-    /// What the decisions of this round for the same job are worth together; one for no job, by itself.
+    /// The sum of the rewards of this round's decisions for the same job; a decision for no job has its own.
     fn of_owner(&self, number: usize) -> f32 {
         let Some(owner) = self.owners[number] else { return self.pending[number].reward };
-        let own = self.owners.iter().zip(&self.pending).filter(|(other, _)| **other == Some(owner));
-        own.map(|(_, sample)| sample.reward).sum()
+        let of_job = self.owners.iter().zip(&self.pending).filter(|(other, _)| **other == Some(owner));
+        of_job.map(|(_, sample)| sample.reward).sum()
     }
 
     fn discount_over(&self, rounds: u32) -> f32 {
@@ -148,7 +148,7 @@ impl SlotRecorder {
 impl Observer for SlotRecorder {
     fn before(&mut self, moment: &Moment) {
         if let Some(rounds) = self.over {
-            self.settle(moment.observation, self.discount_over(rounds));
+            self.end_round(moment.observation, self.discount_over(rounds));
         }
         self.n_decisions += 1;
         if self.is_new && self.baseline == Baseline::Round {
@@ -186,9 +186,9 @@ impl Observer for SlotRecorder {
         self.reward += transition.reward;
         match (last, transition.status) {
             (Some(moment), Status::Truncated) => {
-                self.settle(moment.observation, self.discount_over(transition.rounds.max(1)));
+                self.end_round(moment.observation, self.discount_over(transition.rounds.max(1)));
             }
-            (Some(moment), _) => self.settle(moment.observation, 0.0),
+            (Some(moment), _) => self.end_round(moment.observation, 0.0),
             (None, _) if transition.rounds > 0 => self.over = Some(transition.rounds),
             (None, _) => {}
         }
@@ -196,12 +196,12 @@ impl Observer for SlotRecorder {
 
     fn rest(&mut self, moment: &Moment) {
         if let Some(rounds) = self.over {
-            self.settle(moment.observation, self.discount_over(rounds));
+            self.end_round(moment.observation, self.discount_over(rounds));
         }
     }
 }
 
-/// As arrays with a row per sample.
+/// The samples as arrays with a row per sample.
 pub(super) fn samples_to(samples: &[Sample]) -> Result<Tensors, TrainingError> {
     let mut tensors = Tensors::default();
     let mut add = |name: &str, numbers: Vec<f32>| {
@@ -225,7 +225,7 @@ pub(super) fn samples_to(samples: &[Sample]) -> Result<Tensors, TrainingError> {
     Ok(tensors)
 }
 
-/// From such arrays.
+/// The samples of arrays that [`samples_to`] made.
 pub(super) fn samples_from(tensors: &Tensors, space: &Space) -> Result<Vec<Sample>, TrainingError> {
     let n = tensors.get("actions")?.1.len();
     let column = |name: &str, length: usize| -> Result<&[f32], TrainingError> {

@@ -22,7 +22,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// At a share of the budget.
+    /// The number at a share of the budget.
     pub fn at(self, share: f64) -> f64 {
         match self {
             Self::Constant(value) => value,
@@ -36,7 +36,7 @@ impl Schedule {
     }
 }
 
-/// As a document has it.
+/// A number, or "from … to …".
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,7 +8,7 @@ use super::{TrainingError, within};
 use crate::system::{MakePolicy, System, Teacher};
 use apportion::workload::random::SeedStreams;
 
-/// Episodes that are played in vain before a warm-up gives up.
+/// The most episodes that a warm-up plays.
 const EPISODES_MAX: u64 = 100_000;
 
 /// A warm-up before the training: another policy shows what it does, and the actor learns to do the same.
@@ -40,8 +40,9 @@ impl WarmUp {
         within(fresh > 0, "examples_per_update", fresh, "a whole number above 0")
     }
 
-    /// Warms a model up: mean cross-entropy of the first step and of the last. A function of the streams alone, so a
-    /// training that was stopped before its first checkpoint begins with it anew. It is asked between two steps whether it is to `stop`.
+    /// Warms a model up, and returns the mean cross-entropy of the first step and of the last. It depends on the
+    /// streams alone, so a training that was stopped before its first checkpoint begins with it anew. `stop` is asked
+    /// before each episode and each step.
     ///
     /// # Errors
     /// If the system shows nothing, the teacher fails, the numbers are no longer finite, or it is to stop.
@@ -66,8 +67,8 @@ impl WarmUp {
                 return Err(TrainingError::Stopped);
             }
             n_episodes += 1;
-            let idle = n_episodes > EPISODES_MAX;
-            within(!idle, "updates", self.updates, "as many as the teacher's examples allow")?;
+            let is_too_many = n_episodes > EPISODES_MAX;
+            within(!is_too_many, "updates", self.updates, "as many as the teacher's examples allow")?;
             let mut examples = Vec::new();
             let mut show = |agent: usize, seen: &[f32], mask: &[bool], action: usize| {
                 examples.push(Example { agent, observation: seen.to_vec(), mask: mask.to_vec(), action });
