@@ -64,13 +64,13 @@ impl Default for Limits {
 pub enum Termination {
     /// The backend claims an optimum within tolerance.
     Optimal,
-    /// It claims that no point satisfies the constraints.
+    /// The backend claims that no point satisfies the constraints.
     Infeasible,
-    /// It claims that the objective is unbounded.
+    /// The backend claims that the objective is unbounded.
     Unbounded,
-    /// It claims one of the two, without saying which.
+    /// The backend claims that the program is infeasible or unbounded, without saying which.
     InfeasibleOrUnbounded,
-    /// It stopped close to an optimum, below its own tolerance.
+    /// The backend stopped close to an optimum, outside its own tolerance.
     Inaccurate,
     /// Out of time.
     TimeLimit,
@@ -78,7 +78,7 @@ pub enum Termination {
     Interrupted,
     /// Out of iterations.
     IterationLimit,
-    /// It gave up for numerical or internal reasons.
+    /// The backend gave up for numerical or internal reasons.
     Failed,
 }
 
@@ -87,9 +87,9 @@ pub enum Termination {
 pub enum BasisStatus {
     /// In the basis.
     Basic,
-    /// At its lower bound.
+    /// Out of the basis, at its lower bound.
     Lower,
-    /// At its upper bound.
+    /// Out of the basis, at its upper bound.
     Upper,
     /// Free and out of the basis.
     Free,
@@ -203,7 +203,7 @@ pub enum SolveError {
 
 /// An implementation of a solver.
 pub trait Backend: fmt::Debug + Send {
-    /// Its name, as users write it.
+    /// The name of the backend, as users write it.
     fn name(&self) -> &'static str;
 
     /// Does the backend support a feature?

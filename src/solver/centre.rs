@@ -68,7 +68,7 @@ pub struct Centre {
 }
 
 impl Centre {
-    /// For programs of as many columns and rows as there are weights.
+    /// A method for programs with as many columns and rows as there are weights.
     pub const fn new(weights: BarrierWeights) -> Self {
         Self { weights }
     }

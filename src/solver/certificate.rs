@@ -15,7 +15,7 @@ use crate::solver::backend::Solution;
 pub use bound::dual_bound;
 use propagation::boxes;
 
-/// What [`Certificate::optimal`] asks of both the violation and the gap, each relative as documented there.
+/// The most that [`Certificate::optimal`] allows of the violation and of the gap, each relative as documented there.
 pub const TOLERANCE: f64 = 1e-6;
 
 /// An objective below this part of the largest term it can have is judged absolutely, by that part.

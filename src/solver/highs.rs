@@ -146,7 +146,7 @@ impl Highs {
     }
 }
 
-/// What the objective is multiplied by to be minimized.
+/// The factor with which the objective is minimized: 1 or −1.
 fn sign(program: &Program) -> f64 {
     match program.sense {
         Sense::Maximize => -1.0,

@@ -1,4 +1,4 @@
-//! What every backend does before it sends a program to its library.
+//! Intake: the work of every backend before it sends a program to its library.
 //!
 //! Programs that are not in standard form are refused; those whose answer needs no solver (contradictory
 //! bounds, no columns) are answered here, because libraries disagree on them.

@@ -34,7 +34,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// Of columns given as (row, coefficient) terms.
+    /// A matrix of columns given as (row, coefficient) terms.
     pub(super) fn of(columns: Vec<Vec<(usize, f64)>>, n_rows: usize) -> Self {
         let structure = BlockStructure::of(&columns, n_rows);
         let mut starts = vec![0];

@@ -13,11 +13,11 @@ use crate::solver::simplex::Simplex;
 /// A backend of this build.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// The name of the backend.
     pub name: &'static str,
     /// Other names it answers to.
     pub aliases: &'static [&'static str],
-    /// What it is, in a line.
+    /// A description of one line.
     pub summary: &'static str,
     make: fn() -> Box<dyn Backend>,
 }

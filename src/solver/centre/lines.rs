@@ -18,7 +18,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Of lines given as (place, coefficient) terms.
+    /// The layout of lines given as (place, coefficient) terms.
     pub(super) fn of(lines: &[Vec<(usize, f64)>]) -> Self {
         let mut order: Vec<usize> = (0..lines.len()).collect();
         order.sort_by_key(|line| Reverse(lines[*line].len()));

@@ -44,7 +44,7 @@ pub(super) struct BlockStructure {
     pub(super) rows: Vec<Place>,
     /// Rows of each block.
     pub(super) sizes: Vec<usize>,
-    /// Of each column: its place among the links if it is long.
+    /// The place of each column among the links, if it is long.
     pub(super) long: Vec<Option<usize>>,
     pub(super) n_links: usize,
 }
@@ -139,7 +139,7 @@ fn root(group: &mut [usize], mut row: usize) -> usize {
 /// The factor of the normal equations for one D.
 pub(in crate::solver) struct Factor {
     plan: Rc<Plan>,
-    /// Of each block, as [`Plan`] lays them out, the Cholesky factor L and L⁻¹E.
+    /// The Cholesky factor L and L⁻¹E of each block, as [`Plan`] lays them out.
     blocks: Vec<f64>,
     /// The links' equations, after the elimination of the blocks.
     links: Pivoted,

@@ -75,7 +75,7 @@ pub(super) struct Form {
     /// How far each column can reach, where that is known, else 0: [columns].
     pub(super) sizes: Vec<f64>,
     sources: Vec<Source>,
-    /// Of each row of the program: its rows here, and the sign each was multiplied by.
+    /// The rows here of each row of the program, and the sign that each was multiplied by.
     row_of: Vec<Vec<(usize, f64)>>,
 }
 

@@ -92,7 +92,7 @@ enum Step {
 #[derive(Clone, Copy)]
 struct Block {
     position: usize,
-    /// Its entry of the direction, without sign.
+    /// The entry of the direction at this variable, without sign.
     pivot: f64,
     /// The length of step at which it is at its bound.
     at: f64,
@@ -102,16 +102,16 @@ struct Block {
 struct Walk<'a> {
     tableau: &'a Tableau,
     tolerance: f64,
-    /// By position.
+    /// Costs of basic variables, by position.
     costs: Vec<f64>,
-    /// By row.
+    /// Prices of rows.
     prices: Vec<f64>,
     column: Vec<f64>,
-    /// By position.
+    /// The direction of basic variables, by position.
     direction: Vec<f64>,
-    /// Of variables.
+    /// The way in which each variable may enter: [variables].
     ways: Vec<Way>,
-    /// Of variables out of the basis.
+    /// Reduced costs of variables out of the basis: [variables].
     reduced: Vec<f64>,
     /// The squared length of the edge along which a variable enters, estimated from below: [variables].
     weights: Vec<f64>,
