@@ -20,7 +20,7 @@ pub(super) struct Job<const K: usize> {
     pub(super) speed: [f64; K],
     /// σ, per unit of its weight.
     pub(super) workers: f64,
-    /// Its weight, relative to the sum of all jobs' weights.
+    /// Weight of the job, relative to the sum of all jobs' weights.
     pub(super) weight: f64,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct ContinuationStart {
 
 /// Why prices were not found in a box.
 pub(super) enum Lost {
-    /// They are outside of it; the last prices inside.
+    /// The prices are outside of the box; the last prices inside.
     Outside(Vec<f64>),
     /// Steps or time ran out.
     Stuck,

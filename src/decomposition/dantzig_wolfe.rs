@@ -133,7 +133,7 @@ struct DualSmoothing {
     on: bool,
     /// Weight of the best dual point, from 0 to 1.
     weight: f64,
-    /// From the best dual point to the restricted master's duals, at the last prices.
+    /// The direction from the best dual point to the restricted master's duals, at the last prices.
     direction: Vec<f64>,
 }
 

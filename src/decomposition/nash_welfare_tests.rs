@@ -9,7 +9,7 @@ use crate::program::{BoundObjective, Instance, Objective, ObjectiveText, Sense};
 use crate::solver::draws::Draws;
 use crate::solver::{Certificate, Limits, registry, solve_certified};
 
-/// What makes an instance hard.
+/// The property that makes an instance hard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Distinct,

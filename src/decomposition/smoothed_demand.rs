@@ -188,7 +188,7 @@ impl<const K: usize> UndecidedJob<K> {
         all
     }
 
-    /// All of the time on one type.
+    /// The option of all time on one type.
     #[inline]
     fn all(&self, k: usize, rent: f64) -> OptionOfJob {
         OptionOfJob { value: self.log[k] - rent, types: [k, k], spent: [rent, 0.0], bend: [0.0; 2] }

@@ -9,7 +9,7 @@ use crate::program::{Instance, Objective, ObjectiveText, Program, Range, Sense};
 use crate::solver::draws::Draws;
 use crate::solver::{Certificate, Limits, Solution, Termination, registry};
 
-/// What makes an instance hard.
+/// The property that makes an instance hard.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Distinct,
