@@ -303,7 +303,8 @@ fn sessions_keep_the_row() {
     }
 }
 
-/// Of the four workers' steps a unit beyond 2.5 costs a quarter: less than the step that it brings. Beyond it costs two.
+/// A unit of fast time beyond 2.5 brings a step. At a penalty of 0.25 all four workers are used; at one of 2, no more
+/// than 2.5.
 #[test]
 fn a_soft_row_costs_its_penalty_once() {
     for (penalty, value) in [(0.25, 4.0 - 0.25 * 1.5), (2.0, 2.5)] {
@@ -374,7 +375,7 @@ fn rows_that_cannot_be_kept_are_named() {
         let relaxed = conflict.relaxed.unwrap();
         assert!((relaxed - expected).abs() < 1e-6, "{conflict:?}");
     }
-    // With what is said of either, both can be kept.
+    // Relaxed as either conflict says, both can be kept.
     for (position, row) in [
         (1, "sum_over_jobs(owned_by(\"red\") * time_on(fast)) <= 0.5 * 2.0"),
         (2, "sum_over_jobs(owned_by(\"paint\") * time_on(fast)) >= 2 * 0.75"),

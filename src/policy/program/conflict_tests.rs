@@ -1,4 +1,4 @@
-//! What is said of constraints that no allocation keeps, and of those beside which the objective is infinite.
+//! Reports of constraints that no allocation keeps, and of those beside which the objective is infinite.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn roots_of_jobs_that_may_have_nothing_are_0() {
         let why = "a constraint forbids all that it counts, and beside cones that has no price";
         assert_eq!(explanation.prices_unknown, Some(why));
     }
-    // What the others have is as it would be without the job that may have nothing.
+    // The other job has as much as without the job that may have nothing.
     let mut policy = policy(ROOTS, &[ConstraintText::hard("time_on(v100) <= 1 - weight")], &[]);
     let mut builder = ProblemBuilder::new(Arc::clone(two.cluster()));
     for (index, (job, weight)) in two.jobs().iter().zip([1.0, 0.5]).enumerate() {

@@ -31,9 +31,9 @@ struct OwnColumn {
 /// A member that must rise with the level.
 #[derive(Clone, Debug)]
 struct RisingMember {
-    /// Its level row and its time row.
+    /// The level row and the time row of the member.
     rows: [usize; 2],
-    /// At least one.
+    /// The columns of the member, at least one.
     columns: Vec<OwnColumn>,
 }
 

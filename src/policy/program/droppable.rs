@@ -182,7 +182,7 @@ fn branch_and_bound(
     best.map(|(_, dropped)| dropped).ok_or(SolvingError::Empty)
 }
 
-/// What the report says of a search that was not finished.
+/// The statement in the report on a search that was not finished.
 fn cut_short(n: usize, met: f64, most: f64) -> String {
     let n = n as f64;
     let least = n - (most + WHOLE).floor();

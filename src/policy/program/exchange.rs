@@ -40,12 +40,12 @@ struct Exchange {
     gain: f64,
 }
 
-/// What becomes of time on slower worker types while faster ones are idle.
+/// The treatment of time on slower worker types while faster ones are idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlowTime {
-    /// It stays as the policy decided.
+    /// The time stays as the policy decided.
     Left,
-    /// It is exchanged for idle time on the faster ones.
+    /// The time is exchanged for idle time on the faster types.
     Exchanged,
 }
 

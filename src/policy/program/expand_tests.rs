@@ -35,7 +35,7 @@ fn problem(rows: &[usize]) -> Problem {
     builder.build().unwrap()
 }
 
-/// Its classes, and of all pairs of classes those that `chosen` says, in that order.
+/// The problem over its classes, with the pairs of classes that `chosen` selects, in that order.
 fn reduced(problem: &Problem, chosen: &[prop::sample::Index]) -> Reduced {
     let selection = Selection {
         view: &ThroughputView::Measured,

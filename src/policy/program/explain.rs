@@ -127,7 +127,7 @@ fn idle(
     }
 }
 
-/// What the rows of the policy's own constraints are made from.
+/// The data that the rows of the policy's own constraints are made from.
 struct ConstraintSources<'a> {
     bound: &'a BoundObjective<'a>,
     reduced: &'a Reduced,
@@ -217,5 +217,5 @@ fn fixed(bound: &BoundObjective<'_>, solved: &Optimum, member: usize, level: f64
     })
 }
 
-/// From this share of time on a job runs all the time.
+/// A job with at least this share of time runs all the time.
 pub(super) const TIME_ALL: f64 = 1.0 - IDLE_MIN;

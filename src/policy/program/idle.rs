@@ -23,7 +23,7 @@ struct Left {
 }
 
 impl Left {
-    /// Of class times; `None` if no workers are unused.
+    /// The workers and the time that class times leave; `None` if no workers are unused.
     fn of(bound: &BoundObjective<'_>, class_time: &[f64]) -> Option<Self> {
         let instance = bound.instance();
         let mut idle = instance.capacity.clone();

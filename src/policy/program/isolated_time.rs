@@ -23,7 +23,7 @@ struct Account {
 /// The accounts of all active jobs; accounts of other jobs are deleted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct IsolatedTime {
-    /// By job, ascending; written as a mapping.
+    /// Accounts in ascending order of jobs; written as a mapping.
     #[serde(with = "by_job")]
     accounts: Vec<(JobId, Account)>,
 }

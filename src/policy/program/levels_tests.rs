@@ -223,7 +223,7 @@ fn levels_that_are_skipped_are_those_that_programs_go_through() {
     }
 }
 
-/// Members whose speeds are so many decades apart, or small whole numbers that several of them share.
+/// Members with speeds up to `decades` powers of ten apart, or with small whole numbers that several members share.
 fn scattered(seed: usize, n: usize, k: usize, decades: Option<f64>) -> (Instance, Vec<f64>) {
     let mut at = seed as f64 * 0.414_213_562_373_095;
     let mut draw = || {

@@ -86,7 +86,7 @@ mod tests {
             policy.objective_report((value, bound), 0.0, || largest).optimal
         };
         assert!(is_optimal(1.0, 1.0 + 1e-9, 2.0) && !is_optimal(1.0, 1.001, 2.0));
-        // What is left of an optimum of 0, on both sides of it.
+        // Rounding of an optimum of 0, on both sides of it.
         assert!(is_optimal(1e-13, 4e-12, 1.0) && is_optimal(-1e-13, 4e-12, 1.0));
         // Small, and no rounding: of an objective that can be 1, or of one that cannot be larger.
         assert!(!is_optimal(8e-8, 8.0003e-8, 1.0) && !is_optimal(1e-13, 4e-12, 1e-12));

@@ -26,7 +26,7 @@ impl Refine {
     /// All refinements.
     pub const ALL: [Self; 4] = [Self::Utilization, Self::WaterFilling, Self::Interior, Self::None];
 
-    /// Its name, as policy files, sweeps and Python have it.
+    /// The name of the refinement in policy files, sweeps and Python.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Utilization => "utilization",

@@ -439,7 +439,7 @@ proptest! {
             let decide = |apart: bool| {
                 let mut policy = interior(objective, pairs, None);
                 if apart {
-                    // What no term reads, and no two jobs have alike.
+                    // A datum that no term reads, and that differs between all jobs.
                     policy.data.push("slo_remaining".to_owned());
                 }
                 let decision = decide(&mut policy, &problem);

@@ -48,7 +48,8 @@ pub struct ProgramPolicy {
     pub(super) solver: SolverContext,
     /// The account of isolated time, where the objective reads it.
     isolated_time: Option<IsolatedTime>,
-    /// What becomes of time on slower worker types while faster ones, which the policy does not tell from them, are idle.
+    /// The treatment of time on slower worker types while faster ones, which the policy does not tell from them, are
+    /// idle.
     pub(super) slow_time: SlowTime,
 }
 

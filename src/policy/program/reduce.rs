@@ -72,7 +72,7 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
 struct Followed<'a> {
     problem: &'a Problem,
     scale_factor: u32,
-    /// Of a job alone, as the policy's view has it: `[K]`.
+    /// Throughputs of a job alone, as the policy's view has them: `[K]`.
     throughput: &'a [f64],
     equal_share: f64,
 }

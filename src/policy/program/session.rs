@@ -81,7 +81,7 @@ pub struct ClassDecision {
     pub levels: Option<Vec<f64>>,
     /// How it was solved.
     pub solve: SolveReport,
-    /// What the policy needs of the mechanism.
+    /// The rules that the policy needs of the mechanism.
     pub rules: RoundRules,
 }
 

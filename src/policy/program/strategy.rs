@@ -25,13 +25,13 @@ use crate::program::{BoundObjective, LevelForm, Route, Sense};
 /// How the optimum of a decision is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// By prices of worker types, for jobs alone; a program is written over the few jobs at most that prices leave tied.
+    /// Prices of worker types, for jobs alone; a program is written over the few jobs at most that prices leave tied.
     Singles,
-    /// By a program over kinds of jobs that share workers.
+    /// A program over kinds of jobs that share workers.
     Kinds,
-    /// By column generation over pairs of jobs that share workers.
+    /// Column generation over pairs of jobs that share workers.
     Pairs,
-    /// By the whole program, solved by a chain of backends.
+    /// The whole program, solved by a chain of backends.
     #[default]
     Written,
 }
@@ -40,7 +40,7 @@ impl Strategy {
     /// All strategies.
     pub const ALL: [Self; 4] = [Self::Singles, Self::Kinds, Self::Pairs, Self::Written];
 
-    /// Its name, as users write it.
+    /// The name of the strategy, as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Singles => "singles",
@@ -132,7 +132,7 @@ impl fmt::Display for Unfit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It was asked for.
+    /// The user asked for the strategy.
     Asked,
     /// No two jobs share workers.
     JobsAlone,
@@ -168,13 +168,13 @@ impl fmt::Display for Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GaveUp {
-    /// It turned out not to fit the problem.
+    /// The problem turned out not to fit.
     Unfit(Unfit),
-    /// It found no optimum that its certificate proves.
+    /// No optimum was found that its certificate proves.
     Unproven,
-    /// It could not divide the time of kinds among their jobs.
+    /// The time of kinds could not be divided among their jobs.
     Undivided,
-    /// It found an optimum, but not the one among optima that the refinement asks for.
+    /// An optimum was found, but not the one among optima that the refinement asks for.
     Unrefined,
 }
 

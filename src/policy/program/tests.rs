@@ -41,7 +41,7 @@ fn dropping() -> ProgramOptions {
     options_of(&text)
 }
 
-/// What refining makes the most of.
+/// The sum that refining maximizes: throughputs, each over the one at an equal share.
 pub(super) fn worth(problem: &Problem, decision: &Decision) -> f64 {
     let got = decision.allocation.effective_throughput();
     let worth = |(index, got): (JobIndex, &f64)| {

@@ -38,7 +38,7 @@ pub(in crate::policy::program) struct Held {
 }
 
 impl Held {
-    /// Of class times of the columns: [columns].
+    /// The throughputs, time and workers of these class times: [columns].
     pub(in crate::policy::program) fn of(bound: &BoundObjective<'_>, class_time: &[f64]) -> Self {
         let instance = bound.instance();
         let (mut time, mut workers) = (vec![0.0; instance.n_members()], vec![0.0; instance.n_types()]);

@@ -12,7 +12,7 @@ use crate::program::{BoundObjective, ConstraintText, ObjectiveText, RowRole, Sen
 use crate::solver::{Limits, registry};
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 
-/// By how much right sides are moved.
+/// The amount by which right sides are moved.
 const MOVED: f64 = 1e-4;
 
 /// A job: throughputs on fast and slow workers, steps that remain, seconds since it came.
@@ -210,7 +210,8 @@ fn a_curved_constraint_is_priced_in_its_own_unit() {
     assert_eq!(explanation.constraints[0].unit.to_string(), "s");
 }
 
-/// What is minimized falls where a cap is raised: by its inverse, by a search over levels, and by logarithms.
+/// An objective that is minimized falls where a cap is raised: by its inverse, by a search over levels, and by
+/// logarithms.
 #[test]
 fn caps_are_priced_in_units_of_the_objective_by_every_route() {
     let of = vec![([4.0, 1.0], 200.0, 40.0), ([4.0, 1.0], 200.0, 40.0), ([3.0, 2.0], 90.0, 10.0)];

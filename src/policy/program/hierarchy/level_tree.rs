@@ -79,7 +79,7 @@ enum ChildKind {
 struct Child {
     of: ChildKind,
     weight: f64,
-    /// What it must be granted to be full.
+    /// The grant at which it is full.
     lack: f64,
 }
 
@@ -96,7 +96,7 @@ struct Group {
     rule: InnerRule,
     /// In the order in which they become full.
     children: Vec<Child>,
-    /// What the entity has been granted when each becomes full: [children].
+    /// The grants of the entity at which each child becomes full: [children].
     granted: Vec<f64>,
     /// The weight of each child and all later ones: [children].
     weight_left: Vec<f64>,
@@ -109,7 +109,7 @@ pub(in crate::policy::program) struct LevelTree {
     roots: Vec<Child>,
     /// The rise of throughputs per unit that a job is granted: [members].
     slope: Vec<f64>,
-    /// What a job must be granted to be full: [members].
+    /// The grants at which a job of each member is full: [members].
     lack: Vec<f64>,
 }
 
@@ -131,7 +131,7 @@ impl Group {
         Self { rule, children, granted, weight_left }
     }
 
-    /// What the entity has been granted when the child before this one becomes full.
+    /// The grant of the entity at which the child before this one becomes full.
     fn before(&self, at: usize) -> f64 {
         at.checked_sub(1).map_or(0.0, |before| self.granted[before])
     }
@@ -141,7 +141,7 @@ impl Group {
         at.checked_sub(1).map_or(0.0, |before| self.children[before].height())
     }
 
-    /// What the entity has been granted when one of its children has been granted `part`.
+    /// The grant of the entity at which one of its children has been granted `part`.
     fn granted_with(&self, child: usize, part: f64) -> f64 {
         if self.rule == InnerRule::Fifo {
             return self.before(child) + part;

@@ -138,7 +138,7 @@ impl LinearKinds {
         Err(GaveUp::Unproven)
     }
 
-    /// What all jobs of a member require above a speed.
+    /// The sum over a member's jobs of what they require above a speed.
     fn required_above(&self, master: &ProgramColumns<'_>, member: usize, speed: f64) -> f64 {
         let jobs = master.reduced().instance.multiplicity[member];
         // Less by a slack, so that rounding does not count a constraint that takes all of a job's time as lost.

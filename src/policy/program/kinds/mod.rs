@@ -71,7 +71,7 @@ pub(super) struct ProvenLevel {
     pub(super) demand_price: Vec<f64>,
 }
 
-/// What the prices of a level are used for.
+/// The use of the prices of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BoundUse {
     /// To bound the level, and to tell which members are saturated. Where some member has all of its time at its
@@ -95,7 +95,7 @@ pub(super) struct KindProgram {
     binding: Binding,
     /// Columns of each kind, the fastest first: [kinds].
     columns: Vec<Vec<KindColumn>>,
-    /// What is demanded for each member: [members].
+    /// The demands of members: [members].
     demands: Vec<Demand>,
     solved: Option<KindSolution>,
     /// Where the last program ended.

@@ -49,7 +49,7 @@ pub(super) struct FeasibilityCut {
     above: Option<f64>,
     /// Prices of members, by ascending member; a member that is not listed has prices of 0.
     pub(super) prices: Vec<MemberPrice>,
-    /// What the row was divided by.
+    /// The number that the row was divided by.
     pub(super) scale: f64,
 }
 
@@ -107,7 +107,7 @@ impl FeasibilityCut {
             let worth = price.throughput.mul_add(column.speed, -price.time);
             offer(worth, jobs[price.member as usize] > 1.0);
         }
-        // To members without prices any time is worth 0.
+        // Any time is worth 0 to members without prices.
         let unpriced = members.len() - self.prices.len();
         if unpriced > 0 {
             offer(0.0, unpriced > 1 || members.iter().any(|member| jobs[*member as usize] > 1.0));

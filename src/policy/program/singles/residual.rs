@@ -33,7 +33,7 @@ const FULL: f64 = 1e-9;
 /// The problem over the members and worker types that are undecided.
 #[derive(Clone, Debug)]
 pub(in crate::policy::program) struct ResidualProblem<'a> {
-    /// Its data, with the workers that all other members leave.
+    /// The data of the problem, with the workers that all other members leave.
     pub(in crate::policy::program) instance: Cow<'a, Instance>,
     /// The places of its members among all, ascending.
     pub(in crate::policy::program) members: Vec<usize>,

@@ -9,7 +9,7 @@ use crate::policy::program::solver_context::SolverContext;
 
 /// The most levels that are tried; then the highest one reached stands.
 const ATTEMPTS_MAX: u32 = 24;
-/// Of these, the levels that Newton's step chooses; later ones are chosen by bisection.
+/// The number of these attempts at which Newton's step chooses the level; bisection chooses later ones.
 const NEWTON_MAX: u32 = 8;
 
 /// An inequality that every allocation satisfies, by the duals of a search: Σ throughput_price·rise ≤ most, for rises
