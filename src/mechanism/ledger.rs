@@ -1,4 +1,4 @@
-//! What every combination is owed and has received, per worker type.
+//! The ledger: time that every combination is owed and has received, per worker type.
 //!
 //! | array        | shape         | unit    | meaning                                             |
 //! |--------------|---------------|---------|-----------------------------------------------------|
@@ -48,7 +48,7 @@ pub(super) struct Member {
     pub(super) scale_factor: u32,
     /// The slot of the job alone.
     pub(super) alone: Slot,
-    /// Its pairs: the other member's place, and the slot of the pair.
+    /// The pairs of the job: the other member's place, and the slot of the pair.
     pub(super) pairs: Vec<(u32, Slot)>,
     /// Time that the job was allotted between resets while it ran less than half of that, less what it has run since,
     /// s. Time is weighted by the job's speed alone on the type, relative to its mean speed by its shares.
@@ -61,7 +61,7 @@ pub(super) struct Member {
     rate: f64,
 }
 
-/// All accounts.
+/// The accounts of all combinations, and their arrays.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) n_types: usize,

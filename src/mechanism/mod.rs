@@ -1,4 +1,5 @@
-//! From shares of time to time slices: an allocation and what was received → who runs on which workers next.
+//! The mechanism, from shares of time to time slices: an allocation and the time received → the jobs that run next,
+//! and their workers.
 //!
 //! In: an [`Allocation`](crate::Allocation), the workers that exist now, and what ran since the last call. Out:
 //! [leases](GrantedLease) for the next round. It refuses to know which policy it serves, whether it runs in a

@@ -18,9 +18,9 @@ pub enum Ties {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unallocated {
-    /// They are not selected.
+    /// Such jobs are not selected.
     Wait,
-    /// They are selected as fillers and counted, but get no workers, so that the workers stay idle.
+    /// Such jobs are selected as fillers and counted, but get no workers, so that the workers stay idle.
     Block,
 }
 
@@ -30,7 +30,7 @@ pub enum Unallocated {
 pub enum IdleWorkers {
     /// The allocation is re-computed at once, however recent the last reset.
     Recompute,
-    /// They idle until the reset interval is over.
+    /// The workers idle until the reset interval is over.
     Wait,
 }
 
@@ -50,7 +50,7 @@ pub enum LastReset {
 pub enum PairStart {
     /// As for a job alone.
     Credited,
-    /// None, so that its first deficit is too high by the credit.
+    /// No credit, so that the first deficit is too high by it.
     Uncredited,
 }
 
@@ -69,7 +69,7 @@ pub enum Fillers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowFillers {
-    /// It runs there.
+    /// The combination runs on the slower type.
     Stay,
     /// If enough workers of the faster type are left when all types have been filled, it gets these: under policies
     /// that look at speeds.
@@ -81,10 +81,11 @@ pub enum SlowFillers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverdueJobs {
-    /// It waits for its priority, which starts anew with each allocation.
+    /// The job waits for its priority, which starts anew with each allocation.
     Wait,
-    /// It comes before others where it has a share, once two rounds were allotted to it between resets while it ran less than
-    /// half of that, beyond what it has run since. Time counts by the job's speed there over its mean speed by its shares.
+    /// The job comes before others where it has a share, once two rounds were allotted to it between resets while it
+    /// ran less than half of that, beyond what it has run since. Time counts by the job's speed there over its mean
+    /// speed by its shares.
     First,
 }
 
@@ -104,7 +105,7 @@ pub enum Gangs {
 pub enum LastServer {
     /// A smaller server.
     Smaller,
-    /// None: its workers do not exist.
+    /// No server: the workers do not exist.
     Dropped,
 }
 
@@ -112,8 +113,8 @@ pub enum LastServer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismOptions {
-    /// What every combination counts as having received at a reset: half a round, so that a new one is neither
-    /// infinitely nor never preferred. With 0, a combination that has received nothing is
+    /// The time that every combination counts as having received at a reset: half a round, so that a new one is
+    /// neither infinitely nor never preferred. With 0, a combination that has received nothing is
     /// [starved](super::Priority::Starved).
     pub initial_credit: Seconds,
     /// The least time between two resets.

@@ -1,4 +1,4 @@
-//! How urgently a combination is owed a worker type.
+//! Priorities: how urgently a combination is owed a worker type.
 
 use std::cmp::Ordering;
 

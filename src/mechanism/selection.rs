@@ -19,7 +19,7 @@ struct Entry {
     urgency: u64,
     deficit: f64,
     share: f64,
-    /// Its place in the order that breaks ties.
+    /// The place of the combination in the order that breaks ties.
     position: u32,
     slot: Slot,
 }
@@ -61,7 +61,7 @@ struct Sharing {
 pub(super) struct WithinShares {
     /// Time since the last reset, s.
     pub(super) elapsed: f64,
-    /// What counts as received at a reset: half a round.
+    /// Time that counts as received at a reset, s: half a round.
     pub(super) credit: f64,
 }
 

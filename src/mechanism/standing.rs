@@ -7,7 +7,7 @@ use crate::index::{Id, JobId, WorkerTypeId};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// What a combination is owed of a worker type, and how urgently.
+/// The standing of a combination on a worker type: the time that it is owed, and how urgently.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
     /// The share of its time that it is allotted, from 0 to 1.

@@ -25,8 +25,9 @@ impl Ledger {
         Priority::of(share, self.received[cell], self.total[column])
     }
 
-    /// Of each job: how overdue it is and what it has run since the last reset, s, the sum of its shares, and of its shares times
-    /// its speeds, as they were when the allocation was adopted. Without jobs for which all are 0.
+    /// The figures of each job: how overdue it is and what it has run since the last reset, s, the sum of its shares,
+    /// and of its shares times its speeds, as they were when the allocation was adopted. Jobs for which all are 0 are
+    /// left out.
     pub(in crate::mechanism) fn overdue(&self) -> impl Iterator<Item = (JobId, [f64; 4])> {
         let of = |(job, place): &(JobId, u32)| {
             let Member { overdue, run, share, rate, .. } = self.members[*place as usize];

@@ -36,7 +36,7 @@ fn two_jobs_with_shares_two_to_one_run_two_rounds_to_one() {
         mechanism.record_lease(0, Seconds::new(360.0));
     }
     assert_eq!(ran, [200, 100]);
-    // What is owed and what was run agree, so nothing is left over.
+    // Time owed and time run agree, so nothing is left over.
     mechanism.settle(Seconds::new(300.0 * 360.0));
     for job in 0..2 {
         let deficit = mechanism.deficit(Combination::single(id(job)), id(0)).unwrap();

@@ -10,7 +10,7 @@ use crate::mechanism::{
 };
 use crate::workload::Combination;
 
-/// What runs where: the definition, in maps, with nothing kept that can be computed.
+/// The definition of the mechanism, in maps; nothing is kept that can be computed.
 #[derive(Default)]
 pub(super) struct Slow {
     pub(super) received: BTreeMap<(Jobs, usize), f64>,
@@ -23,7 +23,7 @@ pub(super) struct Slow {
     pub(super) allotted: BTreeMap<JobId, (f64, f64)>,
     /// Time allotted to each job between resets while it ran less than half of it, less what it has run since.
     pub(super) overdue: BTreeMap<JobId, f64>,
-    /// What each job has run since the last reset.
+    /// Time that each job has run since the last reset.
     pub(super) run: BTreeMap<JobId, f64>,
 }
 
@@ -137,7 +137,7 @@ impl Slow {
         }
     }
 
-    /// What is selected on each type, in order.
+    /// The combinations selected on each type, in order.
     pub(super) fn select(
         &self,
         world: &World,
