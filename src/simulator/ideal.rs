@@ -23,7 +23,7 @@ pub(super) struct Fluid {
     rows: Vec<(Combination<JobId>, Vec<f64>)>,
 }
 
-/// What a row runs on one type: steps/s of the members while it runs, and its share.
+/// The flow of a row on one type: steps/s of the members while it runs, and its share.
 struct Flow {
     row: usize,
     worker_type: WorkerTypeId,
@@ -89,7 +89,7 @@ impl Simulation {
         let Driver::Mechanized(rounds) = &self.driver else { return Ok(()) };
         let now = self.now();
         let mechanism = rounds.mechanism();
-        // The same sum as in `flow`: `now − last` could round to just under the interval for ever.
+        // Compared by the sum that `flow` uses: `now − last` could round to just under the interval for ever.
         let rested = self.next_reset().is_some_and(|at| now.get() >= at);
         let due = rested || mechanism.due(now);
         if !(due || mechanism.has_changed() && self.waits_beside_unshared()) {

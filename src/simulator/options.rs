@@ -189,7 +189,7 @@ pub struct PriceChange {
     pub at: Seconds,
     /// The worker type.
     pub worker_type: String,
-    /// Its price from then on.
+    /// The price from then on.
     pub price: DollarsPerWorkerHour,
 }
 

@@ -1,4 +1,4 @@
-//! How a simulation ends, and when to stop it before.
+//! Outcomes: how a simulation ends, and limits at which it ends before.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub enum SimulationError {
     /// The policy gave no decision at some instant.
     #[error("{place}: {error}")]
     Decision {
-        /// At which instant, and with which jobs.
+        /// The start of the round that had no decision.
         place: Boundary,
         /// Why not.
         error: Box<DecisionError>,
@@ -163,7 +163,8 @@ pub enum Outcome {
     Interrupted,
     /// Jobs are waiting, nothing runs, and nothing will ever change.
     Stalled,
-    /// It got nowhere for longer than the [`Patience`], or cannot go on: [`Simulation::standstill`] says why.
+    /// The simulation got nowhere for longer than the [`Patience`], or cannot go on: [`Simulation::standstill`] says
+    /// why.
     ///
     /// [`Simulation::standstill`]: super::Simulation::standstill
     Standstill,

@@ -33,7 +33,7 @@ pub(super) enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Running {
-    /// Its position among the round's leases.
+    /// The position among the round's leases.
     pub(super) lease: u32,
     pub(super) jobs: Combination<JobId>,
     /// Where the jobs were among the active ones when it started.
@@ -52,7 +52,7 @@ pub(super) struct Running {
     /// Are policies to learn its speed? They are if speeds are measured and it runs alone, on the fewest servers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_measured: bool,
-    /// What is left of its start-up when the round ends, s.
+    /// Start-up time left when the round ends, s.
     #[serde(skip)]
     pub(super) start_up_left: f64,
 }

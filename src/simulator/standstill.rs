@@ -91,7 +91,7 @@ pub enum Standstill {
         /// Active jobs.
         n_active: usize,
     },
-    /// What comes next is at an instant at which the clock cannot tell the parts of a round apart.
+    /// The next event is at an instant at which the clock cannot tell the parts of a round apart.
     Unresolved {
         /// The instant.
         at: Seconds,
