@@ -157,12 +157,17 @@ impl Comparison {
         for point in &mut comparison.points {
             point.n_of = point.n_of.max(asked.len());
         }
-        comparison.n_points_of = comparison.points.len();
-        comparison.n_runs_of = comparison.points.iter().map(|point| point.n_of).sum();
-        comparison.n_points_unfinished =
-            comparison.points.iter().filter(|point| point.n_unfinished > 0).count();
-        comparison.points.retain(|point| !point.pairs.is_empty());
+        comparison.count_points();
         Ok(comparison)
+    }
+
+    /// Counts the points, and leaves those at which there is something to compare.
+    fn count_points(&mut self) {
+        let points = &mut self.points;
+        self.n_points_of = points.len();
+        self.n_runs_of = points.iter().map(|point| point.n_of).sum();
+        self.n_points_unfinished = points.iter().filter(|point| point.n_unfinished > 0).count();
+        points.retain(|point| !point.pairs.is_empty());
     }
 
     /// The point with these values, made if it is not there.

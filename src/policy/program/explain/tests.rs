@@ -378,10 +378,7 @@ fn idle_workers_that_a_gap_leaves_open_are_not_said_to_be_unasked() {
     explained.held = Some(Held::of(&bound, &[1.0, 0.5]));
     explained.decision.allocation = capped.allocation;
     let explanation = explain(&problem, &bound, explained);
-    assert_eq!(
-        (explanation.prices_unknown.as_deref(), explanation.jobs[1].binding),
-        (None, Binding::Unrefined)
-    );
+    assert_eq!((explanation.prices_unknown, explanation.jobs[1].binding), (None, Binding::Unrefined));
 }
 
 /// A decision with prices that are taken away, or do not belong to it, by one change each.
