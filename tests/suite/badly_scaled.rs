@@ -102,6 +102,43 @@ jobs:
     assert!(given.iter().zip([4.0, 1.0]).all(|(given, all)| *given > 0.999_999 * all), "{given:?}");
 }
 
+/// A linear program that chooses among optima is solved by no backend where prices and speeds are fifteen decades apart. Idle workers
+/// go to jobs all the same.
+#[test]
+fn no_worker_idles_beside_an_optimum_that_no_program_refines() {
+    let problem = problem(
+        "
+cluster: {v100: 5, p100: 3, k80: 8}
+prices: {v100: 1.126e-5, p100: 77.315, k80: 8676.327}
+jobs:
+  - {id: 0, scale_factor: 2, throughput: {v100: 0.0, p100: 1.21e-2, k80: 2.72e+6}}
+  - {id: 1, throughput: {v100: 6.41e+5, p100: 2.14e-8, k80: 0.0}}
+  - {id: 2, scale_factor: 3, throughput: {v100: 0.0, p100: 1.16e-1, k80: 2.78e+7}}
+  - {id: 3, throughput: {v100: 6.63e+2, p100: 3.06e+0, k80: 1.09e+4}}
+  - {id: 4, throughput: {v100: 6.07e-7, p100: 3.31e+2, k80: 1.57e-9}}
+  - {id: 5, scale_factor: 2, throughput: {v100: 2.04e+5, p100: 4.60e-1, k80: 8.43e-5}}
+  - {id: 6, scale_factor: 8, throughput: {v100: 5.01e-1, p100: 2.39e+4, k80: 2.14e+5}}
+  - {id: 7, throughput: {v100: 7.79e-8, p100: 6.62e+5, k80: 1.91e-6}}
+  - {id: j8, scale_factor: 3, throughput: {v100: 6.63e+4, p100: 5.17e-7, k80: 8.65e+5}}
+  - {id: 9, scale_factor: 2, throughput: {v100: 5.27e-6, p100: 3.27e+1, k80: 5.42e-1}}
+  - {id: 10, scale_factor: 2, throughput: {v100: 4.18e+3, p100: 9.84e+1, k80: 2.72e-7}}
+  - {id: 11, throughput: {v100: 2.93e+3, p100: 4.37e+7, k80: 2.87e+1}}
+",
+    );
+    let decision = decided("max_sum_throughput_normalized_by_cost_perf", &problem);
+    let shares: Vec<&[f64]> = decision.allocation.shares().rows().collect();
+    let sizes: Vec<f64> = problem.jobs().iter().map(|job| f64::from(job.scale_factor)).collect();
+    for (column, all) in [5.0, 3.0, 8.0].into_iter().enumerate() {
+        let used: f64 = shares.iter().zip(&sizes).map(|(row, size)| row[column] * size).sum();
+        for (job, (row, size)) in shares.iter().zip(&sizes).enumerate() {
+            let free = (1.0 - row.iter().sum::<f64>()).min((all - used) / size);
+            let speeds = &problem.throughput().as_slice()[3 * job..3 * job + 3];
+            let has: f64 = row.iter().zip(speeds).map(|(share, speed)| share * speed).sum();
+            assert!(free * speeds[column] <= 1e-3 * has, "job {job} could use {free} on type {column}");
+        }
+    }
+}
+
 /// Two methods of one library call this program unbounded; costs of 60,000 and 1e-7 are in it, and nothing is unbounded.
 #[test]
 fn a_program_that_backends_call_unbounded_is_solved_by_another() {

@@ -1,16 +1,17 @@
 //! Giving idle workers to jobs that can use them, after the optimum is found.
 //!
-//! A sum of logarithms is certified by its gap, relative to the whole sum. Where weights are far apart, that gap hides jobs
-//! of small weight: workers may idle that one of them could use. Each step here raises the throughput of one member and
+//! An optimum is certified by its gap, relative to the whole objective. Where weights or speeds are far apart, that gap hides jobs
+//! of small worth: workers may idle that one of them could use. Each step here raises the throughput of one member and
 //! lowers none, so an objective that rises with throughputs only improves.
 
-use crate::program::{BoundObjective, Sense};
+use crate::program::{BoundObjective, Route, Sense};
 
-/// Unused workers of a type below this part of its capacity are left: the certificate tolerates as much.
-const IDLE_MIN: f64 = 1e-6;
+/// The part of a type's capacity below which unused workers are left, and of a member's throughput below which a gain is: the
+/// certificate of a sum of logarithms tolerates as much.
+const CONIC_MIN: f64 = 1e-6;
 
-/// Gains below this part of a member's throughput are left: the certificate tolerates as much.
-const GAIN_MIN: f64 = 1e-6;
+/// The same where a linear program chose among optima: it leaves more than its tolerance only where numbers are far apart.
+const LINEAR_MIN: f64 = 1e-4;
 
 /// Workers and time that class times leave unused.
 struct Left {
@@ -23,14 +24,14 @@ struct Left {
 }
 
 impl Left {
-    /// The workers and the time that class times leave; `None` if no workers are unused.
-    fn of(bound: &BoundObjective<'_>, class_time: &[f64]) -> Option<Self> {
+    /// The workers and the time that class times leave; `None` if of no type more than a part `least` is unused.
+    fn of(bound: &BoundObjective<'_>, class_time: &[f64], least: f64) -> Option<Self> {
         let instance = bound.instance();
         let mut idle = instance.capacity.clone();
         for (column, time) in bound.columns().iter().zip(class_time) {
             idle[column.worker_type] -= instance.scale_factor_of(column.combination) * time;
         }
-        if idle.iter().zip(&instance.capacity).all(|(idle, all)| *idle <= IDLE_MIN * all) {
+        if idle.iter().zip(&instance.capacity).all(|(idle, all)| *idle <= least * all) {
             return None;
         }
         let mut free = instance.multiplicity.clone();
@@ -42,6 +43,25 @@ impl Left {
             }
         }
         Some(Self { idle, free, throughput })
+    }
+
+    /// Can a member alone gain by unused workers, in its unused time or in time that it has on a slower type?
+    fn has_use(&self, bound: &BoundObjective<'_>, class_time: &[f64], least: f64) -> bool {
+        let instance = bound.instance();
+        let n = instance.n_members();
+        let alone = bound.columns().iter().zip(class_time).filter(|(column, _)| column.combination < n);
+        let alone = alone.map(|(column, time)| {
+            let (member, kind) = (column.combination, column.worker_type);
+            (member, kind, instance.alone(member)[kind], *time)
+        });
+        let mut slowest = vec![f64::INFINITY; n];
+        for (member, _, speed, _) in alone.clone().filter(|(_, _, _, time)| *time > 0.0) {
+            slowest[member] = slowest[member].min(speed);
+        }
+        alone.clone().any(|(member, kind, speed, _)| {
+            let gains = self.free[member].max(0.0) * speed > least * self.throughput[member];
+            self.idle[kind] > least * instance.capacity[kind] && (gains || slowest[member] < speed)
+        })
     }
 }
 
@@ -59,10 +79,15 @@ pub(super) fn use_idle(
     if bound.has_droppable() {
         return None;
     }
+    let least = if bound.objective().route() == Route::Conic { CONIC_MIN } else { LINEAR_MIN };
     let constrained = !bound.objective().constraints().is_empty();
     let instance = bound.instance();
     let n = instance.n_members();
-    let Left { mut idle, mut free, mut throughput } = Left::of(bound, class_time)?;
+    let left = Left::of(bound, class_time, least)?;
+    if !left.has_use(bound, class_time, least) {
+        return None;
+    }
+    let Left { mut idle, mut free, mut throughput } = left;
     let keeps = constraints_kept(bound, class_time);
     let speed = |at: usize| {
         let column = &bound.columns()[at];
@@ -82,7 +107,7 @@ pub(super) fn use_idle(
     for at in &alone {
         let (member, kind) = (bound.columns()[*at].combination, bound.columns()[*at].worker_type);
         let size = instance.scale_factor[member];
-        if idle[kind] <= IDLE_MIN * instance.capacity[kind] {
+        if idle[kind] <= least * instance.capacity[kind] {
             continue;
         }
         let slower = |other: &usize| speed(*other) < speed(*at) && filled[*other] > 0.0;
@@ -99,7 +124,7 @@ pub(super) fn use_idle(
         }
         let gain = |(from, time): &(Option<usize>, f64)| (speed(*at) - from.map_or(0.0, speed)) * time;
         let gained: f64 = moves.iter().map(gain).sum();
-        if gained <= GAIN_MIN * throughput[member] {
+        if gained <= least * throughput[member] {
             continue;
         }
         let before = constrained.then(|| filled.clone());

@@ -135,7 +135,7 @@ impl Task<'_, '_> {
         // Columns that were priced in later have no time.
         let bound = self.master.bound();
         solved.class_time.resize(bound.columns().len(), 0.0);
-        if self.master.objective().route() == Route::Conic && self.refine == Refine::Utilization {
+        if self.refine == Refine::Utilization {
             let filled = use_idle(&bound, &self.master.reduced().equal_share, &solved.class_time);
             solved.class_time = filled.unwrap_or(solved.class_time);
         }
