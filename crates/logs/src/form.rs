@@ -187,6 +187,99 @@ pub const FORMS: [FormEntry; 12] = [
     },
 ];
 
+/// The columns of PAI's table of tasks.
+pub(crate) const PAI_TASKS: &[&str] = &[
+    "job_name",
+    "task_name",
+    "inst_num",
+    "status",
+    "start_time",
+    "end_time",
+    "plan_cpu",
+    "plan_mem",
+    "plan_gpu",
+    "gpu_type",
+];
+
+/// The columns of PAI's table of jobs.
+pub(crate) const PAI_JOBS: &[&str] = &["job_name", "inst_id", "user", "status", "start_time", "end_time"];
+
+/// PAI's tables, with their columns.
+const PAI_TABLES: [(&str, &[&str]); 7] = [
+    ("pai_task_table.csv", PAI_TASKS),
+    ("pai_job_table.csv", PAI_JOBS),
+    (
+        "pai_instance_table.csv",
+        &[
+            "job_name",
+            "task_name",
+            "inst_name",
+            "worker_name",
+            "inst_id",
+            "status",
+            "start_time",
+            "end_time",
+            "machine",
+        ],
+    ),
+    (
+        "pai_sensor_table.csv",
+        &[
+            "job_name",
+            "task_name",
+            "worker_name",
+            "inst_id",
+            "machine",
+            "gpu_name",
+            "cpu_usage",
+            "gpu_wrk_util",
+            "avg_mem",
+            "max_mem",
+            "avg_gpu_wrk_mem",
+            "max_gpu_wrk_mem",
+            "read",
+            "write",
+            "read_count",
+            "write_count",
+        ],
+    ),
+    ("pai_group_tag_table.csv", &["inst_id", "user", "gpu_type_spec", "group", "workload"]),
+    ("pai_machine_spec.csv", &["machine", "gpu_type", "cap_cpu", "cap_mem", "cap_gpu"]),
+    (
+        "pai_machine_metric.csv",
+        &[
+            "worker_name",
+            "machine",
+            "start_time",
+            "end_time",
+            "machine_cpu_iowait",
+            "machine_cpu_kernel",
+            "machine_cpu_usr",
+            "machine_gpu",
+            "machine_load_1",
+            "machine_net_receive",
+            "machine_num_worker",
+            "machine_cpu",
+        ],
+    ),
+];
+
+/// The table of PAI's that has the columns of a header, and the one with the columns `own`, where that has not. A header may lack
+/// columns of its table, or have others, too.
+pub(crate) fn other_pai_table(header: &[&str], own: &[&str]) -> Option<(&'static str, &'static str)> {
+    let has = |columns: &[&str]| {
+        header.iter().all(|name| columns.contains(name)) || columns.iter().all(|name| header.contains(name))
+    };
+    let (expected, _) = PAI_TABLES.iter().find(|(_, columns)| *columns == own && !has(own))?;
+    let (other, _) = PAI_TABLES.iter().find(|(_, columns)| has(columns))?;
+    Some((*other, *expected))
+}
+
+/// The table of PAI's that has so many columns.
+pub(crate) fn pai_table_of(n_columns: usize) -> Option<&'static str> {
+    PAI_TABLES.iter().find(|(_, columns)| columns.len() == n_columns).map(|(name, _)| *name)
+}
+
 impl Form {
     /// What is told of it.
     ///

@@ -8,7 +8,7 @@ use apportion::spec::trace::field::{Field, split_at, split_commas};
 use apportion::spec::{Place, SpecError};
 
 use crate::date;
-use crate::form::{Form, FormEntry};
+use crate::form::{Form, FormEntry, other_pai_table, pai_table_of};
 use crate::input::{Input, is_error_line};
 use crate::reading::{Fault, Reading};
 use crate::row::Row;
@@ -232,6 +232,12 @@ impl Columns {
         let has_header =
             self.without_header.is_empty() || self.required.iter().any(|name| there.contains(name));
         let columns = if has_header { &there[..] } else { self.without_header };
+        let place = Place { line: usize::try_from(line).unwrap_or(0), column: 1, width: 1 };
+        if let Some((other, own)) = other_pai_table(&there, self.without_header) {
+            let message = format!("its columns are those of PAI's `{other}`, expected those of `{own}`");
+            let help = "the log of the form `pai` is `pai_task_table.csv`, and its table of jobs `pai_job_table.csv`".to_owned();
+            return Err(refused((name, text), place, message, help));
+        }
         let refuse = |message: String, help: String| {
             let help = match Form::like(text).map(Form::entry) {
                 Some(FormEntry { name, refused: Some(why), .. }) => {
@@ -240,7 +246,6 @@ impl Columns {
                 Some(FormEntry { name, .. }) => format!("its columns are those of the form `{name}`; {help}"),
                 None => help,
             };
-            let place = Place { line: usize::try_from(line).unwrap_or(0), column: 1, width: 1 };
             refused((name, text), place, message, help)
         };
         if self.separator == '|' && text.trim_start().starts_with('{') {
@@ -262,7 +267,9 @@ impl Columns {
         if fields.len() != columns.len() {
             let message =
                 format!("{} columns, expected {} as in {}", fields.len(), columns.len(), columns.join(", "));
-            return Err(refuse(message, "a table without a header has just these".to_owned()));
+            let other = pai_table_of(fields.len())
+                .map_or_else(String::new, |other| format!(", and `{other}` {}", fields.len()));
+            return Err(refuse(message, format!("a table without a header has just these{other}")));
         }
         let mut there = BTreeSet::new();
         if let Some(twice) = columns.iter().find(|name| !name.is_empty() && !there.insert(**name)) {

@@ -9,7 +9,7 @@ use apportion::spec::SpecError;
 use apportion::spec::trace::field::Field;
 
 use super::spot::workers;
-use crate::form::Form;
+use crate::form::{Form, PAI_JOBS, PAI_TASKS};
 use crate::input::Input;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State, TOO_MANY_WORKERS};
@@ -21,18 +21,7 @@ const TASKS: Columns = Columns {
     required: &["job_name", "inst_num", "start_time", "end_time", "plan_gpu"],
     optional: &["status", "gpu_type"],
     ignored: &["task_name", "plan_cpu", "plan_mem"],
-    without_header: &[
-        "job_name",
-        "task_name",
-        "inst_num",
-        "status",
-        "start_time",
-        "end_time",
-        "plan_cpu",
-        "plan_mem",
-        "plan_gpu",
-        "gpu_type",
-    ],
+    without_header: PAI_TASKS,
     separator: ',',
     with_separator: &[],
     advice: "",
@@ -43,7 +32,7 @@ const JOBS: Columns = Columns {
     required: &["job_name", "start_time"],
     optional: &["user", "status"],
     ignored: &["inst_id", "end_time"],
-    without_header: &["job_name", "inst_id", "user", "status", "start_time", "end_time"],
+    without_header: PAI_JOBS,
     separator: ',',
     with_separator: &[],
     advice: "",

@@ -49,6 +49,41 @@ fn what_is_no_log_is_refused_with_its_place_and_what_is_expected() {
 }
 
 #[test]
+fn a_table_of_pai_in_place_of_another_is_refused_by_its_name() {
+    let read = |log: &str, table: &str| {
+        let job_table = Some(fixture(table).display().to_string());
+        read_log(
+            &fixture(log).display().to_string(),
+            &ReadOptions { job_table, ..ReadOptions::new(Form::Pai) },
+        )
+        .map_err(|error| format!("{error:?}"))
+    };
+    let (tasks, jobs) = ("pai/pai_task_table.csv", "pai/pai_job_table.csv");
+    assert!(read(tasks, jobs).is_ok());
+    let said = read(tasks, "pai/task_with_header_on_top.csv").unwrap_err();
+    assert!(said.contains("pai/task_with_header_on_top.csv"), "{said}");
+    assert!(
+        said.contains("those of PAI's `pai_task_table.csv`, expected those of `pai_job_table.csv`"),
+        "{said}"
+    );
+    let said = read(tasks, tasks).unwrap_err();
+    assert!(said.contains("10 columns, expected 6 as in job_name, inst_id"), "{said}");
+    assert!(said.contains("and `pai_task_table.csv` 10"), "{said}");
+    for (header, expected) in [
+        ("job_name,inst_id,user,status,start_time,end_time", "those of PAI's `pai_job_table.csv`"),
+        ("job_name,task_name,inst_name,start_time", "those of PAI's `pai_instance_table.csv`"),
+        ("inst_id,user,gpu_type_spec,group,workload,mine", "those of PAI's `pai_group_tag_table.csv`"),
+        (
+            "job_id,user,node_num,gpu_num,type,state,submit_time,start_time,end_time",
+            "those of the form `acme`",
+        ),
+    ] {
+        let said = said_of(Cursor::new(format!("{header}\n")), Form::Pai);
+        assert!(said.contains(expected), "{header}: {said}");
+    }
+}
+
+#[test]
 fn a_first_line_that_could_be_of_either_form_is_of_the_one_that_is_named() {
     let both =
         "job_id,vc,type,gpu_num,submit_time,start_time,end_time\n1,a,b,1,1700000000,1700000010,1700000070\n";
