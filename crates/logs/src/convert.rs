@@ -15,7 +15,7 @@ use apportion::workload::random::SeedStreams;
 use crate::clock::Zone;
 use crate::pattern::{self, FirstMatch};
 use crate::reading::Reading;
-use crate::row::{Row, State};
+use crate::row::{Seen, State};
 use crate::rules::{Arrival, DrawBy, EntityOf, Fate, Fractions, JobTypes, Rules, TooLarge, texts};
 use crate::tally::{Doubt, Reason, Tally};
 use crate::window::Window;
@@ -92,7 +92,7 @@ impl Chosen {
     /// Has it more workers than its row held, for lack of a scale factor of that size?
     pub(crate) fn is_rounded_up(&self, log: &Reading, throughputs: &Throughputs) -> bool {
         let scale_factor = f64::from(throughputs.rows()[self.kind].scale_factor);
-        scale_factor > log.rows[self.row].held().unwrap_or(0.0)
+        scale_factor > log.rows.at(self.row).held().unwrap_or(0.0)
     }
 }
 
@@ -168,10 +168,10 @@ impl<'a> Converter<'a> {
             if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 break;
             }
-            match self.choose(row, &mut draws) {
+            match self.choose(&row, &mut draws) {
                 Ok(chosen) => converted.chosen.push(Chosen { row: position, ..chosen }),
                 Err(reason) => {
-                    converted.left_out.entry(reason).or_default().count_row(row);
+                    converted.left_out.entry(reason).or_default().count_row(&row);
                     no_jobs.push((position, reason));
                 }
             }
@@ -185,7 +185,7 @@ impl<'a> Converter<'a> {
             converted.chosen.retain(|chosen| {
                 let is_inside = (from..to).contains(&chosen.arrival_s);
                 if !is_inside {
-                    let row = &log.rows[chosen.row];
+                    let row = &log.rows.at(chosen.row);
                     left_out.count_row(row);
                 }
                 is_inside
@@ -200,7 +200,7 @@ impl<'a> Converter<'a> {
             chosen.arrival_s -= first_s;
             let is_held = chosen.arrival_s <= NUMBER_MAX;
             if !is_held {
-                let row = &log.rows[chosen.row];
+                let row = &log.rows.at(chosen.row);
                 for rows in [&mut *left_out, &mut *left_out_inside] {
                     rows.entry(Reason::OutOfRange).or_default().count_row(row);
                 }
@@ -220,7 +220,7 @@ impl<'a> Converter<'a> {
         converted: &mut Converted,
     ) {
         for (position, reason) in no_jobs {
-            let row = &log.rows[*position];
+            let row = &log.rows.at(*position);
             let rows = match self.arrival(row) {
                 None => &mut converted.left_out_undated,
                 Some((arrival_s, _)) if (from..to).contains(&arrival_s) => &mut converted.left_out_inside,
@@ -234,7 +234,7 @@ impl<'a> Converter<'a> {
     fn count_kept(&self, log: &Reading, converted: &mut Converted) {
         for at in 0..converted.chosen.len() {
             let chosen = converted.chosen[at];
-            let row = &log.rows[chosen.row];
+            let row = &log.rows.at(chosen.row);
             let whole = f64::from(row.n_workers.unwrap_or(0));
             converted.ran_on[self.reference(row).index()] += 1;
             if let Some((_, Some(doubt))) = self.arrival(row) {
@@ -252,7 +252,7 @@ impl<'a> Converter<'a> {
     }
 
     /// The job of a row, by its arrival on the log's clock; the reason if it is none.
-    fn choose<'r>(&self, row: &'r Row, draws: &mut Draws<'r>) -> Result<Chosen, Reason> {
+    fn choose<'r>(&self, row: &Seen<'r>, draws: &mut Draws<'r>) -> Result<Chosen, Reason> {
         if row.n_workers == Some(0) {
             return Err(Reason::NoWorkers);
         }
@@ -275,7 +275,7 @@ impl<'a> Converter<'a> {
         let named;
         let mut kinds = &self.kinds[entry][reference.index()];
         if self.rules.job_types[entry].named_by_class {
-            if row.class.as_deref().is_none_or(|class| !self.by_name.contains_key(class)) {
+            if row.class.is_none_or(|class| !self.by_name.contains_key(class)) {
                 return Err(Reason::ClassUnknown);
             }
             named = self.named(row, reference);
@@ -299,16 +299,16 @@ impl<'a> Converter<'a> {
     }
 
     /// The rows of the matrix of the job type that a log row's class names, which run on a worker type.
-    fn named(&self, row: &Row, on: WorkerTypeId) -> Kinds {
-        let named = row.class.as_deref().and_then(|class| self.by_name.get(class));
+    fn named(&self, row: &Seen<'_>, on: WorkerTypeId) -> Kinds {
+        let named = row.class.and_then(|class| self.by_name.get(class));
         let runs = |kind: &&RowId| self.throughputs.alone(**kind, on) > 0.0;
         let kinds = named.into_iter().flatten().filter(runs);
         kinds.map(|kind| (self.throughputs.rows()[*kind].scale_factor, vec![*kind])).collect()
     }
 
     /// 64 random bits: the same for all rows that share a draw, whatever else is in the log.
-    fn draw<'r>(&self, row: &'r Row, scale_factor: u32, draws: &mut Draws<'r>) -> u64 {
-        let (user, name) = (row.user.as_deref(), row.name.as_deref());
+    fn draw<'r>(&self, row: &Seen<'r>, scale_factor: u32, draws: &mut Draws<'r>) -> u64 {
+        let (user, name) = (row.user, row.name);
         let stream = |key: String| self.streams.stream(key).next_u64();
         let key = match (self.rules.draw_by, user, name) {
             (DrawBy::User, Some(user), _) => (scale_factor, user, ""),
@@ -321,7 +321,7 @@ impl<'a> Converter<'a> {
     }
 
     /// The time of a row's arrival, and what is doubtful where a later one stands for the one that the rules name.
-    fn arrival(&self, row: &Row) -> Option<(f64, Option<Doubt>)> {
+    fn arrival(&self, row: &Seen<'_>) -> Option<(f64, Option<Doubt>)> {
         let (submitted, eligible, started) = (row.submitted_s, row.eligible_s, row.started_s);
         let times: &[_] = match self.rules.arrival {
             Arrival::Submitted => &[
@@ -336,7 +336,7 @@ impl<'a> Converter<'a> {
     }
 
     /// Workers that a row needs; none if the rules leave it out for its parts.
-    fn n_workers(&self, row: &Row, whole: f64) -> Option<f64> {
+    fn n_workers(&self, row: &Seen<'_>, whole: f64) -> Option<f64> {
         match (row.fraction, self.rules.fractions) {
             (None, _) | (Some(_), Fractions::EachWhole) => Some(whole),
             // A sum of parts that is whole but for rounding is whole.
@@ -346,14 +346,14 @@ impl<'a> Converter<'a> {
     }
 
     /// The worker type that a row's running time is of.
-    fn reference(&self, row: &Row) -> WorkerTypeId {
-        let found = self.durations.find([row.worker_type.as_deref()], |_| true);
+    fn reference(&self, row: &Seen<'_>) -> WorkerTypeId {
+        let found = self.durations.find([row.worker_type], |_| true);
         found.map_or(WorkerTypeId::from_index(0), |at| self.references[at])
     }
 
     /// A job as a trace holds it.
     pub fn job(&self, log: &Reading, chosen: &Chosen) -> TracedJob {
-        let row = &log.rows[chosen.row];
+        let row = &log.rows.at(chosen.row);
         let kind = &self.throughputs.rows()[chosen.kind];
         let mut job = Job::new(&kind.job_type)
             .scale_factor(kind.scale_factor)
@@ -363,8 +363,8 @@ impl<'a> Converter<'a> {
         let first = self.throughputs.alone(chosen.kind, WorkerTypeId::from_index(0));
         job.duration = (first > 0.0).then(|| Seconds::new(chosen.total_steps / first));
         let entity = match self.rules.entity {
-            EntityOf::Group => row.group.as_deref(),
-            EntityOf::User => row.user.as_deref(),
+            EntityOf::Group => row.group,
+            EntityOf::User => row.user,
             EntityOf::None => None,
         };
         job.entity = entity.map(str::to_owned);
@@ -373,7 +373,7 @@ impl<'a> Converter<'a> {
 }
 
 /// How long a row ran, s, above 0; the reason if that is not known or it did not.
-fn running_time(row: &Row) -> Result<f64, Reason> {
+fn running_time(row: &Seen<'_>) -> Result<f64, Reason> {
     // A log that has no number of starts of a job does not say that there were none.
     let never_started = row.started_s.is_none() && row.n_attempts == Some(0) && !row.state.is_only_of_runs();
     let has_ended = row.ended_s.is_some() && row.state != State::Pending;

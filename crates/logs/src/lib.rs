@@ -5,7 +5,7 @@
 //!                                     ↘ what was left out, by reason; what is doubtful ↗
 //! ```
 //!
-//! In: a file of one of the [`forms`](form::FORMS), a throughput matrix and [rules](Rules). Out: [`Row`]s, which say what the
+//! In: a file of one of the [`forms`](form::FORMS), a throughput matrix and [rules](Rules). Out: [`Rows`], which say what the
 //! log says and no more; jobs, which say what the rules make of a row; and [counts](Tally) of every row that was left out, by
 //! reason, with an example. What is there and is not understood is a complaint with its place, and never taken for something
 //! that is not there.
@@ -18,6 +18,8 @@
 mod date;
 pub mod clock;
 pub mod row;
+mod places;
+pub mod rows;
 mod unpacked;
 mod input;
 pub mod tally;
@@ -44,7 +46,8 @@ pub use nodes::read_nodes;
 pub use read::{ReadOptions, read_log};
 pub use reading::Reading;
 pub use report::ImportReport;
-pub use row::{Row, State};
+pub use row::{Row, Seen, State};
+pub use rows::Rows;
 pub use rules::Rules;
 pub use tally::{Doubt, Reason, Tally};
 pub use window::Window;

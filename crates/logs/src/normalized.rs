@@ -60,11 +60,14 @@ pub fn schema() -> schemars::Schema {
 ///
 /// # Errors
 /// If `out` cannot be written to.
-pub fn write_rows<'a>(out: &mut dyn io::Write, rows: impl IntoIterator<Item = &'a Row>) -> io::Result<()> {
+pub fn write_rows<T: AsRef<str>>(
+    out: &mut dyn io::Write,
+    rows: impl IntoIterator<Item = Row<T>>,
+) -> io::Result<()> {
     let mut line = NAMES.join(",");
     line.push('\n');
     for row in rows {
-        push_row(&mut line, row);
+        push_row(&mut line, &row);
         if line.len() > 1 << 16 {
             out.write_all(line.as_bytes())?;
             line.clear();
@@ -73,11 +76,11 @@ pub fn write_rows<'a>(out: &mut dyn io::Write, rows: impl IntoIterator<Item = &'
     out.write_all(line.as_bytes())
 }
 
-fn push_row(line: &mut String, row: &Row) {
+fn push_row<T: AsRef<str>>(line: &mut String, row: &Row<T>) {
     push_text(line, Some(&row.id));
     for text in [&row.name, &row.user, &row.group] {
         line.push(',');
-        push_text(line, text.as_deref());
+        push_text(line, text.as_ref());
     }
     for time in [row.submitted_s, row.eligible_s, row.started_s, row.ended_s, row.ran_s] {
         line.push(',');
@@ -90,11 +93,11 @@ fn push_row(line: &mut String, row: &Row) {
     line.push(',');
     push_number(line, row.n_nodes);
     line.push(',');
-    push_text(line, row.worker_type.as_deref());
+    push_text(line, row.worker_type.as_ref());
     let _ = write!(line, ",{},", row.state.name());
     push_number(line, row.n_attempts);
     line.push(',');
-    push_text(line, row.class.as_deref());
+    push_text(line, row.class.as_ref());
     line.push('\n');
 }
 
@@ -104,8 +107,8 @@ fn push_number(line: &mut String, number: Option<impl std::fmt::Display>) {
     }
 }
 
-fn push_text(line: &mut String, text: Option<&str>) {
-    let Some(text) = text else { return };
+fn push_text<T: AsRef<str>>(line: &mut String, text: Option<&T>) {
+    let Some(text) = text.map(T::as_ref) else { return };
     if text.contains([',', '"']) {
         let _ = write!(line, "\"{}\"", text.replace('"', "\"\""));
     } else {

@@ -52,7 +52,7 @@ pub fn read_log(path: &str, options: &ReadOptions) -> Result<Reading, SpecError>
 /// let text = "JobID|User|Submit|Start|End|ElapsedRaw|State|AllocTRES\n\
 ///     7|ann|2026-03-01T08:00:00Z|2026-03-01T08:05:00Z|2026-03-01T09:05:00Z|3600|COMPLETED|gres/gpu:a100=2,gres/gpu=2\n";
 /// let log = read_log_from("sacct.txt", text.as_bytes(), &ReadOptions::new(Form::Sacct))?;
-/// assert_eq!((log.rows[0].n_workers, log.rows[0].ran_s), (Some(2), Some(3600.0)));
+/// assert_eq!((log.rows.at(0).n_workers, log.rows.at(0).ran_s), (Some(2), Some(3600.0)));
 /// # Ok::<(), apportion::spec::SpecError>(())
 /// ```
 ///

@@ -7,7 +7,9 @@ use apportion::spec::snapshot::NUMBER_MAX;
 use apportion::spec::{Diagnostic, Place, SpecError};
 
 use crate::clock::{Clock, Moment, Zone};
-use crate::row::Row;
+use crate::places::Places;
+use crate::row::{Row, Seen};
+use crate::rows::Rows;
 use crate::tally::{Doubt, Reason, Tally, excerpt};
 
 /// The most complaints that are kept: a log of another form has one in every line.
@@ -29,7 +31,7 @@ pub struct Reading {
     /// Lines or entries that are parts of other rows: attempts, components, roles of a job.
     pub n_merged: u64,
     /// The rows, in the log's order.
-    pub rows: Vec<Row>,
+    pub rows: Rows,
     /// Rows that are not among them, by reason.
     pub left_out: BTreeMap<Reason, Tally>,
     /// What is doubtful, with how many rows it is about.
@@ -39,9 +41,10 @@ pub struct Reading {
     /// Columns of the log that are not used.
     pub unused_columns: Vec<String>,
     pub(crate) clock: Clock,
-    strings: BTreeSet<Arc<str>>,
     /// Where the first row of an id is among the rows, by the log's own ids.
-    ids: BTreeMap<Arc<str>, usize>,
+    ids: Places,
+    /// The same of ids of which the first row is called otherwise.
+    renamed: BTreeMap<Arc<str>, usize>,
     /// The rows of an id that several jobs have.
     again: BTreeMap<Arc<str>, Again>,
     /// Ids with a number added.
@@ -77,12 +80,7 @@ impl Reading {
                 text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
             return self.share(&plain);
         }
-        if let Some(shared) = self.strings.get(text) {
-            return Arc::clone(shared);
-        }
-        let shared: Arc<str> = text.into();
-        self.strings.insert(Arc::clone(&shared));
-        shared
+        self.rows.share(text)
     }
 
     /// Takes in a row. One that repeats an earlier row is left out; another job under the same id is called `ID#2`.
@@ -102,34 +100,34 @@ impl Reading {
         if first.is_some() || self.numbered.contains(&id) {
             self.doubt_row(Doubt::SameId, &row);
             let mut again = self.again.remove(&id).unwrap_or_else(|| {
-                let places = first.map(|first| (self.rows[first].digest(), first));
+                let places = first.map(|first| (self.rows.at(first).digest(), first));
                 Again { places: places.into_iter().collect(), number: 1 }
             });
             let (name, number) = self.free_id(&id, again.number);
             again.number = number;
-            again.places.entry(row.digest()).or_insert(at);
+            again.places.entry(row.seen().digest()).or_insert(at);
             row.id = Arc::clone(&name);
             self.numbered.insert(name);
             self.again.insert(Arc::clone(&id), again);
         }
-        self.ids.entry(id).or_insert(at);
+        if first.is_none() && row.id == id {
+            self.ids.add(&id, at);
+        } else if first.is_none() {
+            self.renamed.insert(id, at);
+        }
         self.rows.push(row);
     }
 
     /// Does one of the rows of a row's id say the same? `first` is where the first of them is.
     fn is_there(&self, first: Option<usize>, row: &Row) -> bool {
         let among_several =
-            self.again.get(&row.id).and_then(|again| again.places.get(&row.digest()).copied());
-        first.into_iter().chain(among_several).any(|at| self.rows[at].says_the_same_as(row))
+            self.again.get(&row.id).and_then(|again| again.places.get(&row.seen().digest()).copied());
+        first.into_iter().chain(among_several).any(|at| self.rows.at(at).says_the_same_as(&row.seen()))
     }
 
     /// Takes a prefix off all ids: it was to tell them from those of other clusters, and the log is of one.
     pub(crate) fn take_off_ids(&mut self, prefix: &str) {
-        for row in &mut self.rows {
-            if let Some(id) = row.id.strip_prefix(prefix) {
-                row.id = id.into();
-            }
-        }
+        self.rows.take_off_ids(prefix);
         for tally in self.left_out.values_mut().chain(self.doubts.values_mut()) {
             if let Some(id) = tally.id.as_ref().and_then(|id| id.strip_prefix(prefix)) {
                 tally.id = Some(id.to_owned());
@@ -142,7 +140,7 @@ impl Reading {
         let mut number = last + 1;
         loop {
             let name = format!("{id}#{number}");
-            if !self.ids.contains_key(name.as_str()) && !self.numbered.contains(name.as_str()) {
+            if self.row_of(&name).is_none() && !self.numbered.contains(name.as_str()) {
                 return (name.into(), number);
             }
             number += 1;
@@ -151,7 +149,7 @@ impl Reading {
 
     /// Where the first row of an id of the log is among the rows.
     pub(crate) fn row_of(&self, id: &str) -> Option<usize> {
-        self.ids.get(id).copied()
+        self.renamed.get(id).copied().or_else(|| self.ids.find(id, |at| self.rows.id(at)))
     }
 
     /// A row is not understood: counted, and kept as a complaint if it is among the first.
@@ -190,9 +188,9 @@ impl Reading {
 
     /// Gives back the memory that only reading needs.
     pub(crate) fn forget_look_ups(&mut self) {
-        (self.strings, self.numbered) = (BTreeSet::new(), BTreeSet::new());
-        (self.ids, self.again) = (BTreeMap::new(), BTreeMap::new());
-        self.rows.shrink_to_fit();
+        (self.ids, self.renamed) = (Places::default(), BTreeMap::new());
+        (self.numbered, self.again) = (BTreeSet::new(), BTreeMap::new());
+        self.rows.forget_look_ups();
     }
 
     /// Are there as many complaints as are kept?
@@ -214,22 +212,22 @@ impl Reading {
     }
 
     /// A row is left out.
-    pub(crate) fn leave_out(&mut self, reason: Reason, line: u64, id: Option<&Arc<str>>) {
+    pub(crate) fn leave_out(&mut self, reason: Reason, line: u64, id: Option<&str>) {
         self.left_out.entry(reason).or_default().count(line, id);
     }
 
     /// A row is doubtful.
-    pub(crate) fn doubt(&mut self, doubt: Doubt, line: u64, id: Option<&Arc<str>>) {
+    pub(crate) fn doubt(&mut self, doubt: Doubt, line: u64, id: Option<&str>) {
         self.doubts.entry(doubt).or_default().count(line, id);
     }
 
     /// A row is left out, of the file that it is from.
-    pub(crate) fn leave_out_row(&mut self, reason: Reason, row: &Row) {
+    pub(crate) fn leave_out_row<T: AsRef<str>>(&mut self, reason: Reason, row: &Row<T>) {
         self.left_out.entry(reason).or_default().count_row(row);
     }
 
     /// A row is doubtful, of the file that it is from.
-    fn doubt_row(&mut self, doubt: Doubt, row: &Row) {
+    fn doubt_row<T: AsRef<str>>(&mut self, doubt: Doubt, row: &Row<T>) {
         self.doubts.entry(doubt).or_default().count_row(row);
     }
 
@@ -250,19 +248,26 @@ impl Reading {
 
     /// Leaves out rows whose times contradict one another, once all are read, and notes what is doubtful about the times of others.
     pub(crate) fn check_times(&mut self) {
-        for mut row in std::mem::take(&mut self.rows) {
+        self.retain_rows(|row, log| {
             if row.contradicts_itself() {
-                self.leave_out_row(Reason::Contradictory, &row);
-                continue;
+                log.leave_out_row(Reason::Contradictory, row);
+                return false;
             }
             if row.put_in_order() {
-                self.doubt_row(Doubt::OutOfOrder, &row);
+                log.doubt_row(Doubt::OutOfOrder, row);
             }
             if row.lacks_its_end() {
-                self.doubt_row(Doubt::EndUnknown, &row);
+                log.doubt_row(Doubt::EndUnknown, row);
             }
-            self.rows.push(row);
-        }
+            true
+        });
+    }
+
+    /// Gives each row to `change`, which may change its numbers and count it, and tells if it stays.
+    pub(crate) fn retain_rows(&mut self, mut change: impl FnMut(&mut Seen<'_>, &mut Self) -> bool) {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.retain(|row| change(row, self));
+        self.rows = rows;
     }
 
     /// How many rows something of which is not understood there are.
@@ -290,6 +295,6 @@ impl Reading {
 
     /// The names by which the log calls worker types, in alphabetical order.
     pub fn worker_types(&self) -> BTreeSet<&str> {
-        self.rows.iter().filter_map(|row| row.worker_type.as_deref()).collect()
+        self.rows.iter().filter_map(|row| row.worker_type).collect()
     }
 }

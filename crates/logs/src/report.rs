@@ -164,9 +164,9 @@ impl ImportReport {
         let shape = Shape::of(&loads);
         let mut states = BTreeMap::new();
         let mut accelerators: BTreeMap<String, u64> = BTreeMap::new();
-        for row in &log.rows {
+        for row in log.rows.iter() {
             *states.entry(row.state).or_default() += 1;
-            if let Some(name) = row.worker_type.as_deref() {
+            if let Some(name) = row.worker_type {
                 match accelerators.get_mut(name) {
                     Some(n) => *n += 1,
                     None => drop(accelerators.insert(name.to_owned(), 1)),
@@ -236,7 +236,7 @@ impl ImportReport {
 /// What is counted of the jobs: their running times are those of the log.
 pub fn loads(import: &Import<'_>) -> Vec<Load> {
     let of = |chosen: &Chosen| {
-        let row = &import.log.rows[chosen.row];
+        let row = import.log.rows.at(chosen.row);
         let n_workers = import.throughputs.rows()[chosen.kind].scale_factor;
         Load { arrival_s: chosen.arrival_s, duration_s: row.ran_s.unwrap_or(0.0), n_workers }
     };
@@ -245,7 +245,7 @@ pub fn loads(import: &Import<'_>) -> Vec<Load> {
 
 /// Hours of one accelerator that some of the jobs took in the log.
 fn worker_hours(log: &Reading, converted: &Converted, counts: impl Fn(&Chosen) -> bool) -> f64 {
-    let rows = converted.chosen.iter().filter(|chosen| counts(chosen)).map(|chosen| &log.rows[chosen.row]);
+    let rows = converted.chosen.iter().filter(|chosen| counts(chosen)).map(|chosen| log.rows.at(chosen.row));
     let each = rows.filter_map(|row| Some(row.held()? * row.ran_s?));
     // A sum of nothing is −0 otherwise.
     each.fold(0.0, |sum, hours| sum + hours) / 3600.0
@@ -269,7 +269,7 @@ fn doubts(log: &Reading, converted: &Converted) -> Vec<Doubtful> {
 }
 
 fn waited(log: &Reading, converted: &Converted) -> Option<Waited> {
-    let rows = converted.chosen.iter().map(|chosen| &log.rows[chosen.row]);
+    let rows = converted.chosen.iter().map(|chosen| log.rows.at(chosen.row));
     let mut waits: Vec<f64> =
         rows.filter_map(|row| Some((row.started_s? - row.submitted_s?).max(0.0))).collect();
     waits.sort_by(f64::total_cmp);

@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 /// The reason why a job that asks for 2³² accelerators or more is left out.
 pub(crate) const TOO_MANY_WORKERS: &str = "more than 4294967295 accelerators";
 
-/// What a log says of one job. What it does not say is `None`, never 0.
+/// What a log says of one job, with texts of type `T`. What it does not say is `None`, never 0.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct Row<T = Arc<str>> {
     /// The name that no other row has.
-    pub id: Arc<str>,
+    pub id: T,
     /// What its owner calls the job.
-    pub name: Option<Arc<str>>,
+    pub name: Option<T>,
     /// Its owner.
-    pub user: Option<Arc<str>>,
+    pub user: Option<T>,
     /// Its owner's group: an account, a virtual cluster, a queue.
-    pub group: Option<Arc<str>>,
+    pub group: Option<T>,
     /// When it was submitted: s since 1970 in UTC, or since the log's own start.
     pub submitted_s: Option<f64>,
     /// When it could have run first.
@@ -36,17 +36,17 @@ pub struct Row {
     /// Servers that it ran on.
     pub n_nodes: Option<u32>,
     /// The worker type, or types that would do, separated by `|`, by the log's names.
-    pub worker_type: Option<Arc<str>>,
+    pub worker_type: Option<T>,
     /// How it ended.
     pub state: State,
     /// How often it was started; `None` where the log does not say, as of a job that ended and has no start there.
     pub n_attempts: Option<u32>,
     /// What the log classes it as: a priority, a kind of work.
-    pub class: Option<Arc<str>>,
+    pub class: Option<T>,
     /// The line of the log at which it begins, from 1.
     pub line: u64,
     /// The file of that line where it is not the log: a job of which only PAI's table of jobs has a row.
-    pub file: Option<Arc<str>>,
+    pub file: Option<T>,
 }
 
 impl Row {
@@ -74,22 +74,61 @@ impl Row {
         }
     }
 
-    /// The workers that it held, in whole ones: a job of two halves held 1.
-    pub fn held(&self) -> Option<f64> {
-        Some(f64::from(self.n_workers?) * self.fraction.unwrap_or(1.0))
+    /// The row as one that borrows its texts.
+    pub fn seen(&self) -> Seen<'_> {
+        self.with(|text| &**text)
+    }
+}
+
+impl Seen<'_> {
+    /// The row as one that has its texts itself.
+    pub(crate) fn to_owned(&self) -> Row {
+        self.with(|text| Arc::from(*text))
     }
 
     /// Does it say the same as another, apart from where it stands?
     pub fn says_the_same_as(&self, other: &Self) -> bool {
-        let at = |row: &Self| Self { id: Arc::clone(&self.id), line: 0, file: None, ..row.clone() };
+        let at = |row: &Self| Self { id: "", line: 0, file: None, ..row.clone() };
         at(self) == at(other)
     }
 
     /// A digest of what it says, apart from its name and where it stands: the same of rows that say the same.
     pub(crate) fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        format!("{:?}", Self { id: "".into(), line: 0, file: None, ..self.clone() }).hash(&mut hasher);
+        format!("{:?}", Self { id: "", line: 0, file: None, ..self.clone() }).hash(&mut hasher);
         hasher.finish()
+    }
+}
+
+impl<T> Row<T> {
+    /// The row with other texts, which are made of its own.
+    fn with<'a, U>(&'a self, text: impl Fn(&'a T) -> U) -> Row<U> {
+        let of = |there: &'a Option<T>| there.as_ref().map(&text);
+        Row {
+            id: text(&self.id),
+            name: of(&self.name),
+            user: of(&self.user),
+            group: of(&self.group),
+            submitted_s: self.submitted_s,
+            eligible_s: self.eligible_s,
+            started_s: self.started_s,
+            ended_s: self.ended_s,
+            ran_s: self.ran_s,
+            n_workers: self.n_workers,
+            fraction: self.fraction,
+            n_nodes: self.n_nodes,
+            worker_type: of(&self.worker_type),
+            state: self.state,
+            n_attempts: self.n_attempts,
+            class: of(&self.class),
+            line: self.line,
+            file: of(&self.file),
+        }
+    }
+
+    /// The workers that it held, in whole ones: a job of two halves held 1.
+    pub fn held(&self) -> Option<f64> {
+        Some(f64::from(self.n_workers?) * self.fraction.unwrap_or(1.0))
     }
 
     /// Does it end before it starts, or start before it is submitted, by more than a second, or is its running time below 0?
@@ -144,6 +183,9 @@ impl Row {
         !is_open && self.started_s.is_some() && self.ended_s.is_none() && self.ran_s.is_none()
     }
 }
+
+/// A row that borrows its texts, as [`Rows`](crate::Rows) give it.
+pub type Seen<'a> = Row<&'a str>;
 
 /// How a job ended.
 #[derive(

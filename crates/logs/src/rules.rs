@@ -6,7 +6,7 @@ use apportion::spec::{Source, SpecError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::row::{Row, State};
+use crate::row::{Row, Seen, State};
 
 /// The format of the document.
 pub const FORMAT: &str = "apportion/log-rules-v1";
@@ -228,7 +228,7 @@ impl When {
     }
 
     /// Do the conditions on numbers and the state hold for a row? Its texts are compared by their patterns.
-    pub(crate) fn holds(&self, row: &Row) -> bool {
+    pub(crate) fn holds<T>(&self, row: &Row<T>) -> bool {
         self.gpus_from.is_none_or(|from| row.n_workers.is_some_and(|n| n >= from))
             && self.gpus_to.is_none_or(|to| row.n_workers.is_some_and(|n| n <= to))
             && self.state.is_none_or(|state| state == row.state)
@@ -236,6 +236,6 @@ impl When {
 }
 
 /// The texts of a row that rules have patterns of.
-pub(crate) fn texts(row: &Row) -> [Option<&str>; 5] {
-    [&row.name, &row.user, &row.class, &row.group, &row.worker_type].map(Option::as_deref)
+pub(crate) fn texts<'a>(row: &Seen<'a>) -> [Option<&'a str>; 5] {
+    [row.name, row.user, row.class, row.group, row.worker_type]
 }

@@ -1,7 +1,5 @@
 //! Counts of what was left out and of what is doubtful, each with an example.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,20 +36,20 @@ pub struct Tally {
 
 impl Tally {
     /// One row of the log more.
-    pub fn count(&mut self, line: u64, id: Option<&Arc<str>>) {
+    pub fn count(&mut self, line: u64, id: Option<&str>) {
         self.count_in(None, line, id);
     }
 
     /// One row more, of the file that it is from.
-    pub(crate) fn count_row(&mut self, row: &Row) {
-        self.count_in(row.file.as_deref(), row.line, Some(&row.id));
+    pub(crate) fn count_row<T: AsRef<str>>(&mut self, row: &Row<T>) {
+        self.count_in(row.file.as_ref().map(T::as_ref), row.line, Some(row.id.as_ref()));
     }
 
     /// One row more of a file, or of the log.
-    pub(crate) fn count_in(&mut self, file: Option<&str>, line: u64, id: Option<&Arc<str>>) {
+    pub(crate) fn count_in(&mut self, file: Option<&str>, line: u64, id: Option<&str>) {
         if self.n == 0 || (file, line) < (self.file.as_deref(), self.line) {
             (self.line, self.file) = (line, file.map(str::to_owned));
-            self.id = id.map(|id| excerpt(id));
+            self.id = id.map(excerpt);
         }
         self.n += 1;
     }

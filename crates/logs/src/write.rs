@@ -13,7 +13,8 @@ use crate::form::Form;
 use crate::normalized::write_rows;
 use crate::read::{ReadOptions, read_log_from};
 use crate::reading::Reading;
-use crate::row::Row;
+use crate::row::Seen;
+use crate::rows::Rows;
 
 /// Jobs that are written at a time.
 const PIECE: usize = 10_000;
@@ -80,19 +81,21 @@ pub fn write_jobs(
 ///
 /// # Errors
 /// As of [`write_jobs`].
-pub fn write_log(out: &mut dyn io::Write, rows: &[Row]) -> Result<(), WriteError> {
-    for (number, piece) in rows.chunks(PIECE).enumerate() {
+pub fn write_log(out: &mut dyn io::Write, rows: &Rows) -> Result<(), WriteError> {
+    for (number, piece) in rows.pieces(PIECE).enumerate() {
         let mut text = Vec::new();
-        write_rows(&mut text, piece)?;
+        write_rows(&mut text, piece.clone())?;
         let header = text.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let skipped = if number > 0 { header } else { 0 };
         let options = ReadOptions::new(Form::Log);
         let back = read_log_from("what was written", Cursor::new(text.clone()), &options);
         let back = back.map_err(WriteError::Unread)?;
-        let is_same = |(one, other): (&Row, &Row)| one.id == other.id && one.says_the_same_as(other);
-        let n_same = piece.iter().zip(&back.rows).take_while(|pair| is_same(*pair)).count();
-        if let Some(row) = piece.get(n_same) {
-            return Err(WriteError::Changed { id: row.id.to_string() });
+        let is_same = |one: &Seen<'_>, other: &Seen<'_>| one.id == other.id && one.says_the_same_as(other);
+        let mut read = back.rows.iter();
+        for row in piece {
+            if !read.next().is_some_and(|back| is_same(&row, &back)) {
+                return Err(WriteError::Changed { id: row.id.to_owned() });
+            }
         }
         out.write_all(&text[skipped..])?;
     }

@@ -44,9 +44,8 @@ pub(super) fn run(arguments: &HistoryArguments, session: &Session) -> Result<(),
         let rows: Vec<Value> = jobs.iter().map(|(row, cost)| document(row, cost)).collect();
         return write_or_print(session, arguments.out.as_deref(), &format!("{:#}\n", Value::from(rows)));
     }
-    let rows: Vec<Row> = jobs.into_iter().map(|(row, _)| row).collect();
     let mut text = Vec::new();
-    write_rows(&mut text, &rows).map_err(Failure::io("write the log"))?;
+    write_rows(&mut text, jobs.into_iter().map(|(row, _)| row)).map_err(Failure::io("write the log"))?;
     write_or_print(session, arguments.out.as_deref(), &String::from_utf8_lossy(&text))
 }
 
@@ -106,7 +105,7 @@ mod tests {
             "submitted_s": 10.0, "started_s": 12.0, "ended_s": 500.0, "received_s": {"k80": 0.0, "v100": 300.5}, "state": "completed",
         });
         let mut text = Vec::new();
-        write_rows(&mut text, &[row(&job)]).unwrap();
+        write_rows(&mut text, [row(&job)]).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().nth(1), Some("7,\"a, b\",ann,,10,,12,500,300.5,2,,,v100,completed,3,A3C"));
         let waits =

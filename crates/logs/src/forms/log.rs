@@ -75,15 +75,14 @@ fn forget_zeros(log: &mut Reading) {
     if least.is_none_or(|least| least < LATER_S) {
         return;
     }
-    for at in 0..log.rows.len() {
-        let row = &mut log.rows[at];
-        let mut n = 0;
+    log.retain_rows(|row, log| {
         for time in [&mut row.submitted_s, &mut row.eligible_s, &mut row.started_s, &mut row.ended_s] {
-            n += u32::from(time.take_if(|time| is_zero(*time)).is_some());
+            if time.take_if(|time| is_zero(*time)).is_some() {
+                log.doubt(Doubt::ZeroTimes, row.line, None);
+            }
         }
-        let line = row.line;
-        (0..n).for_each(|_| log.doubt(Doubt::ZeroTimes, line, None));
-    }
+        true
+    });
 }
 
 fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {

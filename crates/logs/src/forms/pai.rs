@@ -1,7 +1,6 @@
 //! Alibaba's PAI of 2020: a table of tasks, several a job, and one of jobs.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use apportion::spec::trace::field::Field;
 use super::spot::workers;
 use crate::form::{Form, PAI_JOBS, PAI_TASKS};
 use crate::input::Input;
+use crate::places::Places;
 use crate::reading::{Fault, Reading};
 use crate::row::{Row, State, TOO_MANY_WORKERS};
 use crate::table::{Cells, Columns, is_nothing};
@@ -58,31 +58,50 @@ struct Submission {
     line: u64,
 }
 
+/// A job of the table of jobs.
+struct Submitted {
+    id: Arc<str>,
+    /// Has the log a task of it?
+    has_tasks: bool,
+    /// What the table says of it; none of a job something of which is not understood, which was complained of.
+    submission: Option<Submission>,
+}
+
 /// The table of jobs.
 #[derive(Default)]
 struct Submissions {
-    /// None is a job something of which is not understood, which was complained of.
-    of: BTreeMap<Arc<str>, Option<Submission>>,
-    /// Its jobs, in order.
-    order: Vec<Arc<str>>,
+    jobs: Vec<Submitted>,
+    places: Places,
+}
+
+impl Submissions {
+    fn get(&mut self, id: &str) -> Option<&mut Submitted> {
+        let at = self.places.find(id, |at| &self.jobs[at].id)?;
+        self.jobs.get_mut(at)
+    }
 }
 
 /// A job as far as its tasks are read.
 struct Job {
-    row: Row,
+    id: Arc<str>,
+    /// The line of its first task.
+    line: u64,
+    n_workers: Option<u32>,
+    /// The first start and the last end of its tasks.
+    started_s: Option<f64>,
+    ended_s: Option<f64>,
     /// The first complaint about one of its tasks, with the task's line.
-    fault: Option<(Fault, String)>,
+    fault: Option<Box<(Fault, String)>>,
     /// Accelerators in whole ones: half of two is one.
     held: f64,
-    types: BTreeSet<Arc<str>>,
+    /// Its worker types, as far as two of them.
+    types: [Option<Arc<str>>; 2],
     has_ended: bool,
     /// Does one of its tasks end before it starts?
     is_contradictory: bool,
     state: Option<State>,
     /// Does one of its tasks have a time, also one without accelerators, of which the times are not taken?
     has_times: bool,
-    /// Digests of its tasks' lines, to know one that is repeated.
-    tasks: BTreeSet<u64>,
 }
 
 pub(crate) fn read(
@@ -91,41 +110,46 @@ pub(crate) fn read(
     log: &mut Reading,
 ) -> Result<(), SpecError> {
     let file: Option<Arc<str>> = job_table.as_ref().map(|table| table.name.as_str().into());
-    let submissions = job_table.map(|table| read_jobs(table, log)).transpose()?;
-    let mut jobs: Vec<Job> = Vec::new();
-    let mut known: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+    let mut submissions = job_table.map(|table| read_jobs(table, log)).transpose()?;
+    let (mut jobs, mut places): (Vec<Job>, _) = (Vec::new(), Places::default());
+    // Digests of tasks' lines by their jobs, to know one that is repeated.
+    let mut tasks: BTreeSet<(usize, u64)> = BTreeSet::new();
     TASKS.read(input, log, |cells, log| {
-        let id = match cells.id("job_name") {
+        let mut id = match cells.id("job_name") {
             Ok(id) => id,
             Err(fault) => return cells.complain(fault, log),
         };
-        let is_first = !known.contains_key(&id);
-        let at = *known.entry(Arc::clone(&id)).or_insert_with(|| {
-            jobs.push(Job::new(Row::new(id, cells.line)));
+        let known = places.find(&id, |at| &jobs[at].id);
+        let at = known.unwrap_or_else(|| {
+            if let Some(submitted) = submissions.as_mut().and_then(|submissions| submissions.get(&id)) {
+                submitted.has_tasks = true;
+                id = Arc::clone(&submitted.id);
+            }
+            places.add(&id, jobs.len());
+            jobs.push(Job::new(Arc::clone(&id), cells.line));
             jobs.len() - 1
         });
         let mut hasher = DefaultHasher::new();
         cells.text.hash(&mut hasher);
-        let digest = hasher.finish();
-        if !jobs[at].tasks.insert(digest) {
-            return log.leave_out(Reason::Repeated, cells.line, Some(&jobs[at].row.id));
+        if !tasks.insert((at, hasher.finish())) {
+            return log.leave_out(Reason::Repeated, cells.line, Some(&jobs[at].id));
         }
-        log.n_merged += u64::from(!is_first);
+        log.n_merged += u64::from(known.is_some());
         if let Err(fault) = jobs[at].add(cells, log) {
             let text = cells.line_text(&fault).to_owned();
-            jobs[at].fault.get_or_insert((fault, text));
+            jobs[at].fault.get_or_insert_with(|| Box::new((fault, text)));
         }
     })?;
+    drop((places, tasks));
     for job in jobs {
-        job.finish(submissions.as_ref(), log);
+        job.finish(submissions.as_mut(), log);
     }
     // Of these jobs the log has no task: they wait, or ended, and only one that completed is known to have had some.
-    let without_tasks =
-        submissions.iter().flat_map(|table| table.order.iter().map(move |id| (id, &table.of[id])));
-    for (id, submission) in without_tasks.filter(|(id, _)| !known.contains_key(*id)) {
+    let jobs = submissions.into_iter().flat_map(|table| table.jobs);
+    for Submitted { id, submission, .. } in jobs.filter(|submitted| !submitted.has_tasks) {
         let Some(Submission { user, state, submitted_s, line }) = submission else { continue };
-        let mut row = Row { file: file.clone(), ..Row::new(Arc::clone(id), *line) };
-        (row.user, row.submitted_s) = (user.clone(), *submitted_s);
+        let mut row = Row { file: file.clone(), ..Row::new(id, line) };
+        (row.user, row.submitted_s) = (user, submitted_s);
         row.state = state.unwrap_or(State::Unknown);
         row.n_attempts = row.starts_of_one_run(false);
         log.n_read += 1;
@@ -149,13 +173,13 @@ fn read_jobs(table: &mut Input, log: &mut Reading) -> Result<Submissions, SpecEr
                 None
             }
         };
-        match submissions.of.entry(Arc::clone(&id)) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(submission);
-                submissions.order.push(id);
+        match submissions.get(&id) {
+            None => {
+                submissions.places.add(&id, submissions.jobs.len());
+                submissions.jobs.push(Submitted { id, has_tasks: false, submission });
             }
-            Entry::Occupied(there) => {
-                let same = there.get().as_ref().zip(submission.as_ref()).is_some_and(|(one, other)| {
+            Some(there) => {
+                let same = there.submission.as_ref().zip(submission.as_ref()).is_some_and(|(one, other)| {
                     (&one.user, one.state, one.submitted_s) == (&other.user, other.state, other.submitted_s)
                 });
                 if same {
@@ -186,18 +210,20 @@ fn submission(cells: &Cells<'_>, log: &mut Reading) -> Result<Submission, Fault>
 }
 
 impl Job {
-    fn new(row: Row) -> Self {
-        let (types, tasks) = (BTreeSet::new(), BTreeSet::new());
+    fn new(id: Arc<str>, line: u64) -> Self {
         Self {
-            row,
+            id,
+            line,
+            n_workers: None,
+            started_s: None,
+            ended_s: None,
             fault: None,
             held: 0.0,
-            types,
+            types: [None, None],
             has_ended: true,
             is_contradictory: false,
             state: None,
             has_times: false,
-            tasks,
         }
     }
 
@@ -209,9 +235,8 @@ impl Job {
         let (mut start, mut end) = (cells.number("start_time")?, cells.number("end_time")?);
         let n_members = cells.count("inst_num")?;
         self.has_times |= [start, end].into_iter().flatten().any(|time| time > 0.0);
-        let row = &mut self.row;
         if percent == 0.0 || n_members == Some(0) {
-            row.n_workers = row.n_workers.or(Some(0));
+            self.n_workers = self.n_workers.or(Some(0));
             return Ok(());
         }
         let n_members =
@@ -225,36 +250,39 @@ impl Job {
             end = None;
         }
         let workers = workers(percent / 100.0, n_members);
-        let all = workers.and_then(|(n, _)| n.checked_add(row.n_workers.unwrap_or(0)));
-        row.n_workers =
+        let all = workers.and_then(|(n, _)| n.checked_add(self.n_workers.unwrap_or(0)));
+        self.n_workers =
             Some(all.ok_or_else(|| cells.fault("plan_gpu", format!("the job has {TOO_MANY_WORKERS}")))?);
         self.held += f64::from(n_members) * percent / 100.0;
-        self.types.extend(cells.name("gpu_type", log)?.filter(|kind| !is_nothing(kind)));
-        row.started_s = row.started_s.into_iter().chain(start).reduce(f64::min);
-        row.ended_s = row.ended_s.into_iter().chain(end).reduce(f64::max);
+        if let Some(kind) = cells.name("gpu_type", log)?.filter(|kind| !is_nothing(kind)) {
+            let [first, second] = &mut self.types;
+            if *first.get_or_insert_with(|| Arc::clone(&kind)) != kind {
+                *second = Some(kind);
+            }
+        }
+        self.started_s = self.started_s.into_iter().chain(start).reduce(f64::min);
+        self.ended_s = self.ended_s.into_iter().chain(end).reduce(f64::max);
         self.is_contradictory |= start.zip(end).is_some_and(|(start, end)| end < start - 1.0);
         self.has_ended &= end.is_some() || start.is_none();
         Ok(())
     }
 
-    fn finish(self, submissions: Option<&Submissions>, log: &mut Reading) {
-        let Self { mut row, fault, held, types, has_ended, is_contradictory, state, has_times, .. } = self;
-        if let Some((fault, text)) = fault {
+    fn finish(self, submissions: Option<&mut Submissions>, log: &mut Reading) {
+        if let Some((fault, text)) = self.fault.map(|fault| *fault) {
             return log.complain(fault, &text);
         }
-        if !has_ended {
-            row.ended_s = None;
-        }
+        let mut row = Row::new(self.id, self.line);
+        (row.n_workers, row.started_s) = (self.n_workers, self.started_s);
+        row.ended_s = self.ended_s.filter(|_| self.has_ended);
         row.ran_s = row.ended_s.zip(row.started_s).map(|(end, start)| end - start);
-        row.state = state.unwrap_or(State::Unknown);
+        row.state = self.state.unwrap_or(State::Unknown);
         let all = f64::from(row.n_workers.unwrap_or(0));
-        row.fraction = (held < all).then(|| held / all);
-        if types.len() > 1 {
-            log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id));
-        } else {
-            row.worker_type = types.into_iter().next();
+        row.fraction = (self.held < all).then(|| self.held / all);
+        match self.types {
+            [first, None] => row.worker_type = first,
+            [_, Some(_)] => log.doubt(Doubt::SeveralTypes, row.line, Some(&row.id)),
         }
-        match submissions.map(|submissions| submissions.of.get(&row.id)) {
+        match submissions.map(|submissions| submissions.get(&row.id).map(|submitted| &submitted.submission)) {
             None => {}
             Some(Some(Some(Submission { user, state, submitted_s, .. }))) => {
                 row.user.clone_from(user);
@@ -266,7 +294,7 @@ impl Job {
             Some(None) => log.doubt(Doubt::NotInJobTable, row.line, Some(&row.id)),
         }
         let has_waited = matches!(row.state, State::Pending | State::Cancelled);
-        row.n_attempts = row.starts_of_one_run(false).filter(|n| *n > 0 || has_waited || !has_times);
-        log.take(if is_contradictory { row.contradictory() } else { row });
+        row.n_attempts = row.starts_of_one_run(false).filter(|n| *n > 0 || has_waited || !self.has_times);
+        log.take(if self.is_contradictory { row.contradictory() } else { row });
     }
 }

@@ -28,12 +28,13 @@ pub(super) fn finish(runs: Vec<Run>, log: &mut Reading) {
     let earlier = log.row_of(&id);
     let mut plain: Vec<Row> = plain.into_iter().map(|run| run.row).collect();
     if let Some(at) = earlier {
-        plain.insert(0, Row { id: Arc::clone(&id), ..log.rows[at].clone() });
+        plain.insert(0, Row { id: Arc::clone(&id), ..log.rows.at(at).to_owned() });
     }
     let components = of_other_jobs(components, &plain, log);
     let mut jobs = jobs_of(plain, log).into_iter();
     if let Some((at, first)) = earlier.and_then(|at| Some((at, jobs.next()?))) {
-        log.rows[at] = Row { id: Arc::clone(&log.rows[at].id), ..first };
+        let id = log.rows.id(at).into();
+        log.rows.set(at, Row { id, ..first });
     }
     for row in jobs {
         log.take(row);

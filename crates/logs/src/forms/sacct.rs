@@ -106,16 +106,15 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
         log.take_off_ids(&prefix(only));
     }
     for at in 0..log.rows.len() {
-        if log.rows[at].worker_type.as_ref().is_some_and(|types| types.contains(BESIDE)) {
-            let (line, id) = (log.rows[at].line, Arc::clone(&log.rows[at].id));
-            log.doubt(Doubt::SeveralTypes, line, Some(&id));
-            log.rows[at].worker_type = None;
+        let row = log.rows.at(at);
+        if row.worker_type.is_some_and(|types| types.contains(BESIDE)) {
+            log.doubts.entry(Doubt::SeveralTypes).or_default().count_row(&row);
+            log.rows.forget_worker_type(at);
         }
     }
-    let mut with_workers = log.rows.iter().filter(|row| row.n_workers != Some(0));
-    if let (None, Some(first)) = (with_workers.next(), log.rows.first()) {
-        let (line, n) = (first.line, log.rows.len());
-        (0..n).for_each(|_| log.doubt(Doubt::NoneListed, line, None));
+    let has_workers = log.rows.iter().any(|row| row.n_workers != Some(0));
+    if let (false, Some(line)) = (has_workers, log.rows.first().map(|first| first.line)) {
+        (0..log.rows.len()).for_each(|_| log.doubt(Doubt::NoneListed, line, None));
     }
     Ok(())
 }

@@ -237,7 +237,7 @@ fn parts_of_accelerators_are_rounded_up_and_a_start_at_0_long_before_the_end_is_
     assert_eq!(jobs.iter().map(|job| job.2).collect::<Vec<_>>(), [2, 1]);
     let tasks = "j,worker,1.0,Terminated,0.0,1003700.0,600.0,10.0,100.0,T4\n";
     let log = read_log_from("tasks.csv", Cursor::new(tasks), &ReadOptions::new(Form::Pai)).unwrap();
-    assert_eq!((log.rows[0].started_s, log.rows[0].ran_s), (None, None));
+    assert_eq!((log.rows.at(0).started_s, log.rows.at(0).ran_s), (None, None));
 }
 
 #[test]

@@ -60,11 +60,11 @@ const CASES: [Case; 17] = [
 /// What a log came to, as text: rows under their lines, counts, complaints.
 fn told(log: &Reading) -> String {
     let mut rows = Vec::new();
-    write_rows(&mut rows, &log.rows).unwrap();
+    write_rows(&mut rows, log.rows.iter()).unwrap();
     let rows = String::from_utf8(rows).unwrap();
     let mut text = String::new();
     for (at, line) in rows.lines().enumerate() {
-        let number = if at == 0 { "line".to_owned() } else { log.rows[at - 1].line.to_string() };
+        let number = if at == 0 { "line".to_owned() } else { log.rows.at(at - 1).line.to_string() };
         writeln!(text, "{number},{line}").unwrap();
     }
     writeln!(text, "\nread: {}, parts of other rows: {}", log.n_read, log.n_merged).unwrap();

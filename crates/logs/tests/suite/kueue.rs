@@ -51,7 +51,7 @@ fn names_of_blanks_are_none() {
     let resources = r#"{"requests": {"nvidia.com/gpu": "2"}}"#;
     for spec in [r#", "queueName": "\u00a0""#, r#", "priorityClassRef": {"name": "\u2003"}"#] {
         let log = read(&[("a ", spec, resources)]);
-        assert_eq!((&*log.rows[0].id, &log.rows[0].group, &log.rows[0].class), ("a", &None, &None));
+        assert_eq!((log.rows.at(0).id, log.rows.at(0).group, log.rows.at(0).class), ("a", None, None));
         write_log(&mut Vec::new(), &log.rows).unwrap();
     }
     let head = r#"{"items": [{"kind": "Workload", "metadata": {"name": "a", "namespace": " ", "ownerReferences": [{"name": " "}]}"#;
@@ -65,8 +65,8 @@ fn names_of_blanks_are_none() {
             r#"{head}, "spec": {{}}, "status": {{"admission": {{"podSetAssignments": [{{"flavors": {flavors}, {admitted}"#
         );
         let log = read_log_from("kueue.json", Cursor::new(text), &ReadOptions::new(Form::Kueue)).unwrap();
-        let row = &log.rows[0];
-        assert_eq!((row.name.as_deref(), row.worker_type.as_deref()), (Some("a"), expected));
+        let row = log.rows.at(0);
+        assert_eq!((row.name, row.worker_type), (Some("a"), expected));
         write_log(&mut Vec::new(), &log.rows).unwrap();
     }
 }
@@ -88,7 +88,7 @@ fn with_status(spec: &str, status: &str) -> (State, Option<f64>, Option<f64>, Op
         "spec": {{"podSets": []{spec}}}, "status": {{{status}}}}}]}}"#
     );
     let log = read_log_from("kueue.json", Cursor::new(text), &ReadOptions::new(Form::Kueue)).unwrap();
-    let row = &log.rows[0];
+    let row = log.rows.at(0);
     let n_lost = log.doubts.get(&Doubt::RunsLost).map_or(0, |tally| tally.n);
     (
         row.state,

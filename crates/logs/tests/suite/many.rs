@@ -29,7 +29,7 @@ fn alternatives_and_columns_may_be_many() {
     let columns = each(",", |at| format!("c{at}"));
     let types = each("|", |at| format!("t{at}"));
     let log = read(Form::Openb, format!("{head},{columns}\np,1,1000,{types},0,9,1{}\n", ",".repeat(N)));
-    assert_eq!(log.rows[0].worker_type.as_deref(), Some(types.as_str()));
+    assert_eq!(log.rows.at(0).worker_type.as_deref(), Some(types.as_str()));
     assert_eq!(log.unused_columns.len(), N);
 }
 
@@ -44,7 +44,7 @@ fn pod_sets_may_be_many() {
     let text = format!(
         r#"{{"items":[{{"kind":"Workload","metadata":{{"name":"w"}},"spec":{{"podSets":[{sets}]}},"status":{{"admission":{{"podSetAssignments":[{admitted}]}}}}}}]}}"#
     );
-    assert_eq!(read(Form::Kueue, text).rows[0].n_workers, Some(80_000));
+    assert_eq!(read(Form::Kueue, text).rows.at(0).n_workers, Some(80_000));
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn runs_of_one_job_may_be_many() {
         writeln!(text, "5|1700000000|{start}|Unknown|5|RUNNING|gres/gpu:t{at}=1").unwrap();
     }
     let log = read(Form::Sacct, text);
-    assert_eq!((log.rows.len(), log.rows[0].n_attempts), (1, u32::try_from(N).ok()));
-    assert_eq!((log.doubts[&Doubt::SeveralTypes].n, log.rows[0].ran_s), (1, Some(200_000.0)));
+    assert_eq!((log.rows.len(), log.rows.at(0).n_attempts), (1, u32::try_from(N).ok()));
+    assert_eq!((log.doubts[&Doubt::SeveralTypes].n, log.rows.at(0).ran_s), (1, Some(200_000.0)));
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn what_is_no_name_of_an_accelerator_is_not_counted_as_one() {
         assert_eq!(log.complaints[0].excerpt.chars().nth(log.complaints[0].column - 1), wrong.chars().next());
     }
     let log = job("\"g0\", \"g1\"");
-    assert_eq!((log.rows[0].n_workers, log.doubts.get(&Doubt::NamedTwice)), (Some(2), None));
+    assert_eq!((log.rows.at(0).n_workers, log.doubts.get(&Doubt::NamedTwice)), (Some(2), None));
     let log = job("\"g0\", \"g0\"");
-    assert_eq!((log.rows[0].n_workers, log.doubts[&Doubt::NamedTwice].n), (Some(2), 1));
+    assert_eq!((log.rows.at(0).n_workers, log.doubts[&Doubt::NamedTwice].n), (Some(2), 1));
 }

@@ -84,9 +84,9 @@ fn a_row_of_slurms_that_a_text_breaks_is_one_row() {
     let name = format!("JobID|SubmitLine|Submit|Start|End|State|AllocTRES\n1|a\nb\nc|{RAN}\n2|x|{RAN}\n");
     let log = sacct(&name);
     assert_eq!((log.n_read, log.rows.len(), log.doubts[&Doubt::BrokenLines].n), (2, 2, 1));
-    assert_eq!(log.rows[1].line, 5);
+    assert_eq!(log.rows.at(1).line, 5);
     let log = sacct(&format!("JobID|Submit|Start|End|State|AllocTRES|JobName\n1|{RAN}|a\nb\n2|{RAN}|c\n"));
-    let names: Vec<Option<&str>> = log.rows.iter().map(|row| row.name.as_deref()).collect();
+    let names: Vec<Option<&str>> = log.rows.iter().map(|row| row.name).collect();
     assert_eq!((names, log.doubts[&Doubt::BrokenLines].n), (vec![Some("a b"), Some("c")], 1));
 }
 

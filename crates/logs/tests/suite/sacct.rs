@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Cursor;
 
 use apportion_logs::read::read_log_from;
-use apportion_logs::{Doubt, Form, ReadOptions, Reading, Reason, Row, State};
+use apportion_logs::{Doubt, Form, ReadOptions, Reading, Reason, Seen, State};
 
 const HEAD: &str = "JobID|User|Account|Submit|Start|End|ElapsedRaw|State|NNodes|ReqTRES|AllocTRES|JobName\n";
 
@@ -21,9 +21,9 @@ fn log(lines: &str) -> Reading {
     log
 }
 
-fn only(log: &Reading) -> &Row {
+fn only(log: &Reading) -> Seen<'_> {
     assert_eq!(log.rows.len(), 1, "{:?}", log.rows);
-    &log.rows[0]
+    log.rows.at(0)
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn elapsed_times_are_taken_and_doubted_where_they_cannot_be() {
     let ran: Vec<Option<f64>> = log.rows.iter().map(|row| row.ran_s).collect();
     assert_eq!(ran, [Some(60.0), Some(900.0), Some(60.0), Some(600.0)]);
     assert_eq!(log.doubts[&Doubt::ElapsedTooLong].id.as_deref(), Some("2"));
-    assert_eq!((log.rows[3].n_workers, log.doubts[&Doubt::OnlyAsked].n), (Some(4), 1));
+    assert_eq!((log.rows.at(3).n_workers, log.doubts[&Doubt::OnlyAsked].n), (Some(4), 1));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn an_id_that_comes_round_after_a_failure_is_another_job() {
 4|ann|lab|1700000000|1700000010|1700000110|100|COMPLETED|1||gres/gpu=8|a
 ");
     let ids: Vec<&str> = log.rows.iter().map(|row| &*row.id).collect();
-    assert_eq!((ids, log.rows[1].n_workers), (vec!["4", "4#2"], Some(8)));
+    assert_eq!((ids, log.rows.at(1).n_workers), (vec!["4", "4#2"], Some(8)));
 }
 
 #[test]
@@ -233,7 +233,7 @@ slurmdbd: error: Problem getting jobs
 ";
     let log = read(&["sacct: error: early\n", HEAD, lines].concat());
     assert!(log.complaints.is_empty(), "{:?}", log.complaints);
-    let names: Vec<_> = log.rows.iter().map(|row| row.name.as_deref().unwrap()).collect();
+    let names: Vec<_> = log.rows.iter().map(|row| row.name.unwrap()).collect();
     assert_eq!((names, log.n_read), (vec!["a", "b and more of b"], 2));
     assert_eq!((log.doubts[&Doubt::ErrorLine].n, log.doubts[&Doubt::ErrorLine].line), (3, 1));
 }

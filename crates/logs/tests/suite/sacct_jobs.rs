@@ -23,7 +23,7 @@ fn run(id: &str, times: [u32; 3], state: &str) -> String {
 }
 
 fn ids(log: &Reading) -> Vec<&str> {
-    log.rows.iter().map(|row| &*row.id).collect()
+    log.rows.iter().map(|row| row.id).collect()
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_job_of_components_that_is_requeued_is_one_job_of_several_attempts() {
         run("300+1", second, "COMPLETED"),
     ];
     let log = read(HEAD, &lines.concat());
-    let row = &log.rows[0];
+    let row = log.rows.at(0);
     assert_eq!((ids(&log), log.n_merged), (vec!["300"], 3));
     assert_eq!((row.n_workers, row.ran_s, row.n_attempts), (Some(8), Some(7200.0), Some(2)));
     // Slurm of old keeps the time of submission.
@@ -90,7 +90,7 @@ fn a_job_of_components_that_is_requeued_is_one_job_of_several_attempts() {
         run("300+1", again, "COMPLETED"),
     ];
     let log = read(HEAD, &lines.concat());
-    let row = &log.rows[0];
+    let row = log.rows.at(0);
     assert_eq!((log.n_merged, row.n_workers, row.n_attempts), (2, Some(8), Some(2)));
 }
 
@@ -121,7 +121,7 @@ fn a_run_that_waited_in_one_call_is_the_run_of_the_next() {
         (vec![waiting.to_owned(), running(60), running(1060), ended.clone()], State::Failed, 3),
     ] {
         let log = read(HEAD, &lines.concat());
-        let row = &log.rows[0];
+        let row = log.rows.at(0);
         assert_eq!((log.rows.len(), row.state, row.n_attempts), (1, state, Some(1)), "{lines:?}");
         assert_eq!(log.left_out[&Reason::Superseded].n, n_left_out, "{lines:?}");
         assert!(!log.doubts.contains_key(&Doubt::Requeued), "{lines:?}");
@@ -129,7 +129,7 @@ fn a_run_that_waited_in_one_call_is_the_run_of_the_next() {
     // What waits after a run that failed is its next attempt, though Slurm of old keeps the time of submission; or the calls are
     // joined newest first, which is not to be told apart without the time from which it may run.
     let log = read(HEAD, &[ended, waiting.to_owned()].concat());
-    assert_eq!((log.n_merged, log.rows[0].state), (1, State::Pending));
+    assert_eq!((log.n_merged, log.rows.at(0).state), (1, State::Pending));
     assert_eq!(log.doubts[&Doubt::WaitsAgain].line, 3);
 }
 
@@ -152,7 +152,7 @@ fn calls_joined_in_any_order_are_the_same_jobs() {
         let ended = row("1700000000", "1700000010", "1700003610", state);
         for lines in [[&first, &running, &ended], [&ended, &running, &first], [&running, &ended, &first]] {
             let log = read(head, &lines.map(String::as_str).concat());
-            assert_eq!((log.rows.len(), log.rows[0].state), (1, expected), "{lines:?}");
+            assert_eq!((log.rows.len(), log.rows.at(0).state), (1, expected), "{lines:?}");
             assert_eq!((log.left_out[&Reason::Superseded].n, log.doubts.len()), (2, 0), "{lines:?}");
         }
     }
@@ -161,7 +161,7 @@ fn calls_joined_in_any_order_are_the_same_jobs() {
     for (later, expected) in [(&cancelled, State::Cancelled), (&running, State::Running)] {
         for lines in [[&first, later], [later, &first]] {
             let log = read(head, &lines.map(String::as_str).concat());
-            assert_eq!((log.rows.len(), log.rows[0].state, log.n_merged), (1, expected, 0), "{lines:?}");
+            assert_eq!((log.rows.len(), log.rows.at(0).state, log.n_merged), (1, expected, 0), "{lines:?}");
         }
     }
     // Requeued by Slurm of old, it waits again, whichever call is first: it may run only after the end of its first attempt.
@@ -174,15 +174,19 @@ fn calls_joined_in_any_order_are_the_same_jobs() {
             vec![&again, &ended],
         ] {
             let log = read(head, &lines.iter().map(|line| line.as_str()).collect::<String>());
-            assert_eq!((log.rows.len(), log.rows[0].state), (1, State::Pending), "{lines:?}");
-            assert_eq!((log.rows[0].n_attempts, log.rows[0].ended_s), (Some(1), None), "{lines:?}");
+            assert_eq!((log.rows.len(), log.rows.at(0).state), (1, State::Pending), "{lines:?}");
+            assert_eq!((log.rows.at(0).n_attempts, log.rows.at(0).ended_s), (Some(1), None), "{lines:?}");
             assert!(!log.doubts.contains_key(&Doubt::WaitsAgain), "{lines:?}");
         }
         // The second attempt ended, too.
         let second = row("1700003731", "1700004000", "1700007600", "COMPLETED");
         for lines in [[&ended, &again, &second], [&second, &ended, &again]] {
             let log = read(head, &lines.map(String::as_str).concat());
-            assert_eq!((log.rows[0].state, log.rows[0].n_attempts), (State::Completed, Some(2)), "{lines:?}");
+            assert_eq!(
+                (log.rows.at(0).state, log.rows.at(0).n_attempts),
+                (State::Completed, Some(2)),
+                "{lines:?}"
+            );
         }
     }
     // One that is held has no such time.
@@ -203,10 +207,10 @@ fn where_nothing_has_elapsed_time_for_which_a_job_was_suspended_is_not_running_t
     let head = "JobID|State|AllocTRES|Submit|Start|End|Suspended";
     let line =
         |suspended: &str| format!("1|COMPLETED|gres/gpu=1|1700000000|1700000000|1700007200|{suspended}\n");
-    assert_eq!(read(head, &line("00:30:00")).rows[0].ran_s, Some(5400.0));
-    assert_eq!(read(head, &line("")).rows[0].ran_s, Some(7200.0));
+    assert_eq!(read(head, &line("00:30:00")).rows.at(0).ran_s, Some(5400.0));
+    assert_eq!(read(head, &line("")).rows.at(0).ran_s, Some(7200.0));
     let log = read(head, &line("03:00:00"));
     assert!(log.rows.is_empty() && log.complaints[0].message.contains("longer than from Start to End"));
     let with_elapsed = read(&format!("{head}|Elapsed"), &line("00:30:00|01:30:00"));
-    assert_eq!(with_elapsed.rows[0].ran_s, Some(5400.0));
+    assert_eq!(with_elapsed.rows.at(0).ran_s, Some(5400.0));
 }

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use apportion_logs::read::read_log_from;
-use apportion_logs::{Doubt, Form, ReadOptions, Reading, Reason};
+use apportion_logs::{Doubt, Form, ReadOptions, Reading, Reason, Row};
 
 use super::missing::{read, reasons};
 
@@ -160,7 +160,7 @@ fn a_workload_that_was_evicted_has_run_as_often_as_is_not_known() {
     assert_eq!(log.doubts[&Doubt::RunsLost].n, 3);
     // Each asks for no accelerator here, which would be the first reason.
     let mut log = log;
-    log.rows.iter_mut().for_each(|row| row.n_workers = Some(1));
+    log.rows = log.rows.iter().map(|row| Row { n_workers: Some(1), ..row }).collect();
     let expected =
         [(Reason::NotStarted, "never"), (Reason::NotEnded, "waits"), (Reason::RunningTimeUnknown, "stopped")];
     assert_eq!(why(&log), expected.map(|(reason, id)| (reason, id.to_owned())));

@@ -144,7 +144,7 @@ proptest! {
         for form in FORMS {
             let log = read(form, log_of(form, &jobs));
             prop_assert!(form == Form::Sacct || log.complaints.is_empty(), "{form:?}: {:?}", log.complaints);
-            for row in &log.rows {
+            for row in log.rows.iter() {
                 let is_after = |one: Option<f64>, other: Option<f64>| {
                     one.zip(other).is_none_or(|(one, other)| one >= other)
                 };
@@ -190,7 +190,7 @@ fn a_job_of_which_a_part_contradicts_itself_is_left_out() {
 #[test]
 fn times_out_of_order_by_a_second_are_put_in_order() {
     let log = read(Form::Log, "id,submitted_s,started_s,ended_s,ran_s,gpus\na,100,99.5,99.2,-0.3,1\n");
-    let row = &log.rows[0];
+    let row = log.rows.at(0);
     assert_eq!((row.started_s, row.ended_s, row.ran_s), (Some(100.0), Some(100.0), Some(0.0)));
     assert_eq!(n_doubts(&log, Doubt::OutOfOrder), 1);
 }
@@ -224,7 +224,7 @@ fn the_zero_of_time_is_no_time_where_others_are_years_later() {
         assert_eq!(n_doubts(&log, Doubt::ZeroTimes), n, "{form:?}: {:?}", log.complaints);
         let second = log.rows.iter().find(|row| row.id.ends_with('2')).unwrap();
         assert_eq!(second.submitted_s, None, "{form:?}");
-        if let Some(third) = log.rows.iter().find(|row| &*row.id == "3") {
+        if let Some(third) = log.rows.iter().find(|row| row.id == "3") {
             assert_eq!(third.started_s, None, "{form:?}");
             // Its running time is the log's duration where there is one, and never that since 1970.
             assert!(third.ran_s.is_none_or(|ran| (ran - 3000.0).abs() < 1.0), "{form:?}: {third:?}");
@@ -239,7 +239,11 @@ fn times_of_logs_that_count_from_0_may_be_0() {
     let log = "id,submitted_s,ran_s,gpus\na,0,100,1\nb,900,100,1\nc,86400,5,1\n";
     for (form, text) in [(Form::SpotGpu, spot), (Form::Openb, openb), (Form::Log, log)] {
         let log = read(form, text);
-        assert_eq!((log.rows[0].submitted_s, n_doubts(&log, Doubt::ZeroTimes)), (Some(0.0), 0), "{form:?}");
+        assert_eq!(
+            (log.rows.at(0).submitted_s, n_doubts(&log, Doubt::ZeroTimes)),
+            (Some(0.0), 0),
+            "{form:?}"
+        );
     }
 }
 
@@ -251,8 +255,8 @@ fn what_has_ended_by_its_state_does_not_run() {
             r#"[{{"jobid": "a", {status}"submitted_time": "2017-10-07 01:12:09", "attempts": [{attempt}]}}]"#
         );
         let log = read(Form::Philly, text);
-        assert_eq!((log.rows[0].ended_s, log.rows[0].ran_s), (None, None));
-        (log.rows[0].state, n_doubts(&log, Doubt::EndUnknown))
+        assert_eq!((log.rows.at(0).ended_s, log.rows.at(0).ran_s), (None, None));
+        (log.rows.at(0).state, n_doubts(&log, Doubt::EndUnknown))
     };
     assert_eq!(job(r#""status": "Killed", "#), (State::Cancelled, 1));
     assert_eq!(job(r#""status": "Failed", "#), (State::Failed, 1));
