@@ -167,8 +167,12 @@ pub(crate) fn check_reread(what: &str, path: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks before the work that a folder is there or can be made: a link to nothing is no folder.
+/// Checks before the work that a folder is there or can be made: standard output is no folder, nor is a link to nothing.
 pub(crate) fn check_folder(what: &str, folder: Option<&Path>) -> Result<(), Failure> {
+    if folder == Some(Path::new(STANDARD_OUTPUT)) {
+        let message = format!("{what}: `-` is standard output, and what is written are files in a folder");
+        return Err(Failure::usage(message, Some("name a folder; `./-` is one of that name".to_owned())));
+    }
     let there = folder.and_then(|folder| folder.ancestors().find(|there| there.symlink_metadata().is_ok()));
     match there {
         Some(there) if !there.is_dir() => {

@@ -91,7 +91,7 @@ pub struct ForecastArguments {
 pub(super) fn run(arguments: &ForecastArguments, session: &Session) -> Result<(), Failure> {
     check_files(&arguments.rules.files(), &[at("--page", arguments.page.as_deref())])?;
     let run = Inputs::new(plugin::catalog()).load(&arguments.rules.spec()?);
-    let run = run.map_err(run_failure_of::<RuleArguments>)?;
+    let run = run.map_err(|error| run_failure_of::<RuleArguments>(error, arguments.rules.entities()))?;
     warn(std::iter::once(&run), session);
     if arguments.calibrate && settings(arguments, CALIBRATION_FORKS).n_forks < CALIBRATION_FORKS_MIN {
         let message = format!(

@@ -16,7 +16,7 @@ use clap::{Arg, Args, Parser};
 
 use crate::Session;
 use crate::exit::Failure;
-use crate::file::write;
+use crate::file::{check_folder, write};
 use crate::output::OutputFormat;
 use crate::sweep::{SweepArguments, check, run_source};
 use apportion::spec::Source;
@@ -126,6 +126,7 @@ pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), F
     }
     let default = || Path::new("results").join(&meaning.name);
     let folder = meaning.log_dir.clone().or_else(|| arguments.out.clone()).unwrap_or_else(default);
+    check_folder(if meaning.log_dir.is_some() { "--log-dir" } else { "--out" }, Some(&folder))?;
     let sweep = SweepArguments::into(folder.clone(), meaning.processes);
     let outcome = run_source(&Source::new("<command line>", text.as_str()), &sweep, session);
     // A sweep that was stopped, or of which a run was given up, has results all the same. One that is refused leaves the

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, Subcommand};
 
 use crate::Session;
 use crate::exit::Failure;
+use crate::file::check_folder;
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::metrics::table::Unit;
 use apportion::metrics::{METRICS, Metric};
@@ -71,6 +72,7 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
             show_metric(session, store.study(), &rows, metric(name)?)
         }
         ResultsCommand::Merge { results, out } => {
+            check_folder("--out", Some(out))?;
             let (store, merged) = Store::merge(out, results).map_err(failure)?;
             let csv = store.write_csv().map_err(failure)?;
             let (n_rows, n_duplicates) = (merged.n_rows, merged.n_duplicates);
@@ -295,13 +297,16 @@ pub(super) fn failure(error: StoreError) -> Failure {
 }
 
 /// A run's error as that of a command with the arguments `A`: where a field of the run has a flag, the flag is named in its place.
-pub(super) fn run_failure_of<A: Args>(mut error: RunError) -> Failure {
+/// A complaint about owners names the file of `--entities`, too.
+pub(super) fn run_failure_of<A: Args>(mut error: RunError, entities: Option<&Path>) -> Failure {
     let flags = A::augment_args(Command::new("apportion"));
     if let RunError::Fields(complaints) = &mut error {
         for FieldComplaint { field, .. } in complaints {
             let flag = field.rsplit('.').next().unwrap_or_default().replace('_', "-");
             if flags.get_arguments().any(|argument| argument.get_long() == Some(&flag)) {
-                *field = format!("--{flag}");
+                let file = entities.filter(|_| flag == "entities");
+                let file = file.map_or_else(String::new, |file| format!(" {}", file.display()));
+                *field = format!("--{flag}{file}");
             }
         }
     }

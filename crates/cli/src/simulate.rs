@@ -17,7 +17,7 @@ use crate::Session;
 use crate::conditions::{ConditionArguments, number, round, time};
 use crate::decide::{Refinement, SemanticsFlag};
 use crate::exit::Failure;
-use crate::file::{at, check_files, named};
+use crate::file::{at, check_files, is_standard_output, named, no_standard_output};
 use crate::output::{Cell, OutputFormat, SIMULATION_FORMAT, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
@@ -186,11 +186,14 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
         ],
         &[at("--events", arguments.events.as_deref()), at("--checkpoint", arguments.checkpoint.as_deref())],
     )?;
+    check_saved(arguments)?;
     let mut spec = spec(arguments);
     if let Some(path) = &arguments.entities {
         spec.workload.entities = read_entities(&Source::load(path)?)?;
     }
-    let run = Inputs::new(plugin::catalog()).load(&spec).map_err(run_failure_of::<SimulateArguments>)?;
+    let run = Inputs::new(plugin::catalog()).load(&spec);
+    let entities = arguments.entities.as_deref();
+    let run = run.map_err(|error| run_failure_of::<SimulateArguments>(error, entities))?;
     arguments.lower.check(&run)?;
     warn(std::iter::once(&run), session);
     let saved = match &arguments.checkpoint {
@@ -240,6 +243,20 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
         return Err(failure);
     }
     standstill.map_or(Ok(()), |standstill| Err(given_up(&run, &simulation, standstill)))
+}
+
+/// Refuses to save a simulation, or events that are to go on with it, where nothing can be read again.
+fn check_saved(arguments: &SimulateArguments) -> Result<(), Failure> {
+    let Some(checkpoint) = &arguments.checkpoint else { return Ok(()) };
+    if is_standard_output(checkpoint) {
+        let message = "--checkpoint: a saved simulation is read again, which standard output cannot be";
+        return Err(Failure::usage(message.to_owned(), Some("name a file".to_owned())));
+    }
+    if arguments.events.as_deref().is_some_and(is_standard_output) {
+        let message = "--events: a simulation with `--checkpoint` reads its events again, which standard output cannot be";
+        return Err(Failure::usage(message.to_owned(), Some("name a file for the events".to_owned())));
+    }
+    Ok(())
 }
 
 /// Why a simulation was given up, and what its numbers are of.
@@ -346,7 +363,7 @@ fn undecided(
 ) -> Failure {
     if let Err(unwritten) = observer.finish(false) {
         session.note(format!("the events are not kept: {unwritten}"));
-    } else if let Some(path) = &arguments.events {
+    } else if let Some(path) = no_standard_output(arguments.events.as_deref()) {
         session.note(format!("the events until then are in {}", path.display()));
     }
     if let (Some(path), Failure::Decision { .. }) = (observer.refused_snapshot(), &failure) {

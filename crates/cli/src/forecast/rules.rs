@@ -1,6 +1,6 @@
 //! What is simulated, and by which rules of a round: as `simulate` has them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -94,6 +94,11 @@ impl RuleArguments {
         spec.solver.refine = self.refine.map(Refinement::name);
         spec.solver.backend.clone_from(&self.backend);
         Ok(spec)
+    }
+
+    /// The file of the owners of jobs.
+    pub(super) fn entities(&self) -> Option<&Path> {
+        self.entities.as_deref()
     }
 
     pub(super) fn seed(&self) -> u64 {

@@ -12,6 +12,7 @@ use crate::Session;
 use crate::conditions::time;
 use crate::diagnostics;
 use crate::exit::Failure;
+use crate::file::check_folder;
 use apportion::units::Seconds;
 use apportion_live::agent::{self, Home, ProcessesError, Server};
 use apportion_live::network::{HttpLink, News};
@@ -68,6 +69,9 @@ pub(super) fn run(arguments: &AgentArguments, session: &Session) -> Result<(), F
     let server = server(arguments)?;
     let state = &arguments.state;
     let checkpoints = arguments.checkpoints.clone().unwrap_or_else(|| state.join("checkpoints"));
+    for (what, folder) in [("--state", state), ("--checkpoints", &checkpoints)] {
+        check_folder(what, Some(folder))?;
+    }
     let home = Home::new(state, &checkpoints);
     let stop = session.interrupt.flag();
     let (quiet, url) = (session.quiet, access.url().to_owned());

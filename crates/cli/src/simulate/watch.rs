@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::SimulateArguments;
 use super::saved::Saved;
-use crate::exit::Failure;
+use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use crate::file;
+use crate::output::StandardOutput;
 use apportion::index::{Id, JobId};
 use apportion::metrics::Recorder;
 use apportion::metrics::log::Header;
@@ -36,23 +37,49 @@ pub(super) struct EventsWritten {
 #[derive(Debug)]
 struct EventsFile {
     path: PathBuf,
-    writer: BufWriter<NewFile>,
+    writer: BufWriter<Target>,
     digest: Sha256,
     length: u64,
+}
+
+/// Where events go.
+#[derive(Debug)]
+enum Target {
+    File(NewFile),
+    StandardOutput(StandardOutput),
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.write(bytes),
+            Self::StandardOutput(output) => output.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::StandardOutput(output) => output.flush(),
+        }
+    }
 }
 
 impl EventsFile {
     /// A new file. Where the simulation can go on after a kill, it is there from now on; else once it is whole.
     fn create(path: &Path, header: &Header, is_resumable: bool) -> Result<Self, Failure> {
         let open = || {
-            // What standard output is redirected to is not replaced: results follow the events there.
-            let is_output = file::is_standard_output(path);
-            let file = NewFile::create(if is_output { Path::new("/dev/stdout") } else { path })?;
+            let file = NewFile::create(path)?;
             Ok(if is_resumable { NewFile::Stream(file.keep()?) } else { file })
         };
-        let file = open().map_err(writing(path))?;
+        // What standard output is redirected to is not replaced: results follow the events there.
+        let target = if file::is_standard_output(path) {
+            Target::StandardOutput(StandardOutput)
+        } else {
+            Target::File(open().map_err(writing(path))?)
+        };
         let (path, digest) = (path.to_owned(), Sha256::default());
-        let mut events = Self { path, writer: BufWriter::new(file), digest, length: 0 };
+        let mut events = Self { path, writer: BufWriter::new(target), digest, length: 0 };
         events.write(header.line().as_bytes())?;
         Ok(events)
     }
@@ -96,7 +123,12 @@ impl EventsFile {
         }
         let failed = Failure::io(format!("write {name}"));
         file.set_len(length).and_then(|()| file.seek(SeekFrom::Start(length))).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), writer: BufWriter::new(NewFile::Stream(file)), digest, length })
+        Ok(Self {
+            path: path.to_owned(),
+            writer: BufWriter::new(Target::File(NewFile::Stream(file))),
+            digest,
+            length,
+        })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
@@ -113,13 +145,20 @@ impl EventsFile {
 
     /// Puts the file in its place.
     fn keep(self) -> Result<(), Failure> {
-        let file = self.writer.into_inner().map_err(io::IntoInnerError::into_error);
-        file.and_then(NewFile::keep).map(|_| ()).map_err(writing(&self.path))
+        match self.writer.into_inner().map_err(io::IntoInnerError::into_error) {
+            Ok(Target::File(file)) => file.keep().map(|_| ()),
+            Ok(Target::StandardOutput(mut output)) => output.flush(),
+            Err(error) => Err(error),
+        }
+        .map_err(writing(&self.path))
     }
 }
 
 fn writing(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
-    Failure::io(format!("write {}", path.display()))
+    Failure::io(match file::no_standard_output(Some(path)) {
+        Some(path) => format!("write {}", path.display()),
+        None => TO_STANDARD_OUTPUT.to_owned(),
+    })
 }
 
 /// The observer.

@@ -52,6 +52,25 @@ fn what_is_not_written_is_not_said_to_be() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn events_go_to_standard_output_as_results_do() {
+    let folder = TempDir::new().unwrap();
+    let simulate = "$A simulate --policy fifo --cluster v100=2 --static 3 --quiet --events";
+    for output in ["-", "/dev/stdout"] {
+        let line = format!("{simulate} {output} | head -1 >/dev/null");
+        assert_eq!(ended(folder.path(), &line), (0, String::new()));
+        let (code, said) = ended(folder.path(), &format!("{simulate} {output} >/dev/full"));
+        assert_eq!((code, said.contains("cannot write to standard output")), (1, true), "{said}");
+        let both = shell(folder.path(), &format!("{simulate} {output} >both; cat both"));
+        let text = String::from_utf8(both.stdout).unwrap();
+        assert!(text.starts_with("{\"format\":\"apportion/events-v1\""), "{text:.90}");
+        let last = text.lines().last().unwrap();
+        assert!(last.starts_with("wall time"), "results follow the events: {last}");
+    }
+    assert!(!folder.path().join("-").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn a_limit_of_sizes_is_a_failure_that_leaves_nothing_behind() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("log.csv"), log_of(20_000)).unwrap();

@@ -171,6 +171,45 @@ fn what_cannot_be_written_is_refused_before_the_work() {
 }
 
 #[test]
+fn standard_output_is_no_folder_and_holds_nothing_that_is_read_again() {
+    let folder = folder();
+    for (words, flag) in [
+        ("check --instances 1", "--out"),
+        ("sweep quick", "--out"),
+        ("results merge t.csv", "--out"),
+        ("bench --sizes 5", "--export"),
+        ("report own.yaml", "--assets"),
+        (SIMULATE, "--save-snapshots"),
+    ] {
+        refused(folder.path(), &format!("{words} {flag} -"), &format!("{flag}: `-` is standard output"));
+    }
+    #[cfg(feature = "live")]
+    for flag in ["--state", "--checkpoints"] {
+        let words = "agent --scheduler http://127.0.0.1:9 --worker-type v100 --workers 1";
+        refused(folder.path(), &format!("{words} {flag} -"), &format!("{flag}: `-` is standard output"));
+    }
+    refused(folder.path(), &format!("{SIMULATE} --checkpoint -"), "--checkpoint: a saved simulation is read");
+    let both = format!("{SIMULATE} --checkpoint saved --events /dev/stdout");
+    refused(folder.path(), &both, "--events: a simulation with `--checkpoint` reads its events again");
+}
+
+#[test]
+fn what_does_not_fit_with_the_owners_of_a_file_is_said_with_its_name() {
+    let folder = folder();
+    let owned = "job_type,total_steps,arrival,entity\nA3C,100,0,b\n";
+    fs::write(folder.path().join("owned.csv"), owned).unwrap();
+    let expected = "--entities e.yaml: owned.csv:2: job `0` belongs to `b`, expected one of `a`";
+    for words in [
+        "simulate --cluster v100=1 --policy fifo --entities e.yaml --trace owned.csv",
+        "forecast --cluster v100=1 --policy fifo --entities e.yaml --trace owned.csv --at 1 --job 0",
+    ] {
+        refused(folder.path(), words, expected);
+    }
+    let drawn = "simulate --cluster v100=1 --policy fifo --entities e.yaml --static 2";
+    refused(folder.path(), drawn, "--entities e.yaml: jobs that are drawn belong to nobody");
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn results_are_printed_before_a_page_that_cannot_be_written() {
     let folder = folder();
