@@ -3,10 +3,13 @@
 
 use std::fmt;
 
-use super::gang::expected;
+use super::gang::{expected, expected_of, speeds};
 use super::memory::{Expected, Memory};
-use super::round_state::RoundState;
-use apportion::policy::RoundView;
+use super::round_state::{RoundState, fastest_of};
+use apportion::index::{Id, JobIndex, ServerId, WorkerId};
+use apportion::policy::{Placed, RoundView};
+use apportion::problem::ActiveJob;
+use apportion::workload::Combination;
 use apportion_learn::environment::Space;
 
 /// Observations, masks and actions by which rounds are decided.
@@ -56,6 +59,10 @@ pub trait ActionScheme: fmt::Debug + Send {
         let _ = (round, state);
     }
 
+    /// A round goes by in which every job continues and nothing is decided. The scheme is left as [`begin`](Self::begin) leaves it
+    /// in such a round.
+    fn pass(&mut self) {}
+
     /// Which jobs continue on their workers without a decision: all, unless something has changed.
     fn continuation(&self, memory: &mut Memory, view: &RoundView<'_>) -> Continuation;
 }
@@ -71,7 +78,16 @@ pub enum Continuation {
     Retaining(f64),
 }
 
-/// A round on its way: what goes on is placed, and the first action is there to be decided, if there is any.
+/// How a round begins.
+#[derive(Debug)]
+pub(super) enum Opened {
+    /// Every job goes on where it is, and none waits: the placements, of which the memory knows already.
+    Undisturbed(Vec<Placed>),
+    /// What goes on is placed, and the first action is there to be decided, if there is any.
+    Begun(RoundState, bool),
+}
+
+/// Begins a round. Where every job goes on and none waits, which is so in most, the state of the round is not made.
 ///
 /// # Errors
 /// If these jobs on these servers cannot be decided about.
@@ -79,9 +95,64 @@ pub(super) fn open(
     scheme: &mut dyn ActionScheme,
     memory: &mut Memory,
     view: &RoundView<'_>,
-) -> Result<(RoundState, bool), String> {
+) -> Result<Opened, String> {
     memory.learn(view);
     let continuation = scheme.continuation(memory, view);
+    if let Continuation::Retaining(least) = continuation
+        && let Some(placed) = all_retaining(memory, view, least)
+    {
+        scheme.pass();
+        for ((job, active), placed) in view.problem.jobs().enumerate().zip(&placed) {
+            memory.expect(active.id, expected_again(memory, view, job, placed));
+        }
+        return Ok(Opened::Undisturbed(placed));
+    }
+    let (round, decides) = begin(scheme, memory, view, continuation)?;
+    Ok(Opened::Begun(round, decides))
+}
+
+/// The placements of the round before, job by job, if every job had one, retained more than this part of its speed there, and the
+/// workers are still up.
+fn all_retaining(memory: &Memory, view: &RoundView<'_>, least: f64) -> Option<Vec<Placed>> {
+    if view.previous.is_empty() {
+        return None;
+    }
+    let stays = |(job, active): (JobIndex, &ActiveJob)| {
+        let combination = Combination::single(active.id);
+        let is_its = |placed: &&Placed| placed.combination == combination;
+        let at_its_place = view.previous.get(job.index()).filter(is_its);
+        let placed = at_its_place.or_else(|| view.previous.iter().find(is_its))?;
+        let is_up = |worker: &WorkerId| view.free[placed.worker_type].binary_search(worker).is_ok();
+        let retains = memory.history(active.id)?.retained > least;
+        (retains && placed.workers.iter().all(is_up)).then(|| placed.clone())
+    };
+    view.problem.jobs().enumerate().map(stays).collect()
+}
+
+/// What is expected of a job that goes on, as [`close`] would find it.
+fn expected_again(memory: &Memory, view: &RoundView<'_>, job: JobIndex, placed: &Placed) -> Expected {
+    let kind = placed.worker_type;
+    let mut on: Vec<ServerId> = placed.workers.iter().map(|worker| view.locations[*worker].server).collect();
+    on.sort_unstable();
+    on.dedup();
+    let slowest = speeds(|worker| memory.known(worker), &placed.workers).0;
+    let fastest = fastest_of(view.problem, job);
+    let sizes = (placed.workers.len(), on.len());
+    let expected = expected_of(view.problem, (job, kind), sizes, (slowest, fastest)) * fastest;
+    Expected { by_type: view.problem.throughput()[(job, kind)], expected }
+}
+
+/// Begins a round of which the memory has learned: what goes on is placed, and the first action is there to be decided, if there is
+/// any.
+///
+/// # Errors
+/// If these jobs on these servers cannot be decided about.
+pub(super) fn begin(
+    scheme: &mut dyn ActionScheme,
+    memory: &mut Memory,
+    view: &RoundView<'_>,
+    continuation: Continuation,
+) -> Result<(RoundState, bool), String> {
     let mut round = RoundState::new(view, memory);
     scheme.check(&round)?;
     let before: Vec<_> = round.problem().jobs().ids().collect();

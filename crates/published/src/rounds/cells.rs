@@ -159,6 +159,11 @@ impl ActionScheme for Cells {
         self.settle(round);
     }
 
+    fn pass(&mut self) {
+        self.offered = self.groups.len();
+        self.allowed[..NOTHING].fill(false);
+    }
+
     fn is_over(&self) -> bool {
         self.offered >= self.groups.len()
     }

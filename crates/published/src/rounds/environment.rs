@@ -1,12 +1,12 @@
 //! Decisions inside rounds as an environment: the simulator, with the policy's place taken by actions.
 
-use super::action_scheme::{ActionScheme, close, open};
+use super::action_scheme::{ActionScheme, Opened, close, open};
 use super::memory::Memory;
 use super::round_state::RoundState;
 use super::scenario::RoundsScenario;
 use super::world::RoundsWorld;
 use crate::gangs::{Presence, Reward, ScenarioError};
-use apportion::policy::{PolicyError, RoundDecision, RoundPolicy, RoundView};
+use apportion::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
 use apportion::simulator::{Simulation, SimulationError, Step};
 use apportion_learn::environment::{Environment, Refused, Show, Space, Status, Transition};
 
@@ -57,12 +57,17 @@ impl Episode {
         while self.simulation.reach_boundary(&mut self.presence)? == Step::Advanced {
             let Self { scheme, memory, .. } = self;
             let opened = self.simulation.look(|view| open(&mut **scheme, memory, view))?;
-            let Some((round, decides)) = opened.transpose().map_err(undecided)? else { return Ok(false) };
-            self.round = round;
-            if decides {
-                return Ok(true);
+            match opened.transpose().map_err(undecided)? {
+                None => return Ok(false),
+                Some(Opened::Undisturbed(placed)) => self.run_round(placed)?,
+                Some(Opened::Begun(round, decides)) => {
+                    self.round = round;
+                    if decides {
+                        return Ok(true);
+                    }
+                    self.end_round()?;
+                }
             }
-            self.end_round()?;
         }
         Ok(false)
     }
@@ -70,6 +75,10 @@ impl Episode {
     fn end_round(&mut self) -> Result<(), ScenarioError> {
         close(&mut self.memory, &self.round);
         let placed = self.round.placed().iter().map(|(_, placed)| placed.clone()).collect();
+        self.run_round(placed)
+    }
+
+    fn run_round(&mut self, placed: Vec<Placed>) -> Result<(), ScenarioError> {
         self.simulation.start_placed_round(placed, &mut self.presence)?;
         self.n_rounds += 1;
         Ok(())
@@ -129,7 +138,10 @@ impl RoundsEnvironment {
             return Ok(None);
         }
         let opened = simulation.look(|view| open(&mut *scheme, &mut memory, view))?;
-        let Some((round, decides)) = opened.transpose().map_err(undecided)? else { return Ok(None) };
+        // Nothing goes on from a round before the first.
+        let Some(Opened::Begun(round, decides)) = opened.transpose().map_err(undecided)? else {
+            return Ok(None);
+        };
         let mut episode = Episode {
             simulation,
             presence,

@@ -3,8 +3,10 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use super::round_state::{RoundState, Server};
+use super::memory::Known;
+use super::round_state::{RoundState, Server, kept_of, n_servers_least};
 use apportion::index::{IndexVec, JobIndex, ServerId, WorkerId, WorkerTypeId};
+use apportion::problem::Problem;
 
 /// The part of its speed that a job gives up for servers that it fills, where half of them stayed free otherwise.
 const PACKING: f64 = 0.02;
@@ -73,8 +75,8 @@ fn of_type(round: &RoundState, kind: WorkerTypeId) -> OfType {
 }
 
 /// Expected speeds of some workers against their type: of the slowest, and in the mean.
-fn speeds(round: &RoundState, workers: &[WorkerId]) -> (f64, f64) {
-    let speed = |worker: &WorkerId| round.known(*worker).log_speed.min(1.0).exp();
+pub(super) fn speeds(known: impl Fn(WorkerId) -> Known, workers: &[WorkerId]) -> (f64, f64) {
+    let speed = |worker: &WorkerId| known(*worker).log_speed.min(1.0).exp();
     let slowest = workers.iter().map(speed).fold(f64::INFINITY, f64::min);
     (slowest, workers.iter().map(speed).sum::<f64>() / workers.len().max(1) as f64)
 }
@@ -88,7 +90,7 @@ fn offer(round: &RoundState, servers: Vec<ServerId>, workers: Vec<WorkerId>) -> 
 /// cluster's workers are in demand, the more a difference between slowest and mean speed costs, so that workers of a gang
 /// are about equally fast. Free workers that stay beside the gang, where a larger one would fit, cost a little.
 pub(super) fn worth(round: &RoundState, servers: &[ServerId], workers: &[WorkerId]) -> (f64, f64) {
-    let (slowest, mean) = speeds(round, workers);
+    let (slowest, mean) = speeds(|worker| round.known(worker), workers);
     let pressure = round.pressure();
     let on = || servers.iter().map(|server| &round.servers()[*server]);
     let free: usize = on().map(|server| server.free.len()).sum();
@@ -99,10 +101,22 @@ pub(super) fn worth(round: &RoundState, servers: &[ServerId], workers: &[WorkerI
 
 /// The expected speed of a job on these workers, as a part of its speed on its fastest type.
 pub(super) fn expected(round: &RoundState, job: JobIndex, kind: WorkerTypeId, workers: &[WorkerId]) -> f64 {
-    let scattered =
-        workers.len() > 1 && round.servers_of(workers).len() > round.n_servers_least(kind, workers.len());
-    let kept = if scattered { round.kept(job, kind) } else { 1.0 };
-    round.relative(job, kind) * speeds(round, workers).0 * kept
+    let sizes = (workers.len(), round.servers_of(workers).len());
+    let speeds = (speeds(|worker| round.known(worker), workers).0, round.job_state(job).fastest);
+    expected_of(round.problem(), (job, kind), sizes, speeds)
+}
+
+/// The same for so many workers on so many servers, of which the slowest is so fast against its type, and the job so fast on its
+/// fastest.
+pub(super) fn expected_of(
+    problem: &Problem,
+    (job, kind): (JobIndex, WorkerTypeId),
+    (n_workers, n_servers): (usize, usize),
+    (slowest, fastest): (f64, f64),
+) -> f64 {
+    let scattered = n_workers > 1 && n_servers > n_servers_least(problem, kind, n_workers);
+    let kept = if scattered { kept_of(problem, job, kind) } else { 1.0 };
+    problem.throughput()[(job, kind)] / fastest * slowest * kept
 }
 
 /// Where a rule puts a job: where it is expected to be fastest, less what it takes from others. None if it fits nowhere.

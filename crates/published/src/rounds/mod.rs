@@ -39,3 +39,5 @@ pub use world::{ActionSchemeName, FurtherCluster, RoundsWorld, SYSTEM};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod undisturbed_tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::action_scheme::{ActionScheme, close, open};
+use super::action_scheme::{ActionScheme, Opened, close, open};
 use super::memory::{Memory, MemoryState};
 use super::round_state::RoundState;
 use apportion::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
@@ -98,8 +98,16 @@ impl RoundPolicy for LearnedRounds {
         {
             return Err(PolicyError::State { policy: self.name.clone() });
         }
-        let (mut round, mut decides) = open(&mut *self.scheme, &mut self.memory, view)
+        let opened = open(&mut *self.scheme, &mut self.memory, view)
             .map_err(|reason| PolicyError::Undecided { policy: self.name.clone(), reason })?;
+        let (mut round, mut decides) = match opened {
+            Opened::Begun(round, decides) => (round, decides),
+            Opened::Undisturbed(mut placed) => {
+                placed.reverse();
+                self.decided = placed;
+                return Ok(());
+            }
+        };
         while decides {
             let action = self.choose(&round).map_err(|error| PolicyError::Undecided {
                 policy: self.name.clone(),

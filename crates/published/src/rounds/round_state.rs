@@ -74,12 +74,7 @@ impl RoundState {
         let mut previous: Vec<&Placed> = alone.collect();
         previous.sort_unstable_by_key(job_of);
         let job_state = |(job, active): (JobIndex, &ActiveJob)| {
-            let types = problem.cluster().types();
-            let large_enough = |(speed, kind): (&f64, &WorkerType)| {
-                if kind.n_workers >= active.scale_factor { *speed } else { 0.0 }
-            };
-            let row = problem.throughput().row(job).iter();
-            let fastest = row.zip(types.iter()).map(large_enough).fold(0.0, f64::max);
+            let fastest = fastest_of(&problem, job);
             let left = active.steps_remaining.get();
             let history = memory.history(active.id);
             let before = previous.binary_search_by_key(&active.id, job_of).ok().map(|place| previous[place]);
@@ -175,16 +170,12 @@ impl RoundState {
 
     /// The part of its speed that a job retains on a type when it is on more servers than it needs; 1 where nothing is known of that.
     pub fn kept(&self, job: JobIndex, kind: WorkerTypeId) -> f64 {
-        let Colocation::Rows { throughputs, columns } = self.problem.colocation() else { return 1.0 };
-        let scattered = self.problem.jobs()[job].row.zip(columns[kind]);
-        let scattered = scattered.and_then(|(row, column)| throughputs.spread(row, column));
-        scattered.filter(|speed| *speed > 0.0).map_or(1.0, |speed| speed / self.speed(job, kind))
+        kept_of(&self.problem, job, kind)
     }
 
     /// The fewest servers of a type that hold so many workers, if they are empty.
     pub fn n_servers_least(&self, kind: WorkerTypeId, n_workers: usize) -> usize {
-        let per_server = self.problem.cluster().types()[kind].workers_per_server.max(1);
-        n_workers.div_ceil(per_server as usize)
+        n_servers_least(&self.problem, kind, n_workers)
     }
 
     /// Could the job have all its workers somewhere, by what is free of each type?
@@ -240,6 +231,31 @@ impl RoundState {
             |job: &JobIndex| memory.history(self.problem.jobs()[*job].id).map(|history| history.queued);
         self.waiting.sort_by_key(place);
     }
+}
+
+/// Steps/s of a job on the fastest type that has workers enough.
+pub(super) fn fastest_of(problem: &Problem, job: JobIndex) -> f64 {
+    let scale_factor = problem.jobs()[job].scale_factor;
+    let large_enough = |(speed, kind): (&f64, &WorkerType)| {
+        if kind.n_workers >= scale_factor { *speed } else { 0.0 }
+    };
+    let row = problem.throughput().row(job).iter();
+    row.zip(problem.cluster().types().iter()).map(large_enough).fold(0.0, f64::max)
+}
+
+/// The part of its speed that a job retains on a type when it is on more servers than it needs; 1 where nothing is known of that.
+pub(super) fn kept_of(problem: &Problem, job: JobIndex, kind: WorkerTypeId) -> f64 {
+    let Colocation::Rows { throughputs, columns } = problem.colocation() else { return 1.0 };
+    let scattered = problem.jobs()[job].row.zip(columns[kind]);
+    let scattered = scattered.and_then(|(row, column)| throughputs.spread(row, column));
+    let speed = problem.throughput()[(job, kind)];
+    scattered.filter(|spread| *spread > 0.0).map_or(1.0, |spread| spread / speed)
+}
+
+/// The fewest servers of a type that hold so many workers, if they are empty.
+pub(super) fn n_servers_least(problem: &Problem, kind: WorkerTypeId, n_workers: usize) -> usize {
+    let per_server = problem.cluster().types()[kind].workers_per_server.max(1);
+    n_workers.div_ceil(per_server as usize)
 }
 
 /// Servers with what is free of them, and the group of each: every so many of a type.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::action_scheme::{ActionScheme, close, open};
+use super::action_scheme::{ActionScheme, begin, close};
 use super::agents::{Agents, AgentsOptions};
 use super::cells::Cells;
 use super::environment::Actions;
@@ -16,7 +16,7 @@ use super::world::{ActionSchemeName, FurtherCluster, RoundsWorld};
 use crate::dual_agent::observe::{CANDIDATE_FEATURES, GLOBAL_FEATURES, JOB_FEATURES, Window};
 use crate::gangs::{Presence, Scenario};
 use apportion::index::{Id, JobId, ServerId, WorkerId};
-use apportion::policy::Placed;
+use apportion::policy::{Placed, RoundView};
 use apportion::scheduler::{Decided, Lease, Received, Scheduler};
 use apportion::simulator::{Checkpoint, Event, Limits, Observer, Outcome, Simulation, Step};
 use apportion::units::StepsPerSecond;
@@ -37,7 +37,7 @@ fn world(scheme: ActionSchemeName) -> RoundsWorld {
     RoundsWorld { scheme, conditions, rates: vec![0.5], jobs: 14, ..RoundsWorld::default() }
 }
 
-fn scenario(conditions: Vec<Condition>) -> RoundsScenario {
+pub(super) fn scenario(conditions: Vec<Condition>) -> RoundsScenario {
     let scenario = Scenario::on("osdi20", (8, 4), &[0.6], (14, true)).unwrap();
     RoundsScenario { scenarios: vec![scenario], conditions }
 }
@@ -192,6 +192,17 @@ fn a_scheduler_places_as_the_simulator_does() {
     }
 }
 
+/// The state of a round, made whether anything is to be decided in it or not.
+pub(super) fn begun(
+    scheme: &mut dyn ActionScheme,
+    memory: &mut Memory,
+    view: &RoundView<'_>,
+) -> Result<(RoundState, bool), String> {
+    memory.learn(view);
+    let continuation = scheme.continuation(memory, view);
+    begin(scheme, memory, view, continuation)
+}
+
 /// A round of some rounds into a simulation, and its memory.
 fn rounds(condition: Condition, seed: u64, mut look: impl FnMut(&RoundState, &Memory, u64)) {
     let scenario = scenario(vec![condition]);
@@ -205,7 +216,7 @@ fn rounds(condition: Condition, seed: u64, mut look: impl FnMut(&RoundState, &Me
             return;
         }
         let (mut round, _) = simulation
-            .look(|view| open(&mut scheme, &mut memory, view))
+            .look(|view| begun(&mut scheme, &mut memory, view))
             .unwrap()
             .expect("inside rounds")
             .unwrap();
@@ -295,7 +306,7 @@ fn cells_keep_what_runs_well_and_spread_what_starts_evenly() {
             break;
         }
         let (mut round, _) = simulation
-            .look(|view| open(&mut cells, &mut memory, view))
+            .look(|view| begun(&mut cells, &mut memory, view))
             .unwrap()
             .expect("inside rounds")
             .unwrap();
@@ -360,7 +371,7 @@ fn what_goes_on_stays_on_its_workers() {
             break;
         }
         let (mut round, decides) = simulation
-            .look(|view| open(&mut agents, &mut memory, view))
+            .look(|view| begun(&mut agents, &mut memory, view))
             .unwrap()
             .expect("inside rounds")
             .unwrap();
