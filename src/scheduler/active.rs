@@ -151,7 +151,7 @@ impl Progress {
 #[derive(Clone, Debug)]
 pub(crate) struct LookedUp {
     /// Its row of the matrix, if it has one.
-    row: Option<RowId>,
+    pub(crate) row: Option<RowId>,
     /// Steps/s alone on the fewest servers: [type].
     pub(crate) alone: Vec<f64>,
     /// Steps/s alone over several servers, where known: [type].
@@ -405,6 +405,11 @@ impl Table {
         builder.entities(Arc::clone(self.owners.all()));
         builder.colocation(Colocation::Rows { throughputs, columns: self.columns.clone() });
         builder.build()
+    }
+
+    /// The matrix as it was measured, by which jobs' rows have job types.
+    pub(crate) fn measured(&self) -> Colocation {
+        Colocation::Rows { throughputs: Arc::clone(&self.throughputs), columns: self.columns.clone() }
     }
 
     /// The matrix in which policies look up pairs; with the rows, in order, of the jobs that fit and have one, where it

@@ -196,10 +196,12 @@ impl Scheduler {
             slo_remaining: job.slo.map(|slo| job.arrival + slo),
             // Only whether it is a number of seconds: a job may be submitted before it arrives.
             elapsed: Seconds::new(job.arrival.get().abs()),
+            row: looked_up.row,
             ..ActiveJob::new(id)
         };
         let mut builder = ProblemBuilder::new(Arc::clone(&self.cluster));
         builder.job(seen, &looked_up.alone);
+        builder.colocation(self.table.measured());
         builder.build()
     }
 

@@ -1,9 +1,12 @@
 //! Learned policies in files: which network decides, from which weights, and when.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::policy::Colocation;
 use apportion::spec::{PolicyDocument, SpecError, path_text};
+use apportion::throughput::elastic::ElasticThroughputs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +28,10 @@ pub struct LearnedFields {
     floor: Option<f64>,
     /// The rule that decides in the place of weights. For `actor: elastic`.
     rule: Option<ElasticRuleName>,
+    /// Which of DL2's job types each job type of the workload is like: the name of a job type, whole or without what it ends in in
+    /// parentheses, with one of `resnet-50`, `vgg-16`, `resnext-110`, `inception-bn`, `seq2seq`, `cnn-text-classification`,
+    /// `dssm` and `wlm`. Those names are like themselves. For `actor: dl2`, which needs it.
+    job_types: Option<BTreeMap<String, String>>,
     /// When the policy decides anew; `events` by default.
     asked: Option<AskedName>,
     /// How an action is chosen from probabilities; `most_probable` by default.
@@ -54,14 +61,17 @@ pub enum ActorName {
     /// by chance.
     Cells,
     /// Inside rounds, how many workers each job gets, of those numbers that it can be resized to, as in DL2: one climb after
-    /// another, by a network that scores each, or by a rule.
+    /// another, by a network of the elastic world, or by a rule.
     Elastic,
+    /// The same by a network of DL2's own world: whether it adds a worker to a job, a parameter server or one of both, the job
+    /// climbs to its next size, on its own worker type, or else the fastest with room.
+    Dl2,
 }
 
 impl ActorName {
     /// Does it decide inside rounds, rather than by allocations?
     pub fn decides_inside_rounds(self) -> bool {
-        matches!(self, Self::Agents | Self::Cells | Self::Elastic)
+        matches!(self, Self::Agents | Self::Cells | Self::Elastic | Self::Dl2)
     }
 
     /// The systems in which weights for it are trained: those of others may have as many inputs, and mean other things by them.
@@ -75,13 +85,14 @@ impl ActorName {
             | Self::LeastService => &["gangs"],
             Self::Agents | Self::Cells => &["rounds"],
             Self::Elastic => &["elastic"],
+            Self::Dl2 => &["dl2"],
         }
     }
 
     /// Can it decide without weights? Does it look at any?
     fn weights(self) -> (bool, bool) {
         match self {
-            Self::Window | Self::Pairs => (false, true),
+            Self::Window | Self::Pairs | Self::Dl2 => (false, true),
             Self::Values | Self::Agents | Self::Cells | Self::Elastic => (true, true),
             Self::Uniform | Self::UniformBusy | Self::LeastService => (true, false),
         }
@@ -141,6 +152,8 @@ pub struct Learned {
     pub floor: Option<f64>,
     /// The rule in the place of weights, if any.
     pub rule: Option<ElasticRuleName>,
+    /// Which of DL2's job types each job type is like; empty for other actors than DL2's.
+    pub job_types: BTreeMap<String, String>,
     /// When it decides anew.
     pub asked: AskedName,
     /// How an action is chosen.
@@ -182,6 +195,7 @@ impl Learned {
             return Err(source.error_at_key("asked", "this actor is asked in every round", help));
         }
         check_rule(document, actor, &fields)?;
+        check_job_types(document, actor, fields.job_types.as_ref())?;
         let (optional, looked_at) = actor.weights();
         match &fields.weights {
             None if !optional => {
@@ -199,6 +213,7 @@ impl Learned {
                 weights: fields.weights.as_deref().map(|weights| from_folder(&source.folder(), weights)),
                 floor,
                 rule: fields.rule,
+                job_types: fields.job_types.unwrap_or_default(),
                 asked: fields.asked.unwrap_or_default(),
                 choice: fields.choice.unwrap_or_default(),
             }),
@@ -221,6 +236,38 @@ fn check_rule(document: &PolicyDocument, actor: ActorName, fields: &LearnedField
         (_, Some(_), _) => {
             let help = Some("`actor: elastic` decides by one".to_owned());
             Err(source.error_at_key("rule", "this actor has no rule", help))
+        }
+    }
+}
+
+/// Refuses likenesses where nothing heeds them, and where the likeness is to none of DL2's job types.
+fn check_job_types(
+    document: &PolicyDocument,
+    actor: ActorName,
+    job_types: Option<&BTreeMap<String, String>>,
+) -> Result<(), SpecError> {
+    let source = &document.source;
+    let dl2 = ElasticThroughputs::dl2();
+    let known = || dl2.job_types.iter().map(|job_type| job_type.name.as_str());
+    match (actor, job_types) {
+        (ActorName::Dl2, None) => {
+            let help = format!("as in `job_types: {{LM: seq2seq}}`, with one of {}", name_list(known()));
+            let message = "this actor needs `job_types`: which of DL2's job types each job type is like";
+            Err(source.error_at("actor", message, Some(help)))
+        }
+        (ActorName::Dl2, Some(job_types)) => {
+            let is_unknown = |like: &str| !known().any(|name| name == like);
+            let unknown = job_types.iter().find(|(_, like)| is_unknown(like));
+            unknown.map_or(Ok(()), |(name, like)| {
+                let message =
+                    format!("`{like}` is no job type of DL2's, expected one of {}", name_list(known()));
+                Err(source.error_at(&format!("job_types.{name}"), message, suggestion(like, known())))
+            })
+        }
+        (_, None) => Ok(()),
+        (_, Some(_)) => {
+            let help = Some("`actor: dl2` sees job types as DL2 does".to_owned());
+            Err(source.error_at_key("job_types", "this actor would ignore `job_types`", help))
         }
     }
 }

@@ -18,7 +18,7 @@ use apportion_learn::actor::Choice;
 use apportion_learn::trained::{Trained, TrainedError};
 
 use crate::document::{ActorName, AskedName, ChoiceName, Learned};
-use crate::elastic::{ElasticDecider, ElasticRounds, read_elastic};
+use crate::elastic::{Dl2Network, ElasticDecider, ElasticNetwork, ElasticRounds};
 use crate::gangs::{
     Asked, ByValues, Decider, GangPolicy, ObservationKind, Rule as GangRule, Sequential, read_scorer,
     read_window,
@@ -83,7 +83,7 @@ impl Plugin for LearnedPolicies {
         options: &PolicyOptions,
     ) -> Result<Ready, CatalogError> {
         let learned = Learned::read(document)?;
-        if learned.actor == ActorName::Elastic {
+        if matches!(learned.actor, ActorName::Elastic | ActorName::Dl2) {
             return Ok(Ready::InRounds(Box::new(elastic_policy(document, &learned, options)?)));
         }
         Ok(match scheme_of(learned.actor) {
@@ -164,9 +164,13 @@ fn elastic_policy(
     let decider = if let Some(rule) = learned.rule {
         ElasticDecider::Rule(rule.into())
     } else {
-        let found = read_elastic(&trained(document, learned)?);
-        let actor = found.map_err(|error| at_fault(document, learned, &error))?;
-        ElasticDecider::Network(actor, choice(learned))
+        let trained = trained(document, learned)?;
+        let found = match learned.actor {
+            ActorName::Dl2 => Dl2Network::read(&trained, &learned.job_types).map(ElasticNetwork::Dl2),
+            _ => ElasticNetwork::read(&trained),
+        };
+        let network = found.map_err(|error| at_fault(document, learned, &error))?;
+        ElasticDecider::Network(network, choice(learned))
     };
     Ok(ElasticRounds::new(&document.name, decider, options.seed))
 }
@@ -207,7 +211,7 @@ fn gang_policy(
         ActorName::Uniform => Decider::Rule(GangRule::Uniform),
         ActorName::UniformBusy => Decider::Rule(GangRule::UniformBusy),
         ActorName::LeastService => Decider::Rule(GangRule::LeastService),
-        ActorName::Agents | ActorName::Cells | ActorName::Elastic => {
+        ActorName::Agents | ActorName::Cells | ActorName::Elastic | ActorName::Dl2 => {
             return Err(CatalogError::InRounds { policy: policy() });
         }
     };
@@ -290,6 +294,14 @@ mod tests {
             ("actor: elastic\nweights: elastic\nrule: fifo\n", 7, "the rule would ignore `weights`"),
             ("actor: uniform\nrule: fifo\n", 6, "this actor has no rule"),
             ("actor: elastic\nrule: fifi\n", 6, "unknown name `fifi`"),
+            ("actor: dl2\nweights: dl2_world\n", 5, "this actor needs `job_types`"),
+            ("actor: dl2\njob_types: {}\n", 5, "this actor needs `weights`"),
+            (
+                "actor: dl2\nweights: dl2_world\njob_types:\n  LM: seqseq\n",
+                8,
+                "`seqseq` is no job type of DL2's",
+            ),
+            ("actor: pairs\nweights: x\njob_types: {}\n", 7, "would ignore `job_types`"),
             ("actor: unifrom\n", 5, "unknown name `unifrom`"),
         ] {
             let source = Source::new("mine.yaml", format!("{head}{body}"));

@@ -133,6 +133,91 @@ def test_a_policy_does_in_the_simulator_what_its_network_does_in_the_world(tmp_p
             assert hours is not None and played(env, network, seed) == pytest.approx(-hours / 3600, rel=1e-6)
 
 
+#: Which of DL2's job types Gavel's are like, by their models.
+LIKE = {
+    "ResNet-18": "resnext-110",
+    "ResNet-50": "resnet-50",
+    "CycleGAN": "vgg-16",
+    "A3C": "cnn-text-classification",
+    "Recommendation": "dssm",
+    "LM": "wlm",
+    "Transformer": "seq2seq",
+}
+
+
+def resizable(n: int) -> ap.traces.Trace:
+    """Jobs of two types that may have one, two or four workers, one every ten minutes."""
+    types = ["LM (batch size 10)", "Transformer (batch size 256)"]
+    steps = np.random.default_rng(0).integers(20_000, 400_000, n)
+    return ap.traces.table(
+        job_type=[types[job % 2] for job in range(n)],
+        total_steps=steps.tolist(),
+        arrival=[600 * job for job in range(n)],
+        sizes=["1 2 4"] * n,
+    )
+
+
+def test_networks_of_worlds_of_resizable_jobs_are_rows_of_a_sweep(tmp_path: Path) -> None:
+    def trained(name: str, **world: Any) -> Any:
+        worlds = envs.sb3(name, 2, seed=0, **world)
+        return sb3_contrib.MaskablePPO("MlpPolicy", worlds, n_steps=32, batch_size=64, seed=0, device="cpu").learn(64)
+
+    mine = [
+        envs.export_policy(trained("apportion/DL2-v0", jobs=8), tmp_path / "dl2.safetensors", actor="dl2", job_types=LIKE),
+        envs.export_policy(trained("apportion/DL2-v0", observation="released"), tmp_path / "old.safetensors", actor="dl2", job_types=LIKE),
+        envs.export_policy(trained("apportion/Elastic-v0", workers=4, jobs=8), tmp_path / "columns.safetensors", actor="elastic"),
+        envs.export_policy(trained("apportion/Elastic-v0", sight="pairs", window=6), tmp_path / "pairs.safetensors", actor="elastic"),
+        envs.export_policy(dense(13, 8, 1), tmp_path / "scorer.safetensors", actor="elastic"),
+    ]
+    assert [one.checked_by for one in mine] == [("numpy", "apportion")] * len(mine)
+    policies = [*(one.policy for one in mine), "elastic", "max_min_fairness_perf"]
+    table = ap.sweep(policies=policies, trace=resizable(12), cluster="v100=4,p100=4,k80=4", out=tmp_path / "beside")
+    assert table.to_pandas()["status"].tolist() == ["done"] * len(policies)
+    hours = dict(zip(table.means("average_jct_s")["policy"], table.means("average_jct_s")["mean"]))
+    assert len({hours[one.policy.name] for one in mine}) == len(mine), "each decides otherwise"
+    run = ap.simulate(mine[0].policy, "v100=4,p100=4,k80=4", trace=resizable(12))
+    assert {1, 4} <= set(run.leases["workers"].tolist()), "jobs grow"
+    # The command plays the same.
+    said = [command(), "simulate", "--policy", str(mine[0].policy), "--trace", "t.csv", "--cluster", "v100=4,p100=4,k80=4", "--format", "json"]
+    resizable(12).write(tmp_path / "t.csv")
+    told = json.loads(subprocess.run(said, cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
+    assert told["average_jct_s"] == run.summary["average_jct_s"] == hours["dl2.yaml"]
+
+
+def test_a_network_of_another_world_than_the_actors_is_refused(tmp_path: Path) -> None:
+    def model(name: str, **world: Any) -> Any:
+        return sb3_contrib.MaskablePPO("MlpPolicy", envs.sb3(name, 1, seed=0, **world), n_steps=32, seed=0, device="cpu")
+
+    path, dl2 = tmp_path / "x.safetensors", model("apportion/DL2-v0")
+    with pytest.raises(ap.InputError, match="trained in the world dl2, whose networks are not of the actor window") as raised:
+        envs.export_policy(dl2, path, actor="window")
+    assert raised.value.help == "actor='dl2'; export_weights writes it for its own world"
+    with pytest.raises(ap.InputError, match="the world deepshare") as raised:
+        envs.export_policy(model("apportion/DeepShare-v0"), path, actor="cells")
+    assert raised.value.help == "export_weights writes it for its own world"
+    alone = sb3_contrib.MaskablePPO("MlpPolicy", gymnasium.make("apportion/Gangs-v0"), n_steps=32, seed=0, device="cpu")
+    with pytest.raises(ap.InputError, match="the world gangs"):
+        envs.export_policy(alone, path, actor="elastic")
+    with pytest.raises(ap.InputError, match="this actor needs `job_types`"):
+        envs.export_policy(dl2, path, actor="dl2")
+    with pytest.raises(ap.InputError, match="`resnet` is no job type of DL2's"):
+        envs.export_policy(dl2, path, actor="dl2", job_types={"ResNet-50": "resnet"})
+    with pytest.raises(ap.InputError, match="rounds know no epochs"):
+        envs.export_policy(model("apportion/DL2-v0", observation="paper"), path, actor="dl2", job_types=LIKE)
+    with pytest.raises(ap.InputError, match="`sight: pairs` or `window`"):
+        envs.export_policy(model("apportion/Elastic-v0", sight="kept_pairs", window=4), path, actor="elastic")
+    with pytest.raises(ap.InputError, match="makes 12 numbers of 55, as in no world of the actor elastic"):
+        envs.export_policy(dense(55, 12), path, actor="elastic")
+    with pytest.raises(ap.InputError, match="expected 61 of 260 for the actor dl2"):
+        envs.export_policy(dense(261, 61), path, actor="dl2", job_types=LIKE)
+    assert list(tmp_path.iterdir()) == []
+    # Job types of throughputs of one's own are not those that apportion tries it on.
+    mine = envs.export_policy(dl2, path, actor="dl2", job_types={"bert": "seq2seq"})
+    assert mine.checked_by == ("numpy",)
+    with pytest.raises(ap.ApportionError, match="which of DL2's job types `LM .batch size 10.` is like: add it"):
+        ap.simulate(mine.policy, "v100=4,p100=4,k80=4", trace=resizable(4))
+
+
 def test_what_is_written_is_the_network(tmp_path: Path) -> None:
     scorer = dense(13, 8, 1)
     for actor in ("pairs", "values"):

@@ -79,9 +79,32 @@ impl Window {
     /// # Panics
     /// If there is no room for it.
     pub fn observe(&self, world: &World, observation: &mut [f32]) {
+        let column = |job: &JobId| {
+            let job = *job;
+            let job_type = world.job(job).job_type.index();
+            let left = world.remaining_fraction(job);
+            let tasks = |role| f64::from(world.tasks(job, role));
+            let (slots, left) = if self.kind == ObservationKind::Paper {
+                let epochs = left * world.job(job).work_estimated / self.samples_per_epoch[job_type];
+                (world.service_s(job) / SLOT_S, epochs)
+            } else {
+                ((world.now_s() - world.job(job).arrival_s) / SLOT_S, left)
+            };
+            let (workers, servers) = (tasks(Role::Worker), tasks(Role::ParameterServer));
+            (job_type, [slots, left, dominant_share(world, job), workers, servers])
+        };
+        self.write(self.jobs.iter().map(column), observation);
+    }
+
+    /// Writes columns of jobs, as [`observe`](Self::observe) does: of each its type, and slots, what is left, the dominant share,
+    /// workers and parameter servers as they are.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    pub fn write(&self, columns: impl Iterator<Item = (usize, [f64; 5])>, observation: &mut [f32]) {
         let observation = &mut observation[..self.n_rows() * self.n_jobs];
         observation.fill(0.0);
-        for (column, &job) in self.jobs.iter().enumerate() {
+        for (column, (job_type, numbers)) in columns.enumerate() {
             let mut row = 0;
             let mut write = |value: f64| {
                 #[expect(clippy::cast_possible_truncation, reason = "networks are of single precision")]
@@ -89,7 +112,6 @@ impl Window {
                 observation[row * self.n_jobs + column] = value;
                 row += 1;
             };
-            let job_type = world.job(job).job_type.index();
             if self.kind == ObservationKind::Released {
                 write((job_type + 1) as f64);
             } else {
@@ -97,19 +119,11 @@ impl Window {
                     write(f64::from(u8::from(other == job_type)));
                 }
             }
+            let [slots, left, share, workers, servers] = numbers;
             let most = f64::from(self.tasks_max);
-            let tasks = |role| f64::from(world.tasks(job, role));
-            let (workers, servers) = (tasks(Role::Worker), tasks(Role::ParameterServer));
-            let slots = (world.now_s() - world.job(job).arrival_s) / SLOT_S;
-            let left = world.remaining_fraction(job);
-            let share = dominant_share(world, job);
             let numbers = match self.kind {
-                ObservationKind::Released => [slots, left, share, workers, servers],
                 ObservationKind::Scaled => [slots / 100.0, left, share, workers / most, servers / most],
-                ObservationKind::Paper => {
-                    let epochs = left * world.job(job).work_estimated / self.samples_per_epoch[job_type];
-                    [world.service_s(job) / SLOT_S, epochs, share, workers, servers]
-                }
+                ObservationKind::Released | ObservationKind::Paper => numbers,
             };
             numbers.into_iter().for_each(&mut write);
         }

@@ -102,11 +102,14 @@ impl Window {
 
     /// Numbers in an observation.
     pub const fn length(&self) -> usize {
-        match self.observation_kind {
-            ObservationKind::Window => {
-                (N_OF_JOB + N_OF_TYPE * self.n_worker_types) * self.n_jobs + self.n_worker_types
-            }
-            ObservationKind::Pairs | ObservationKind::KeptPairs => self.n_actions() * N_OF_PAIR,
+        Self::length_of(self.observation_kind, self.n_jobs, self.n_worker_types)
+    }
+
+    /// Numbers in an observation of so many columns and worker types.
+    pub(super) const fn length_of(kind: ObservationKind, n_jobs: usize, n_worker_types: usize) -> usize {
+        match kind {
+            ObservationKind::Window => (N_OF_JOB + N_OF_TYPE * n_worker_types) * n_jobs + n_worker_types,
+            ObservationKind::Pairs | ObservationKind::KeptPairs => (n_worker_types * n_jobs + 1) * N_OF_PAIR,
         }
     }
 

@@ -20,18 +20,24 @@ mod rules;
 mod shares;
 mod workload;
 mod environment;
+mod network;
+mod dl2_network;
 mod policy;
 #[cfg(feature = "train")]
 pub mod exploration;
 
 pub use climb::Climb;
+pub use dl2_network::Dl2Network;
 pub use environment::{ElasticEnvironment, ElasticSlots, ElasticWorld, SYSTEM};
 pub use episode::{ElasticEpisode, ElasticReward, HELD, N_OF_PAIR, ObservationKind, SEEN_MAX, Window};
 pub use ladders::{Ladders, RUNGS};
-pub use policy::{ElasticDecider, ElasticRounds, read_elastic};
+pub use network::ElasticNetwork;
+pub use policy::{ElasticDecider, ElasticRounds};
 pub use rules::{ElasticPolicy, ElasticRule, all, parse_named};
 pub use workload::{WorkloadError, WorkloadOptions, generate};
 
+#[cfg(test)]
+mod network_tests;
 #[cfg(test)]
 mod policy_tests;
 #[cfg(test)]

@@ -10,24 +10,65 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::dl2_network::{Choose, Dl2Network, KnownJob};
+use super::network::ElasticNetwork;
 use super::{ElasticEpisode, ElasticPolicy, ElasticReward, ElasticRule, Ladders, ObservationKind, world_of};
 use crate::document::ElasticRuleName;
-use crate::gangs::read_scorer;
 use crate::world::{Role, World, WorldJob};
 use apportion::index::{Id, IndexVec, JobId, ServerId, WorkerId, WorkerTypeId};
 use apportion::policy::{Placed, PolicyError, RoundDecision, RoundPolicy, RoundView};
+use apportion::problem::{ActiveJob, Colocation};
 use apportion::workload::Combination;
 use apportion::workload::random::{SeedStreams, Stream};
 use apportion_learn::actor::{Actor, ActorError, Choice, Scratch, draw, masked_softmax, most_probable};
-use apportion_learn::trained::{Trained, TrainedError};
 
 /// What chooses the next climb of a round: a rule, or a network.
 #[derive(Clone, Debug)]
 pub enum ElasticDecider {
     /// A rule of this world.
     Rule(ElasticRule),
-    /// A network that scores climbs, one at a time, and how its scores become a choice.
-    Network(Arc<dyn Actor>, Choice),
+    /// A network, and how its numbers become a choice.
+    Network(ElasticNetwork, Choice),
+}
+
+impl ElasticDecider {
+    /// The worker types that it sees, by their places in the cluster. A network over a window sees those of the matrix, in its
+    /// order; none stands for one that the cluster lacks.
+    fn types(&self, view: &RoundView<'_>) -> Vec<Option<WorkerTypeId>> {
+        match (self, view.problem.colocation()) {
+            (Self::Network(ElasticNetwork::Windowed(_), _), Colocation::Rows { throughputs, columns }) => {
+                let of = |column| columns.ids().find(|kind| columns[*kind] == Some(column));
+                throughputs.worker_types().ids().map(of).collect()
+            }
+            _ => view.free.ids().map(Some).collect(),
+        }
+    }
+}
+
+/// What is known of each job of a round, for a network of DL2's own world.
+fn known_jobs(
+    network: &Dl2Network,
+    view: &RoundView<'_>,
+    steps_at_first: &BTreeMap<JobId, f64>,
+) -> Result<Vec<KnownJob>, String> {
+    let Colocation::Rows { throughputs, .. } = view.problem.colocation() else {
+        return Err("jobs have no job types, by which its network knows them".to_owned());
+    };
+    let known = |active: &ActiveJob| {
+        let job_type = active.row.map(|row| throughputs.rows()[row].job_type.as_str());
+        let Some(job_type) = job_type else {
+            return Err(format!("job {} has no job type, by which its network knows jobs", active.id));
+        };
+        let likeness = network.likeness(job_type).ok_or_else(|| {
+            format!(
+                "`job_types` of the policy does not say which of DL2's job types `{job_type}` is like: add it"
+            )
+        })?;
+        let left = active.steps_remaining.get();
+        let at_first = steps_at_first.get(&active.id).map_or(left, |at_first| at_first.max(left));
+        Ok(KnownJob { job_type: likeness, left: if at_first > 0.0 { left / at_first } else { 0.0 } })
+    };
+    view.problem.jobs().iter().map(known).collect()
 }
 
 impl From<ElasticRuleName> for ElasticRule {
@@ -42,23 +83,6 @@ impl From<ElasticRuleName> for ElasticRule {
     }
 }
 
-/// The network in a file of weights.
-///
-/// # Errors
-/// If the file holds something else than a network that scores climbs seen as `pairs`.
-pub fn read_elastic(trained: &Trained) -> Result<Arc<dyn Actor>, TrainedError> {
-    let spec = trained.spec();
-    let of_another = |system: &Value| system.as_str().is_some_and(|system| system != super::SYSTEM.name);
-    let sight = spec.get("world").and_then(|world| world.get("sight"));
-    let sees_otherwise = |sight: &Value| sight.as_str().is_some_and(|sight| sight != "pairs");
-    if spec.get("system").is_some_and(of_another) || sight.is_some_and(sees_otherwise) {
-        return Err(TrainedError::Kind {
-            expected: "scorer of climbs, of `system: elastic` with `sight: pairs`",
-        });
-    }
-    read_scorer(trained)
-}
-
 /// Decides how many workers of which type each job gets, round by round.
 #[derive(Debug)]
 pub struct ElasticRounds {
@@ -68,67 +92,109 @@ pub struct ElasticRounds {
     /// What is still to be said of this round, the last first.
     decided: Vec<RoundDecision>,
     scratch: Scratch,
+    /// Steps that were left of each job when it was first seen.
+    steps_at_first: BTreeMap<JobId, f64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
     draws: Stream,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    steps_at_first: BTreeMap<JobId, f64>,
 }
 
 impl ElasticRounds {
     /// A policy that has decided nothing yet; `seed` is of what it draws.
     pub fn new(name: impl Into<String>, decider: ElasticDecider, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("elastic rounds");
-        Self { name: name.into(), decider, draws, decided: Vec::new(), scratch: Scratch::default() }
+        let steps_at_first = BTreeMap::new();
+        Self {
+            name: name.into(),
+            decider,
+            draws,
+            decided: Vec::new(),
+            scratch: Scratch::default(),
+            steps_at_first,
+        }
+    }
+
+    /// Notes the steps of jobs that it sees for the first time, where its network sees what part is left, and forgets jobs that are
+    /// gone.
+    fn remember(&mut self, view: &RoundView<'_>) {
+        if !matches!(self.decider, ElasticDecider::Network(ElasticNetwork::Dl2(_), _)) {
+            return;
+        }
+        let before = std::mem::take(&mut self.steps_at_first);
+        let of = |active: &ActiveJob| {
+            let left = active.steps_remaining.get();
+            (active.id, before.get(&active.id).copied().unwrap_or(left))
+        };
+        self.steps_at_first = view.problem.jobs().iter().map(of).collect();
     }
 
     /// What each job of the round is to hold, by position in the problem: a worker type and a number.
-    fn held(&mut self, view: &RoundView<'_>) -> Result<Vec<Option<(WorkerTypeId, u16)>>, ActorError> {
-        let Slot { ladders, mut world, jobs } = Slot::new(view);
-        let world = match &self.decider {
+    fn held(&mut self, view: &RoundView<'_>) -> Result<Vec<Option<(WorkerTypeId, u16)>>, String> {
+        let types = self.decider.types(view);
+        let Slot { ladders, mut world, jobs } = Slot::new(view, &types);
+        let Self { decider, draws, scratch, steps_at_first, .. } = self;
+        world.reset(&jobs);
+        match &*decider {
             ElasticDecider::Rule(rule) => {
-                world.reset(&jobs);
                 world.begin_round();
-                let mut policy = ElasticPolicy::new(*rule, ladders, 0);
-                policy.climb_all(&mut world);
-                world
+                ElasticPolicy::new(*rule, ladders, 0).climb_all(&mut world);
             }
-            ElasticDecider::Network(actor, choice) => {
-                let window = (ObservationKind::Pairs, jobs.len().max(1));
+            ElasticDecider::Network(network, choice) => {
+                let choose = &mut |actor: &dyn Actor, seen: &[f32], mask: &[bool]| {
+                    let mut logits = vec![0.0; mask.len()];
+                    actor.logits(0, seen, scratch, &mut logits)?;
+                    masked_softmax(&mut logits, mask)?;
+                    Ok(match choice {
+                        Choice::Sampled => draw(&logits, draws.uniform()),
+                        Choice::MostProbable => most_probable(&logits),
+                    })
+                };
+                let (actor, window) = match network {
+                    ElasticNetwork::Scorer(actor) => (actor, (ObservationKind::Pairs, jobs.len().max(1))),
+                    ElasticNetwork::Windowed(network) => (&network.actor, network.fitted(types.len())?),
+                    ElasticNetwork::Dl2(network) => {
+                        let known = known_jobs(network, view, steps_at_first)?;
+                        let played = network.play((&mut world, &ladders), &known, choose);
+                        played.map_err(|error| error.to_string())?;
+                        return Ok(held_in(&world, &types));
+                    }
+                };
                 let mut slot =
                     ElasticEpisode::new(world, Arc::new(ladders), window, ElasticReward::default());
                 slot.reset(&jobs);
-                let mut is_open = slot.is_open();
-                while is_open {
-                    let logits = logits(&slot, &**actor, &mut self.scratch)?;
-                    let action = match choice {
-                        Choice::Sampled => draw(&logits, self.draws.uniform()),
-                        Choice::MostProbable => most_probable(&logits),
-                    };
-                    is_open = slot.play(action);
-                }
-                slot.world().clone()
+                play(&mut slot, &**actor, choose).map_err(|error| error.to_string())?;
+                return Ok(held_in(slot.world(), &types));
             }
-        };
-        let held = |job: JobId| {
-            let part = world.parts(job).first()?;
-            Some((world.servers().worker_type(part.server), world.tasks(job, Role::Worker)))
-        };
-        Ok((0..jobs.len()).map(|job| held(JobId::from_index(job))).collect())
+        }
+        Ok(held_in(&world, &types))
     }
 }
 
-/// How probable each action is.
-fn logits(slot: &ElasticEpisode, actor: &dyn Actor, scratch: &mut Scratch) -> Result<Vec<f32>, ActorError> {
-    let window = slot.window();
-    let (mut seen, mut mask) = (vec![0.0; window.length()], vec![false; window.n_actions()]);
-    let mut logits = vec![0.0; mask.len()];
-    slot.observe(&mut seen);
-    slot.mask(&mut mask);
-    actor.logits(0, &seen, scratch, &mut logits)?;
-    masked_softmax(&mut logits, &mask)?;
-    Ok(logits)
+/// Lets a network climb until it chooses nothing, or no job can.
+fn play(slot: &mut ElasticEpisode, actor: &dyn Actor, choose: &mut Choose<'_>) -> Result<(), ActorError> {
+    let (mut seen, mut mask) = (vec![0.0; slot.window().length()], vec![false; slot.window().n_actions()]);
+    let mut is_open = slot.is_open();
+    while is_open {
+        slot.observe(&mut seen);
+        slot.mask(&mut mask);
+        is_open = slot.play(choose(actor, &seen, &mask)?);
+    }
+    Ok(())
+}
+
+/// What each job holds in a world of these worker types.
+fn held_in(world: &World, types: &[Option<WorkerTypeId>]) -> Vec<Option<(WorkerTypeId, u16)>> {
+    let held = |job: JobId| {
+        let part = world.parts(job).first()?;
+        let worker_type = types[world.servers().worker_type(part.server).index()]?;
+        Some((worker_type, world.tasks(job, Role::Worker)))
+    };
+    (0..world.n_jobs()).map(|job| held(JobId::from_index(job))).collect()
 }
 
 /// The jobs of a round as a workload of this world, which has begun now.
@@ -139,10 +205,13 @@ struct Slot {
 }
 
 impl Slot {
-    fn new(view: &RoundView<'_>) -> Self {
-        let (n_types, throughput) = (view.free.len(), view.problem.throughput());
-        let sizes_of = |(index, job): (_, &apportion::problem::ActiveJob)| {
-            let size = |size: u32, speeds: &[f64]| Some((u16::try_from(size).ok()?, speeds.to_vec()));
+    fn new(view: &RoundView<'_>, types: &[Option<WorkerTypeId>]) -> Self {
+        let throughput = view.problem.throughput();
+        let sizes_of = |(index, job): (_, &ActiveJob)| {
+            let size = |size: u32, speeds: &[f64]| {
+                let speed = |kind: &Option<WorkerTypeId>| kind.map_or(0.0, |kind| speeds[kind.index()]);
+                Some((u16::try_from(size).ok()?, types.iter().map(speed).collect()))
+            };
             match view.resizable.binary_search_by_key(&job.id, |resizable| resizable.job) {
                 Ok(at) => {
                     let resizable = &view.resizable[at];
@@ -153,11 +222,12 @@ impl Slot {
             }
         };
         let sizes: Vec<Vec<(u16, Vec<f64>)>> = view.problem.jobs().enumerate().map(sizes_of).collect();
-        let ladders = Ladders::of_jobs(n_types, &sizes);
+        let ladders = Ladders::of_jobs(types.len(), &sizes);
+        let n_free = |kind: &Option<WorkerTypeId>| kind.map_or(0, |kind| view.free[kind].len());
         let n_workers: Vec<u16> =
-            view.free.iter().map(|free| u16::try_from(free.len()).unwrap_or(u16::MAX)).collect();
+            types.iter().map(|kind| u16::try_from(n_free(kind)).unwrap_or(u16::MAX)).collect();
         let world = world_of(&ladders, &n_workers, 0.0);
-        let job = |(index, job): (usize, &apportion::problem::ActiveJob)| {
+        let job = |(index, job): (usize, &ActiveJob)| {
             // A job without work is as good as done.
             let work = job.steps_remaining.get().max(f64::MIN_POSITIVE);
             WorldJob {
@@ -255,11 +325,22 @@ impl RoundPolicy for ElasticRounds {
         &self.name
     }
 
+    fn check(&self, view: &RoundView<'_>) -> Result<(), String> {
+        match &self.decider {
+            ElasticDecider::Network(ElasticNetwork::Windowed(network), _) => {
+                network.fitted(self.decider.types(view).len()).map(drop)
+            }
+            ElasticDecider::Network(ElasticNetwork::Dl2(network), _) => {
+                known_jobs(network, view, &self.steps_at_first).map(drop)
+            }
+            ElasticDecider::Network(ElasticNetwork::Scorer(_), _) | ElasticDecider::Rule(_) => Ok(()),
+        }
+    }
+
     fn begin(&mut self, view: &RoundView<'_>) -> Result<(), PolicyError> {
-        let held = self.held(view).map_err(|error| PolicyError::Undecided {
-            policy: self.name.clone(),
-            reason: error.to_string(),
-        })?;
+        self.remember(view);
+        let held = self.held(view);
+        let held = held.map_err(|reason| PolicyError::Undecided { policy: self.name.clone(), reason })?;
         self.decided = decisions(view, &held);
         Ok(())
     }
@@ -273,13 +354,13 @@ impl RoundPolicy for ElasticRounds {
     }
 
     fn state(&self) -> Value {
-        serde_json::json!(State { draws: self.draws.clone() })
+        serde_json::json!(State { draws: self.draws.clone(), steps_at_first: self.steps_at_first.clone() })
     }
 
     fn restore(&mut self, state: &Value) -> Result<(), PolicyError> {
         let fault = |_| PolicyError::State { policy: self.name.clone() };
-        let State { draws } = State::deserialize(state).map_err(fault)?;
-        self.draws = draws;
+        let State { draws, steps_at_first } = State::deserialize(state).map_err(fault)?;
+        (self.draws, self.steps_at_first) = (draws, steps_at_first);
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._columns import short, text_of
-from ._errors import InputError
+from ._errors import ApportionError, InputError
 from ._given import world_text
 from ._runs import simulate
 
@@ -32,7 +32,14 @@ _Network = Callable[[_Floats], _Floats]
 
 #: What the networks of an actor see and give, where this is always the same.
 _SIZES = {"pairs": (13, 1), "values": (13, 1), "cells": (41, 12)}
-_ACTORS = ("window", *_SIZES, "agents")
+_ACTORS = ("window", *_SIZES, "agents", "elastic", "dl2")
+#: The actors that networks trained in a world are of.
+_OF_WORLD = {
+    "gangs": ("window", "pairs", "values"),
+    "rounds": ("cells", "agents"),
+    "elastic": ("elastic",),
+    "dl2": ("dl2",),
+}
 
 #: What YAML does not read as text.
 _NOT_TEXT = ("true", "false", "null", "yes", "no", "on", "off")
@@ -75,7 +82,9 @@ def export_policy(
     `module` is a torch module from what an actor sees to logits, [batch × numbers seen] → [batch × logits], or a model of
     stable-baselines3 or sb3-contrib with an `MlpPolicy`; for the actor `agents`, two modules, the ordering agent's first. What actors
     see is said in policies/README.md. Agents trained in `apportion/Gangs-v0` with `actor="window"` are of the actor `window`, those of
-    `apportion/Rounds-v0` of `cells`. `fields` are further ones of the policy's file: `asked`, `choice`, `colocation`.
+    `apportion/Rounds-v0` of `cells`, those of `apportion/Elastic-v0` of `elastic`, and those of `apportion/DL2-v0` of `dl2`, which asks
+    for `job_types`: which of DL2's job types each job type of the workload is like. `fields` are further ones of the policy's file:
+    `asked`, `choice`, `colocation`, `job_types`.
 
     A path that ends in `.safetensors` takes dense layers with tanh or, but for `pairs` and `values`, with ReLU between them; every build
     of apportion reads it. One that ends in `.onnx` takes any module; builds with the feature `onnx` read it.
@@ -87,6 +96,7 @@ def export_policy(
         raise InputError(f"unknown actor {actor!r}, expected one of {', '.join(_ACTORS)}")
     if name is not None and not (text_of("name", name).isprintable() and name.strip()):
         raise InputError(f"name is {short(name)}, expected a line of text")
+    spec = _trained_in(module, actor)
     modules = _modules(module)
     _check_actor(actor, [_sizes(one) for one in modules])
     weights = Path(path)
@@ -101,10 +111,27 @@ def export_policy(
     }
     policy = weights.with_suffix(".yaml")
     with _whole_or_not(weights, policy) as (new_weights, new_policy):
-        checked = _write(modules, new_weights, actor, {"exported_for": actor}, module)
+        checked = _write(modules, new_weights, actor, {"exported_for": actor, **spec}, module)
         new_policy.write_text("".join(f"{field}: {_scalar(value)}\n" for field, value in document.items()), encoding="utf-8")
         checked += _played(new_policy)
     return Exported(policy, weights, checked)
+
+
+def _trained_in(module: Any, actor: str) -> dict[str, Any]:
+    """The world of a model of stable-baselines3, as files of weights say it where rounds are seen by its options; refuses another actor's."""
+    env = getattr(module, "env", None)
+    while hasattr(env, "venv"):
+        env = env.venv
+    first = (getattr(env, "envs", None) or [env])[0]
+    made_of = getattr(getattr(first, "unwrapped", first), "made_of", None)
+    if made_of is None:
+        return {}
+    system, options = made_of
+    if actor not in (actors := _OF_WORLD.get(system, ())):
+        message = f"the network was trained in the world {system}, whose networks are not of the actor {actor}"
+        elsewhere = "export_weights writes it for its own world"
+        raise InputError(message, help=f"actor={' or '.join(map(repr, actors))}; {elsewhere}" if actors else elsewhere)
+    return {"system": system, "world": json.loads(options)} if system in ("elastic", "dl2") else {}
 
 
 @contextmanager
@@ -211,7 +238,8 @@ def _sizes(module: Any) -> tuple[int, int]:
 def _check_actor(actor: str, sizes: list[tuple[int, int]]) -> None:
     """Refuses networks that see, or give, something else than the actor's."""
     if len(sizes) == (2 if actor == "agents" else 1):
-        expected = [_SIZES[actor]] if actor in _SIZES else _window(sizes[0]) if actor == "window" else _agents(sizes)
+        of_actor = {"window": _window, "elastic": _elastic, "dl2": _dl2}
+        expected = [_SIZES[actor]] if actor in _SIZES else of_actor[actor](sizes[0]) if actor in of_actor else _agents(sizes)
     else:
         expected = [(0, 0)] * (2 if actor == "agents" else 1)
     _check_sizes(f"actor {actor}", sizes, expected)
@@ -228,6 +256,22 @@ def _check_sizes(whose: str, sizes: list[tuple[int, int]], expected: list[tuple[
 def _window(sizes: tuple[int, int]) -> list[tuple[int, int]]:
     slots = max(sizes[0] // 9, 1)
     return [(9 * slots, 3 * slots + 1)]
+
+
+def _elastic(sizes: tuple[int, int]) -> list[tuple[int, int]]:
+    """A scorer of climbs, or a network over all that the elastic world shows beside so many actions, of some number of worker types."""
+    n_climbs = sizes[1] - 1
+    of_types = [(n_types, n_climbs // n_types) for n_types in range(1, n_climbs + 1) if n_climbs % n_types == 0]
+    shown = [(4 + 3 * n_types) * n_jobs + n_types for n_types, n_jobs in of_types]
+    if sizes != (13, 1) and sizes[0] not in shown and (n_climbs < 1 or sizes[0] != 13 * sizes[1]):
+        raise InputError(f"the module makes {sizes[1]} numbers of {sizes[0]}, as in no world of the actor elastic")
+    return [sizes]
+
+
+def _dl2(sizes: tuple[int, int]) -> list[tuple[int, int]]:
+    """What DL2's world shows of each job of a window: one of eight types and five numbers, or, as it was released, six numbers."""
+    jobs = max((sizes[1] - 1) // 3, 1)
+    return [(6 * jobs if sizes[0] == 6 * jobs else 13 * jobs, 3 * jobs + 1)]
 
 
 def _agents(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -297,11 +341,11 @@ def _compare(module: Any, sizes: tuple[int, int], other: _Network, by: str, path
 
 
 def _played(policy: Path) -> tuple[str, ...]:
-    """Lets apportion play with a policy, if this build reads its network."""
+    """Lets apportion play with a policy, if this build reads its network, and it knows the job types of the usual throughputs."""
     try:
         simulate(policy, {"v100": 4, "p100": 4, "k80": 4}, rate=1.0, jobs=3, keep=())
-    except InputError as error:
-        if "this build does not read" in str(error):
+    except ApportionError as error:
+        if "this build does not read" in str(error) or "which of DL2's job types" in str(error):
             return ()
         raise
     return ("apportion",)
@@ -326,10 +370,16 @@ def _dense(modules: list[Any], actor: str) -> tuple[list[_Layer], str]:
             is_linear = False
         elif not isinstance(layer, ignored):
             raise InputError(f"{type(layer).__name__} is not linear layers in turn with tanh or ReLU", help=otherwise)
-    allowed = {"tanh"} if _SIZES.get(actor) == (13, 1) else {"tanh", "relu"}
+    allowed = {"tanh"} if _is_scorer(actor, layers) else {"tanh", "relu"}
     if not is_linear or len(between) > 1 or not between <= allowed:
         raise InputError(f"the actor {actor} takes linear layers with {' or '.join(sorted(allowed))} between them", help=otherwise)
     return layers, next(iter(between), "tanh")
+
+
+def _is_scorer(actor: str, layers: list[_Layer]) -> bool:
+    """Does the network score rows, one at a time?"""
+    sizes = (layers[0].weight.shape[1], layers[-1].weight.shape[0]) if layers else None
+    return _SIZES.get(actor) == (13, 1) or (actor == "elastic" and sizes == (13, 1))
 
 
 def _leaves(module: Any) -> Iterator[Any]:
@@ -366,7 +416,7 @@ def _safetensors(layers: list[_Layer], activation: str, actor: str, spec: dict[s
         digest.update(numbers.tobytes())
         described[name] = {"dtype": "F32", "shape": list(numbers.shape), "data_offsets": [place, place + numbers.nbytes]}
         place += numbers.nbytes
-    is_scorer = _SIZES.get(actor) == (13, 1)
+    is_scorer = _is_scorer(actor, layers)
     header = {
         "format": "apportion/learned-v1",
         "contents": "weights",

@@ -20,6 +20,7 @@ class VecWorlds(VecEnv):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, worlds: VectorWorld) -> None:
         self._worlds = worlds
+        self.made_of = worlds.made_of
         self._actions: NDArray[Any] = np.zeros(worlds.num_envs, dtype=np.int64)
         super().__init__(worlds.num_envs, worlds.single_observation_space, worlds.single_action_space)
 

@@ -81,7 +81,7 @@ def _seed(seed: int) -> int:
 class World(gymnasium.Env[_Seen, np.int64]):
     """A world of one agent.
 
-    `info` holds `action_mask` (1 = may be taken; all 0 after the end), and after a step `rounds`, the rounds that passed in it, and
+    `made_of` is the name of the world with its options, as text. `info` holds `action_mask` (1 = may be taken; all 0 after the end), and after a step `rounds`, the rounds that passed in it, and
     `counts`, whether there is something to learn from it: it is false where the action could not be carried out.
     """
 
@@ -91,7 +91,8 @@ class World(gymnasium.Env[_Seen, np.int64]):
         if render_mode is not None:
             raise InputError(f"render_mode is {render_mode!r}, but a world draws nothing", help="leave it out")
         self.render_mode = None
-        self._native, (low, high, n_actions) = _one_agent(*_world_of(system, world))
+        self.made_of = _world_of(system, world)
+        self._native, (low, high, n_actions) = _one_agent(*self.made_of)
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self.action_space = gymnasium.spaces.Discrete(n_actions)
         self._mask: _Flags = np.zeros(n_actions, dtype=np.bool_)
@@ -190,9 +191,9 @@ class VectorWorld(gymnasium.vector.VectorEnv[_Seen, NDArray[np.int64], NDArray[A
         if render_mode is not None:
             raise InputError(f"render_mode is {render_mode!r}, but a world draws nothing", help="leave it out")
         num_envs = whole_of("num_envs", num_envs, 1, 2**31) if num_envs != 0 else 0
-        name, options = _world_of(system, world)
-        _, (low, high, n_actions) = _one_agent(name, options)
-        self._native = _native.VectorEnvironment(name, options, num_envs)
+        self.made_of = _world_of(system, world)
+        _, (low, high, n_actions) = _one_agent(*self.made_of)
+        self._native = _native.VectorEnvironment(*self.made_of, num_envs)
         self.num_envs = num_envs
         self.render_mode = None
         self.single_observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
