@@ -174,14 +174,14 @@ def test_networks_of_worlds_of_resizable_jobs_are_rows_of_a_sweep(tmp_path: Path
     table = ap.sweep(policies=policies, trace=resizable(12), cluster="v100=4,p100=4,k80=4", out=tmp_path / "beside")
     assert table.to_pandas()["status"].tolist() == ["done"] * len(policies)
     hours = dict(zip(table.means("average_jct_s")["policy"], table.means("average_jct_s")["mean"]))
-    assert len({hours[one.policy.name] for one in mine}) == len(mine), "each decides otherwise"
+    assert len({hours[str(one.policy)] for one in mine}) == len(mine), "each decides otherwise"
     run = ap.simulate(mine[0].policy, "v100=4,p100=4,k80=4", trace=resizable(12))
     assert {1, 4} <= set(run.leases["workers"].tolist()), "jobs grow"
     # The command plays the same.
     said = [command(), "simulate", "--policy", str(mine[0].policy), "--trace", "t.csv", "--cluster", "v100=4,p100=4,k80=4", "--format", "json"]
     resizable(12).write(tmp_path / "t.csv")
     told = json.loads(subprocess.run(said, cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
-    assert told["average_jct_s"] == run.summary["average_jct_s"] == hours["dl2.yaml"]
+    assert told["average_jct_s"] == run.summary["average_jct_s"] == hours[str(mine[0].policy)]
 
 
 def test_a_network_of_another_world_than_the_actors_is_refused(tmp_path: Path) -> None:

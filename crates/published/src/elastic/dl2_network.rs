@@ -7,7 +7,7 @@
 //! | dominant share   | the largest part of any worker type that the job holds                                        |
 //! | tasks            | as many parameter servers as workers                                                          |
 //! | actions          | any of the three for a job: its next size, on its own worker type, or else the fastest with room |
-//! | fit              | actions for jobs without room are masked                                                      |
+//! | fit              | actions for jobs without room are masked, and nothing while no job has workers                |
 //! | start            | every job first gets its least size, if there is room                                         |
 
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ impl Dl2Network {
             if !mask.contains(&true) {
                 return Ok(());
             }
-            mask[nothing] = true;
+            mask[nothing] = !world.placed().is_empty();
             self.window.write(in_view.iter().map(|job| column(world, *job, known[job.index()])), &mut seen);
             match in_view.get(choose(&*self.actor, &seen, &mask)? / N_OF_JOB) {
                 Some(job) => climb(world, ladders, *job),

@@ -167,7 +167,8 @@ impl ElasticRounds {
                 let mut slot =
                     ElasticEpisode::new(world, Arc::new(ladders), window, ElasticReward::default());
                 slot.reset(&jobs);
-                play(&mut slot, &**actor, choose).map_err(|error| error.to_string())?;
+                let may_rest = matches!(network, ElasticNetwork::Scorer(_));
+                play(&mut slot, (&**actor, may_rest), choose).map_err(|error| error.to_string())?;
                 return Ok(held_in(slot.world(), &types));
             }
         }
@@ -175,13 +176,20 @@ impl ElasticRounds {
     }
 }
 
-/// Lets a network climb until it chooses nothing, or no job can.
-fn play(slot: &mut ElasticEpisode, actor: &dyn Actor, choose: &mut Choose<'_>) -> Result<(), ActorError> {
+/// Lets a network climb until it chooses nothing, which it may not while no job has workers unless it may rest, or no job can climb.
+fn play(
+    slot: &mut ElasticEpisode,
+    (actor, may_rest): (&dyn Actor, bool),
+    choose: &mut Choose<'_>,
+) -> Result<(), ActorError> {
     let (mut seen, mut mask) = (vec![0.0; slot.window().length()], vec![false; slot.window().n_actions()]);
     let mut is_open = slot.is_open();
     while is_open {
         slot.observe(&mut seen);
         slot.mask(&mut mask);
+        if let Some(nothing) = mask.last_mut() {
+            *nothing = may_rest || !slot.world().placed().is_empty();
+        }
         is_open = slot.play(choose(actor, &seen, &mask)?);
     }
     Ok(())

@@ -119,7 +119,7 @@ def export_policy(
 
 def _trained_in(module: Any, actor: str) -> dict[str, Any]:
     """The world of a model of stable-baselines3, as files of weights say it where rounds are seen by its options; refuses another actor's."""
-    env = getattr(module, "env", None)
+    env: Any = getattr(module, "env", None)
     while hasattr(env, "venv"):
         env = env.venv
     first = (getattr(env, "envs", None) or [env])[0]
@@ -345,7 +345,7 @@ def _played(policy: Path) -> tuple[str, ...]:
     try:
         simulate(policy, {"v100": 4, "p100": 4, "k80": 4}, rate=1.0, jobs=3, keep=())
     except ApportionError as error:
-        if "this build does not read" in str(error) or "which of DL2's job types" in str(error):
+        if "this build does not read" in str(error) or "does not say which of DL2's job types" in str(error):
             return ()
         raise
     return ("apportion",)
