@@ -113,15 +113,8 @@ pub(super) fn use_idle(
         let slower = |other: &usize| speed(*other) < speed(*at) && filled[*other] > 0.0;
         // The slowest first, after the member's unused idle time.
         let slower: Vec<usize> = of_member[member].iter().rev().copied().filter(slower).collect();
-        let mut room = idle[kind] / size;
-        let unused = room.min(free[member].max(0.0));
-        let mut moves = vec![(None, unused)];
-        room -= unused;
-        for from in slower {
-            let moved = room.min(filled[from]);
-            moves.push((Some(from), moved));
-            room -= moved;
-        }
+        let slower = slower.into_iter().map(|from| (from, filled[from]));
+        let moves = moves(idle[kind] / size, free[member].max(0.0), slower);
         let gain = |(from, time): &(Option<usize>, f64)| (speed(*at) - from.map_or(0.0, speed)) * time;
         let gained: f64 = moves.iter().map(gain).sum();
         if gained <= least * throughput[member] {
@@ -150,6 +143,17 @@ pub(super) fn use_idle(
         Sense::Minimize => value(&filled) <= value(class_time),
     };
     (gains && improves()).then_some(filled)
+}
+
+/// Class time that fits into `room`, by its sources: `free` time, of source `None`, then that of columns.
+fn moves(mut room: f64, free: f64, columns: impl Iterator<Item = (usize, f64)>) -> Vec<(Option<usize>, f64)> {
+    let sources = [(None, free)].into_iter().chain(columns.map(|(from, time)| (Some(from), time)));
+    let part = |(from, time): (Option<usize>, f64)| {
+        let moved = room.min(time);
+        room -= moved;
+        (from, moved)
+    };
+    sources.map(part).collect()
 }
 
 /// Do class times exceed no constraint by more than `class_time` do?

@@ -79,11 +79,12 @@ pub enum Continuation {
 }
 
 /// How a round begins.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 #[derive(Debug)]
 pub(super) enum Opened {
     /// Every job goes on where it is, and none waits: the placements, of which the memory knows already.
     Undisturbed(Vec<Placed>),
-    /// What goes on is placed, and the first action is there to be decided, if there is any.
+    /// The jobs that go on are placed, and the first action is there to be decided, if there is any.
     Begun(RoundState, bool),
 }
 
