@@ -29,7 +29,7 @@ fn alternatives_and_columns_may_be_many() {
     let columns = each(",", |at| format!("c{at}"));
     let types = each("|", |at| format!("t{at}"));
     let log = read(Form::Openb, format!("{head},{columns}\np,1,1000,{types},0,9,1{}\n", ",".repeat(N)));
-    assert_eq!(log.rows.at(0).worker_type.as_deref(), Some(types.as_str()));
+    assert_eq!(log.rows.at(0).worker_type, Some(types.as_str()));
     assert_eq!(log.unused_columns.len(), N);
 }
 

@@ -77,7 +77,7 @@ fn a_row_of_slurms_that_a_text_breaks_is_one_row() {
     let broken = format!("1|{RAN}|sbatch --wrap=echo\n  two\n\nthree\n2|{RAN}|sbatch x\n3|{RAN}|a\nb\n");
     for text in [broken.clone(), broken.replace('\n', "\r\n")] {
         let log = sacct(&format!("{SACCT}{text}"));
-        let rows: Vec<(&str, u64)> = log.rows.iter().map(|row| (&*row.id, row.line)).collect();
+        let rows: Vec<(&str, u64)> = log.rows.iter().map(|row| (row.id, row.line)).collect();
         assert_eq!((log.n_read, log.doubts[&Doubt::BrokenLines].n), (3, 2));
         assert_eq!(rows, [("1", 2), ("2", 6), ("3", 7)], "{:?}", log.complaints);
     }

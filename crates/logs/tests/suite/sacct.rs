@@ -56,12 +56,12 @@ fn a_job_is_sized_as_its_last_attempt_that_ran_and_of_several_types_has_none() {
 7|ann|lab|1700000610|None|1700000700|0|CANCELLED by 5|1|||a
 ");
     let row = only(&cancelled);
-    assert_eq!((row.n_workers, row.worker_type.as_deref(), row.ran_s), (Some(1), Some("t4"), Some(600.0)));
+    assert_eq!((row.n_workers, row.worker_type, row.ran_s), (Some(1), Some("t4"), Some(600.0)));
     let moved = log("\
 8|ann|lab|1700000000|1700000010|1700000610|600|PREEMPTED|1||gres/gpu:a100=1,gres/gpu=1|a
 8|ann|lab|1700000610|1700000620|1700000680|60|COMPLETED|1||gres/gpu:t4=1,gres/gpu=1|a
 ");
-    assert_eq!((only(&moved).worker_type.as_deref(), only(&moved).ran_s), (None, Some(660.0)));
+    assert_eq!((only(&moved).worker_type, only(&moved).ran_s), (None, Some(660.0)));
     let both = log(
         "9|ann|lab|1700000000|1700000010|1700000610|600|PREEMPTED|1||gres/gpu:a100=1,gres/gpu:t4=1|a\n\
                     9|ann|lab|1700000610|1700000620|1700000680|60|COMPLETED|1||gres/gpu:a100=1,gres/gpu:t4=1|a\n",
@@ -100,7 +100,7 @@ fn an_id_that_comes_round_after_a_failure_is_another_job() {
 4|ann|lab|1600000000|1600000010|1600003610|3600|FAILED|1||gres/gpu=1|a
 4|ann|lab|1700000000|1700000010|1700000110|100|COMPLETED|1||gres/gpu=8|a
 ");
-    let ids: Vec<&str> = log.rows.iter().map(|row| &*row.id).collect();
+    let ids: Vec<&str> = log.rows.iter().map(|row| row.id).collect();
     assert_eq!((ids, log.rows.at(1).n_workers), (vec!["4", "4#2"], Some(8)));
 }
 
@@ -111,7 +111,7 @@ fn odd_resources_are_read_or_refused_and_never_break_off() {
     let said = read(&[HEAD, many].concat()).complaints;
     assert!(said[0].message.contains("more than 4294967295 accelerators"), "{said:?}");
     let tab = "1|ann|lab|1700000000|1700000000|1700000600|600|COMPLETED|1||gres/gpu:a\tb =2|a\n";
-    assert_eq!(only(&log(tab)).worker_type.as_deref(), Some("a b"));
+    assert_eq!(only(&log(tab)).worker_type, Some("a b"));
     let long = "1|ann|lab|1700000000|1700000000|1700000600|1e15|PREEMPTED|1||gres/gpu=1|a\n\
                 1|ann|lab|1700000600|1700000700|1700000800|1e15|COMPLETED|1||gres/gpu=1|a\n";
     assert_eq!(only(&log(long)).ran_s, None);
@@ -135,7 +135,7 @@ fn a_separator_in_a_text_shifts_no_column() {
         ("JobID|Submit|Start|End|State|AllocTRES|JobName", format!("1{line}|a|b|c")),
     ] {
         let log = read(&format!("{head}\n{line}\n"));
-        assert_eq!((only(&log).name.as_deref(), only(&log).n_workers), (Some("a|b|c"), Some(1)));
+        assert_eq!((only(&log).name, only(&log).n_workers), (Some("a|b|c"), Some(1)));
     }
     for last in ["Constraints", "Comment"] {
         let log = read(&format!("JobID|JobName|Submit|Start|End|State|AllocTRES|{last}\n1|a|b{line}|x\n"));
@@ -164,13 +164,13 @@ fn an_id_that_looks_numbered_is_another_job() {
     ];
     for lines in logs {
         let log = log(&lines.concat());
-        let ids: BTreeSet<&str> = log.rows.iter().map(|row| &*row.id).collect();
+        let ids: BTreeSet<&str> = log.rows.iter().map(|row| row.id).collect();
         assert_eq!((log.rows.len(), ids.len()), (3, 3), "{:?}", log.rows);
     }
     let lines = "k,9,1\nk,8,1\nk#2,8,1\nk#2,8,1\nk#2,7,1\nk,8,1\nk#1,9,1\n";
     let text = format!("id,ran_s,gpus\n{lines}");
     let log = read_log_from("log", Cursor::new(text), &ReadOptions::new(Form::Log)).unwrap();
-    let ids: Vec<&str> = log.rows.iter().map(|row| &*row.id).collect();
+    let ids: Vec<&str> = log.rows.iter().map(|row| row.id).collect();
     assert_eq!(ids, ["k", "k#2", "k#2#2", "k#2#3", "k#1"]);
     assert_eq!((log.left_out[&Reason::Repeated].n, log.doubts[&Doubt::SameId].n), (2, 3));
 }
