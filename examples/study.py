@@ -39,9 +39,9 @@ def averages(study: ap.Study) -> plt.Figure:
 def leases(run: ap.Run, title: str) -> plt.Figure:
     """When each job ran, and on which worker type; grey from its arrival to its completion."""
     figure, ax = plt.subplots(figsize=(9, 4.5), layout="constrained")
-    ax.hlines(run.jobs["job"], run.jobs["arrival"] / 3600, run.jobs["completion"] / 3600, color="0.8", zorder=0)
+    ax.hlines(run.jobs["job"], run.jobs["arrival_s"] / 3600, run.jobs["completion_s"] / 3600, color="0.8", zorder=0)
     for kind, color in COLORS.items():
-        start, end, job = (run.slices[name][run.slices["worker_type"] == kind] for name in ("start", "end", "job"))
+        start, end, job = (run.slices[name][run.slices["worker_type"] == kind] for name in ("start_s", "end_s", "job"))
         ax.barh(job, (end - start) / 3600, left=start / 3600, color=color, label=kind)
     ax.set(title=title, xlabel="time (h)", ylabel="job, in order of arrival", xlim=(0, None))
     ax.invert_yaxis()

@@ -26,15 +26,18 @@ pub struct JobRecord {
     /// Its importance.
     pub weight: f64,
     /// When it arrived.
+    #[serde(rename = "arrival_s", alias = "arrival")]
     pub arrival: Seconds,
     /// When its last step ended; none if it was given up after too many failures.
+    #[serde(rename = "completion_s", alias = "completion")]
     pub completion: Option<Seconds>,
     /// Completion − arrival.
+    #[serde(rename = "jct_s", alias = "jct")]
     pub jct: Option<Seconds>,
     /// Finish-time fairness: completion time over the time that it would have taken on an isolated 1/n share.
     pub rho: Option<f64>,
     /// Its deadline, as a time from arrival.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "slo_s", alias = "slo", default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<Seconds>,
     /// Its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]

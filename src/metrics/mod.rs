@@ -2,7 +2,7 @@
 //!
 //! In: [`Event`](crate::simulator::Event)s, through [`Recorder`]. Out: a [`Summary`], which is the JSON that
 //! `simulate` writes. Each number has one fold: [`completion`], [`fairness`], [`utilization`], [`slo`]; what has a name,
-//! a unit and a column is an entry of [`table`].
+//! a unit and a column is an entry of [`table`], or of [`job_table`] if jobs have it.
 
 pub mod cdf;
 pub mod service;
@@ -14,11 +14,13 @@ pub mod slo;
 pub mod statistics;
 mod summary;
 pub mod table;
+pub mod job_table;
 pub mod timeline;
 pub mod utilization;
 
 pub use completion::{Completions, JobRecord};
 pub use fairness::Fairness;
+pub use job_table::{JOB_COLUMNS, JobColumn, JobNumbers, JobValue, SERVICE_COLUMNS, job_columns};
 pub use recorder::Recorder;
 pub use service::Service;
 pub use summary::{Distribution, Summary, WeightClass};

@@ -14,8 +14,10 @@ use crate::units::{Dollars, DollarsPerWorkerHour, Seconds};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Service {
     /// From its arrival to the first time that it had workers; null if it never had any.
+    #[serde(rename = "wait_s", alias = "wait")]
     pub wait: Option<Seconds>,
     /// Time that it had workers, alone or beside another job, saving and loading state included.
+    #[serde(rename = "service_s", alias = "service")]
     pub service: Seconds,
     /// How often it lost its workers, or the job that it shared them with, while it had work left.
     pub preemptions: u64,

@@ -15,6 +15,7 @@ pub const LEVEL: f64 = 0.95;
 
 /// From a smaller to a larger number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// The smaller.
     pub lower: f64,

@@ -68,7 +68,9 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 pub struct WeightClass {
     /// The weight.
     pub weight: f64,
-    /// How their completion times are spread, in s.
+    /// How their completion times are spread.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
+    #[serde(rename = "jct_s", alias = "jct")]
     pub jct: Distribution,
 }
 
@@ -124,11 +126,13 @@ impl Counts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Mean completion time of the measured jobs that were completed; null without any, and where the simulation was given
-    /// up: `jct` has the mean of those that were done by then, beside their number.
+    /// up: `jct_s` has the mean of those that were done by then, beside their number.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     #[serde(rename = "average_jct_s", alias = "average_jct")]
     pub average_jct: Option<f64>,
-    /// The distribution of their completion times, in s; null without any.
+    /// The distribution of their completion times; null without any.
+    #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
+    #[serde(rename = "jct_s", alias = "jct")]
     pub jct: Option<Distribution>,
     /// The distribution of JCTs by weight; empty unless weights differ.
     pub jct_by_weight: Vec<WeightClass>,

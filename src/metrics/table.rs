@@ -329,10 +329,7 @@ impl Metric {
 
     /// The name without the unit of times, as results had it before: `average_jct`.
     pub fn bare_name(&self) -> &'static str {
-        match self.unit {
-            Unit::Seconds => self.name.strip_suffix("_s").unwrap_or(self.name),
-            _ => self.name,
-        }
+        bare(self.name, self.unit)
     }
 
     /// The names of [`METRICS`], in their order.
@@ -346,6 +343,14 @@ impl Metric {
             Unit::Jobs => self.label.to_owned(),
             unit => with_unit(self.label, unit.shown()),
         }
+    }
+}
+
+/// The name of a number in seconds without the unit at its end; any other as it is.
+pub(super) fn bare(name: &'static str, unit: Unit) -> &'static str {
+    match unit {
+        Unit::Seconds => name.strip_suffix("_s").unwrap_or(name),
+        _ => name,
     }
 }
 

@@ -33,7 +33,7 @@ use apportion::spec::run::{
 };
 use apportion::units::{JobsPerHour, Seconds};
 use apportion_published::plugin;
-use apportion_studies::report::run::{jobs_in_seconds, numbers_of};
+use apportion_studies::report::run::{jobs_for_programs, numbers_of};
 use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::{Inputs, Run};
 use live::LiveArguments;
@@ -417,7 +417,7 @@ fn show(session: &Session, run: &Run, shown: &Shown<'_>) -> Result<(), Failure> 
             if let Some(lower) = lower {
                 session.note(lower.in_words());
             }
-            session.output.table(&jobs_in_seconds(&summary.jobs))
+            session.output.table(&jobs_for_programs(&summary.jobs))
         }
         OutputFormat::Table => {
             let mut table = summary_table(run, summary, *wall_seconds);

@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use apportion::index::{Id, JobId, JobIndex};
 use apportion::metrics::table::{DETAILS, Metric};
-use apportion::metrics::{JobRecord, METRICS, Recorder, Service, Summary};
+use apportion::metrics::{JobNumbers, JobRecord, JobValue, METRICS, Recorder, Summary, job_columns};
 use apportion::policy::Decision;
 use apportion::problem::Problem;
 use apportion::simulator::{Event, Limits, Observer, Outcome, Simulation};
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
-use apportion::units::{Dollars, Seconds};
+use apportion::units::Seconds;
 use apportion::workload::Combination;
 use apportion_studies::sweep::simulation::{begin, is_broken_off};
 use apportion_studies::sweep::spec::SweepSpec;
@@ -145,13 +145,13 @@ impl Tables {
             is_certified: None,
             is_solved: false,
             rounds: Columns::of(&[
-                ("time", FLOAT),
+                ("time_s", FLOAT),
                 ("round", WHOLE),
                 ("active_jobs", WHOLE),
                 ("leases", WHOLE),
             ]),
             leases: Columns::of(&[
-                ("time", FLOAT),
+                ("time_s", FLOAT),
                 ("round", WHOLE),
                 ("job", WHOLE),
                 ("partner", WHOLE),
@@ -161,20 +161,20 @@ impl Tables {
                 ("extended", FLAG),
             ]),
             slices: Columns::of(&[
-                ("start", FLOAT),
-                ("end", FLOAT),
+                ("start_s", FLOAT),
+                ("end_s", FLOAT),
                 ("job", WHOLE),
                 ("partner", WHOLE),
                 ("worker_type", WHOLE),
                 ("workers", WHOLE),
-                ("busy", FLOAT),
-                ("overhead", FLOAT),
+                ("busy_s", FLOAT),
+                ("overhead_s", FLOAT),
                 ("steps", FLOAT),
                 ("partner_steps", FLOAT),
                 ("succeeded", FLAG),
             ]),
             decisions: Columns::of(&[
-                ("time", FLOAT),
+                ("time_s", FLOAT),
                 ("jobs", WHOLE),
                 ("backend", TEXT),
                 ("route", TEXT),
@@ -183,7 +183,7 @@ impl Tables {
                 ("seconds", FLOAT),
             ]),
             allocations: Columns::of(&[
-                ("time", FLOAT),
+                ("time_s", FLOAT),
                 ("job", WHOLE),
                 ("partner", WHOLE),
                 ("worker_type", WHOLE),
@@ -210,23 +210,23 @@ impl Observer for Tables {
                 self.round = round;
                 if self.keep.rounds {
                     let now = self.clock(now);
-                    let row = self.rounds.float("time", now).whole("round", round);
+                    let row = self.rounds.float("time_s", now).whole("round", round);
                     row.whole("active_jobs", n_active).whole("leases", n_leases);
                 }
             }
             Event::Lease { now, jobs, worker_type, workers, n_servers, extended } if self.keep.leases => {
                 let (now, [job, partner], round) = (self.clock(now), members(jobs), self.round);
-                let row = self.leases.float("time", now).whole("round", round);
+                let row = self.leases.float("time_s", now).whole("round", round);
                 row.whole("job", job).whole("partner", partner).whole("worker_type", worker_type.index());
                 row.whole("workers", workers.len()).whole("servers", n_servers).flag("extended", extended);
             }
             Event::Slice(slice) if self.keep.slices => {
                 let (start, end) = (self.clock(slice.start), self.clock(slice.end));
                 let [job, partner] = members(slice.jobs);
-                let row = self.slices.float("start", start).float("end", end);
+                let row = self.slices.float("start_s", start).float("end_s", end);
                 row.whole("job", job).whole("partner", partner);
                 row.whole("worker_type", slice.worker_type.index()).whole("workers", slice.n_workers);
-                row.float("busy", slice.time.get()).float("overhead", slice.overhead.get());
+                row.float("busy_s", slice.time.get()).float("overhead_s", slice.overhead.get());
                 row.float("steps", slice.steps[0].get()).float("partner_steps", slice.steps[1].get());
                 row.flag("succeeded", slice.succeeded);
             }
@@ -237,7 +237,7 @@ impl Observer for Tables {
                 let certificate =
                     self.is_certified.map(|optimal| if optimal { "optimal" } else { "not proven" });
                 let seconds = if self.is_solved { solve_seconds } else { f64::NAN };
-                let row = self.decisions.float("time", now).whole("jobs", n_jobs).text("backend", backend);
+                let row = self.decisions.float("time_s", now).whole("jobs", n_jobs).text("backend", backend);
                 row.text("route", route).whole("iterations", iterations).text("certificate", certificate);
                 row.float("seconds", seconds);
             }
@@ -260,7 +260,7 @@ impl Observer for Tables {
             let [job, partner] = members(combination.map(id_of));
             let shares = allocation.shares().row(row);
             for (kind, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-                let row = self.allocations.float("time", now).whole("job", job).whole("partner", partner);
+                let row = self.allocations.float("time_s", now).whole("job", job).whole("partner", partner);
                 row.whole("worker_type", kind).float("share", *share);
             }
         }
@@ -371,56 +371,46 @@ impl Simulated {
 
 /// The measured jobs as columns.
 fn jobs<'py>(py: Python<'py>, jobs: &[JobRecord]) -> PyResult<Bound<'py, PyDict>> {
-    let mut table = Columns::of(&[
-        ("job", WHOLE),
-        ("job_type", TEXT),
-        ("scale_factor", WHOLE),
-        ("weight", FLOAT),
-        ("arrival", FLOAT),
-        ("completion", FLOAT),
-        ("jct", FLOAT),
-        ("rho", FLOAT),
-        ("slo", FLOAT),
-        ("owner", TEXT),
-    ]);
-    let number = |value: Option<Seconds>| value.map_or(f64::NAN, Seconds::get);
-    for job in jobs {
-        let row = table.whole("job", job.order()).text("job_type", Some(&job.job_type));
-        row.whole("scale_factor", job.scale_factor).float("weight", job.weight);
-        row.float("arrival", job.arrival.get()).float("completion", number(job.completion));
-        row.float("jct", number(job.jct)).float("rho", job.rho.unwrap_or(f64::NAN));
-        row.float("slo", number(job.slo)).text("owner", job.entity.as_deref());
-    }
+    let table = PyDict::new(py);
     let names: Vec<JobName> = jobs.iter().map(|job| JobName::from(&job.id)).collect();
-    let table = table.into_dict(py)?;
+    let order: Vec<i64> = jobs.iter().map(JobRecord::order).collect();
     table.set_item("name", names)?;
-    set_received(py, &table, &jobs.iter().map(|job| Some(&job.service)).collect::<Vec<_>>())?;
+    table.set_item("job", order.into_pyarray(py))?;
+    table.set_item("job_type", jobs.iter().map(|job| job.job_type.as_str()).collect::<Vec<_>>())?;
+    set_numbers(&table, &jobs.iter().map(JobNumbers::from).collect::<Vec<_>>())?;
+    let deadlines: Vec<f64> = jobs.iter().map(|job| job.slo.map_or(f64::NAN, Seconds::get)).collect();
+    table.set_item("slo_s", deadlines.into_pyarray(py))?;
+    table.set_item("owner", jobs.iter().map(|job| job.entity.as_deref()).collect::<Vec<_>>())?;
     Ok(table)
 }
 
-/// Adds columns of what jobs received; NaN, and −1 for counts, where that is not known.
-pub(crate) fn set_received<'py>(
-    py: Python<'py>,
-    table: &Bound<'py, PyDict>,
-    jobs: &[Option<&Service>],
-) -> PyResult<()> {
-    let column = |of: &dyn Fn(&Service) -> Option<f64>| {
-        let values = jobs.iter().map(|service| service.and_then(of).unwrap_or(f64::NAN));
-        values.collect::<Vec<f64>>().into_pyarray(py)
-    };
-    let count = |service: &Service| i64::try_from(service.preemptions).unwrap_or(i64::MAX);
-    let preemptions: Vec<i64> = jobs.iter().map(|service| service.map_or(-1, count)).collect();
-    table.set_item("wait", column(&|service| service.wait.map(Seconds::get)))?;
-    table.set_item("service", column(&|service| Some(service.service.get())))?;
-    table.set_item("preemptions", preemptions.into_pyarray(py))?;
-    table.set_item("cost", column(&|service| service.cost.map(Dollars::get)))?;
-    table.set_item("share_received", column(&|service| service.share_received))?;
-    table.set_item("share_owed", column(&|service| service.share_owed))?;
+/// Adds the columns of the engine's table of jobs, and the busy time of their workers by worker type; NaN, and −1 for counts, where
+/// there is no value.
+pub(crate) fn set_numbers(table: &Bound<'_, PyDict>, jobs: &[JobNumbers<'_>]) -> PyResult<()> {
+    let py = table.py();
+    for column in job_columns() {
+        let values = jobs.iter().map(column.of);
+        if column.is_count() {
+            let count = |value| match value {
+                Some(JobValue::Count(count)) => i64::try_from(count).unwrap_or(i64::MAX),
+                Some(JobValue::Number(_)) | None => -1,
+            };
+            table.set_item(column.name, values.map(count).collect::<Vec<i64>>().into_pyarray(py))?;
+        } else {
+            let number = |value| match value {
+                Some(JobValue::Number(number)) => number,
+                Some(JobValue::Count(_)) | None => f64::NAN,
+            };
+            table.set_item(column.name, values.map(number).collect::<Vec<f64>>().into_pyarray(py))?;
+        }
+    }
+    let services = || jobs.iter().map(|job| job.service);
     let types: BTreeSet<&String> =
-        jobs.iter().flatten().flat_map(|service| service.worker_hours.keys()).collect();
+        services().flatten().flat_map(|service| service.worker_hours.keys()).collect();
     for name in types {
-        let hours = column(&|service| service.worker_hours.get(name).copied());
-        table.set_item(format!("worker_hours_{name}"), hours)?;
+        let hours = services().map(|service| service.and_then(|service| service.worker_hours.get(name)));
+        let hours = hours.map(|hours| hours.copied().unwrap_or(f64::NAN));
+        table.set_item(format!("worker_hours_{name}"), hours.collect::<Vec<f64>>().into_pyarray(py))?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use crate::ending::Call;
 use crate::errors;
 use crate::function::{Given, Raised};
 use crate::options::Text;
-use crate::simulation::set_received;
+use crate::simulation::set_numbers;
 
 /// How a sweep is made.
 #[derive(Debug, FromPyObject)]
@@ -209,19 +209,11 @@ impl Results {
             jobs.extend(of_run);
         }
         let table = PyDict::new(py);
-        let numbers = |of: fn(&JobRow) -> f64| jobs.iter().map(of).collect::<Vec<f64>>().into_pyarray(py);
-        let whole = |of: fn(&JobRow) -> i64| jobs.iter().map(of).collect::<Vec<i64>>().into_pyarray(py);
+        let ids: Vec<i64> = jobs.iter().map(|job| i64::try_from(job.id).unwrap_or(i64::MAX)).collect();
         table.set_item("digest", digests)?;
-        table.set_item("job", whole(|job| i64::try_from(job.id).unwrap_or(i64::MAX)))?;
+        table.set_item("job", ids.into_pyarray(py))?;
         table.set_item("job_type", jobs.iter().map(|job| job.job_type.as_str()).collect::<Vec<_>>())?;
-        table.set_item("scale_factor", whole(|job| i64::from(job.scale_factor)))?;
-        table.set_item("weight", numbers(|job| job.weight))?;
-        table.set_item("arrival", numbers(|job| job.arrival))?;
-        table.set_item("completion", numbers(|job| job.completion.unwrap_or(f64::NAN)))?;
-        table.set_item("jct", numbers(|job| job.jct.unwrap_or(f64::NAN)))?;
-        table.set_item("rho", numbers(|job| job.rho.unwrap_or(f64::NAN)))?;
-        let received: Vec<_> = jobs.iter().map(|job| job.service.as_ref()).collect();
-        set_received(py, &table, &received)?;
+        set_numbers(&table, &jobs.iter().map(JobRow::numbers).collect::<Vec<_>>())?;
         Ok(table)
     }
 

@@ -128,7 +128,7 @@ def test_jobs_keep_their_numbers_and_runs_begin_afresh(tmp_path: Path) -> None:
     adapted = ap.gavel.adapt(keeping)
     fields = {**SMALL, "semantics": "gavel", "generator": "gavel"}
     one, again = (ap.simulate(adapted, **fields) for _ in range(2))
-    assert one.status == "done" and one.jobs["jct"].tolist() == again.jobs["jct"].tolist()
+    assert one.status == "done" and one.jobs["jct_s"].tolist() == again.jobs["jct_s"].tolist()
     assert keeping.seen == [], "the object itself is left as it was"
     assert ap.allocate(problem(), policy=adapted).shares.tolist() == ap.allocate(problem(), policy=adapted).shares.tolist()
     of_sweep = {name: value for name, value in fields.items() if name != "keep"}
@@ -146,7 +146,7 @@ def test_first_come_first_served_is_ours() -> None:
 
     fields = {**SMALL, "semantics": "gavel", "generator": "gavel"}
     adapted, ours = ap.simulate(ap.gavel.adapt(Anew()), **fields), ap.simulate("fifo_perf", **fields)
-    assert adapted.jobs["jct"].tolist() == ours.jobs["jct"].tolist(), "workers that the queue leaves idle stay so"
+    assert adapted.jobs["jct_s"].tolist() == ours.jobs["jct_s"].tolist(), "workers that the queue leaves idle stay so"
 
 
 def test_pairs_are_brought_in_and_out() -> None:

@@ -41,31 +41,31 @@ def test_a_simulation_is_that_of_the_command() -> None:
         assert run.status == "done" and run.reason is None
         assert run.summary["average_jct_s"] == theirs["average_jct_s"], policy
         assert run.summary["makespan_s"] == theirs["makespan_s"]
-        assert run.jobs["jct"].tolist() == [job["jct"] for job in theirs["jobs"]]
+        assert run.jobs["jct_s"].tolist() == [job["jct_s"] for job in theirs["jobs"]]
         assert run.digest == theirs["digest"]
 
 
 def test_tables_agree_with_one_another() -> None:
     run = ap.simulate("max_min_fairness_packed", **SMALL)
     assert run.jobs.n_rows == 25 and run.summary["n_jobs"] == 25
-    assert run.jobs["jct"].mean() == pytest.approx(run.summary["average_jct_s"])
+    assert run.jobs["jct_s"].mean() == pytest.approx(run.summary["average_jct_s"])
     # What jobs received: workers for no longer than they were there, and half of those that two of them shared.
     jobs = run.jobs
-    assert (jobs["wait"] >= 0).all() and (jobs["service"] <= jobs["jct"] + 1e-6).all()
+    assert (jobs["wait_s"] >= 0).all() and (jobs["service_s"] <= jobs["jct_s"] + 1e-6).all()
     assert (jobs["share_received"] <= 1 + 1e-9).all() and (jobs["share_owed"] <= 1 + 1e-9).all()
     hours = sum(jobs[f"worker_hours_{name}"] for name in run.worker_types)
-    whole = jobs["service"] * jobs["scale_factor"] / 3600
+    whole = jobs["service_s"] * jobs["scale_factor"] / 3600
     assert (hours <= whole + 1e-9).all() and (hours >= whole / 2 - 1e-9).all() and (hours < whole - 1e-9).any()
     assert run.rounds["leases"].sum() == run.leases.n_rows == run.summary["leases"]
     assert run.decisions.n_rows == run.summary["solves"] and set(run.decisions["certificate"]) == {"optimal"}
     assert set(run.leases["worker_type"]) <= set(run.worker_types) == {"v100", "p100", "k80"}
     assert (run.leases["partner"] >= 0).any()
-    for instant in np.unique(run.allocations["time"]):
-        here = run.allocations["time"] == instant
+    for instant in np.unique(run.allocations["time_s"]):
+        here = run.allocations["time_s"] == instant
         alone = here & (run.allocations["partner"] < 0)
         for job in np.unique(run.allocations["job"][alone]):
             assert run.allocations["share"][alone & (run.allocations["job"] == job)].sum() <= 1 + 1e-6
-    busy = (run.slices["busy"] * run.slices["workers"]).sum()
+    busy = (run.slices["busy_s"] * run.slices["workers"]).sum()
     assert 0 < busy < run.summary["makespan_s"] * 6
     few = ap.simulate("fifo", keep=["rounds"], **SMALL)
     assert few.rounds.n_rows > 0
@@ -164,15 +164,15 @@ def test_a_trace_from_columns(tmp_path: Path) -> None:
         scale_factor=[1, 2, 1],
     )
     run = ap.simulate("max_min_fairness_perf", CLUSTER, trace=trace)
-    assert run.jobs["name"].tolist() == ["a", "b,c", 'd "e"'] and run.jobs["arrival"].tolist() == [1000.0, 1060.5, 1120.25]
-    assert run.leases["time"].min() >= 1000
+    assert run.jobs["name"].tolist() == ["a", "b,c", 'd "e"'] and run.jobs["arrival_s"].tolist() == [1000.0, 1060.5, 1120.25]
+    assert run.leases["time_s"].min() >= 1000
     trace.write(tmp_path / "jobs.csv")
     again = ap.traces.read(tmp_path / "jobs.csv", throughputs="osdi20")
     assert again["arrival"].tolist() == trace["arrival"].tolist() and again["id"].tolist() == trace["id"].tolist()
     assert again.report() == {}
     assert ap.simulate("max_min_fairness_perf", CLUSTER, trace=trace).digest == run.digest
     of_file = ap.simulate("max_min_fairness_perf", CLUSTER, trace=tmp_path / "jobs.csv")
-    assert of_file.jobs["jct"].tolist() == run.jobs["jct"].tolist()
+    assert of_file.jobs["jct_s"].tolist() == run.jobs["jct_s"].tolist()
     with pytest.raises(ap.InputError) as raised:
         ap.traces.read(__file__)
     assert raised.value.line == 1
@@ -335,7 +335,20 @@ def test_metrics_have_units() -> None:
 
 
 def test_names_without_units_are_read_with_a_warning(tmp_path: Path) -> None:
-    summary = ap.simulate("fifo", **SMALL).summary
+    run = ap.simulate("fifo", **SMALL)
+    for table, names in (
+        (run.jobs, ("arrival", "completion", "jct", "slo", "wait", "service")),
+        (run.slices, ("start", "end", "busy", "overhead")),
+        (run.rounds, ("time",)),
+        (run.leases, ("time",)),
+        (run.decisions, ("time",)),
+        (run.allocations, ("time",)),
+    ):
+        for name in names:
+            assert name not in list(table)
+            with pytest.warns(DeprecationWarning, match=f"'{name}' is '{name}_s' now"):
+                assert np.array_equal(table[name], table[f"{name}_s"], equal_nan=True)
+    summary = run.summary
     with pytest.warns(DeprecationWarning, match="'average_jct' is 'average_jct_s' now"):
         assert summary["average_jct"] == summary["average_jct_s"]
     with pytest.raises(KeyError, match="average"):
@@ -352,11 +365,11 @@ def test_throughputs_are_given_as_they_are() -> None:
     speeds = {"bert": {"v100": 4.0, "k80": 0.5}, ("bert", 2): {"v100": 7.6}, "lstm": {"k80": 2.0}}
     trace = ap.traces.table(job_type=["bert", "bert", "lstm"], scale_factor=[1, 2, 1], total_steps=[400, 760, 200], arrival=[0, 0, 0])
     run = ap.simulate("fifo_perf", {"v100": 3, "k80": 1}, trace=trace, throughputs=speeds)
-    assert run.jobs["jct"].tolist() == [100, 100, 100]
+    assert run.jobs["jct_s"].tolist() == [100, 100, 100]
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"v100": [4.0, 0.0], "k80": [0.5, 2.0]}, index=["bert", "lstm"])
     assert ap.simulate("fifo_perf", {"v100": 1, "k80": 1}, throughputs=frame, trace=ap.traces.table(
-        job_type=["lstm"], total_steps=[200], arrival=[0])).jobs["jct"].tolist() == [100]
+        job_type=["lstm"], total_steps=[200], arrival=[0])).jobs["jct_s"].tolist() == [100]
     with pytest.raises(ap.InputError, match="throughputs are ndarray"):
         ap.simulate("fifo", {"v100": 1}, static=1, throughputs=np.ones((2, 2)))
     with pytest.raises(ap.InputError, match="years alone"):

@@ -93,6 +93,7 @@ pub enum FitError {
 
 /// How far predictions are from measurements, in retained fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Errors {
     /// Measurements.
@@ -137,6 +138,7 @@ impl fmt::Display for Errors {
 
 /// A prediction with its errors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judged {
     /// The name of the model, or of the trivial prediction, that is judged.
     pub name: String,
@@ -148,6 +150,7 @@ pub struct Judged {
 
 /// How well a fitted model predicts, beside trivial predictions and rejected variants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitReport {
     /// The model with its variant.
     pub model: Judged,

@@ -228,7 +228,7 @@ fn what_a_live_cluster_does_is_a_flag_and_a_field() {
     let jcts = |more: &[&str]| -> Vec<f64> {
         let summary = simulate(folder.path(), &[&run[..], more].concat());
         let jobs = summary["jobs"].as_array().unwrap();
-        jobs.iter().map(|job| job["completion"].as_f64().unwrap()).collect()
+        jobs.iter().map(|job| job["completion_s"].as_f64().unwrap()).collect()
     };
     assert_eq!(jcts(&[]), [700.0, 800.0]);
     let off = ["--look-ahead", "0", "--start-up", "0s", "--stop", "0", "--refill", "never"];

@@ -117,7 +117,7 @@ fn events_told_again_amount_to_what_the_simulation_amounted_to() {
         let length = |at: usize| (until - at as f64 * width).min(width);
         values.iter().enumerate().map(|(at, value)| value * length(at)).sum()
     };
-    let jcts: f64 = result["jobs"].as_array().unwrap().iter().map(|job| job["jct"].as_f64().unwrap()).sum();
+    let jcts: f64 = result["jobs"].as_array().unwrap().iter().map(|job| job["jct_s"].as_f64().unwrap()).sum();
     assert!((total(&averages.active) / jcts - 1.0).abs() < 1e-9, "all jobs are measured");
     for (kind, name) in ["v100", "p100", "k80"].into_iter().enumerate() {
         let expected = result["utilization"][name].as_f64().unwrap();

@@ -237,8 +237,8 @@ fn the_mean_of_those_that_were_done_is_none_of_all() {
     let output = apportion(folder.path(), &format!("{run} --format json"));
     let result = json(&output);
     assert_eq!((&result["average_jct_s"], &result["jobs_to_measure"]), (&Value::Null, &Value::from(3)));
-    assert_eq!(result["jct"]["count"], 1);
-    assert!(result["jct"]["average"].as_f64().unwrap() > 0.0);
+    assert_eq!(result["jct_s"]["count"], 1);
+    assert!(result["jct_s"]["average"].as_f64().unwrap() > 0.0);
     // The page says it, too, from the result as from the events.
     fs::write(folder.path().join("run.json"), &output.stdout).unwrap();
     assert_eq!(apportion(folder.path(), "report run.json --out page.html").status.code(), Some(0));

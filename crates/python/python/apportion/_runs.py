@@ -45,10 +45,10 @@ class Run:
         self.summary: dict[str, float | None] = Numbers(answer["summary"])
         #: Busy worker-time over worker-time, by worker type, and of `all`.
         self.utilization: dict[str, float] = answer["utilization"]
-        #: The measured jobs, and what they received: `wait` for their first workers, `service` (time with workers), `preemptions`,
+        #: The measured jobs, and what they received: `wait_s` for their first workers, `service_s` (time with workers), `preemptions`,
         #: `worker_hours_TYPE` (of workers that two jobs shared, half), `cost` ($), and the part of their time that they had workers
-        #: (`share_received`) and that allocations gave them (`share_owed`). Times in s; NaN for what did not come to pass.
-        self.jobs = Table(_first(answer["jobs"], "name"))
+        #: (`share_received`) and that allocations gave them (`share_owed`). NaN for what did not come to pass.
+        self.jobs = Table(answer["jobs"])
         self._tables: dict[str, Table | None] = {
             name: None if answer[name] is None else Table(self._named(answer[name])) for name in TABLES
         }
@@ -66,41 +66,37 @@ class Run:
 
     @property
     def rounds(self) -> Table:
-        """A row per round: `time` (s), `round`, `active_jobs`, `leases`."""
+        """A row per round: `time_s`, `round`, `active_jobs`, `leases`."""
         return self._table("rounds")
 
     @property
     def leases(self) -> Table:
-        """A row per lease: `time`, `round`, `job` and `partner` (positions in order of arrival, −1 = none), `worker_type`,
+        """A row per lease: `time_s`, `round`, `job` and `partner` (positions in order of arrival, −1 = none), `worker_type`,
         `workers`, `servers`, and whether the workers are those of the round before (`extended`)."""
         return self._table("leases")
 
     @property
     def slices(self) -> Table:
-        """A row per slice that ran: `start`, `end`, `job`, `partner`, `worker_type`, `workers`, `busy` and `overhead` (s), `steps`,
-        `partner_steps`, `succeeded`. Under `semantics="gavel"`, `busy` is the time that the published simulator credits, at times longer
+        """A row per slice that ran: `start_s`, `end_s`, `job`, `partner`, `worker_type`, `workers`, `busy_s` and `overhead_s`, `steps`,
+        `partner_steps`, `succeeded`. Under `semantics="gavel"`, `busy_s` is the time that the published simulator credits, at times longer
         than the slice."""
         return self._table("slices")
 
     @property
     def decisions(self) -> Table:
-        """A row per decision of the policy: `time`, `jobs`, `backend`, `route`, `iterations`, `certificate` (`optimal`, `not
+        """A row per decision of the policy: `time_s`, `jobs`, `backend`, `route`, `iterations`, `certificate` (`optimal`, `not
         proven`, None without an objective), wall `seconds` (NaN where nothing was solved)."""
         return self._table("decisions")
 
     @property
     def allocations(self) -> Table:
-        """A row per share of a decision: `time`, `job`, `partner`, `worker_type`, `share`."""
+        """A row per share of a decision: `time_s`, `job`, `partner`, `worker_type`, `share`."""
         return self._table("allocations")
 
     def __repr__(self) -> str:
         average = self.summary["average_jct_s"]
         hours = "no job done" if average is None else f"average completion time {average / 3600:.2f} h"
         return f"<Run, {self.status}: {self.jobs.n_rows} jobs, {hours}>"
-
-
-def _first(columns: dict[str, Any], name: str) -> dict[str, Any]:
-    return {name: columns[name], **columns}
 
 
 def simulate(

@@ -1,5 +1,6 @@
 //! The judge: claims of decisions that are untrue, or contradict each other.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::check::arithmetic::{Numbers, Row, TOLERANCE, View, Worth};
@@ -12,7 +13,7 @@ const ROUNDING: f64 = 1e-9;
 const SLACK: f64 = 1.001;
 
 /// An untrue claim.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Fault {
     /// The policy.
     pub policy: String,

@@ -1,12 +1,13 @@
 //! What became of the decisions on all instances of so many decades.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::check::decided::{Decided, Verdict};
 use crate::check::judge::{Fault, Judge};
 
 /// Counts of decisions, and the worst that was seen of them.
-#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Tally {
     /// Decades over which the instances' numbers are spread.
     pub decades: f64,

@@ -6,9 +6,9 @@ use apportion::cluster::Cluster;
 use apportion::metrics::cdf::Cdf;
 use apportion::metrics::table::DETAILS;
 use apportion::metrics::timeline::Timeline;
-use apportion::metrics::{JobRecord, METRICS, Metric, Service, Summary};
+use apportion::metrics::{JobColumn, JobNumbers, JobRecord, JobValue, METRICS, Metric, Summary, job_columns};
 use apportion::spec::snapshot::Label;
-use apportion::units::{Dollars, Seconds};
+use apportion::units::Seconds;
 
 use super::chart::{Axis, Chart, Figure, Kind, Mark, Series};
 use super::gantt::Gantt;
@@ -279,36 +279,29 @@ fn id_cell(id: &Label) -> Cell {
     }
 }
 
-/// The measured jobs for programs, in seconds; the busy time of their workers in hours, a column for each worker type.
-pub fn jobs_in_seconds(jobs: &[JobRecord]) -> Table {
-    let head = ["id", "job_type", "scale_factor", "weight", "arrival", "completion", "jct", "rho"];
-    let received = ["wait", "service", "preemptions", "cost", "share_received", "share_owed"];
+/// The measured jobs for programs: the columns of the engine's table of them, and the busy time of their workers in hours, a
+/// column for each worker type.
+pub fn jobs_for_programs(jobs: &[JobRecord]) -> Table {
     let types: BTreeSet<&str> =
         jobs.iter().flat_map(|job| job.service.worker_hours.keys()).map(String::as_str).collect();
-    let mut heads: Vec<String> = head.into_iter().chain(received).map(str::to_owned).collect();
+    let heads = ["id", "job_type"].into_iter().chain(job_columns().map(|column| column.name));
+    let mut heads: Vec<String> = heads.map(str::to_owned).collect();
     heads.extend(types.iter().map(|name| format!("worker_hours_{name}")));
     let mut table = Table::new(heads.iter().map(String::as_str));
-    let number = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 3));
     for job in jobs {
-        let Service { wait, service, preemptions, worker_hours, cost, share_received, share_owed } =
-            &job.service;
-        let mut row = vec![
-            id_cell(&job.id),
-            job.job_type.clone().into(),
-            Cell::Count(u64::from(job.scale_factor)),
-            Cell::Number(job.weight, 1),
-            Cell::Number(job.arrival.get(), 3),
-            number(job.completion.map(Seconds::get)),
-            number(job.jct.map(Seconds::get)),
-            number(job.rho),
-            number(wait.map(Seconds::get)),
-            Cell::Number(service.get(), 3),
-            Cell::Count(*preemptions),
-            number(cost.map(Dollars::get)),
-            number(*share_received),
-            number(*share_owed),
-        ];
-        row.extend(types.iter().map(|name| number(worker_hours.get(*name).copied())));
+        let numbers = JobNumbers::from(job);
+        let cell = |column: &JobColumn| match (column.of)(&numbers) {
+            None => Cell::Empty,
+            Some(JobValue::Count(count)) => Cell::Count(count),
+            Some(JobValue::Number(number)) => Cell::Number(number, 3),
+        };
+        let hours = |name: &&str| {
+            let hours = job.service.worker_hours.get(*name);
+            hours.map_or(Cell::Empty, |hours| Cell::Number(*hours, 3))
+        };
+        let mut row = vec![id_cell(&job.id), job.job_type.clone().into()];
+        row.extend(job_columns().map(cell));
+        row.extend(types.iter().map(hours));
         table.push(row);
     }
     table

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use apportion::metrics::{METRICS, Metric, Service};
+use apportion::metrics::{JobNumbers, METRICS, Metric, Service};
+use apportion::units::Seconds;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Every measured job is done.
@@ -108,6 +110,21 @@ pub struct JobRow {
     pub rho: Option<f64>,
     /// What it received; none in results of older programs.
     pub service: Option<Service>,
+}
+
+impl JobRow {
+    /// Its numbers, of which columns are made.
+    pub fn numbers(&self) -> JobNumbers<'_> {
+        JobNumbers {
+            scale_factor: self.scale_factor,
+            weight: self.weight,
+            arrival: Seconds::new(self.arrival),
+            completion: self.completion.map(Seconds::new),
+            jct: self.jct.map(Seconds::new),
+            rho: self.rho,
+            service: self.service.as_ref(),
+        }
+    }
 }
 
 /// The result of one run.

@@ -8,7 +8,7 @@
 //! |--------|----------------------------------------------------------------------------------------------|
 //! | `meta` | `key`, `value`: crate version, name, fixed fields, axes with their values in order, seeds that were asked for, published points, description, when and by what runs were made |
 //! | `runs` | `digest`, each axis, `status`, `reason`, `capacity` (jobs/h), the metrics, `version`, `spec` (canonical), `data` (digests of policy, throughputs, trace), `seconds` (wall time), `checksum`, `jobs_checksum` |
-//! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, `jct`, `rho`   |
+//! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival_s`, `completion_s`, `jct_s`, `rho` |
 //! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
 //!
 //! A row whose content is not what its checksum says is refused; rows of before there were checksums have none.
@@ -26,6 +26,7 @@ use crate::sweep::outcome::{JobRow, Outcome};
 use crate::sweep::spec::{Published, SweepSpec, are_alike, unlike_fields, value_text};
 
 mod checksum;
+mod columns;
 mod csv;
 mod error;
 mod merge;

@@ -1,6 +1,6 @@
 //! The tables of a results file: making, checking, writing and reading them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::types::ToSqlOutput;
@@ -8,10 +8,11 @@ use rusqlite::types::{Value as Cell, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row as Record, ToSql, Transaction, params};
 use serde_json::Value;
 
+use super::columns::{self, Names, quoted};
 use super::{Row, StoreError, Study, checksum, database, is_seed, services};
 use crate::sweep::outcome::{JobRow, Outcome, Status};
 use crate::sweep::spec::value_text;
-use apportion::metrics::{METRICS, Metric};
+use apportion::metrics::{JOB_COLUMNS, METRICS, Metric};
 
 /// "APPT": tells our files from other databases.
 const APPLICATION_ID: i32 = 0x4150_5054;
@@ -21,11 +22,6 @@ const SCHEMA_VERSION: i32 = 2;
 const READABLE: std::ops::RangeInclusive<i32> = 1..=SCHEMA_VERSION;
 /// Of a row of `runs`, and of its rows in `jobs`; none in rows of format 1.
 const CHECKSUMS: [&str; 2] = ["checksum", "jobs_checksum"];
-
-/// A name as SQL takes it.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
 
 /// Columns of `runs`, in order.
 fn run_columns(study: &Study) -> Vec<String> {
@@ -52,11 +48,11 @@ pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Re
         "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
          CREATE TABLE runs ({digest} TEXT PRIMARY KEY NOT NULL, {});
          CREATE TABLE jobs (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
-             job_type TEXT NOT NULL, scale_factor INTEGER NOT NULL, weight REAL NOT NULL, arrival REAL NOT NULL,
-             completion REAL, jct REAL, rho REAL, PRIMARY KEY (digest, id)) WITHOUT ROWID;
+             job_type TEXT NOT NULL, {}, PRIMARY KEY (digest, id)) WITHOUT ROWID;
          PRAGMA application_id = {APPLICATION_ID};
          PRAGMA user_version = {SCHEMA_VERSION};",
-        others.join(", ")
+        others.join(", "),
+        columns::declared(&JOB_COLUMNS)
     ))?;
     for (key, value) in
         [("version", env!("CARGO_PKG_VERSION")), ("name", &study.name), ("fixed", &study.fixed)]
@@ -73,18 +69,13 @@ pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
         "CREATE TABLE IF NOT EXISTS utilization (digest TEXT NOT NULL REFERENCES runs (digest),
              worker_type TEXT NOT NULL, utilization REAL NOT NULL, PRIMARY KEY (digest, worker_type)) WITHOUT ROWID",
     )?;
-    connection.execute_batch(services::CREATE)?;
+    services::complete(connection)?;
     if !connection.table_exists(None, "runs")? {
         return Ok(());
     }
-    let there = columns_there(connection)?;
-    for metric in
-        METRICS.iter().filter(|metric| !there.contains(metric.name) && there.contains(metric.bare_name()))
-    {
-        let (was, name) = (quoted(metric.bare_name()), quoted(metric.name));
-        connection.execute_batch(&format!("ALTER TABLE runs RENAME COLUMN {was} TO {name}"))?;
-    }
-    let there = columns_there(connection)?;
+    columns::rename(connection, "runs", columns::of_metrics())?;
+    columns::rename(connection, "jobs", columns::of_jobs(&JOB_COLUMNS))?;
+    let there = columns::there(connection, "runs")?;
     for column in Metric::names().chain(CHECKSUMS).filter(|column| !there.contains(*column)) {
         connection.execute_batch(&format!("ALTER TABLE runs ADD COLUMN {}", quoted(column)))?;
     }
@@ -196,12 +187,13 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
     let mut query =
         transaction.prepare_cached("INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
     for job in &row.outcome.jobs {
-        let JobRow { id, job_type, scale_factor, weight, arrival, completion, jct, rho, service: _ } = job;
-        let id = i64::try_from(*id).unwrap_or(i64::MAX);
+        let (id, numbers) = (i64::try_from(job.id).unwrap_or(i64::MAX), job.numbers());
+        let [scale_factor, weight, arrival, completion, jct, rho] =
+            JOB_COLUMNS.map(|column| columns::value(&column, &numbers));
         query.execute(params![
             row.digest,
             id,
-            job_type,
+            job.job_type,
             scale_factor,
             weight,
             arrival,
@@ -256,29 +248,21 @@ pub(super) fn read_rows(
 
 /// The checksum that the jobs of a run were written with.
 pub(super) fn read_jobs_checksum(connection: &Connection, digest: &str) -> rusqlite::Result<Option<String>> {
-    if !columns_there(connection)?.contains(CHECKSUMS[1]) {
+    if !columns::there(connection, "runs")?.contains(CHECKSUMS[1]) {
         return Ok(None);
     }
     let sql = format!("SELECT {} FROM runs WHERE digest = ?1", CHECKSUMS[1]);
     connection.query_row(&sql, [digest], |row| row.get(0)).optional().map(Option::flatten)
 }
 
-fn columns_there(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
-    let mut query = connection.prepare("SELECT name FROM pragma_table_info('runs')")?;
-    query.query_map([], |row| row.get(0))?.collect()
-}
-
 /// [`run_columns`], as the version which wrote the file named them; with `NULL` for those that it did not have.
 fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<String>> {
-    let there = columns_there(connection)?;
-    let newer = Metric::names().chain(CHECKSUMS);
-    let lacking: Vec<String> = newer.filter(|name| !there.contains(*name)).map(quoted).collect();
-    let bare = |column: &str| {
-        let metric = METRICS.iter().find(|metric| quoted(metric.name) == column)?;
-        there.contains(metric.bare_name()).then(|| quoted(metric.bare_name()))
-    };
-    let readable = |column: String| {
-        if lacking.contains(&column) { bare(&column).unwrap_or_else(|| "NULL".to_owned()) } else { column }
+    let there = columns::there(connection, "runs")?;
+    let newer = columns::of_metrics().chain(CHECKSUMS.map(|name| [name; 2]));
+    let newer: BTreeMap<String, Names> = newer.map(|names| (quoted(names[0]), names)).collect();
+    let readable = |column: String| match newer.get(&column) {
+        Some(names) => columns::called(&there, *names).unwrap_or_else(|| "NULL".to_owned()),
+        None => column,
     };
     Ok(run_columns(study).into_iter().map(readable).collect())
 }
@@ -363,10 +347,9 @@ fn read_row(record: &Record<'_>, study: &Study) -> rusqlite::Result<Row> {
 
 /// The jobs of one run.
 pub(super) fn read_jobs(connection: &Connection, digest: &str) -> rusqlite::Result<Vec<JobRow>> {
-    let mut query = connection.prepare(
-        "SELECT id, job_type, scale_factor, weight, arrival, completion, jct, rho FROM jobs
-         WHERE digest = ?1 ORDER BY id",
-    )?;
+    let numbers = columns::all_called(connection, "jobs", &JOB_COLUMNS)?;
+    let sql = format!("SELECT id, job_type, {numbers} FROM jobs WHERE digest = ?1 ORDER BY id");
+    let mut query = connection.prepare(&sql)?;
     let mut services = services::read(connection, digest)?;
     let mut records = query.query([digest])?;
     let mut jobs: Vec<JobRow> = Vec::new();

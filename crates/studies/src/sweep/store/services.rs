@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, Transaction, params};
 
+use super::columns;
 use crate::sweep::outcome::JobRow;
-use apportion::metrics::Service;
+use apportion::metrics::{SERVICE_COLUMNS, Service};
 use apportion::units::{Dollars, Seconds};
 
-/// Makes the tables where there are none.
-pub(super) const CREATE: &str = "
-    CREATE TABLE IF NOT EXISTS services (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
-        wait REAL, service REAL NOT NULL, preemptions INTEGER NOT NULL, cost REAL, share_received REAL, share_owed REAL,
-        PRIMARY KEY (digest, id)) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS worker_hours (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
-        worker_type TEXT NOT NULL, hours REAL NOT NULL, PRIMARY KEY (digest, id, worker_type)) WITHOUT ROWID;";
+/// Makes the tables where there are none, and gives columns of older programs their names.
+pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "CREATE TABLE IF NOT EXISTS services (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
+             {}, PRIMARY KEY (digest, id)) WITHOUT ROWID;
+         CREATE TABLE IF NOT EXISTS worker_hours (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
+             worker_type TEXT NOT NULL, hours REAL NOT NULL, PRIMARY KEY (digest, id, worker_type)) WITHOUT ROWID;",
+        columns::declared(&SERVICE_COLUMNS)
+    ))?;
+    columns::rename(connection, "services", columns::of_jobs(&SERVICE_COLUMNS))
+}
 
 /// Adds what the jobs of a run received.
 pub(super) fn insert(transaction: &Transaction<'_>, digest: &str, jobs: &[JobRow]) -> rusqlite::Result<()> {
@@ -23,19 +28,11 @@ pub(super) fn insert(transaction: &Transaction<'_>, digest: &str, jobs: &[JobRow
     let mut by_type = transaction.prepare_cached("INSERT INTO worker_hours VALUES (?1, ?2, ?3, ?4)")?;
     for job in jobs {
         let Some(received) = &job.service else { continue };
-        let Service { wait, service, preemptions, worker_hours, cost, share_received, share_owed } = received;
-        let id = i64::try_from(job.id).unwrap_or(i64::MAX);
-        whole.execute(params![
-            digest,
-            id,
-            wait.map(Seconds::get),
-            service.get(),
-            i64::try_from(*preemptions).unwrap_or(i64::MAX),
-            cost.map(Dollars::get),
-            share_received,
-            share_owed
-        ])?;
-        for (worker_type, hours) in worker_hours {
+        let (id, numbers) = (i64::try_from(job.id).unwrap_or(i64::MAX), job.numbers());
+        let [wait, service, preemptions, cost, share_received, share_owed] =
+            SERVICE_COLUMNS.map(|column| columns::value(&column, &numbers));
+        whole.execute(params![digest, id, wait, service, preemptions, cost, share_received, share_owed])?;
+        for (worker_type, hours) in &received.worker_hours {
             by_type.execute(params![digest, id, worker_type, hours])?;
         }
     }
@@ -48,9 +45,8 @@ pub(super) fn read(connection: &Connection, digest: &str) -> rusqlite::Result<BT
     if !connection.table_exists(None, "services")? || !connection.table_exists(None, "worker_hours")? {
         return Ok(services);
     }
-    let mut query = connection.prepare(
-        "SELECT id, wait, service, preemptions, cost, share_received, share_owed FROM services WHERE digest = ?1",
-    )?;
+    let numbers = columns::all_called(connection, "services", &SERVICE_COLUMNS)?;
+    let mut query = connection.prepare(&format!("SELECT id, {numbers} FROM services WHERE digest = ?1"))?;
     let mut records = query.query([digest])?;
     while let Some(record) = records.next()? {
         let service = Service {

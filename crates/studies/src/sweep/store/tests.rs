@@ -269,16 +269,34 @@ fn another_version_can_be_read_but_not_gone_on_from() {
 #[test]
 fn columns_without_units_in_their_names_are_read_and_renamed() {
     let folder = folder_with(&[row(0, 0), row(0, 1)]);
-    let change = "ALTER TABLE runs RENAME COLUMN average_jct_s TO average_jct; ALTER TABLE runs RENAME COLUMN makespan_s TO makespan";
-    Connection::open(folder.path().join(FILE)).unwrap().execute_batch(change).unwrap();
-    let rows = Store::open_to_read(folder.path()).unwrap().rows().unwrap();
-    assert_eq!(rows, [bare(row(0, 0)), bare(row(0, 1))]);
+    let change = [
+        ("runs", &["average_jct", "makespan"][..]),
+        ("jobs", &["arrival", "completion", "jct"]),
+        ("services", &["wait", "service"]),
+    ];
+    let change = change.map(|(table, names)| {
+        let renamed =
+            names.iter().map(|name| format!("ALTER TABLE {table} RENAME COLUMN {name}_s TO {name};"));
+        renamed.collect::<String>()
+    });
+    Connection::open(folder.path().join(FILE)).unwrap().execute_batch(&change.concat()).unwrap();
+    let old = Store::open_to_read(folder.path()).unwrap();
+    assert_eq!(old.rows().unwrap(), [bare(row(0, 0)), bare(row(0, 1))]);
+    assert_eq!(old.jobs("00").unwrap(), row(0, 0).outcome.jobs);
     let mut store = Store::open(folder.path(), &study()).unwrap();
     store.keep(&row(1, 0)).unwrap();
     assert_eq!(store.rows().unwrap(), [bare(row(0, 0)), bare(row(0, 1)), bare(row(1, 0))]);
     let connection = Connection::open(folder.path().join(FILE)).unwrap();
     let named = "SELECT COUNT(average_jct_s), COUNT(makespan_s) FROM runs";
     assert_eq!(connection.query_row(named, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap(), (3, 0));
+    for digest in ["00", "01", "10"] {
+        assert_eq!(store.jobs(digest).unwrap(), row(0, 0).outcome.jobs);
+    }
+    let named =
+        "SELECT arrival_s, completion_s, jct_s, wait_s, service_s FROM jobs JOIN services USING (digest, id)";
+    let times =
+        connection.query_row(named, [], |row| (0..5).map(|at| row.get(at)).collect::<Result<Vec<f64>, _>>());
+    assert_eq!(times.unwrap(), [0.5, 2.0, 1.5, 0.25, 1.0]);
 }
 
 #[test]
@@ -385,7 +403,7 @@ fn a_changed_digit_is_found_when_it_is_read() {
         assert!(said.contains("is not what its checksum says") && said.contains("digest 00"), "{said}");
     }
     for change in [
-        "UPDATE jobs SET jct = 1.25 WHERE digest = '00'",
+        "UPDATE jobs SET jct_s = 1.25 WHERE digest = '00'",
         "UPDATE jobs SET rho = 1 WHERE digest = '00'",
         "DELETE FROM jobs WHERE digest = '00'",
     ] {
