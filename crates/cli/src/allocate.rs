@@ -1,13 +1,16 @@
 //! `apportion allocate`: one decision, from a snapshot to time shares with their certificate.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use crate::Session;
 use crate::decide::{DecisionArguments, Question};
+use crate::decided::{Certificate, Solve};
 use crate::exit::Failure;
-use crate::output::{Cell, OutputFormat, Table};
+use crate::output::{Answer, Cell, OutputFormat, Table};
 use apportion::index::{CombinationId, Id, JobIndex};
 use apportion::policy::{Decision, ObjectiveReport, SolveReport};
 use apportion::spec::snapshot::Label;
@@ -43,9 +46,7 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
     }
     let measured = question.measured_value(&decision)?;
     match session.output.format() {
-        OutputFormat::Json => session
-            .output
-            .answer("allocation", &Answer { question: &question, decision: &decision, measured }),
+        OutputFormat::Json => session.output.answer(&Allocated::of(&question, &decision, measured)),
         OutputFormat::Csv => session.output.table(&shares(&question, &decision)),
         OutputFormat::Table => {
             let summary = summary(&question, &decision, measured);
@@ -116,18 +117,62 @@ fn number(value: f64, tiny: bool) -> Cell {
     if tiny && value != 0.0 { Cell::Scientific(value) } else { Cell::Number(value, 4) }
 }
 
-/// The answer as programs read it, made while it is written.
-struct Answer<'a> {
-    question: &'a Question,
-    decision: &'a Decision,
-    /// The objective at measured throughputs, where the policy sees others.
-    measured: Option<f64>,
+/// The decision on a snapshot, as `apportion allocate --format json` prints it, made while it is written.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Allocated<'a> {
+    /// The policy.
+    policy: &'a str,
+    /// Time shares: a row for each job, or pair of jobs, that has time.
+    #[schemars(with = "Vec<Share<'_>>")]
+    allocation: Shares<'a>,
+    /// By job, its effective throughput.
+    #[schemars(with = "BTreeMap<String, f64>", extend("x-unit" = "steps/s"))]
+    effective_throughput: ByJob<'a>,
+    /// The policy's objective; null for rules.
+    objective: Option<Objective>,
+    /// What is proven.
+    certificate: Certificate,
+    /// How the decision was found; null where nothing was solved.
+    solve: Option<Solve<'a>>,
+    /// Jobs whose droppable constraints were dropped.
+    dropped: Vec<&'a Label>,
+    /// By job, its normalized level, where the policy has levels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BTreeMap<String, f64>")]
+    levels: Option<ByJob<'a>>,
 }
 
-/// One row: jobs, and their share of time on each worker type.
-#[derive(serde::Serialize)]
+impl Answer for Allocated<'_> {
+    const KIND: &'static str = "allocation";
+}
+
+/// The objective's value.
+#[derive(Serialize, JsonSchema)]
+struct Objective {
+    /// `maximize` or `minimize`.
+    sense: &'static str,
+    /// The value, in the objective's unit.
+    value: f64,
+    /// What no allocation can beat.
+    bound: f64,
+    /// The gap between them, as a part of the larger.
+    gap_relative: f64,
+    /// The value at measured throughputs, where the policy sees others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_at_measured_throughputs: Option<f64>,
+    /// Whether this is of the shares before a discount took a part of each.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    before_discount: bool,
+}
+
+/// Jobs, and their share of time on each worker type.
+#[derive(Serialize, JsonSchema)]
 struct Share<'a> {
+    /// A job, or two that share workers.
     jobs: Vec<&'a Label>,
+    /// By worker type, the part of time.
+    #[schemars(with = "BTreeMap<String, f64>")]
     shares: Each<'a>,
 }
 
@@ -157,11 +202,14 @@ impl Serialize for ByJob<'_> {
 }
 
 /// Rows of the allocation that are not all zero.
-struct Shares<'a>(&'a Answer<'a>);
+struct Shares<'a> {
+    question: &'a Question,
+    decision: &'a Decision,
+}
 
 impl Serialize for Shares<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Answer { question, decision, .. } = *self.0;
+        let Self { question, decision } = *self;
         serializer.collect_seq(rows(decision).map(|(id, values)| Share {
             jobs: question.labels(decision.allocation.combinations()[id]),
             shares: Each { question, values },
@@ -169,82 +217,29 @@ impl Serialize for Shares<'_> {
     }
 }
 
-impl Serialize for Answer<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { question, decision, measured } = *self;
-        let allocation = &decision.allocation;
+impl<'a> Allocated<'a> {
+    /// A decision, and its objective at measured throughputs, where the policy sees others.
+    fn of(question: &'a Question, decision: &'a Decision, measured: Option<f64>) -> Self {
         let by_job = |values| ByJob { question, values };
-        let dropped: Vec<&Label> = decision.dropped.iter().map(|job| question.label(*job)).collect();
-        let mut answer = serializer.serialize_map(None)?;
-        answer.serialize_entry("policy", question.policy.name())?;
-        answer.serialize_entry("allocation", &Shares(self))?;
-        answer
-            .serialize_entry("effective_throughput", &by_job(allocation.effective_throughput().as_slice()))?;
-        let mut objective = decision.objective.as_ref().map(|report| objective(report, measured));
-        if let Some(objective) = objective.as_mut().filter(|_| question.is_discounted()) {
-            objective["before_discount"] = true.into();
+        let objective = |report: &ObjectiveReport| Objective {
+            sense: report.sense.name(),
+            value: report.value,
+            bound: report.bound,
+            gap_relative: report.gap_relative,
+            value_at_measured_throughputs: measured,
+            before_discount: question.is_discounted(),
+        };
+        Self {
+            policy: question.policy.name(),
+            allocation: Shares { question, decision },
+            effective_throughput: by_job(decision.allocation.effective_throughput().as_slice()),
+            objective: decision.objective.as_ref().map(objective),
+            certificate: Certificate::of(decision),
+            solve: decision.solve.as_ref().map(Solve::of),
+            dropped: decision.dropped.iter().map(|job| question.label(*job)).collect(),
+            levels: decision.levels.as_deref().map(by_job),
         }
-        answer.serialize_entry("objective", &objective)?;
-        answer.serialize_entry("certificate", &certificate(decision))?;
-        answer.serialize_entry("solve", &decision.solve.as_ref().map(solve))?;
-        answer.serialize_entry("dropped", &dropped)?;
-        if let Some(levels) = &decision.levels {
-            answer.serialize_entry("levels", &by_job(levels))?;
-        }
-        answer.end()
     }
-}
-
-/// The certificate of a decision, for programs: what is true of its shares and, if it has an objective, of its optimum.
-pub(super) fn certificate(decision: &Decision) -> Value {
-    let objective = decision.objective.as_ref();
-    json!({
-        "violation_max": decision.allocation.violation_max(),
-        "optimal": objective.map(|objective| objective.optimal),
-        "first_level_only": objective.map(|objective| objective.first_level_only),
-        "among_same_dropped": objective.map(|_| !decision.dropped.is_empty()),
-    })
-}
-
-fn objective(report: &ObjectiveReport, measured: Option<f64>) -> Value {
-    let mut objective = json!({
-        "sense": report.sense.name(),
-        "value": report.value,
-        "bound": report.bound,
-        "gap_relative": report.gap_relative,
-    });
-    if let Some(value) = measured {
-        objective["value_at_measured_throughputs"] = value.into();
-    }
-    objective
-}
-
-/// How a decision was found, for programs.
-pub(super) fn solve(report: &SolveReport) -> Value {
-    let seconds = report.seconds;
-    let gave_up = report
-        .gave_up
-        .iter()
-        .map(|(strategy, why)| json!({"strategy": strategy.name(), "why": why.to_string()}));
-    json!({
-        "strategy": report.strategy.name(),
-        "reason": report.reason.to_string(),
-        "gave_up": gave_up.collect::<Vec<Value>>(),
-        "backend": report.backend,
-        "route": report.route,
-        "seconds": {
-            "build": seconds.build,
-            "solve": seconds.solve,
-            "certify": seconds.certify,
-            "expand": seconds.expand,
-        },
-        "iterations": report.iterations,
-        "solves": report.solves,
-        "searches": report.searches,
-        "size": {"columns": report.size.columns, "rows": report.size.rows, "terms": report.size.terms},
-        "exchanged": report.exchanged,
-        "fallbacks": report.fallbacks,
-    })
 }
 
 /// How the optimum was found and why so, in words.

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::Session;
 use crate::check_process::{CHUNK, Case, Plan, WithoutEnd, run_child};
 use crate::conditions::number;
 use crate::exit::Failure;
 use crate::file::{check_folder, check_reread, write as write_file, write_bytes};
-use crate::output::{Cell, OutputFormat, Table};
+use crate::output::{Answer, Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
 use apportion::solver::registry::{BACKENDS, entry};
@@ -76,10 +76,30 @@ pub struct CheckArguments {
     case: Option<String>,
 }
 
+/// What became of decisions on random instances, as `apportion check --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Checked<'a> {
+    /// The seed of the instances.
+    seed: u64,
+    /// How long a decision might take.
+    #[schemars(extend("x-unit" = "s"))]
+    limit_seconds: f64,
+    /// Counts by how far the instances' numbers are spread.
+    rows: &'a [Tally],
+    /// Untrue claims.
+    findings: &'a [Finding],
+}
+
+impl Answer for Checked<'_> {
+    const KIND: &'static str = "check";
+}
+
 /// A decision that is worth a look.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Finding {
+    /// The instance's number.
     instance: u64,
+    /// Decades over which its numbers are spread.
     decades: f64,
     #[serde(flatten)]
     fault: Fault,
@@ -237,15 +257,12 @@ fn write(folder: &Path, all: &Part, session: &Session) -> Result<(), Failure> {
 
 fn show(arguments: &CheckArguments, all: &Part, session: &Session) -> Result<(), Failure> {
     match session.output.format() {
-        OutputFormat::Json => session.output.answer(
-            "check",
-            &json!({
-                "seed": arguments.seed,
-                "limit_seconds": arguments.limit,
-                "rows": all.tallies,
-                "findings": all.findings,
-            }),
-        ),
+        OutputFormat::Json => session.output.answer(&Checked {
+            seed: arguments.seed,
+            limit_seconds: arguments.limit,
+            rows: &all.tallies,
+            findings: &all.findings,
+        }),
         OutputFormat::Csv => session.output.table(&table(&all.tallies)),
         OutputFormat::Table => {
             session.output.words(&table(&all.tallies).aligned())?;

@@ -1,19 +1,22 @@
 //! `apportion compare`: two sets of results side by side, and bounds on how they may differ.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::Session;
 use crate::exit::Failure;
-use crate::output::{Cell, OutputFormat, Table};
+use crate::output::{Answer, Cell, OutputFormat, Table};
 use crate::results;
 use apportion::metrics::METRICS;
-use apportion::metrics::statistics::{Estimate, Interval};
+use apportion::metrics::statistics::{Estimate, Interval, LEVEL};
 use apportion::metrics::table::{Better, with_unit};
-use apportion_studies::sweep::comparison::{Compared, Comparison, Overall, PairedPoint};
+use apportion_studies::sweep::comparison::{Compared, Comparison, Overall, PairedPoint, Unmatched};
 use apportion_studies::sweep::spec::{are_alike, unlike_fields, value_text};
 use apportion_studies::sweep::{Status, Store};
 
@@ -112,7 +115,7 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
     let broken: Vec<Verdict> = bounds.iter().map(|bound| verdict(bound, &comparison)).collect();
     match session.output.format() {
         OutputFormat::Json => {
-            session.output.answer("comparison", &document((&comparison, &versions), &metrics, &broken))?;
+            session.output.answer(&document((&comparison, &versions), &metrics, &broken))?;
         }
         OutputFormat::Csv => session.output.table(&table(&comparison, &metrics, false))?,
         OutputFormat::Table => for_people(arguments, (&comparison, &versions), (&metrics, &broken), session)?,
@@ -338,43 +341,122 @@ fn for_people(
     session.output.words(&lines.join("\n"))
 }
 
-fn document(
-    (comparison, [first, second]): (&Comparison, &[String; 2]),
+/// Two sets of results, as `apportion compare --format json` prints them.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ComparisonAnswer<'a> {
+    /// How ratios are tested.
+    test: &'static str,
+    /// The versions of the program that made the results.
+    versions: Sides<&'a str>,
+    /// The probability with which an interval has the true mean.
+    level: f64,
+    /// A row for each metric and point: the value of each axis, `metric`, the means `A` and `B` of its seeds and their `ratio`, with
+    /// intervals and probabilities.
+    points: Vec<Map<String, Value>>,
+    /// By metric, the ratio over all points.
+    overall_ratio: BTreeMap<&'static str, OverallRatio>,
+    /// Runs that have a number on one side only.
+    unmatched: Vec<OneSided<'a>>,
+    /// Runs that ended the same way on both sides, without a number.
+    n_unfinished_on_both: usize,
+    /// Runs that are done on both sides.
+    n_runs: usize,
+    /// Of how many.
+    n_runs_of: usize,
+    /// Points that are compared.
+    n_points: usize,
+    /// Of how many.
+    n_points_of: usize,
+    /// Points of them at which a side has not finished all seeds.
+    n_points_unfinished: usize,
+    /// Whether bounds hold.
+    bounds: Vec<Held<'a>>,
+}
+
+impl Answer for ComparisonAnswer<'_> {
+    const KIND: &'static str = "comparison";
+}
+
+/// Something of each of the two results.
+#[derive(Serialize, JsonSchema)]
+struct Sides<T> {
+    /// Of A.
+    a: T,
+    /// Of B.
+    b: T,
+}
+
+/// The geometric mean of a metric's ratios B ÷ A.
+#[derive(Serialize, JsonSchema)]
+struct OverallRatio {
+    /// Seeds.
+    n: usize,
+    /// The mean.
+    mean: f64,
+    /// Its interval; null of one seed.
+    interval: Option<Interval>,
+    /// The probability of a mean so far from 1 or farther, were the true one 1; null of one seed.
+    p: Option<f64>,
+    /// Points whose ratios it is of.
+    n_points: usize,
+}
+
+/// A run that has a number on one side only.
+#[derive(Serialize, JsonSchema)]
+struct OneSided<'a> {
+    /// Its values, seed included.
+    run: &'a str,
+    /// How it ended there; null where it is not there.
+    #[serde(flatten)]
+    ends: Sides<Option<Status>>,
+}
+
+/// Whether a bound holds.
+#[derive(Serialize, JsonSchema)]
+struct Held<'a> {
+    /// The bound, as it was given.
+    bound: &'a str,
+    /// Does it hold?
+    holds: bool,
+    /// Where it is broken, with the ratio there.
+    broken: &'a [String],
+    /// Points that it was held against.
+    n_points: usize,
+}
+
+fn document<'a>(
+    (comparison, [first, second]): (&'a Comparison, &'a [String; 2]),
     metrics: &[usize],
-    verdicts: &[Verdict],
-) -> Value {
+    verdicts: &'a [Verdict],
+) -> ComparisonAnswer<'a> {
     let overall = |metric: &usize| {
         let Overall { ratio, n_points } = comparison.overall(*metric)?;
         let Estimate { n, mean, interval, p } = ratio;
-        let value = json!({"n": n, "mean": mean, "interval": interval, "p": p, "n_points": n_points});
-        Some((METRICS[*metric].name.to_owned(), value))
+        Some((METRICS[*metric].name, OverallRatio { n, mean, interval, p, n_points }))
     };
-    let overall: serde_json::Map<String, Value> = metrics.iter().filter_map(overall).collect();
-    let unmatched: Vec<Value> = comparison
-        .unmatched
-        .iter()
-        .map(|other| json!({"run": other.run, "a": other.first, "b": other.second}))
-        .collect();
-    let verdict = |verdict: &Verdict| {
-        let Verdict { bound, broken, n_points } = verdict;
-        json!({"bound": bound, "holds": broken.is_empty(), "broken": broken, "n_points": n_points})
+    let one_sided =
+        |other: &'a Unmatched| OneSided { run: &other.run, ends: Sides { a: other.first, b: other.second } };
+    let held = |Verdict { bound, broken, n_points }: &'a Verdict| Held {
+        bound,
+        holds: broken.is_empty(),
+        broken,
+        n_points: *n_points,
     };
-    let bounds: Vec<Value> = verdicts.iter().map(verdict).collect();
-    json!({
-        "test": "paired t on logarithms over seeds",
-        "versions": {"a": first, "b": second},
-        "level": apportion::metrics::statistics::LEVEL,
-        "points": table(comparison, metrics, false).objects(),
-        "overall_ratio": overall,
-        "unmatched": unmatched,
-        "n_unfinished_on_both": comparison.n_both_unfinished,
-        "n_runs": comparison.n_paired(),
-        "n_runs_of": comparison.n_runs_of,
-        "n_points": comparison.points.len(),
-        "n_points_of": comparison.n_points_of,
-        "n_points_unfinished": comparison.n_points_unfinished,
-        "bounds": bounds,
-    })
+    ComparisonAnswer {
+        test: "paired t on logarithms over seeds",
+        versions: Sides { a: first, b: second },
+        level: LEVEL,
+        points: table(comparison, metrics, false).objects(),
+        overall_ratio: metrics.iter().filter_map(overall).collect(),
+        unmatched: comparison.unmatched.iter().map(one_sided).collect(),
+        n_unfinished_on_both: comparison.n_both_unfinished,
+        n_runs: comparison.n_paired(),
+        n_runs_of: comparison.n_runs_of,
+        n_points: comparison.points.len(),
+        n_points_of: comparison.n_points_of,
+        n_points_unfinished: comparison.n_points_unfinished,
+        bounds: verdicts.iter().map(held).collect(),
+    }
 }
 
 #[cfg(test)]

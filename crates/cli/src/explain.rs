@@ -11,11 +11,10 @@ use crate::allocate;
 use crate::decide::{DecisionArguments, Question};
 use crate::exit::Failure;
 use crate::explain_program::{self, ProgramForm};
+use crate::explained::{ExplanationAnswer, constraint_rows};
 use crate::output::{Cell, OutputFormat, Table};
 use apportion::index::{Id, JobIndex, WorkerTypeId};
-use apportion::policy::{
-    ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Limit, Sense,
-};
+use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed, JobExplanation, Sense};
 use apportion::problem::ActiveJob;
 use apportion::program::expression::Subject;
 
@@ -82,7 +81,7 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
     }
     let explanation = Explained { rounding: ROUNDING * explanation.scale().min(1.0), explanation };
     match session.output.format() {
-        OutputFormat::Json => session.output.answer("explanation", &as_json(&question, &explanation, &jobs)),
+        OutputFormat::Json => session.output.answer(&ExplanationAnswer::of(&question, &explanation, &jobs)),
         OutputFormat::Csv => session.output.table(&job_table(&question, &explanation, &jobs)),
         OutputFormat::Table => {
             let asked = !arguments.job.is_empty();
@@ -260,20 +259,6 @@ fn state(row: &ConstraintRow) -> &'static str {
     }
 }
 
-/// Rows of the policy's own constraints, with their positions: of these jobs, of all worker types, of the whole cluster.
-fn constraint_rows<'e>(
-    explanation: &'e Explained,
-    jobs: &'e [JobIndex],
-) -> impl Iterator<Item = (&'e ConstraintExplanation, usize, &'e ConstraintRow)> {
-    explanation.constraints.iter().flat_map(move |constraint| {
-        let rows: Vec<usize> = match constraint.subject {
-            Some(Subject::Job) => jobs.iter().map(|job| job.index()).collect(),
-            Some(Subject::WorkerType) | None => (0..constraint.rows.len()).collect(),
-        };
-        rows.into_iter().map(move |row| (constraint, row, &constraint.rows[row]))
-    })
-}
-
 /// What a constraint's row stands for: a job by its label, a worker type by its name, or the whole cluster.
 fn subject(question: &Question, constraint: &ConstraintExplanation, row: usize) -> Value {
     match constraint.subject {
@@ -399,55 +384,4 @@ fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], ask
         }
     }
     text
-}
-
-/// A row that holds a job, for programs: the policy's own constraints by their position.
-fn limit(limit: &Limit) -> Value {
-    match limit {
-        Limit::Constraint(position) => json!({"row": "constraint", "constraint": position}),
-        Limit::Time => json!({"row": "time"}),
-        Limit::Capacity => json!({"row": "capacity"}),
-    }
-}
-
-fn as_json(question: &Question, explanation: &Explained, jobs: &[JobIndex]) -> Value {
-    let types = question.worker_types().zip(&explanation.types).map(|(name, part)| {
-        json!({"worker_type": name, "workers_used": part.workers_used, "workers": part.workers,
-               "binds": part.binds, "one_more": part.one_more})
-    });
-    let constraints = constraint_rows(explanation, jobs).map(|(constraint, position, row)| {
-        let of = match constraint.subject {
-            Some(Subject::Job) => "job",
-            Some(Subject::WorkerType) => "worker_type",
-            None => "cluster",
-        };
-        // JSON has no word for room without an end.
-        let slack = row.slack.is_finite().then_some(row.slack);
-        json!({"constraint": constraint.text, "for_each": of, of: subject(question, constraint, position), "unit": constraint.unit.to_string(),
-               "price": row.price, "slack": slack, "binds": row.binds, "penalty": constraint.penalty,
-               "droppable": constraint.droppable, "dropped": row.dropped})
-    });
-    let jobs_of = jobs.iter().map(|job| {
-        let part = &explanation.jobs[job.index()];
-        let fixed = part.fixed.as_ref().map(|fixed| {
-            json!({"step": fixed.step, "steps": fixed.steps, "level": fixed.level, "one_more": fixed.one_more,
-                   "throughput_price": fixed.throughput_price, "time_price": fixed.time_price,
-                   "constraints": fixed.constraints})
-        });
-        json!({"id": question.label(*job), "time": part.time, "binding": part.binding.name(),
-               "effective_throughput": explanation.decision.allocation.effective_throughput()[*job],
-               "throughput_price": part.throughput_price, "time_price": part.time_price,
-               "discount": part.discount, "fixed": fixed, "sets_objective": part.sets_objective,
-               "limits": part.limits.iter().map(limit).collect::<Vec<_>>()})
-    });
-    let objective = explanation.objective().map(|objective| {
-        json!({"sense": objective.sense.name(), "value": objective.value, "bound": objective.bound,
-               "gap_relative": objective.gap_relative})
-    });
-    let solve = explanation.decision.solve.as_ref().map(allocate::solve);
-    let certificate = allocate::certificate(&explanation.decision);
-    json!({"policy": question.policy.name(), "reason": explanation.reason, "objective": objective,
-           "certificate": certificate, "solve": solve, "worker_types": types.collect::<Vec<_>>(), "jobs": jobs_of.collect::<Vec<_>>(),
-           "constraints": constraints.collect::<Vec<_>>(), "one_more_holds": explanation.held,
-           "prices_unknown": explanation.prices_unknown})
 }

@@ -23,9 +23,11 @@ pub mod output;
 mod file;
 mod bench_export;
 pub mod progress;
+mod decided;
 pub mod allocate;
 mod bench_tables;
 pub mod explain_program;
+mod explained;
 pub mod explain;
 pub mod bench;
 mod check_process;
@@ -41,12 +43,12 @@ pub mod simulate;
 pub mod forecast;
 #[cfg(feature = "live")]
 pub mod live;
-pub mod schema;
 pub mod completions;
 pub mod sweep;
 pub mod gavel;
 pub mod train;
 pub mod world;
+pub mod schema;
 pub mod arguments;
 
 use std::borrow::Cow;

@@ -1,5 +1,6 @@
 //! The scheduler of real servers, and the commands that talk to it.
 
+mod answers;
 mod prices;
 mod remote;
 mod events;
@@ -31,6 +32,8 @@ use clap::Subcommand;
 use crate::Session;
 use crate::diagnostics;
 use crate::exit::{ExitStatus, Failure};
+pub(super) use answers::{Bound, Done, Jobs, Rounds, Servers, Shadowed, Submitted};
+pub(super) use history::History;
 pub(super) use when::When;
 
 /// What concerns a live scheduler.

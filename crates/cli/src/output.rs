@@ -4,8 +4,9 @@ use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use crate::exit::{Failure, TO_STANDARD_OUTPUT};
 use apportion_studies::report::plain::plain_lines;
@@ -26,21 +27,54 @@ pub enum OutputFormat {
     Csv,
 }
 
+/// What a command answers in JSON: an object.
+pub trait Answer: Serialize + JsonSchema {
+    /// What its format names: `allocation` of `apportion/allocation-v1`.
+    const KIND: &'static str;
+
+    /// Its format.
+    fn format() -> String {
+        format!("apportion/{}-v1", Self::KIND)
+    }
+}
+
 /// An answer in JSON: the fields that every answer begins with, and its own.
 #[derive(Serialize)]
 struct Answered<'a, T> {
     /// `apportion/KIND-v1`.
-    format: &'a str,
+    format: String,
     /// The version of the program.
     version: &'static str,
     #[serde(flatten)]
     answer: &'a T,
 }
 
-/// A table's rows in JSON, as objects keyed by column.
-#[derive(Serialize)]
-struct Rows<T> {
-    rows: T,
+impl<'a, T: Answer> Answered<'a, T> {
+    fn of(answer: &'a T) -> Self {
+        Self { format: T::format(), version: env!("CARGO_PKG_VERSION"), answer }
+    }
+}
+
+/// A table.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Rows {
+    /// Its rows, as objects keyed by column. A cell is a number, a text, or null where it is empty.
+    rows: Vec<Map<String, Value>>,
+}
+
+impl Answer for Rows {
+    const KIND: &'static str = "table";
+}
+
+/// A document that is no JSON, such as a sweep's.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Text<'a> {
+    /// The document as it is.
+    text: &'a str,
+}
+
+impl Answer for Text<'_> {
+    const KIND: &'static str = "text";
 }
 
 /// Raised once the reader of standard output has gone.
@@ -94,6 +128,19 @@ fn unless_gone<T>(written: io::Result<T>, all: T, flag: &AtomicBool) -> io::Resu
     }
 }
 
+/// The text of an answer, as [`Output::answer`] writes it.
+///
+/// # Errors
+/// If the answer is not JSON, which is a bug.
+pub fn text_of<T: Answer>(answer: &T) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(&Answered::of(answer)).map_err(|error| no_json(&error))?;
+    Ok(text + "\n")
+}
+
+fn no_json(error: &serde_json::Error) -> Failure {
+    Failure::Bug { message: format!("a result is not JSON: {error}") }
+}
+
 /// Standard output, in one format.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -144,7 +191,7 @@ impl Output {
     /// If standard output cannot be written to.
     pub fn document(self, text: &str) -> Result<(), Failure> {
         match self.format {
-            OutputFormat::Json => self.answer("text", &json!({ "text": text })),
+            OutputFormat::Json => self.answer(&Text { text }),
             OutputFormat::Table | OutputFormat::Csv => self.text(text),
         }
     }
@@ -161,9 +208,8 @@ impl Output {
     ///
     /// # Errors
     /// If standard output cannot be written to.
-    pub fn answer<T: Serialize>(self, kind: &str, answer: &T) -> Result<(), Failure> {
-        let format = format!("apportion/{kind}-v1");
-        self.json(&Answered { format: &format, version: env!("CARGO_PKG_VERSION"), answer })
+    pub fn answer<T: Answer>(self, answer: &T) -> Result<(), Failure> {
+        self.json(&Answered::of(answer))
     }
 
     /// Writes a value as JSON, whatever the format.
@@ -174,10 +220,7 @@ impl Output {
         // Written as it is made: a million jobs are no text in memory first.
         let mut stdout = BufWriter::with_capacity(1 << 16, StandardOutput);
         serde_json::to_writer_pretty(&mut stdout, value).map_err(|error| {
-            if error.is_io() {
-                return Failure::io(TO_STANDARD_OUTPUT)(error.into());
-            }
-            Failure::Bug { message: format!("a result is not JSON: {error}") }
+            if error.is_io() { Failure::io(TO_STANDARD_OUTPUT)(error.into()) } else { no_json(&error) }
         })?;
         stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
     }
@@ -191,7 +234,7 @@ impl Output {
         match self.format {
             OutputFormat::Table => StandardOutput.put(table.aligned().as_bytes()),
             OutputFormat::Csv => StandardOutput.put(table.csv().as_bytes()),
-            OutputFormat::Json => self.answer("table", &Rows { rows: table.objects() }),
+            OutputFormat::Json => self.answer(&Rows { rows: table.objects() }),
         }
     }
 }

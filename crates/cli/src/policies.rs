@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use schemars::SchemaGenerator;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::Session;
 use crate::exit::Failure;
 use crate::file::{at, check_files, named, no_standard_output, write_bytes};
-use crate::output::{Cell, OutputFormat, Table};
+use crate::output::{Answer, Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use apportion::catalog::{CatalogError, PolicyOptions};
 use apportion::policy::heuristic::{
@@ -157,19 +158,35 @@ fn list() -> Result<Table, Failure> {
     Ok(table)
 }
 
+/// A policy, as `apportion policies show --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ShownPolicy<'a> {
+    /// Its name.
+    policy: &'a str,
+    /// `program`, `heuristic` or `learned`.
+    kind: &'a str,
+    /// What it does, in a line.
+    summary: &'a str,
+    /// Where it comes from; null where its file does not say.
+    source: Option<&'a str>,
+    /// Its file as it is.
+    text: &'a str,
+}
+
+impl Answer for ShownPolicy<'_> {
+    const KIND: &'static str = "shown-policy";
+}
+
 fn show(name_or_path: &str, session: &Session) -> Result<(), Failure> {
     let document = plugin::catalog().document(name_or_path)?;
     match session.output.format() {
-        OutputFormat::Json => session.output.answer(
-            "shown-policy",
-            &json!({
-                "policy": document.name,
-                "kind": document.kind_name(),
-                "summary": document.summary,
-                "source": document.origin,
-                "text": &*document.source.text,
-            }),
-        ),
+        OutputFormat::Json => session.output.answer(&ShownPolicy {
+            policy: &document.name,
+            kind: document.kind_name(),
+            summary: &document.summary,
+            source: document.origin.as_deref(),
+            text: &document.source.text,
+        }),
         OutputFormat::Table | OutputFormat::Csv => session.output.text(&document.source.text),
     }
 }

@@ -13,7 +13,7 @@ use crate::Session;
 use crate::bench_tables;
 use crate::exit::Failure;
 use crate::file::{at, check_files, check_folder, is_standard_output, write};
-use crate::output::{OutputFormat, SIMULATION_FORMAT, Table};
+use crate::output::{Answer, OutputFormat, SIMULATION_FORMAT, Table};
 use crate::results;
 use apportion::metrics::log::{self, Header, Replay};
 use apportion::metrics::timeline::Timeline;
@@ -93,17 +93,12 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     }
     let place = |path: &Path| path.display().to_string();
     let (assets, picture) = (arguments.assets.as_deref().map(place), arguments.svg.as_deref().map(place));
-    let (format, version) = ("apportion/report-v1", env!("CARGO_PKG_VERSION"));
-    tell(session, &Reported { format, version, page: place(&out), assets, picture })
+    tell(session, &Reported { page: place(&out), assets, picture })
 }
 
 /// What `apportion report --format json` prints: where things were written.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Reported {
-    /// The format of this document.
-    format: &'static str,
-    /// The version of the program.
-    version: &'static str,
     /// The page.
     page: String,
     /// The folder of charts and tables; null without `--assets`.
@@ -112,13 +107,17 @@ pub(crate) struct Reported {
     picture: Option<String>,
 }
 
+impl Answer for Reported {
+    const KIND: &'static str = "report";
+}
+
 /// Says where things were written.
 fn tell(session: &Session, reported: &Reported) -> Result<(), Failure> {
     let named = [("page", Some(&reported.page)), ("assets", reported.assets.as_ref())];
     let named = named.into_iter().chain([("picture", reported.picture.as_ref())]);
     let written: Vec<(&str, &str)> = named.filter_map(|(what, path)| Some((what, path?.as_str()))).collect();
     match session.output.format() {
-        OutputFormat::Json => session.output.json(reported),
+        OutputFormat::Json => session.output.answer(reported),
         OutputFormat::Csv => {
             let mut table = Table::new(["what", "path"]);
             for (what, path) in written {

@@ -1,6 +1,7 @@
 //! `apportion schema`: the JSON Schemas of the documents that are read and written, and the page about all of them.
 
 mod documents;
+mod answers;
 mod markdown;
 
 use clap::Args;
@@ -8,8 +9,9 @@ use clap::Args;
 use crate::Session;
 use crate::exit::Failure;
 use crate::output::Table;
+use answers::ANSWERS;
 use apportion::spec::nearest::{name_list, suggestion};
-use documents::DOCUMENTS;
+use documents::{DOCUMENTS, Document};
 
 /// Its arguments.
 #[derive(Args, Clone, Debug)]
@@ -31,18 +33,19 @@ pub struct SchemaArguments {
 /// # Errors
 /// If there is no such document, or this build does not know it.
 pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> Result<(), Failure> {
+    let documents: Vec<Document> = DOCUMENTS.into_iter().chain(ANSWERS).collect();
     if arguments.markdown {
-        return session.output.text(&markdown::page(&DOCUMENTS));
+        return session.output.text(&markdown::page(&documents));
     }
     let Some(name) = &arguments.document else {
         let mut table = Table::new(["document", "what it is"]);
-        for document in &DOCUMENTS {
+        for document in &documents {
             table.push(vec![document.name.into(), document.summary.into()]);
         }
         return session.output.table(&table);
     };
-    let names = || DOCUMENTS.iter().map(|document| document.name);
-    let known = |name: &str| DOCUMENTS.iter().find(|document| document.name == name);
+    let names = || documents.iter().map(|document| document.name);
+    let known = |name: &str| documents.iter().find(|document| document.name == name);
     let Some(document) = known(name).or_else(|| known(of_format(name))) else {
         let message = format!("unknown document `{name}`, expected one of {}", name_list(names()));
         return Err(Failure::usage(message, suggestion(name, names())));

@@ -18,7 +18,7 @@ use crate::conditions::{ConditionArguments, number, round, time};
 use crate::decide::{Refinement, SemanticsFlag};
 use crate::exit::Failure;
 use crate::file::{at, check_files, is_standard_output, named, no_standard_output};
-use crate::output::{Cell, OutputFormat, SIMULATION_FORMAT, Table};
+use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
 use crate::results::{run_failure, run_failure_of, warn};
@@ -395,13 +395,10 @@ fn show(session: &Session, run: &Run, shown: &Shown<'_>) -> Result<(), Failure> 
     let Shown { summary, standstill, lower, wall_seconds } = shown;
     match session.output.format() {
         OutputFormat::Json => {
-            let (format, version) = (SIMULATION_FORMAT, env!("CARGO_PKG_VERSION"));
             let Run { digest, data, spec, .. } = run;
             let status = standstill.map_or("done", Standstill::name);
             let reason = standstill.map(Standstill::to_string);
-            session.output.json(&Simulated {
-                format,
-                version,
+            session.output.answer(&Simulated {
                 status,
                 reason,
                 jobs_to_measure: run.n_measured(),

@@ -30,6 +30,7 @@ use apportion_studies::sweep::{
 use flags::Flags;
 use progress::{SweepProgress, label};
 use slurm::SlurmArguments;
+pub(super) use slurm::SubmittedArray;
 
 mod flags;
 mod left;

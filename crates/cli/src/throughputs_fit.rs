@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Session;
@@ -10,7 +11,7 @@ use crate::conditions::number;
 use crate::count::from_one_to;
 use crate::exit::Failure;
 use crate::file::{at, check_files, named, no_standard_output, write_bytes};
-use crate::output::OutputFormat;
+use crate::output::{Answer, OutputFormat};
 use crate::paths::name_or_path;
 use apportion::spec::contention_table::read_contention_table;
 use apportion::spec::lookup::Embedded;
@@ -75,11 +76,19 @@ enum FittedModel {
     Network,
 }
 
-#[derive(Serialize)]
-struct Fitted<'a> {
+/// A fitted contention model, as `apportion throughputs fit --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Fitted<'a> {
+    /// How well it predicts.
     report: &'a FitReport,
+    /// The model, if it is of that kind.
     resource: Option<&'a ResourceModel>,
+    /// The model, if it is of that kind.
     network: Option<&'a NetworkModel>,
+}
+
+impl Answer for Fitted<'_> {
+    const KIND: &'static str = "fit";
 }
 
 pub(super) fn run(arguments: &FitArguments, session: &Session) -> Result<(), Failure> {
@@ -103,7 +112,7 @@ pub(super) fn run(arguments: &FitArguments, session: &Session) -> Result<(), Fai
                 ContentionModel::Network(fitted) => network = Some(fitted),
                 ContentionModel::None | ContentionModel::Measured => {}
             }
-            session.output.answer("fit", &Fitted { report: &report, resource, network })
+            session.output.answer(&Fitted { report: &report, resource, network })
         }
         OutputFormat::Csv => session.output.table(&errors(&report)),
         OutputFormat::Table => {

@@ -121,6 +121,8 @@ mod schema_checker;
 mod live_when;
 #[path = "suite/schema.rs"]
 mod schema;
+#[path = "suite/answers.rs"]
+mod answers;
 #[path = "suite/schema_written.rs"]
 mod schema_written;
 #[cfg(feature = "train")]

@@ -17,6 +17,7 @@ use std::fmt;
 
 use apportion::index::{Id, JobId};
 use apportion::{Seconds, Steps};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -33,7 +34,7 @@ const NAME_MAX: usize = 100;
 const WORKERS_MAX: u32 = 1024;
 
 /// A job's number: its place in the order of submission, from 0. It stays the same over all starts of the scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct JobNumber(pub u64);
 

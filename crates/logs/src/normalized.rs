@@ -6,54 +6,76 @@ use std::io;
 use crate::forms::log::NAMES;
 use crate::row::Row;
 
-/// A row as a mapping of columns to values, for people: of the lines of a normalized log.
-#[derive(Debug, schemars::JsonSchema, serde::Deserialize)]
+/// A row as a mapping of columns to values: of the lines of a normalized log.
+#[derive(Debug, schemars::JsonSchema, serde::Serialize)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "a description for people: lines are read field by field")]
-struct Described {
+pub struct Described<'a> {
     /// The name of the job; no two jobs have the same.
-    id: String,
+    pub id: &'a str,
     /// What its owner calls it.
-    name: Option<String>,
+    pub name: Option<&'a str>,
     /// Its owner.
-    user: Option<String>,
+    pub user: Option<&'a str>,
     /// Its owner's group: an account, a virtual cluster, a queue.
-    group: Option<String>,
+    pub group: Option<&'a str>,
     /// When it was submitted, since 1970 in UTC, or since the log's own start.
     #[schemars(extend("x-unit" = "s"))]
-    submitted_s: Option<f64>,
+    pub submitted_s: Option<f64>,
     /// When it could have run first.
     #[schemars(extend("x-unit" = "s"))]
-    eligible_s: Option<f64>,
+    pub eligible_s: Option<f64>,
     /// When its first attempt started.
     #[schemars(extend("x-unit" = "s"))]
-    started_s: Option<f64>,
+    pub started_s: Option<f64>,
     /// When its last attempt ended.
     #[schemars(extend("x-unit" = "s"))]
-    ended_s: Option<f64>,
+    pub ended_s: Option<f64>,
     /// How long it ran, over all attempts.
     #[schemars(extend("x-unit" = "s"))]
-    ran_s: Option<f64>,
+    pub ran_s: Option<f64>,
     /// Accelerators that it held at once; 0 if it asked for none, nothing if that is not known.
     #[schemars(extend("x-unit" = "accelerators"))]
-    gpus: Option<u32>,
+    pub gpus: Option<u32>,
     /// The part of each accelerator that it asked for, above 0 and below 1; nothing for whole ones.
-    gpu_fraction: Option<f64>,
+    pub gpu_fraction: Option<f64>,
     /// Servers that it ran on.
-    nodes: Option<u32>,
+    pub nodes: Option<u32>,
     /// The accelerator's type, or types that would do, separated by `|`.
-    gpu_type: Option<String>,
+    pub gpu_type: Option<&'a str>,
     /// How it ended.
-    state: crate::row::State,
+    pub state: crate::row::State,
     /// How often it was started; nothing where that is not known.
-    attempts: Option<u32>,
+    pub attempts: Option<u32>,
     /// What the log classes it as: a priority, a kind of work.
-    class: Option<String>,
+    pub class: Option<&'a str>,
+}
+
+impl<'a> From<&'a Row> for Described<'a> {
+    fn from(row: &'a Row) -> Self {
+        Self {
+            id: &row.id,
+            name: row.name.as_deref(),
+            user: row.user.as_deref(),
+            group: row.group.as_deref(),
+            submitted_s: row.submitted_s,
+            eligible_s: row.eligible_s,
+            started_s: row.started_s,
+            ended_s: row.ended_s,
+            ran_s: row.ran_s,
+            gpus: row.n_workers,
+            gpu_fraction: row.fraction,
+            nodes: row.n_nodes,
+            gpu_type: row.worker_type.as_deref(),
+            state: row.state,
+            attempts: row.n_attempts,
+            class: row.class.as_deref(),
+        }
+    }
 }
 
 /// The JSON Schema of a line, as a mapping of columns to values.
 pub fn schema() -> schemars::Schema {
-    schemars::schema_for!(Described)
+    schemars::schema_for!(Described<'_>)
 }
 
 /// Writes rows as a normalized log. Reading it back gives the same rows, but for their lines.

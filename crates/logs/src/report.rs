@@ -23,6 +23,8 @@ pub const FORMAT: &str = "apportion/import-report-v1";
 pub struct ImportReport {
     /// Names the format: `apportion/import-report-v1`.
     pub format: &'static str,
+    /// The version of the program.
+    pub version: &'static str,
     /// The log.
     pub log: String,
     /// Its form.
@@ -176,6 +178,7 @@ impl ImportReport {
         let ran_on = throughputs.worker_types().iter().zip(&converted.ran_on).filter(|(_, n)| **n > 0);
         Self {
             format: FORMAT,
+            version: env!("CARGO_PKG_VERSION"),
             log: log.source.clone(),
             form: form.name(),
             throughputs: throughputs.name().to_owned(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::shown::beside_of;
 use crate::Session;
 use crate::exit::Failure;
-use crate::output::{Cell, OutputFormat, Table};
+use crate::output::{Answer, Cell, OutputFormat, Table};
 use apportion::spec::run::RunSpec;
 use apportion_studies::forecast::calibration::{Happening, Held};
 use apportion_studies::forecast::{Calibration, Plan, Settings};
@@ -18,8 +18,6 @@ use apportion_studies::sweep::Run;
 /// How well the forecasts of a trace hold, as `apportion forecast --calibrate --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Calibrated<'a> {
-    /// The format of this document.
-    format: &'static str,
     /// Times at which jobs were active.
     n_times: usize,
     /// Forks at each time.
@@ -37,14 +35,16 @@ pub(crate) struct Calibrated<'a> {
     n_censored: usize,
     /// By what was forecast and level. Forecasts of one trace are not independent of one another.
     levels: Vec<LevelRow>,
-    /// The version of the program.
-    version: &'static str,
     /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
     digest: &'a str,
     /// SHA-256 of the data that it read, in hexadecimal, by what it is.
     data: &'a BTreeMap<String, String>,
     /// The whole specification of the run.
     spec: &'a RunSpec,
+}
+
+impl Answer for Calibrated<'_> {
+    const KIND: &'static str = "forecast-calibration";
 }
 
 /// How often intervals of a level held.
@@ -96,8 +96,7 @@ pub(super) fn show(
 ) -> Result<(), Failure> {
     let levels: Vec<LevelRow> = found.rows().iter().map(LevelRow::of).collect();
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&Calibrated {
-            format: "apportion/forecast-calibration-v1",
+        OutputFormat::Json => session.output.answer(&Calibrated {
             n_times: found.n_times,
             n_forks: settings.n_forks,
             from_s: plan.from.get(),
@@ -105,7 +104,6 @@ pub(super) fn show(
             every_s: plan.every.get(),
             n_censored: found.n_censored,
             levels,
-            version: env!("CARGO_PKG_VERSION"),
             digest: &run.digest,
             data: &run.data,
             spec: &run.spec,

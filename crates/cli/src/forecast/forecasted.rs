@@ -10,7 +10,7 @@ use super::shown::{
 };
 use crate::Session;
 use crate::exit::Failure;
-use crate::output::OutputFormat;
+use crate::output::{Answer, OutputFormat};
 use apportion::spec::run::RunSpec;
 use apportion::units::Seconds;
 use apportion_studies::forecast::{Forecast, Settings};
@@ -20,8 +20,6 @@ use apportion_studies::sweep::Run;
 /// The forecast of a job, as `apportion forecast --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Forecasted<'a> {
-    /// The format of this document.
-    format: &'static str,
     /// The job: its id in the trace, or its position in order of arrival.
     job: &'a str,
     /// The time of the forecast, from the trace's first arrival.
@@ -39,14 +37,16 @@ pub(crate) struct Forecasted<'a> {
     end: Times,
     /// What was assumed.
     assumed: Assumed,
-    /// The version of the program.
-    version: &'static str,
     /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
     digest: &'a str,
     /// SHA-256 of the data that it read, in hexadecimal, by what it is.
     data: &'a BTreeMap<String, String>,
     /// The whole specification of the run.
     spec: &'a RunSpec,
+}
+
+impl Answer for Forecasted<'_> {
+    const KIND: &'static str = "forecast";
 }
 
 /// Prints a forecast with the interval of a level.
@@ -56,8 +56,7 @@ pub(super) fn show(
     (found, level, settings): (&Forecast, f64, &Settings),
 ) -> Result<(), Failure> {
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&Forecasted {
-            format: "apportion/forecast-v1",
+        OutputFormat::Json => session.output.answer(&Forecasted {
             job: &found.job,
             at_s: found.at.get(),
             arrival_s: found.arrival.get(),
@@ -65,7 +64,6 @@ pub(super) fn show(
             start: found.start.as_ref().map(|start| Times::of(start, level)),
             end: Times::of(&found.end, level),
             assumed: Assumed::of(found, settings),
-            version: env!("CARGO_PKG_VERSION"),
             digest: &run.digest,
             data: &run.data,
             spec: &run.spec,

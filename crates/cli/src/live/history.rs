@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::jobs::list;
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::exit::Failure;
 use crate::file::{at, check_files, write_or_print};
-use crate::output::OutputFormat;
-use apportion_logs::normalized::write_rows;
+use crate::output::{Answer, OutputFormat, text_of};
+use apportion_logs::normalized::{Described, write_rows};
 use apportion_logs::{Row, State};
 
 /// Arguments of `history`.
@@ -30,6 +32,27 @@ pub struct HistoryArguments {
     remote: RemoteArguments,
 }
 
+/// The jobs of a scheduler, as `apportion history --format json` prints them: rows of a normalized log, and what jobs cost.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct History<'a> {
+    /// The jobs that there are and were, in the order of their submission.
+    jobs: Vec<PastJob<'a>>,
+}
+
+impl Answer for History<'_> {
+    const KIND: &'static str = "history";
+}
+
+/// A row of a normalized log, and its cost.
+#[derive(Serialize, JsonSchema)]
+struct PastJob<'a> {
+    #[serde(flatten)]
+    row: Described<'a>,
+    /// What its time on workers has cost; null without prices.
+    #[schemars(extend("x-unit" = "$"))]
+    cost: Option<f64>,
+}
+
 /// Writes the jobs that there are and were.
 ///
 /// # Errors
@@ -41,23 +64,13 @@ pub(super) fn run(arguments: &HistoryArguments, session: &Session) -> Result<(),
     let submitted = |row: &Row| row.submitted_s.unwrap_or(0.0);
     jobs.sort_by(|(one, _), (other, _)| submitted(one).total_cmp(&submitted(other)));
     if session.output.format() == OutputFormat::Json {
-        let rows: Vec<Value> = jobs.iter().map(|(row, cost)| document(row, cost)).collect();
-        return write_or_print(session, arguments.out.as_deref(), &format!("{:#}\n", Value::from(rows)));
+        let jobs = jobs.iter().map(|(row, cost)| PastJob { row: row.into(), cost: cost.as_f64() });
+        let history = History { jobs: jobs.collect() };
+        return write_or_print(session, arguments.out.as_deref(), &text_of(&history)?);
     }
     let mut text = Vec::new();
     write_rows(&mut text, jobs.into_iter().map(|(row, _)| row)).map_err(Failure::io("write the log"))?;
     write_or_print(session, arguments.out.as_deref(), &String::from_utf8_lossy(&text))
-}
-
-/// A row as JSON, by the names of the columns, and its cost in $; what is not known is `null`.
-fn document(row: &Row, cost: &Value) -> Value {
-    json!({
-        "id": &*row.id, "name": row.name.as_deref(), "user": row.user.as_deref(), "group": row.group.as_deref(),
-        "submitted_s": row.submitted_s, "eligible_s": row.eligible_s, "started_s": row.started_s,
-        "ended_s": row.ended_s, "ran_s": row.ran_s, "gpus": row.n_workers, "gpu_fraction": row.fraction,
-        "nodes": row.n_nodes, "gpu_type": row.worker_type.as_deref(), "state": row.state.name(),
-        "attempts": row.n_attempts, "class": row.class.as_deref(), "cost": cost,
-    })
 }
 
 /// A job as a row.
@@ -96,6 +109,8 @@ fn row(job: &Value) -> Row {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -113,7 +128,7 @@ mod tests {
         assert_eq!((waits.state, waits.ran_s, waits.worker_type), (State::Pending, None, None));
         let new = row(&json!({"job": 8, "starts": 1, "received_s": {}, "state": "starting"}));
         assert_eq!(new.ran_s.map(|ran| ran.to_string()).as_deref(), Some("0"));
-        assert_eq!(document(&new, &Value::Null)["attempts"], 1);
+        assert_eq!(Described::from(&new).attempts, Some(1));
         let both = row(
             &json!({"job": 9, "starts": 2, "received_s": {"k80": 5.0, "v100": 300.0}, "state": "failed"}),
         );

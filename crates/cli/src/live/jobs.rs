@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
+use super::answers::{Bound, Done, Jobs, Rounds};
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::exit::Failure;
@@ -84,9 +85,10 @@ pub(super) fn joined(values: &[Value]) -> Cell {
 
 /// Shows what a request did, in the scheduler's words.
 pub(super) fn done(answer: &Value, session: &Session) -> Result<(), Failure> {
+    let text = answer["text"].as_str().unwrap_or_default();
     match session.output.format() {
-        OutputFormat::Table => session.output.words(answer["text"].as_str().unwrap_or_default()),
-        OutputFormat::Json | OutputFormat::Csv => session.output.json(answer),
+        OutputFormat::Table => session.output.words(text),
+        OutputFormat::Json | OutputFormat::Csv => session.output.answer(&Done { text }),
     }
 }
 
@@ -97,7 +99,7 @@ pub(super) fn done(answer: &Value, session: &Session) -> Result<(), Failure> {
 pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Failure> {
     let jobs = Remote::new(&arguments.remote)?.get_noting("/v1/jobs", session)?;
     if session.output.format() == OutputFormat::Json {
-        return session.output.json(&jobs);
+        return session.output.answer(&Jobs { jobs: &jobs });
     }
     let columns = [
         "job", "name", "job_type", "workers", "state", "done_%", "on", "servers", "starts", "cost",
@@ -135,7 +137,7 @@ pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Fa
 pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(), Failure> {
     let why = Remote::new(&arguments.remote)?.get_noting(&format!("/v1/jobs/{}", arguments.job), session)?;
     if session.output.format() == OutputFormat::Json {
-        return session.output.json(&why);
+        return session.output.answer(&Bound { why: &why });
     }
     let columns = ["worker_type", "share", "priority", "received_s", "deficit_s", "up", "held_by"];
     let mut table = Table::new(columns);
@@ -179,7 +181,7 @@ pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(),
 pub(super) fn run_next(arguments: &NextArguments, session: &Session) -> Result<(), Failure> {
     let next = Remote::new(&arguments.remote)?.get_noting("/v1/next", session)?;
     if session.output.format() == OutputFormat::Json {
-        return session.output.json(&next);
+        return session.output.answer(&Rounds { next: &next });
     }
     let mut table = Table::new(["job", "name", "worker_type", "workers", "beside", "is_there"]);
     for place in list(&next["places"]) {

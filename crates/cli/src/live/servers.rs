@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::answers::Servers;
 use super::jobs::{count, done, list, text};
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
@@ -56,7 +57,7 @@ pub struct ResumeArguments {
 pub(super) fn run(arguments: &ServersArguments, session: &Session) -> Result<(), Failure> {
     let servers = Remote::new(&arguments.remote)?.get_noting("/v1/servers", session)?;
     if session.output.format() == OutputFormat::Json {
-        return session.output.json(&servers);
+        return session.output.answer(&Servers { servers: &servers });
     }
     let mut table =
         Table::new(["server", "worker_type", "workers", "state", "heard_s_ago", "jobs", "drained"]);

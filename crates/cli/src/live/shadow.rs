@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
+use super::answers::Shadowed;
 use super::log::Log;
 use super::serve::Plan;
 use super::slurm::Partition;
@@ -77,7 +78,7 @@ pub(super) fn show(arguments: &ShadowArguments, session: &Session) -> Result<(),
     };
     let report = Report::of(&record);
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&json!(report)),
+        OutputFormat::Json => session.output.answer(&Shadowed { report: &report }),
         OutputFormat::Csv => session.output.table(&table(&report.jobs)),
         OutputFormat::Table => {
             session.output.words(&summary(&report))?;

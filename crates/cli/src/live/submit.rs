@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
 
+use super::answers::Submitted;
 use super::remote::{Remote, RemoteArguments};
 use crate::Session;
 use crate::conditions::time;
@@ -162,8 +162,9 @@ pub(super) fn run(arguments: &SubmitArguments, session: &Session) -> Result<(), 
     let number =
         job.ok_or_else(|| Failure::Bug { message: "the scheduler's answer has no number".to_owned() })?;
     match session.output.format() {
-        OutputFormat::Json if warnings.is_empty() => session.output.json(&json!({"job": number, "key": key})),
-        OutputFormat::Json => session.output.json(&json!({"job": number, "key": key, "warnings": warnings})),
+        OutputFormat::Json => {
+            session.output.answer(&Submitted { job: number, key: &key, warnings: &warnings })
+        }
         OutputFormat::Csv => session.output.text(&format!("job\n{number}")),
         OutputFormat::Table => {
             session.output.text(&number.to_string())?;

@@ -16,7 +16,7 @@ use crate::forecast::shown::{
     Assumed, Times, assumed_words, for_people, for_programs, in_words, interval_words,
 };
 use crate::forecast::{attended, failure};
-use crate::output::OutputFormat;
+use crate::output::{Answer, OutputFormat};
 use crate::paths::name_or_path;
 use crate::progress::Progress;
 use crate::results::run_failure;
@@ -78,8 +78,6 @@ pub struct WhenArguments {
 /// The forecast of a job of a running scheduler, as `apportion when --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct When<'a> {
-    /// The format of this document.
-    format: &'static str,
     /// The job's number.
     job: u64,
     /// What its user calls it.
@@ -113,8 +111,10 @@ pub(crate) struct When<'a> {
     throughputs: &'a str,
     /// The seed of all random streams.
     seed: u64,
-    /// The version of the program.
-    version: &'static str,
+}
+
+impl Answer for When<'_> {
+    const KIND: &'static str = "when";
 }
 
 /// What is known of the jobs of a scheduler.
@@ -394,7 +394,7 @@ impl Shown<'_> {
     fn show(&self, session: &Session) -> Result<(), Failure> {
         let Self { found, settings, level, .. } = self;
         match session.output.format() {
-            OutputFormat::Json => session.output.json(&self.document()),
+            OutputFormat::Json => session.output.answer(&self.document()),
             OutputFormat::Csv => session.output.table(&for_programs(found, *level, settings)),
             OutputFormat::Table => {
                 session.output.table(&for_people(found, *level))?;
@@ -406,7 +406,6 @@ impl Shown<'_> {
     fn document(&self) -> When<'_> {
         let Self { found, settings, level, past, known, served, .. } = self;
         When {
-            format: "apportion/when-v1",
             job: past.number.0,
             name: past.name.as_deref(),
             now_s: found.at.get(),
@@ -422,7 +421,6 @@ impl Shown<'_> {
             policy: &served.policy,
             throughputs: &served.throughputs,
             seed: settings.seed,
-            version: env!("CARGO_PKG_VERSION"),
         }
     }
 

@@ -4,12 +4,9 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::{Value, json};
 
-use crate::forecast::{Calibrated, Forecasted};
 use crate::policies;
-use crate::report::Reported;
-use crate::simulate::Simulated;
-use crate::trace::{NodesSummary, WorkloadSummary};
 use apportion::cluster::PRICES;
+use apportion::metrics::job_columns;
 use apportion::metrics::log::Header;
 use apportion::metrics::table::dictionary;
 use apportion::simulator::Event;
@@ -36,7 +33,7 @@ pub(super) struct Document {
 }
 
 /// All of them.
-pub(super) const DOCUMENTS: [Document; 24] = [
+pub(super) const DOCUMENTS: [Document; 18] = [
     Document {
         name: "snapshot",
         summary: "One decision's input: a cluster and its active jobs",
@@ -89,21 +86,7 @@ pub(super) const DOCUMENTS: [Document; 24] = [
         name: "import-report",
         summary: "What became of a cluster's log: `trace show LOG --from FORM --format json`, `trace convert --report FILE`",
         notes: "",
-        schema: || Some(written::<ImportReport>().to_value()),
-        example: None,
-    },
-    Document {
-        name: "workload",
-        summary: "What a trace is like: `trace show TRACE --throughputs NAME --format json`",
-        notes: "",
-        schema: || Some(written::<WorkloadSummary<'_>>().to_value()),
-        example: None,
-    },
-    Document {
-        name: "nodes",
-        summary: "The cluster of a table of nodes: `trace cluster --format json`",
-        notes: "",
-        schema: || Some(written::<NodesSummary<'_>>().to_value()),
+        schema: || Some(written::<ImportReport>()),
         example: None,
     },
     Document {
@@ -185,44 +168,10 @@ pub(super) const DOCUMENTS: [Document; 24] = [
         example: None,
     },
     Document {
-        name: "simulation",
-        summary: "The result of `apportion simulate --format json`",
-        notes: "",
-        schema: || Some(written::<Simulated<'_>>().to_value()),
-        example: None,
-    },
-    Document {
-        name: "forecast",
-        summary: "The result of `apportion forecast --format json`",
-        notes: "",
-        schema: || Some(written::<Forecasted<'_>>().to_value()),
-        example: None,
-    },
-    Document {
-        name: "calibration",
-        summary: "The result of `apportion forecast --calibrate --format json`",
-        notes: "",
-        schema: || Some(written::<Calibrated<'_>>().to_value()),
-        example: None,
-    },
-    Document {
-        name: "when",
-        summary: "The result of `apportion when --format json`",
-        notes: "",
-        schema: || {
-            #[cfg(feature = "live")]
-            let schema = Some(written::<crate::live::When<'_>>().to_value());
-            #[cfg(not(feature = "live"))]
-            let schema = None;
-            schema
-        },
-        example: None,
-    },
-    Document {
         name: "bench",
         summary: "The result of `apportion bench --format json`",
         notes: "CSV has the columns of a row, `seconds.build` as `seconds_build`, and empty cells for null.",
-        schema: || Some(written::<Results>().to_value()),
+        schema: || Some(written::<Results>()),
         example: None,
     },
     Document {
@@ -230,14 +179,7 @@ pub(super) const DOCUMENTS: [Document; 24] = [
         summary: "What the programs that `apportion bench --export DIR` writes are for: `programs.json`",
         notes: "Programs are scaled, some raise the inverse of what a policy lowers, and many jobs are one class: the optimum of a \
                 file is hardly ever the policy's objective, and `value` says how that follows from it.",
-        schema: || Some(written::<Programs>().to_value()),
-        example: None,
-    },
-    Document {
-        name: "report",
-        summary: "Where a page went: `apportion report --format json`",
-        notes: "Nothing is printed where the page or the picture is standard output.",
-        schema: || Some(written::<Reported>().to_value()),
+        schema: || Some(written::<Programs>()),
         example: None,
     },
     Document {
@@ -245,11 +187,18 @@ pub(super) const DOCUMENTS: [Document; 24] = [
         summary: "A row of a sweep's results",
         notes: "A folder of results has `results.sqlite`, with a row of the table `runs` for each run, and `results.csv`, \
                 without `spec`, `data`, `seconds` and `jobs_checksum`. Beside these columns there is one for each axis, called as the study \
-                calls it. The table `utilization` has the utilization of each worker type; the table `jobs`, where the study \
-                says `keep_jobs`, each measured job: `id`, `job_type`, `scale_factor`, `weight`, `arrival`, `completion`, \
-                `jct` and `rho`, as in the result of a simulation; the table `services` what each of them received: `wait`, `service`, \
-                `preemptions`, `cost`, `share_received` and `share_owed`, and the table `worker_hours` the `hours` of each `worker_type`.",
+                calls it. The table `utilization` has the utilization of each worker type; where the study says `keep_jobs`, the tables `jobs` \
+                and `services` have each measured job, as under [job-columns](#job-columns), and the table `worker_hours` the `hours` of \
+                each `worker_type`. In results of older programs times are called without their unit, such as `jct`; they are read, too.",
         schema: || Some(results()),
+        example: None,
+    },
+    Document {
+        name: "job-columns",
+        summary: "Measured jobs as columns: `simulate --format csv`, the tables `jobs` and `services` of a sweep's results",
+        notes: "In CSV there is a column `worker_hours_TYPE` for each worker type, too: the busy time of the job's workers of that type. In \
+                results there is the `digest` of the run, and the columns from `wait_s` on are those of the table `services`.",
+        schema: || Some(job_table()),
         example: None,
     },
 ];
@@ -259,9 +208,49 @@ fn described(mut schema: Schema, description: &str) -> Value {
     schema.to_value()
 }
 
-/// The schema of what this program writes.
-fn written<T: JsonSchema>() -> Schema {
-    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
+/// The schema of what this program writes. Numbers whose names end in `_s` are in seconds.
+pub(super) fn written<T: JsonSchema>() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    state_seconds(&mut schema);
+    schema
+}
+
+/// Adds the unit of fields in seconds where it is said by their names alone.
+fn state_seconds(schema: &mut Value) {
+    match schema {
+        Value::Object(keywords) => {
+            let fields = keywords.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+            for (_, field) in fields.filter(|(name, _)| name.ends_with("_s")) {
+                if let Value::Object(field) = field {
+                    field.entry("x-unit").or_insert_with(|| "s".into());
+                }
+            }
+            keywords.values_mut().for_each(state_seconds);
+        }
+        Value::Array(schemas) => schemas.iter_mut().for_each(state_seconds),
+        _ => {}
+    }
+}
+
+/// A row of measured jobs.
+fn job_table() -> Value {
+    let mut columns = serde_json::Map::new();
+    columns.insert(
+        "id".to_owned(),
+        json!({"type": ["integer", "string"], "description": "What its trace calls it; its position in order of arrival where that is no other, and in results."}),
+    );
+    columns.insert("job_type".to_owned(), json!({"type": "string", "description": "Its type."}));
+    for column in job_columns() {
+        let kind = if column.is_count() { "integer" } else { "number" };
+        let (meaning, unit) = (column.meaning, column.unit.name());
+        let described = json!({"type": [kind, "null"], "description": meaning, "x-unit": unit});
+        columns.insert(column.name.to_owned(), described);
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Row of jobs",
+        "description": "A measured job.", "type": "object", "properties": columns, "required": ["id", "job_type"],
+    })
 }
 
 /// A row of the table `runs`.

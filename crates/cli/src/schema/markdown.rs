@@ -19,9 +19,10 @@ Throughputs are in steps/s, times in seconds, prices in $/h of one worker.
 A cluster is no document of its own: it is a field of a snapshot and of a sweep.
 
 What `--format json` prints is one object, which begins with `format`, such as `apportion/simulation-v1`, and `version`, the
-program's; a table is `apportion/table-v1`, whose `rows` are objects keyed by column. What a running scheduler answers is as its
-interface gives it. Metrics in seconds end in `_s`; their names without it, such as `average_jct`, are read, too. The JSON
-that `apportion allocate` and `apportion explain` print has no schema; a field of it is never renamed or removed within a version of the program.
+program's. `apportion schema KIND` prints the schema of each, by the kind in its `format`; no field is renamed or removed within a version of
+the program. What a running scheduler answers over HTTP has the same fields, without these two, and its lists are lists. Metrics and columns of
+jobs in seconds end in `_s`; their names without it, such as `average_jct` and `jct`, are read, too. Events are lines of a log, whose times
+are called as they were when the format began.
 
 ";
 

@@ -6,16 +6,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::lower::LowerBound;
+use crate::output::Answer;
 use apportion::metrics::Summary;
 use apportion::spec::run::RunSpec;
 
 /// The result of one simulation, as `apportion simulate --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Simulated<'a> {
-    /// `apportion/simulation-v1`.
-    pub(super) format: &'static str,
-    /// The version of the program.
-    pub(super) version: &'a str,
     /// How it ended: `done`, or why it was given up: `livelock`, `starved`, `growing` or `unresolved`. The numbers of one
     /// that was given up are of the measured jobs that were done by then.
     pub(super) status: &'a str,
@@ -38,4 +35,8 @@ pub(crate) struct Simulated<'a> {
     pub(super) data: &'a BTreeMap<String, String>,
     /// The whole specification of the run.
     pub(super) spec: &'a RunSpec,
+}
+
+impl Answer for Simulated<'_> {
+    const KIND: &'static str = "simulation";
 }

@@ -13,14 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::SweepArguments;
 use crate::Session;
 use crate::command_line::quoted;
 use crate::exit::Failure;
 use crate::file::write;
-use crate::output::OutputFormat;
+use crate::output::{Answer, OutputFormat};
 use crate::results;
 use apportion::spec::path_text;
 use apportion_studies::sweep::{Course, Outcome, Plan, Shard, Store, StoreError, Task};
@@ -90,10 +91,33 @@ pub(super) fn submit(
             path.display()
         ))
     } else {
-        let made =
-            json!({"job": job, "tasks": n_array, "pending": n_pending, "kept": n_kept, "script": path});
-        session.output.answer("array", &made)
+        session.output.answer(&SubmittedArray {
+            job,
+            tasks: n_array,
+            pending: n_pending,
+            kept: n_kept,
+            script: path,
+        })
     }
+}
+
+/// A job array, as `apportion sweep --slurm --format json` prints it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SubmittedArray {
+    /// What Slurm calls it.
+    job: String,
+    /// Its tasks.
+    tasks: usize,
+    /// Runs that they make.
+    pending: usize,
+    /// Runs that are there.
+    kept: usize,
+    /// The script that was submitted.
+    script: PathBuf,
+}
+
+impl Answer for SubmittedArray {
+    const KIND: &'static str = "array";
 }
 
 /// Joins the parts that have ended, or are under way, into the whole: digest and outcome of all that is not made again.

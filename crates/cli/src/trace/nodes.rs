@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::log::COMPLAINTS_SHOWN;
 use crate::Session;
 use crate::exit::Failure;
-use crate::output::OutputFormat;
+use crate::output::{Answer, OutputFormat};
 use crate::paths::name_or_path;
 use apportion::spec::SpecError;
 use apportion_logs::nodes::{NodeForm, Nodes, read_nodes};
@@ -32,12 +32,14 @@ pub(super) struct NodesArguments {
 /// The cluster of a table of nodes, as `apportion trace cluster --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct NodesSummary<'a> {
-    /// The format of this document.
-    format: &'static str,
     /// The cluster, as `--cluster` takes it.
     cluster: String,
     /// Its worker types.
     types: Vec<NodesOfType<'a>>,
+}
+
+impl Answer for NodesSummary<'_> {
+    const KIND: &'static str = "nodes";
 }
 
 /// The servers of a worker type.
@@ -120,8 +122,7 @@ fn print(arguments: &NodesArguments, nodes: &Nodes, session: &Session) -> Result
         table.push(vec![kind.name.as_str().into(), n_workers, Cell::Count(n_servers), each.into()]);
     }
     match session.output.format() {
-        OutputFormat::Json => session.output.json(&NodesSummary {
-            format: "apportion/nodes-v1",
+        OutputFormat::Json => session.output.answer(&NodesSummary {
             cluster: cluster.to_string(),
             types: cluster
                 .types()

@@ -15,7 +15,7 @@ use crate::Session;
 use crate::command_line::made_now;
 use crate::exit::Failure;
 use crate::file::{at, check_files, named, print_page, write_page};
-use crate::output::OutputFormat;
+use crate::output::{Answer, OutputFormat};
 use crate::paths::name_or_path;
 use apportion::Cluster;
 use apportion::index::{Id, WorkerTypeId};
@@ -286,8 +286,7 @@ fn print_trace(
     session.note(in_words(trace));
     let on_cluster = cluster.map(|cluster| OnCluster::of(cluster, shape.as_ref()));
     if session.output.format() == OutputFormat::Json {
-        let (format, job_types) = ("apportion/workload-v1", kinds_of(trace));
-        return session.output.json(&WorkloadSummary { format, job_types, shape, on_cluster });
+        return session.output.answer(&WorkloadSummary { job_types: kinds_of(trace), shape, on_cluster });
     }
     session.output.table(&kinds(trace))?;
     if session.output.format() != OutputFormat::Table {
@@ -327,14 +326,16 @@ fn loads_of(trace: &Trace, throughputs: &Throughputs) -> Vec<Load> {
 /// A trace, as `apportion trace show --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WorkloadSummary<'a> {
-    /// The format of this document.
-    format: &'static str,
     /// Its jobs, by job type and scale factor.
     job_types: Vec<JobsOfType<'a>>,
     /// What it is like; null without throughputs, which say how long its jobs take.
     shape: Option<Shape>,
     /// Their load on the cluster that is given, if one is.
     on_cluster: Option<OnCluster>,
+}
+
+impl Answer for WorkloadSummary<'_> {
+    const KIND: &'static str = "workload";
 }
 
 /// Jobs of one type and scale factor.

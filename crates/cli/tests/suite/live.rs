@@ -13,6 +13,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::answers::fits;
+
 /// How often something that must come is looked for.
 pub(crate) const LOOKS: usize = 600;
 
@@ -91,10 +93,16 @@ impl Served {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// An answer in JSON, which fits its schema; of one that lists jobs or servers, the list.
     #[track_caller]
     pub(crate) fn json(&self, folder: &Path, arguments: &[&str]) -> Value {
-        let arguments: Vec<&str> = arguments.iter().chain(&["--format", "json"]).copied().collect();
-        serde_json::from_str(&self.ask(folder, &arguments)).unwrap()
+        let arguments: Vec<&str> = ["--format", "json"].iter().chain(arguments).copied().collect();
+        let mut answer: Value = serde_json::from_str(&self.ask(folder, &arguments)).unwrap();
+        match &*fits(&answer) {
+            "jobs" | "history" => answer["jobs"].take(),
+            "servers" => answer["servers"].take(),
+            _ => answer,
+        }
     }
 
     #[track_caller]
@@ -155,13 +163,11 @@ fn jobs_are_submitted_asked_about_and_cancelled() {
     let mut submit: Vec<&str> = submit.split(' ').collect();
     submit.extend(["--job-type", "ResNet-50 (batch size 64)", "--", "python", "train.py", "--epochs", "90"]);
     assert_eq!(served.ask(at, &submit), "0\n");
-    let own =
-        "submit --job-type mine --throughput v100=3.2,k80=1 --steps 50 --key word --format json -- true";
+    let own = "submit --job-type mine --throughput v100=3.2,k80=1 --steps 50 --key word -- true";
     let own: Vec<&str> = own.split(' ').collect();
-    let first: Value = serde_json::from_str(&served.ask(at, &own)).unwrap();
-    assert_eq!(first, json!({"job": 1, "key": "word"}));
-    let again: Value = serde_json::from_str(&served.ask(at, &own)).unwrap();
-    assert_eq!(again, first, "with the same key it is the same job");
+    let first = served.json(at, &own);
+    assert_eq!((&first["job"], &first["key"]), (&json!(1), &json!("word")));
+    assert_eq!(served.json(at, &own), first, "with the same key it is the same job");
 
     let jobs = served.json(at, &["jobs"]);
     assert_eq!(jobs.as_array().unwrap().len(), 2);
@@ -174,10 +180,14 @@ fn jobs_are_submitted_asked_about_and_cancelled() {
         why.contains("job 0 (cifar)") && why.contains("No server that may be given jobs is here."),
         "{why}"
     );
+    for (command, kind) in [(&["why", "0"][..], "why"), (&["next"], "next")] {
+        assert_eq!(served.json(at, command)["format"], format!("apportion/{kind}-v1"));
+    }
     let next = served.ask(at, &["next"]);
     assert!(next.contains("No round runs") && next.contains("Without a place: job 0, 1."), "{next}");
-    let said = served.ask(at, &["cancel", "0"]);
-    assert!(said.contains("job 0 is cancelled"), "{said}");
+    let said = served.json(at, &["cancel", "0"]);
+    assert_eq!(said["format"], "apportion/done-v1");
+    assert!(said["text"].as_str().is_some_and(|text| text.contains("job 0 is cancelled")), "{said}");
 
     for (arguments, says) in [
         (&["cancel", "0"][..], "job 0 is over already"),

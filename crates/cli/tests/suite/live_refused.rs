@@ -157,7 +157,7 @@ fn a_speed_on_a_type_that_the_cluster_lacks_is_warned_of() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     let served = Served::start(at, &LOCAL);
-    let submit = "submit --job-type x --throughput v100=3,p100=2 --steps 9 --format json -- true";
+    let submit = "submit --job-type x --throughput v100=3,p100=2 --steps 9 -- true";
     let answer = served.json(at, &submit.split(' ').collect::<Vec<_>>());
     let warning = answer["warnings"][0].as_str().unwrap();
     assert!(warning.starts_with("`p100` is not in this cluster"), "{answer}");

@@ -35,7 +35,7 @@ fn what_a_forecast_writes_fits_its_schemas() {
     for (kind, more) in [
         ("forecast", "--at 6.8h --job 40 --known-durations"),
         ("forecast", "--at 6.8h --job 40 --arrivals none --limit 600"),
-        ("calibration", "--calibrate --every 2h --limit 2d"),
+        ("forecast-calibration", "--calibrate --every 2h --limit 2d"),
     ] {
         let arguments = rules.split_whitespace().chain([&*trace]).chain(more.split_whitespace());
         let result: Value = serde_json::from_str(&said(&arguments.collect::<Vec<_>>())).expect("JSON");

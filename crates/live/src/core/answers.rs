@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use apportion::Seconds;
 use apportion::index::{Id, WorkerId, WorkerTypeId};
 use apportion::units::Dollars;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Core;
@@ -14,7 +15,7 @@ use super::requests::{Answer, Refusal, Request};
 use crate::protocol::JobNumber;
 
 /// How far a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// It has no workers.
@@ -36,7 +37,7 @@ pub enum State {
 }
 
 /// A job, for people.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct JobView {
     /// Its number.
     pub job: JobNumber,
@@ -81,7 +82,7 @@ pub struct JobView {
 }
 
 /// A place of a job in a round.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PlaceView {
     /// The job.
     pub job: JobNumber,
@@ -98,7 +99,7 @@ pub struct PlaceView {
 }
 
 /// What the round and the next one hold.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NextView {
     /// Now, on the scheduler's clock.
     pub now_s: f64,
@@ -115,7 +116,7 @@ pub struct NextView {
 }
 
 /// A server, for people.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ServerView {
     /// Its name.
     pub server: String,

@@ -4,6 +4,7 @@ use apportion::Seconds;
 use apportion::index::{Id, JobId, WorkerTypeId};
 use apportion::mechanism::Priority;
 use apportion::workload::Combination;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Core;
@@ -13,7 +14,7 @@ use super::requests::Refusal;
 use crate::protocol::JobNumber;
 
 /// What a job is owed and has received on workers of one type.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TypeView {
     /// The type.
     pub worker_type: String,
@@ -45,7 +46,7 @@ pub struct TypeView {
 }
 
 /// A job that holds workers of a type.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HolderView {
     /// The job.
     pub job: JobNumber,
@@ -59,7 +60,7 @@ pub struct HolderView {
 }
 
 /// A job, and what binds it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Why {
     /// The job.
     #[serde(flatten)]

@@ -1,12 +1,13 @@
 //! What a shadow's record means for the jobs: their waits there and here.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::key::JobKey;
 use super::record::{Entry, Record};
 
 /// A job in a report. Times are in s.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// Its number under the other scheduler, or that of its array.
     pub job: u64,
@@ -40,7 +41,7 @@ pub struct Row {
 }
 
 /// Averages over the jobs that are compared, in s; none where there is no such job.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Averages {
     /// Jobs that are compared: submitted since the shadow began, and not left out.
     pub n_jobs: usize,
@@ -61,7 +62,7 @@ pub struct Averages {
 }
 
 /// A report.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// The policy that decides.
     pub policy: String,

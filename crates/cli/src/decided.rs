@@ -1,0 +1,128 @@
+//! What `allocate` and `explain` say of a decision in JSON: its certificate, and how it was solved.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use apportion::policy::{Decision, SolveReport};
+
+/// What is true of a decision's shares and, if it has an objective, of its optimum.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Certificate {
+    /// By how much the shares violate a constraint at most.
+    violation_max: f64,
+    /// Is the optimum proven? Null without an objective.
+    optimal: Option<bool>,
+    /// Is that said of the first level alone, the least of all jobs'? Null without an objective.
+    first_level_only: Option<bool>,
+    /// Is that said among allocations that drop the same constraints? Null without an objective.
+    among_same_dropped: Option<bool>,
+}
+
+impl Certificate {
+    /// That of a decision.
+    pub(crate) fn of(decision: &Decision) -> Self {
+        let objective = decision.objective.as_ref();
+        Self {
+            violation_max: decision.allocation.violation_max(),
+            optimal: objective.map(|objective| objective.optimal),
+            first_level_only: objective.map(|objective| objective.first_level_only),
+            among_same_dropped: objective.map(|_| !decision.dropped.is_empty()),
+        }
+    }
+}
+
+/// How a decision was found.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Solve<'a> {
+    /// How the optimum was found: `singles`, `kinds`, `pairs` or `written`.
+    strategy: &'static str,
+    /// Why so.
+    reason: String,
+    /// What was tried before.
+    gave_up: Vec<GaveUp>,
+    /// The backend that solved a program; null if none was written.
+    backend: Option<&'a str>,
+    /// `linear`, `parametric` or `conic`.
+    route: &'a str,
+    /// Where the time went.
+    seconds: Seconds,
+    /// Iterations of all programs, and passes over all jobs of all searches.
+    iterations: u64,
+    /// Programs that a backend worked on.
+    solves: u32,
+    /// Searches for prices, which write no program.
+    searches: u32,
+    /// The largest program, searches counting as the programs that they stand for.
+    size: Size,
+    /// Jobs whose time on slower worker types was exchanged for idle time on faster ones.
+    exchanged: usize,
+    /// What was done otherwise than planned, each with the reason.
+    fallbacks: &'a [String],
+}
+
+/// A strategy that gave up.
+#[derive(Serialize, JsonSchema)]
+struct GaveUp {
+    /// The strategy.
+    strategy: &'static str,
+    /// Why it gave up.
+    why: String,
+}
+
+/// Wall time of the parts of a solve.
+#[derive(Serialize, JsonSchema)]
+struct Seconds {
+    /// Grouping and building the program.
+    #[schemars(extend("x-unit" = "s"))]
+    build: f64,
+    /// Inside backends.
+    #[schemars(extend("x-unit" = "s"))]
+    solve: f64,
+    /// Certifying what they answered.
+    #[schemars(extend("x-unit" = "s"))]
+    certify: f64,
+    /// Expanding classes to jobs and checking the allocation.
+    #[schemars(extend("x-unit" = "s"))]
+    expand: f64,
+}
+
+/// The size of a program.
+#[derive(Serialize, JsonSchema)]
+struct Size {
+    /// Its columns.
+    columns: usize,
+    /// Its rows, cones apart.
+    rows: usize,
+    /// Coefficients of the rows.
+    terms: usize,
+}
+
+impl<'a> Solve<'a> {
+    /// That of a report.
+    pub(crate) fn of(report: &'a SolveReport) -> Self {
+        let (seconds, size) = (report.seconds, report.size);
+        let gave_up = report
+            .gave_up
+            .iter()
+            .map(|(strategy, why)| GaveUp { strategy: strategy.name(), why: why.to_string() });
+        Self {
+            strategy: report.strategy.name(),
+            reason: report.reason.to_string(),
+            gave_up: gave_up.collect(),
+            backend: report.backend.as_deref(),
+            route: &report.route,
+            seconds: Seconds {
+                build: seconds.build,
+                solve: seconds.solve,
+                certify: seconds.certify,
+                expand: seconds.expand,
+            },
+            iterations: report.iterations,
+            solves: report.solves,
+            searches: report.searches,
+            size: Size { columns: size.columns, rows: size.rows, terms: size.terms },
+            exchanged: report.exchanged,
+            fallbacks: &report.fallbacks,
+        }
+    }
+}
