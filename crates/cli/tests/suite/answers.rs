@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -48,13 +48,12 @@ pub(crate) fn fits(answer: &Value) -> String {
     assert_eq!(head, ["format", "version"], "{answer}");
     assert_eq!(answer["version"], env!("CARGO_PKG_VERSION"));
     let format = answer["format"].as_str().expect("text");
-    let mut known = KNOWN.lock().unwrap();
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let schema = known.entry(format.to_owned()).or_insert_with(|| {
         let mut schema = schema(format);
         close(&mut schema);
         schema
     });
-    assert_eq!(schema["properties"]["format"]["const"], format, "{schema}");
     if let Err(complaint) = check(schema, answer) {
         panic!("{format}: {complaint}\n{answer}");
     }

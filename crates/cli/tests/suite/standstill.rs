@@ -186,7 +186,7 @@ fn a_trace_of_clock_times_gives_the_numbers_of_one_from_0() {
         for (job, same) in
             later["jobs"].as_array_mut().unwrap().iter_mut().zip(first["jobs"].as_array().unwrap())
         {
-            for field in ["arrival", "completion"] {
+            for field in ["arrival_s", "completion_s"] {
                 let shifted = job[field].as_f64().unwrap() - 1_507_338_729.0;
                 assert!((shifted - same[field].as_f64().unwrap()).abs() < 1e-6, "{field}: {job} {same}");
                 job[field] = same[field].clone();
