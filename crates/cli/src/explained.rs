@@ -26,11 +26,11 @@ pub(crate) struct ExplanationAnswer<'a> {
     /// How the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
     /// What the worker types' capacity is worth.
-    worker_types: Vec<WorkerType<'a>>,
+    worker_types: Vec<Capacity<'a>>,
     /// The jobs that are asked about.
     jobs: Vec<Job<'a>>,
     /// The policy's own constraints: a row for each job that is asked about, for each worker type, or for the whole cluster.
-    constraints: Vec<Constraint<'a>>,
+    constraints: Vec<Row<'a>>,
     /// Data that follow from the workers there are, and that are held as they are where it is said what one worker more gains.
     one_more_holds: &'a [String],
     /// Why no price is shown, where a program was solved and its prices are not known.
@@ -56,7 +56,7 @@ struct Objective {
 
 /// A worker type's use and price.
 #[derive(Serialize, JsonSchema)]
-struct WorkerType<'a> {
+struct Capacity<'a> {
     /// The worker type.
     worker_type: &'a str,
     /// Workers in use, summed over shares.
@@ -126,7 +126,7 @@ struct PricedRow {
 
 /// A row of one of the policy's own constraints.
 #[derive(Serialize, JsonSchema)]
-struct Constraint<'a> {
+struct Row<'a> {
     /// As the policy file has it.
     constraint: &'a str,
     /// What it holds for each of: `job`, `worker_type` or `cluster`.
@@ -175,7 +175,7 @@ impl<'a> ExplanationAnswer<'a> {
     pub(crate) fn of(question: &'a Question, explanation: &'a Explanation, jobs: &'a [JobIndex]) -> Self {
         let decision = &explanation.decision;
         let types = question.worker_types().zip(&explanation.types);
-        let worker_type = |(worker_type, part): (&'a str, &apportion::policy::TypeExplanation)| WorkerType {
+        let worker_type = |(worker_type, part): (&'a str, &apportion::policy::TypeExplanation)| Capacity {
             worker_type,
             workers_used: part.workers_used,
             workers: part.workers,
@@ -200,9 +200,7 @@ impl<'a> ExplanationAnswer<'a> {
             solve: decision.solve.as_ref().map(Solve::of),
             worker_types: types.map(worker_type).collect(),
             jobs: jobs.iter().map(job).collect(),
-            constraints: rows
-                .map(|(constraint, row, of)| Constraint::of(question, (constraint, row), of))
-                .collect(),
+            constraints: rows.map(|(constraint, row, of)| Row::of(question, (constraint, row), of)).collect(),
             one_more_holds: &explanation.held,
             prices_unknown: explanation.prices_unknown,
         }
@@ -240,7 +238,7 @@ impl<'a> Job<'a> {
     }
 }
 
-impl<'a> Constraint<'a> {
+impl<'a> Row<'a> {
     fn of(
         question: &'a Question,
         (constraint, position): (&'a ConstraintExplanation, usize),

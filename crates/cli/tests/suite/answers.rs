@@ -1,8 +1,6 @@
 //! What the command prints with `--format json` is described: each kind of answer has a schema, and its answers have all that is
 //! required there and nothing that is not there.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -152,11 +150,10 @@ fn a_submitted_array_fits_its_schema() {
     let sbatch = folder.path().join("sbatch");
     fs::write(&sbatch, "#!/bin/sh\necho 17\n").unwrap();
     fs::set_permissions(&sbatch, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let out = folder.path().join("out").display().to_string();
     let arguments = ["sweep", "quick", "--out", &out, "--slurm", "--tasks", "4", "--format", "json"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
-    let output = command.args(arguments).current_dir(ROOT).env("PATH", path).output().unwrap();
+    let output = command.args(arguments).current_dir(ROOT).env("PATH", folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fits(&serde_json::from_slice(&output.stdout).unwrap()), "array");
 }
