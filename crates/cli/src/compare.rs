@@ -296,7 +296,7 @@ fn for_people(
         arguments.second.display(),
         versions[1]
     ))?;
-    session.output.table(&table(comparison, metrics, true))?;
+    session.output.wide_table(&table(comparison, metrics, true), comparison.axes.len() + 1)?;
     let n_of = comparison.n_points_of;
     let mut lines: Vec<String> = vec![String::new()];
     for metric in metrics {

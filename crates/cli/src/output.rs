@@ -225,6 +225,18 @@ impl Output {
         stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
     }
 
+    /// Writes a table as [`table`](Self::table) does, in a terminal within its width: what has no room goes into blocks below, each of
+    /// which begins with the first `n_heads` columns.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn wide_table(self, table: &Table, n_heads: usize) -> Result<(), Failure> {
+        match self.format {
+            OutputFormat::Table => self.text(&table.aligned_within(self.width(), n_heads)),
+            OutputFormat::Csv | OutputFormat::Json => self.table(table),
+        }
+    }
+
     /// Writes a table in the format that was asked for: as CSV, as aligned text, or as JSON with a list `rows` of objects keyed
     /// by column.
     ///

@@ -86,7 +86,7 @@ enum Action {
 /// If there is no such policy, or a policy file is at fault.
 pub(super) fn run(arguments: &PoliciesArguments, session: &Session) -> Result<(), Failure> {
     match &arguments.action {
-        Action::List => session.output.table(&list()?),
+        Action::List => session.output.wide_table(&list()?, 1),
         Action::Show { policy } => show(policy, session),
         Action::Check { policies } => check(policies, session),
         Action::Schema => session.output.json(&schema()),

@@ -151,7 +151,7 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
     let by = if rate_axis(&groups).is_some() { ", by arrival rate in jobs/h" } else { "" };
     session.output.words(&format!("{name}{words}{by}, {over}{part}{published}\n\n"))?;
     let (table, n_heads) = by_policy(&groups, &METRICS[metric]);
-    session.output.text(&table.aligned_within(session.output.width(), n_heads))
+    session.output.wide_table(&table, n_heads)
 }
 
 /// One line a group, for programs; the mean is that of `n_of` seeds, and there is none of fewer.

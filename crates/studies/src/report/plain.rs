@@ -35,6 +35,21 @@ fn plain_but<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
     shown.into()
 }
 
+/// A text as lines of at most `n_letters` letters each, broken at spaces. A longer word is a line of its own.
+pub(super) fn broken(text: &str, n_letters: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= n_letters => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Controls, line and paragraph separators, and what sets the direction of text.
 pub fn is_hidden(letter: char) -> bool {
     letter.is_control()

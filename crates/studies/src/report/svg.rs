@@ -12,7 +12,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::chart::{Axis, Chart, Kind, Look, Mark, PALETTE, POINTS_SHOWN_MAX, Scale, Series, Shape};
 use super::html::escaped;
 use super::number::brief;
-use super::plain::plain_lines;
+use super::plain::{broken, plain_lines};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -88,21 +88,6 @@ fn draw(chart: &Chart, text: &mut String) -> Drawn {
     }
     root.present()?;
     Ok(())
-}
-
-/// A text as lines of at most `n_letters` letters each, broken at spaces. A longer word is a line of its own.
-fn broken(text: &str, n_letters: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= n_letters => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 fn draw_legend(chart: &Chart, area: &Area<'_>) -> Drawn {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::plain::plain;
+use super::plain::{broken, plain};
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,8 +108,8 @@ impl Table {
     }
 
     /// For people: columns aligned, two spaces apart, within `width` letters if it is given: what has no room goes into
-    /// blocks below, each of which begins with the first `n_heads` columns. A block has one column beside these at least,
-    /// however wide that is.
+    /// blocks below, each of which begins with the first `n_heads` columns. Words that are wider than a block go on in lines below.
+    /// A block has one column beside its first at least, however wide that is.
     pub fn aligned_within(&self, width: Option<usize>, n_heads: usize) -> String {
         let cells: Vec<Vec<String>> =
             self.rows.iter().map(|row| row.iter().map(Cell::for_people).collect()).collect();
@@ -119,12 +119,12 @@ impl Table {
             widths.chain([heads[column].chars().count()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..self.columns.len()).map(widest).collect();
-        let blocks = blocks(&widths, width.unwrap_or(usize::MAX), n_heads);
         let columns: Vec<(usize, bool)> =
-            widths.iter().enumerate().map(|(column, width)| (*width, !self.has_text(column))).collect();
-        let lines = |block: &Vec<usize>| -> String {
+            widths.into_iter().enumerate().map(|(column, width)| (width, !self.has_text(column))).collect();
+        let blocks = blocks(&columns, width.unwrap_or(usize::MAX), n_heads);
+        let lines = |block: &Vec<Column>| -> String {
             let lines = std::iter::once(&heads).chain(&cells);
-            lines.map(|line| aligned_line(line, block, &columns)).collect()
+            lines.map(|line| aligned_lines(line, block)).collect()
         };
         blocks.iter().map(lines).collect::<Vec<_>>().join("\n")
     }
@@ -150,37 +150,70 @@ impl Table {
     }
 }
 
-/// Some columns of one line; of each column its width, and whether its cells stand on the right.
-fn aligned_line(line: &[String], block: &[usize], columns: &[(usize, bool)]) -> String {
+/// The fewest letters in a line of words that go on in lines below.
+const WORDS_MIN: usize = 16;
+
+/// A column of a block.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    /// Its position in the table.
+    place: usize,
+    /// Its width as shown.
+    width: usize,
+    /// Do its cells stand on the right?
+    is_right: bool,
+}
+
+/// The cells of one row in a block; words that are wider than their column go on below.
+fn aligned_lines(row: &[String], block: &[Column]) -> String {
+    let cell = |column: &Column| {
+        let text = &row[column.place];
+        if text.chars().count() > column.width { broken(text, column.width) } else { vec![text.clone()] }
+    };
+    let cells: Vec<Vec<String>> = block.iter().map(cell).collect();
+    let n_lines = cells.iter().map(Vec::len).max().unwrap_or(0);
     let mut aligned = String::new();
-    for (position, column) in block.iter().enumerate() {
-        let (cell, (width, is_right)) = (&line[*column], columns[*column]);
-        let padding = " ".repeat(width - cell.chars().count());
-        let (before, after) = if is_right { (padding.as_str(), "") } else { ("", padding.as_str()) };
-        let gap = if position == 0 { "" } else { "  " };
-        let _ = write!(aligned, "{gap}{before}{cell}{after}");
+    for line in 0..n_lines {
+        for (position, (column, cell)) in block.iter().zip(&cells).enumerate() {
+            let text = cell.get(line).map_or("", String::as_str);
+            let padding = " ".repeat(column.width.saturating_sub(text.chars().count()));
+            let (before, after) =
+                if column.is_right { (padding.as_str(), "") } else { ("", padding.as_str()) };
+            let gap = if position == 0 { "" } else { "  " };
+            let _ = write!(aligned, "{gap}{before}{text}{after}");
+        }
+        aligned.truncate(aligned.trim_end_matches(' ').len());
+        aligned.push('\n');
     }
-    aligned.truncate(aligned.trim_end().len());
-    aligned.push('\n');
     aligned
 }
 
-/// The columns of each block of a table, by position: the first `n_heads` again in each, then as many others as fit into
-/// `width` letters.
-fn blocks(widths: &[usize], width: usize, n_heads: usize) -> Vec<Vec<usize>> {
-    let n_heads = n_heads.min(widths.len());
-    let of_heads: usize = widths[..n_heads].iter().map(|head| head + 2).sum();
-    let mut blocks = vec![(0..n_heads).collect::<Vec<usize>>()];
+/// The columns of each block of a table whose columns have these widths and stand on the right or not: the first `n_heads` again
+/// in each, then as many others as fit into `width` letters.
+fn blocks(columns: &[(usize, bool)], width: usize, n_heads: usize) -> Vec<Vec<Column>> {
+    let column = |(place, (width, is_right)): (usize, &(usize, bool))| Column {
+        place,
+        width: *width,
+        is_right: *is_right,
+    };
+    let heads: Vec<Column> = columns.iter().enumerate().take(n_heads).map(column).collect();
+    let of_heads: usize = heads.iter().map(|head| head.width + 2).sum();
+    let mut blocks = vec![heads.clone()];
     let mut taken = of_heads;
-    for (column, own) in widths.iter().enumerate().skip(n_heads) {
+    for mut column in columns.iter().enumerate().map(column).skip(heads.len()) {
+        let is_words = !column.is_right && of_heads.saturating_add(column.width) > width;
+        let needed = if is_words { WORDS_MIN.min(column.width) } else { column.width };
         let last = blocks.len() - 1;
-        if blocks[last].len() > n_heads && taken.saturating_add(*own) > width {
-            blocks.push((0..n_heads).collect());
+        if blocks[last].len() > heads.len() && taken.saturating_add(needed) > width {
+            blocks.push(heads.clone());
             taken = of_heads;
         }
+        if is_words {
+            column.width = width.saturating_sub(taken).max(needed);
+        }
+        taken += column.width + 2;
         let last = blocks.len() - 1;
         blocks[last].push(column);
-        taken += own + 2;
     }
     blocks
 }
@@ -222,6 +255,23 @@ las           0.0  -0.01
         let narrow = table.aligned_within(Some(3), 1);
         assert_eq!(narrow.lines().filter(|line| line.starts_with("policy")).count(), 3, "{narrow}");
         assert_eq!(Table::new(["policy"]).aligned_within(Some(3), 1), "policy\n");
+    }
+
+    #[test]
+    fn words_that_are_wider_than_a_block_go_on_below() {
+        let mut table = Table::new(["policy", "kind", "summary"]);
+        table.push(vec!["fifo".into(), "rule".into(), "first come, first served".into()]);
+        let expected = "\
+policy  kind  summary
+fifo    rule  first come,
+              first served
+";
+        assert_eq!(table.aligned_within(Some(30), 1), expected);
+        assert_eq!(table.aligned_within(Some(38), 1), table.aligned());
+        assert_eq!(table.aligned_within(None, 1), table.aligned());
+        let below =
+            "policy  kind\nfifo    rule\n\npolicy  summary\nfifo    first come, first\n        served\n";
+        assert_eq!(table.aligned_within(Some(29), 1), below);
     }
 
     #[test]
