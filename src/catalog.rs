@@ -33,7 +33,7 @@ use crate::policy::program::ProgramPolicyError;
 use crate::policy::{Policy, ProgramOptions, ProgramPolicy, Refine, RoundPolicy, Strategy, ThroughputView};
 use crate::solver::Interrupt;
 use crate::spec::lookup::Embedded;
-use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Plugged, Rule};
+use crate::spec::policy::{self as file, EMBEDDED, Heuristic, Plugged, PolicyReference, Rule};
 use crate::spec::run::sha256;
 use crate::spec::{Fidelity, PolicyDocument, PolicyKind, Source, SpecError};
 
@@ -190,11 +190,22 @@ impl Catalog {
         names
     }
 
-    /// The document of a policy: added, shipped, or the file at this path.
+    /// The document of a policy: added, shipped, or the file at this path; with the parameters that stand behind its name, as in
+    /// `completion_rate:exponent=0.75`.
     ///
     /// # Errors
-    /// If there is none, with the names there are and the nearest; or if it is not a policy of a known kind.
+    /// If there is none, with the names there are and the nearest; or if it is not a policy of a known kind, or has no such
+    /// parameters.
     pub fn document(&self, name_or_path: &str) -> Result<PolicyDocument, SpecError> {
+        let reference = PolicyReference::new(name_or_path);
+        if !reference.has_parameters() || self.added.contains_key(name_or_path) {
+            return self.as_written(name_or_path);
+        }
+        self.known(self.as_written(reference.policy)?.with_parameters(&reference)?)
+    }
+
+    /// The document of a policy with its own parameters.
+    fn as_written(&self, name_or_path: &str) -> Result<PolicyDocument, SpecError> {
         if let Some(document) = self.added.get(name_or_path) {
             return Ok(document.clone());
         }
@@ -216,7 +227,11 @@ impl Catalog {
     /// # Errors
     /// If it is not a policy of a known kind.
     pub fn read(&self, source: Source) -> Result<PolicyDocument, SpecError> {
-        let mut document = PolicyDocument::read(source)?;
+        self.known(PolicyDocument::read(source)?)
+    }
+
+    /// A document whose fields were checked by the plug-in of its kind, too.
+    fn known(&self, mut document: PolicyDocument) -> Result<PolicyDocument, SpecError> {
         if let PolicyKind::Plugin(Plugged { kind, .. }) = &document.kind {
             let Some(plugin) = self.plugin(kind) else {
                 let mut known = vec!["program", "heuristic"];
@@ -232,13 +247,14 @@ impl Catalog {
         self.plugins.iter().find(|plugin| plugin.kind() == kind).map(|plugin| &**plugin)
     }
 
-    /// SHA-256 of what a policy's decisions depend on beside the program: its document's text, and its plug-in's data.
+    /// SHA-256 of what a policy's decisions depend on beside the program: its document's text, the parameters that stand behind its
+    /// name, and its plug-in's data.
     ///
     /// # Errors
     /// If there is no such policy, or its data cannot be read.
     pub fn digest(&self, name_or_path: &str) -> Result<String, SpecError> {
         let document = self.document(name_or_path)?;
-        let text = sha256(document.source.text.as_bytes());
+        let text = document.digest();
         let data = match self.plugin(document.kind_name()) {
             Some(plugin) => plugin.data(&document)?,
             None => None,
@@ -407,6 +423,9 @@ fn rule(
 fn parameters<T: Parameters + DeserializeOwned + Default>(document: &PolicyDocument) -> Result<T, SpecError> {
     let parameters: T = document.parameters()?;
     let wrong = |(field, message): (&str, String)| {
+        if document.set.contains_key(field) {
+            return SpecError::about(document.name.as_str(), message, None);
+        }
         document.source.error_at(&format!("parameters.{field}"), message, None)
     };
     parameters.check().map_err(wrong)?;
@@ -414,84 +433,4 @@ fn parameters<T: Parameters + DeserializeOwned + Default>(document: &PolicyDocum
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_out_of_their_range_are_refused_at_their_place() {
-        for (rule, parameters, expected) in [
-            ("allox", "alpha: 0", "6:21: `alpha` is 0.0, expected a number above 0, at most 1"),
-            ("allox", "alpha: 1.5", "6:21: `alpha` is 1.5"),
-            ("allox", "fidelity: published", "6:14: unknown key `fidelity`, expected `alpha`"),
-            ("gandiva", "behaviour: published", "6:14: unknown key `behaviour`"),
-            ("fifo_packed", "threshold: -1", "6:25: `threshold` is -1.0, expected a number from 0 to 100"),
-            ("gandiva", "threshold: .inf", "6:25: `threshold` is inf"),
-            ("las", "thresholds: [10, 5]", "6:26: `thresholds` is [10.0, 5.0], expected numbers"),
-            ("las", "thresholds: [0, 5]", "6:26: `thresholds` is [0.0, 5.0]"),
-            ("las", "promote_after: 0", "6:29: `promote_after` is 0.0, expected a number above 0, or null"),
-            ("themis", "fairness: 7", "6:24: `fairness` is 7.0, expected a number from 0 to 1"),
-            ("themis", "lease_s: .nan", "6:23: `lease_s` is NaN, expected a number of seconds above 0"),
-            ("srtf", "measure: yards", "6:23: unknown name `yards`"),
-            ("fifo", "alpha: 1", "6:1: this rule has no parameters"),
-        ] {
-            let text = format!(
-                "format: apportion/policy-v1\nname: p\nsummary: s\nkind: heuristic\nrule: {rule}\n\
-                 parameters: {{{parameters}}}\n"
-            );
-            let mut catalog = Catalog::embedded();
-            let added = catalog.add(Source::new("p", text)).map(|_| ());
-            let error = match added {
-                Ok(()) => catalog.policy("p").unwrap_err().to_string(),
-                Err(error) => error.to_string(),
-            };
-            assert!(error.contains(&format!("p:{expected}")), "{error}\nlacks {expected}");
-        }
-    }
-
-    #[test]
-    fn every_shipped_policy_is_built_at_either_fidelity() {
-        let catalog = Catalog::embedded();
-        for name in catalog.names() {
-            for fidelity in [Fidelity::Corrected, Fidelity::Published] {
-                let options = PolicyOptions { fidelity, ..PolicyOptions::default() };
-                let inside = catalog.document(name).unwrap().decides_inside_rounds();
-                match catalog.ready(name, &options).unwrap() {
-                    Ready::Allocating(policy) => assert!(policy.name() == name && !inside),
-                    Ready::InRounds(_) => {
-                        let error = catalog.build(name, &options).unwrap_err().to_string();
-                        let said = format!("policy `{name}` decides inside rounds");
-                        assert!(inside && error.starts_with(&said), "{error}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_policy_of_ten_lines_is_added_and_used_by_name() {
-        let text = "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: program\n\
-                    maximize: min_over_jobs(throughput / isolated_throughput)\n";
-        let mut catalog = Catalog::embedded();
-        catalog.add(Source::new("mine.yaml", text)).unwrap();
-        assert_eq!(catalog.policy("mine").unwrap().name(), "mine");
-        let error = catalog.policy("max_min_fairnes").unwrap_err().to_string();
-        assert!(error.contains("unknown policy `max_min_fairnes`, expected a file or one of"), "{error}");
-    }
-
-    #[test]
-    fn options_that_do_not_fit_are_refused() {
-        let options = PolicyOptions { refine: Some(Refine::WaterFilling), ..PolicyOptions::default() };
-        let error = Catalog::embedded().build("proportional_fairness", &options).unwrap_err();
-        assert!(matches!(error, CatalogError::Program { .. }), "{error}");
-        let text = "format: apportion/policy-v1\nname: soft\nsummary: s\nkind: program\n\
-                    maximize: min_over_jobs(throughput / isolated_throughput)\n\
-                    constraints: [{constraint: sum_over_jobs(time_on(a)) <= 2, soft: 1}]\n";
-        let mut catalog = Catalog::embedded();
-        catalog.add(Source::new("soft.yaml", text)).unwrap();
-        assert!(catalog.policy("soft").is_ok());
-        let error = catalog.build("soft", &options).unwrap_err().to_string();
-        assert!(error.contains("no constraint can be soft: use `min_over_jobs`"), "{error}");
-        let options = PolicyOptions { backend: Some("abacus".to_owned()), ..PolicyOptions::default() };
-        assert!(Catalog::embedded().build("max_min_fairness", &options).is_err());
-    }
-}
+mod tests;

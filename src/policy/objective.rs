@@ -3,7 +3,7 @@
 use crate::program::expression::{Dimension, ExpressionError, ExpressionErrorKind, Sign, Span, Vocabulary};
 use crate::program::{ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Sense};
 use crate::spec::nearest::suggestion;
-use crate::spec::policy::{ConstraintDocument, Program, Refine};
+use crate::spec::policy::{ConstraintDocument, Parameter, Program, Refine};
 use crate::spec::{PolicyDocument, PolicyKind, SpecError};
 
 /// The checked objective of a program; nothing for a heuristic.
@@ -31,6 +31,13 @@ pub fn objective_of(document: &PolicyDocument) -> Result<Option<Objective>, Spec
         constraints: texts(&program.constraints),
     };
     let objective = Objective::check(&text, vocabulary).map_err(|error| placed(document, program, &error))?;
+    if let Some(unused) = program.parameters.iter().find(|parameter| !document.is_named(&parameter.name)) {
+        let name = &unused.name;
+        let message =
+            format!("parameter `{name}` is declared but neither the objective nor a constraint uses it");
+        let (path, help) = (format!("parameters.{name}"), "remove it, or use it".to_owned());
+        return Err(document.source.error_at_key(&path, message, Some(help)));
+    }
     if program.refine == Refine::WaterFilling && (objective.inversion().is_none() || !program.maximize) {
         let message = "`water_filling` needs levels to raise, and this objective has none";
         let help = "maximize `min_over_jobs(…)` or `lexicographic_min_over_jobs(…)` of an expression that grows with `throughput`, named once";
@@ -60,7 +67,7 @@ fn first_soft(text: &ObjectiveText, by: &'static str) -> Option<ObjectiveError> 
     })
 }
 
-/// The built-in names and the file's own columns.
+/// The built-in names, and the file's own columns and parameters.
 fn vocabulary(document: &PolicyDocument, program: &Program) -> Result<Vocabulary, SpecError> {
     let mut vocabulary = Vocabulary::default();
     let mut errors = Vec::new();
@@ -88,6 +95,20 @@ fn vocabulary(document: &PolicyDocument, program: &Program) -> Result<Vocabulary
                 "column `{name}` has a name that the language uses itself, or that is not letters, digits and `_`"
             );
             errors.push(document.source.error_at_key(&path, message, None));
+        }
+    }
+    for Parameter { name, value, unit, .. } in &program.parameters {
+        let Some(dimension) = unit.as_deref().map_or(Some(Dimension::NONE), Dimension::parse) else {
+            let message = format!("unknown unit `{}`", unit.as_deref().unwrap_or_default());
+            let help = "a product of `steps`, `s`, `h`, `$` and `workers`, as in `steps/s`".to_owned();
+            errors.push(document.source.error_at(&format!("parameters.{name}.unit"), message, Some(help)));
+            continue;
+        };
+        if vocabulary.add_parameter(name, *value, dimension).is_none() {
+            let message = format!(
+                "parameter `{name}` has a name that is taken, or that is not letters, digits and `_`"
+            );
+            errors.push(document.source.error_at_key(&format!("parameters.{name}"), message, None));
         }
     }
     SpecError::join(errors)?;

@@ -37,7 +37,8 @@ pub use profiling::ProfilingSpec;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RunSpec {
-    /// The policy: a name of `apportion policies list`, or the path of a policy file.
+    /// The policy: a name of `apportion policies list`, or the path of a policy file; with parameters other than its own, as in
+    /// `completion_rate:exponent=0.75`.
     pub policy: String,
     /// Workers of each type.
     pub cluster: WorkerCounts,

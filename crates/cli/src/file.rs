@@ -9,6 +9,7 @@ use crate::Session;
 use crate::exit::Failure;
 use crate::output::StandardOutput;
 use apportion::spec::path_text;
+use apportion::spec::policy::PolicyReference;
 use apportion_studies::file;
 use apportion_studies::report::page::Page;
 
@@ -158,8 +159,9 @@ const fn is_loop_of_links(_: &io::Error) -> bool {
     false
 }
 
-/// Refuses a pipe and the like where several processes read an input.
-pub(crate) fn check_reread(what: &str, path: &str) -> Result<(), Failure> {
+/// Refuses a pipe and the like where several processes read a policy.
+pub(crate) fn check_reread(what: &str, policy: &str) -> Result<(), Failure> {
+    let path = PolicyReference::new(policy).policy;
     if fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
         let help = "it is read several times: put it into a file first".to_owned();
         return Err(Failure::usage(format!("`{what} {path}` is no file"), Some(help)));

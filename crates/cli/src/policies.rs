@@ -19,7 +19,7 @@ use apportion::policy::heuristic::{
     ThemisParameters,
 };
 use apportion::spec::SpecError;
-use apportion::spec::policy::Document;
+use apportion::spec::policy::{Document, ParameterDocument, PolicyReference};
 use apportion_learn::checkpoint::{Checkpoint, CheckpointError};
 use apportion_learn::stable_baselines;
 use apportion_learn::tensors::Tensors;
@@ -118,7 +118,11 @@ pub(super) fn schema() -> Value {
         "if": {"properties": {"rule": {"enum": ["isolated", "proportional", "fifo", "fifo_perf"]}}, "required": ["rule"]},
         "then": {"properties": {"parameters": {"maxProperties": 0}}},
     });
-    own["allOf"] = parameters.into_iter().chain([none]).collect();
+    let declared = json!({
+        "if": {"properties": {"kind": {"const": "program"}}},
+        "then": {"properties": {"parameters": {"additionalProperties": generator.subschema_for::<ParameterDocument>()}}},
+    });
+    own["allOf"] = parameters.into_iter().chain([none, declared]).collect();
     own["title"] = "Program or heuristic".into();
     let mut learned = generator.into_root_schema_for::<LearnedFields>().to_value();
     learned["title"] = "Learned policy".into();
@@ -178,6 +182,14 @@ impl Answer for ShownPolicy<'_> {
 }
 
 fn show(name_or_path: &str, session: &Session) -> Result<(), Failure> {
+    let reference = PolicyReference::new(name_or_path);
+    if reference.has_parameters() {
+        let help = format!("leave them out: `apportion policies show {}`", reference.policy);
+        return Err(Failure::usage(
+            "a policy's file is shown as it is, without parameters".to_owned(),
+            Some(help),
+        ));
+    }
     let document = plugin::catalog().document(name_or_path)?;
     match session.output.format() {
         OutputFormat::Json => session.output.answer(&ShownPolicy {

@@ -28,6 +28,7 @@ use apportion::solver::Interrupt;
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
 use apportion::spec::entities::read_entities;
+use apportion::spec::policy::PolicyReference;
 use apportion::spec::run::{
     CorrectionsSpec, GeneratorName, PricesSpec, RunSpec, ThroughputsName, WorkerCounts,
 };
@@ -178,7 +179,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     let stopwatch = Stopwatch::start();
     check_files(
         &[
-            named("--policy", Some(&arguments.policy)),
+            named("--policy", Some(PolicyReference::new(&arguments.policy).policy)),
             named("--trace", arguments.trace.as_deref()),
             at("--entities", arguments.entities.as_deref()),
             named("--throughputs", Some(&arguments.throughputs)),

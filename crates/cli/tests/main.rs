@@ -70,6 +70,8 @@ mod report;
 mod pages;
 #[path = "suite/policy_faults.rs"]
 mod policy_faults;
+#[path = "suite/policy_parameters.rs"]
+mod policy_parameters;
 #[path = "suite/report_simulation.rs"]
 mod report_simulation;
 #[cfg(feature = "live")]

@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::weights::{is_path, ships};
 
+/// The largest power of the hours that a job has left: beyond it values of short and long jobs are too far apart to tell small
+/// ones from 0.
+const EXPONENT_MAX: f64 = 2.0;
+
 /// A learned policy: a network, or a rule to compare one with.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +30,9 @@ pub struct LearnedFields {
     /// The part of the value of an isolated share that every job has at least, from 0 to 1; 0 by default, where jobs can
     /// starve. For `actor: values`.
     floor: Option<f64>,
+    /// The power of the hours that a job has left alone on its fastest worker type by which its value is weighed, from -2 to 2; 0
+    /// by default, for no weight. For `actor: values`.
+    exponent: Option<f64>,
     /// The rule that decides in the place of weights. For `actor: elastic`.
     rule: Option<ElasticRuleName>,
     /// Which of DL2's job types each job type of the workload is like: the name of a job type, whole or without what it ends in in
@@ -150,6 +157,8 @@ pub struct Learned {
     pub weights: Option<String>,
     /// The part of the value of an isolated share that every job has at least, if any.
     pub floor: Option<f64>,
+    /// The power of the hours that a job has left by which its value is weighed; 0 for no weight.
+    pub exponent: f64,
     /// The rule in the place of weights, if any.
     pub rule: Option<ElasticRuleName>,
     /// Which of DL2's job types each job type is like; empty for other actors than DL2's.
@@ -175,7 +184,7 @@ impl Learned {
         let colocation = fields.colocation.unwrap_or_default();
         if colocation == Colocation::Pairs && actor != ActorName::Values {
             let help = Some("`actor: values` lets jobs share workers".to_owned());
-            return Err(source.error_at_key(
+            return Err(document.error_at_field(
                 "colocation",
                 "this actor places one job at a time, alone",
                 help,
@@ -184,15 +193,25 @@ impl Learned {
         let floor = fields.floor.filter(|floor| *floor != 0.0);
         if fields.floor.is_some_and(|floor| !(0.0..=1.0).contains(&floor)) {
             let help = Some("as in `floor: 0.25`, a quarter of an isolated share".to_owned());
-            return Err(source.error_at_key("floor", "`floor` is not from 0 to 1", help));
+            return Err(document.error_at_field("floor", "`floor` is not from 0 to 1", help));
         }
         if floor.is_some() && actor != ActorName::Values {
             let help = Some("`actor: values` has a program that can keep one".to_owned());
-            return Err(source.error_at_key("floor", "this actor has no floor", help));
+            return Err(document.error_at_field("floor", "this actor has no floor", help));
+        }
+        let exponent = fields.exponent.unwrap_or_default();
+        if !(-EXPONENT_MAX..=EXPONENT_MAX).contains(&exponent) {
+            let message =
+                format!("`exponent` is {exponent}, expected a number from -{EXPONENT_MAX} to {EXPONENT_MAX}");
+            return Err(document.error_at_field("exponent", message, None));
+        }
+        if fields.exponent.is_some() && actor != ActorName::Values {
+            let help = Some("`actor: values` weighs jobs by one".to_owned());
+            return Err(document.error_at_field("exponent", "this actor has no exponent", help));
         }
         if actor.decides_inside_rounds() && fields.asked.is_some() {
             let help = Some("leave `asked` out".to_owned());
-            return Err(source.error_at_key("asked", "this actor is asked in every round", help));
+            return Err(document.error_at_field("asked", "this actor is asked in every round", help));
         }
         check_rule(document, actor, &fields)?;
         check_job_types(document, actor, fields.job_types.as_ref())?;
@@ -204,14 +223,17 @@ impl Learned {
                 );
                 Err(source.error_at("actor", "this actor needs `weights`", help.map(str::to_owned)))
             }
-            Some(_) if !looked_at => {
-                Err(source.error_at_key("weights", "this actor is a rule and would ignore `weights`", None))
-            }
+            Some(_) if !looked_at => Err(document.error_at_field(
+                "weights",
+                "this actor is a rule and would ignore `weights`",
+                None,
+            )),
             _ => Ok(Learned {
                 actor,
                 colocation,
                 weights: fields.weights.as_deref().map(|weights| from_folder(&source.folder(), weights)),
                 floor,
+                exponent,
                 rule: fields.rule,
                 job_types: fields.job_types.unwrap_or_default(),
                 asked: fields.asked.unwrap_or_default(),
@@ -229,13 +251,15 @@ fn check_rule(document: &PolicyDocument, actor: ActorName, fields: &LearnedField
             let help = Some("as in `rule: optimus`, or `weights: elastic`".to_owned());
             Err(source.error_at("actor", "this actor needs `rule` or `weights`", help))
         }
-        (ActorName::Elastic, Some(_), Some(_)) => {
-            Err(source.error_at_key("rule", "the rule would ignore `weights`: leave out one of them", None))
-        }
+        (ActorName::Elastic, Some(_), Some(_)) => Err(document.error_at_field(
+            "rule",
+            "the rule would ignore `weights`: leave out one of them",
+            None,
+        )),
         (ActorName::Elastic, ..) | (_, None, _) => Ok(()),
         (_, Some(_), _) => {
             let help = Some("`actor: elastic` decides by one".to_owned());
-            Err(source.error_at_key("rule", "this actor has no rule", help))
+            Err(document.error_at_field("rule", "this actor has no rule", help))
         }
     }
 }

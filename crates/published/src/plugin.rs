@@ -20,8 +20,8 @@ use apportion_learn::trained::{Trained, TrainedError};
 use crate::document::{ActorName, AskedName, ChoiceName, Learned};
 use crate::elastic::{Dl2Network, ElasticDecider, ElasticNetwork, ElasticRounds};
 use crate::gangs::{
-    Asked, ByValues, Decider, GangPolicy, ObservationKind, Rule as GangRule, Sequential, read_scorer,
-    read_window,
+    Asked, ByValues, Decider, GangPolicy, ObservationKind, Rule as GangRule, Sequential, Weighing,
+    read_scorer, read_window,
 };
 use crate::rounds::{ActionSchemeName, LearnedRounds, read_decider, uniform};
 use crate::weights::load_weights;
@@ -204,7 +204,8 @@ fn gang_policy(
                 None => None,
             };
             let pairs = learned.colocation == Colocation::Pairs;
-            let values = ByValues::new(&document.name, scorer, (pairs, learned.floor), options);
+            let weighing = Weighing { pairs, floor: learned.floor, exponent: learned.exponent };
+            let values = ByValues::new(&document.name, scorer, weighing, options);
             let values = values.map_err(|source| CatalogError::Program { policy: policy(), source })?;
             Decider::Values(Box::new(values))
         }
@@ -289,6 +290,9 @@ mod tests {
             ("actor: uniform\ncolocation: pairs\n", 6, "places one job at a time, alone"),
             ("actor: uniform\nfloor: 0.5\n", 6, "this actor has no floor"),
             ("actor: values\nfloor: 1.5\n", 6, "`floor` is not from 0 to 1"),
+            ("actor: values\nexponent: 3\n", 6, "`exponent` is 3, expected a number from -2 to 2"),
+            ("actor: values\nexponent: .nan\n", 6, "`exponent` is NaN, expected a number from -2 to 2"),
+            ("actor: uniform\nexponent: 0.5\n", 6, "this actor has no exponent"),
             ("actor: uniform\nrefine: none\n", 6, "unknown key `refine`"),
             ("actor: elastic\n", 5, "this actor needs `rule` or `weights`"),
             ("actor: elastic\nweights: elastic\nrule: fifo\n", 7, "the rule would ignore `weights`"),
@@ -308,6 +312,58 @@ mod tests {
             let found = catalog().read(source).expect_err(body).diagnostics.remove(0);
             assert!(found.message.contains(message), "{body}: {}", found.message);
             assert_eq!(found.line, line, "{body}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_exponent_decides_which_of_two_jobs_is_served() {
+        use apportion::index::{Id, JobId};
+        use apportion::problem::{ActiveJob, ProblemBuilder};
+        use apportion::units::Steps;
+        // One worker, and two jobs of 1 step/s with one hour and four hours left. All of its time is worth 1 job an hour · 1
+        // to the one, and 1/4 · 4^exponent to the other: 1/4 by exponent 0, 4 by exponent 2.
+        for (policy, first) in [
+            ("completion_rate", 1.0),
+            ("completion_rate:exponent=2", 0.0),
+            ("completion_rate_packed:exponent=0.75", 1.0),
+            ("completion_rate_packed:exponent=1.25", 0.0),
+        ] {
+            let mut builder = ProblemBuilder::new(std::sync::Arc::new("a=1".parse().unwrap()));
+            for (id, hours) in [1.0, 4.0].into_iter().enumerate() {
+                let steps_remaining = Steps::new(hours * 3600.0);
+                builder.job(ActiveJob { steps_remaining, ..ActiveJob::new(JobId::from_index(id)) }, &[1.0]);
+            }
+            let mut built = catalog().policy(policy).unwrap();
+            assert_eq!(built.name(), policy);
+            let decided = built.allocate(&builder.build().unwrap()).unwrap();
+            let throughput: Vec<f64> = decided.allocation.effective_throughput().iter().copied().collect();
+            let is_near = |found: f64, expected: f64| (found - expected).abs() < 1e-6;
+            assert!(
+                is_near(throughput[0], first) && is_near(throughput[1], 1.0 - first),
+                "{policy}: {throughput:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn fields_of_a_learned_policy_are_set_where_it_is_named() {
+        let catalog = catalog();
+        let digest = |name: &str| catalog.digest(name).unwrap();
+        assert_ne!(digest("completion_rate:exponent=0.5"), digest("completion_rate:exponent=0.75"));
+        assert!(catalog.policy("learned_values:floor=0.25:choice=sampled").is_ok());
+        assert!(catalog.document("completion_rate:colocation=pairs").unwrap().pairs());
+        for (name, expected) in [
+            (
+                "completion_rate:exponent=3",
+                "completion_rate:exponent=3: `exponent` is 3, expected a number from -2 to 2",
+            ),
+            ("completion_rate:exponnet=1", "unknown key `exponnet`, expected one of `actor`"),
+            ("completion_rate:exponent=much", "`exponent` is the text \"much\", expected a number"),
+            ("dl2:exponent=1", "dl2:exponent=1: this actor has no exponent"),
+            ("completion_rate:name=mine", "unknown key `name`"),
+        ] {
+            let error = catalog.document(name).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}\nlacks {expected}");
         }
     }
 }

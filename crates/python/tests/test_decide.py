@@ -59,6 +59,19 @@ def test_numbers_are_those_of_the_command() -> None:
             assert d.certificate.value == answer["objective"]["value"] and d.certificate.bound == answer["objective"]["bound"], policy
 
 
+def test_parameters_stand_behind_the_name_of_a_policy() -> None:
+    # Two jobs on one worker, one hour and four hours left: what an hour of it is worth is 1 against 1/4 to the power of 0, and 1 against 4 of 2.
+    def throughput(policy: str) -> list[float]:
+        decided = ap.allocate(np.array([[1.0], [1.0]]), {"v100": 1}, policy, steps_remaining=[3600.0, 14400.0])
+        return decided.throughput.tolist()
+
+    assert throughput("completion_rate") == pytest.approx([1.0, 0.0])
+    assert throughput("completion_rate:exponent=2") == pytest.approx([0.0, 1.0])
+    assert ap.Policy("completion_rate:exponent=2.0").name == "completion_rate:exponent=2"
+    with pytest.raises(ap.InputError, match="expected a number from -2 to 2"):
+        ap.Policy("completion_rate:exponent=3")
+
+
 def test_a_problem_says_what_it_was_made_of() -> None:
     p = ap.problem(
         {"a": {"v100": 4.0}, "b": {"v100": 4.0, "k80": 2.0}},

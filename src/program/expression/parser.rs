@@ -3,7 +3,7 @@
 //!   comparison = sum ("<=" | ">=" | "==") sum
 //!   sum        = product (("+" | "-") product)*
 //!   product    = factor (("*" | "/") factor)*
-//!   factor     = "-" factor | base ("^" "-"? number)?
+//!   factor     = "-" factor | base ("^" "-"? (number | parameter))?
 //!   base       = number unit? | "(" sum ")" | name | name "(" arguments ")"
 
 use super::ast::{Comparison, Expr, Node, Operator, Span, TypeRef};
@@ -183,8 +183,16 @@ impl<'a> Parser<'a> {
             return Ok(base);
         }
         let negative = self.take('-');
-        let Token::Number(size) = *self.token() else {
-            return Err(self.unexpected("a number, the exponent"));
+        let size = match self.token() {
+            Token::Number(size) => Some(*size),
+            Token::Name(name) => {
+                let plain = |(_, dimension): &(f64, Dimension)| dimension.is_none();
+                self.vocabulary.parameter(name).filter(plain).map(|(value, _)| value)
+            }
+            _ => None,
+        };
+        let Some(size) = size else {
+            return Err(self.unexpected("a number without a unit, the exponent"));
         };
         let (span, exponent) = (base.span.to(self.span()), if negative { -size } else { size });
         self.position += 1;
@@ -200,6 +208,16 @@ impl<'a> Parser<'a> {
         }
         if name == OWNED_BY {
             return self.owned_by(start);
+        }
+        if let Some((value, dimension)) = self.vocabulary.parameter(name) {
+            let number = Node::Number { value: value.abs(), dimension };
+            let number = Expr { node: number, span: start };
+            let is_negative = value < 0.0;
+            return Ok(if is_negative {
+                Expr { node: Node::Negate(Box::new(number)), span: start }
+            } else {
+                number
+            });
         }
         if name == TYPE {
             let expected = "a quantity (`type` stands only inside parentheses, as in `price(type)`)";

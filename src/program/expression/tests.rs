@@ -149,7 +149,11 @@ fn only_data_without_a_unit_that_cannot_leave_the_domain_is_raised_to_a_power() 
         ("bonus^2", "bonus", "where the base must be at least 0 and is of any sign"),
         ("(elapsed / 1[s])^-1", "(elapsed / 1[s])", "to the power of -1.0, where the base must be above 0"),
         ("(elapsed / 1[s])^0", "(elapsed / 1[s])", "must be above 0"),
-        ("weight^throughput", "throughput", "expected a number, the exponent, found `throughput`"),
+        (
+            "weight^throughput",
+            "throughput",
+            "expected a number without a unit, the exponent, found `throughput`",
+        ),
         ("weight^2^3", "^", "expected an operator or the end, found `^`"),
     ] {
         let (found, error) = complaint(text, BOTH);

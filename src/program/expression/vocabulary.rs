@@ -304,16 +304,17 @@ impl Variable {
     }
 }
 
-/// All data by slot: the built-in ones, then the columns that a policy declares.
+/// All data by slot: the built-in ones, then the columns that a policy declares. Besides, its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vocabulary {
     data: Vec<Atom>,
+    parameters: Vec<(String, f64, Dimension)>,
 }
 
 impl Default for Vocabulary {
     /// The built-in data.
     fn default() -> Self {
-        Self { data: DATA.to_vec() }
+        Self { data: DATA.to_vec(), parameters: Vec::new() }
     }
 }
 
@@ -321,15 +322,33 @@ impl Vocabulary {
     /// Adds a per-job column that the caller supplies; its slot, or nothing if the name is taken or is not a
     /// name (letters, digits and `_`, not starting with a digit).
     pub fn add_column(&mut self, name: &str, dimension: Dimension, sign: Sign) -> Option<usize> {
-        let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let is_name = starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_name || name == TYPE || self.names().any(|taken| taken == name) {
+        if !self.is_free(name) {
             return None;
         }
         let (name, meaning) = (Cow::Owned(name.to_owned()), "a column of the policy");
         let (subject, source) = (Subject::Job, Source::Stated(Absent::Refused));
         self.data.push(Atom { name, meaning, subject, by_type: false, dimension, sign, source });
         Some(self.data.len() - 1)
+    }
+
+    /// Adds a number with a name, which expressions read as the number itself; nothing if the name is taken or is none, as for a
+    /// column.
+    pub fn add_parameter(&mut self, name: &str, value: f64, dimension: Dimension) -> Option<()> {
+        let is_free = self.is_free(name);
+        is_free.then(|| self.parameters.push((name.to_owned(), value, dimension)))
+    }
+
+    /// The number of this name.
+    pub(super) fn parameter(&self, name: &str) -> Option<(f64, Dimension)> {
+        let found = self.parameters.iter().find(|(other, ..)| other == name);
+        found.map(|(_, value, dimension)| (*value, *dimension))
+    }
+
+    /// Can something new have this name?
+    fn is_free(&self, name: &str) -> bool {
+        let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let is_name = starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        is_name && name != TYPE && !self.names().any(|taken| taken == name)
     }
 
     /// The slot of a datum.
@@ -362,13 +381,14 @@ impl Vocabulary {
         VARIABLES.iter().chain(&self.data)
     }
 
-    /// Every name that an expression may use: variables, functions, reductions, data.
+    /// Every name that an expression may use: variables, functions, reductions, data, parameters.
     pub fn names(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let variables = VARIABLES.iter().map(|atom| Cow::Borrowed(&*atom.name));
         let functions = Function::ALL.iter().map(|function| Cow::Borrowed(function.name()));
         let reductions = Reduction::ALL.iter().map(|reduction| Cow::Owned(reduction.to_string()));
         let data = self.data.iter().chain([&OWNED_BY_ATOM]).map(|atom| Cow::Borrowed(&*atom.name));
-        variables.chain(functions).chain(reductions).chain(data)
+        let parameters = self.parameters.iter().map(|(name, ..)| Cow::Borrowed(&**name));
+        variables.chain(functions).chain(reductions).chain(data).chain(parameters)
     }
 }
 
@@ -415,8 +435,10 @@ mod tests {
         let mut vocabulary = Vocabulary::default();
         for name in ["throughput", "weight", "type", "2nd", "a-b", "", "log", "max_over_jobs"] {
             assert_eq!(vocabulary.add_column(name, Dimension::NONE, Sign::ANY), None, "{name}");
+            assert_eq!(vocabulary.add_parameter(name, 1.0, Dimension::NONE), None, "{name}");
         }
         assert!(vocabulary.add_column("energy", Dimension::NONE, Sign::ANY).is_some());
+        assert!(vocabulary.add_parameter("energy", 1.0, Dimension::NONE).is_none());
     }
 
     #[test]

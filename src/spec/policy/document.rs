@@ -1,12 +1,12 @@
 //! The policy document as written, and as checked.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::constraint::ConstraintDocument;
-use super::own::Own;
+use super::parameters::{Parameter, declared};
 use crate::spec::document::{Source, SpecError};
 use crate::spec::entries::Entries;
 
@@ -73,14 +73,15 @@ pub struct Document {
     columns: Entries<String>,
     /// The rule of a heuristic.
     rule: Option<Rule>,
-    /// Parameters of the rule; each has a default.
+    /// Numbers with names. A heuristic's are those of its rule; each has a default. A program's are declared here with their
+    /// defaults, and stand by name in its expressions.
     #[serde(default)]
     parameters: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Document {
     /// Which of the fields that belong to one kind alone are given, where they may be strange: field, kind, given.
-    fn own_fields(&self) -> [(&'static str, Kind, bool); 13] {
+    fn own_fields(&self) -> [(&'static str, Kind, bool); 12] {
         use Kind::{Heuristic, Program};
         [
             ("throughput", Program, self.throughput.is_some()),
@@ -95,7 +96,6 @@ impl Document {
             ("discounted", Program, self.discounted),
             ("columns", Program, !self.columns.is_empty()),
             ("rule", Heuristic, self.rule.is_some()),
-            ("parameters", Heuristic, !self.parameters.is_empty()),
         ]
     }
 
@@ -195,7 +195,7 @@ impl Rule {
     }
 
     /// Has it parameters?
-    fn is_parametric(self) -> bool {
+    pub(super) fn is_parametric(self) -> bool {
         self.pairs_and_parameters().1
     }
 
@@ -281,6 +281,8 @@ pub struct Program {
     pub discounted: bool,
     /// Per-job columns that the caller supplies: name, and unit with sign.
     pub columns: Vec<(String, String)>,
+    /// The numbers that its expressions name.
+    pub parameters: Vec<Parameter>,
     /// How it sees throughputs.
     pub view: View,
     /// Which jobs may share workers.
@@ -349,6 +351,8 @@ pub struct PolicyDocument {
     pub differs_from_gavel: Option<String>,
     /// What decides.
     pub kind: PolicyKind,
+    /// Parameters that are other than the text says, from where the policy was named.
+    pub set: BTreeMap<String, serde_json::Value>,
     /// The text, for complaints that come later.
     pub source: Source,
 }
@@ -375,28 +379,6 @@ impl PolicyDocument {
             PolicyKind::Heuristic(_) => "heuristic",
             PolicyKind::Plugin(plugged) => &plugged.kind,
         }
-    }
-
-    /// The fields beside those that documents of every kind have, as a plug-in's `T` wants them.
-    ///
-    /// # Errors
-    /// With line and column, if one is missing, unknown to `T` or of another type.
-    pub fn own_fields<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
-        self.source.parse::<Own<T>>().map(|own| own.0)
-    }
-
-    /// The parameters of a heuristic as its rule wants them; what is not written has `T`'s default.
-    ///
-    /// # Errors
-    /// If one is unknown or of another type than `T` asks for.
-    pub fn parameters<T: DeserializeOwned + Default>(&self) -> Result<T, SpecError> {
-        #[derive(Deserialize)]
-        #[serde(bound = "T: DeserializeOwned + Default")]
-        struct Written<T> {
-            #[serde(default)]
-            parameters: T,
-        }
-        self.source.parse::<Written<T>>().map(|written| written.parameters)
     }
 
     /// Reads a document and checks that its fields fit together.
@@ -432,7 +414,8 @@ impl PolicyDocument {
             }
         };
         let Common { name, summary, source: origin, notes, differs_from_gavel, .. } = common;
-        Ok(Self { name, summary, origin, notes, differs_from_gavel, kind, source })
+        let set = BTreeMap::new();
+        Ok(Self { name, summary, origin, notes, differs_from_gavel, kind, set, source })
     }
 }
 
@@ -476,6 +459,7 @@ fn program(document: &Document, source: &Source) -> Result<Program, SpecError> {
         hierarchical: document.hierarchical,
         discounted: document.discounted,
         columns: document.columns.iter().map(|(name, unit)| (name.to_owned(), unit.clone())).collect(),
+        parameters: if document.parameters.is_empty() { Vec::new() } else { declared(source)? },
         view,
         colocation: document.colocation.unwrap_or_default(),
     })

@@ -8,6 +8,7 @@ mod document;
 mod embedded;
 mod naming;
 mod own;
+mod parameters;
 
 pub use constraint::ConstraintDocument;
 pub use document::{
@@ -15,6 +16,7 @@ pub use document::{
     Rule, View,
 };
 pub use embedded::EMBEDDED;
+pub use parameters::{Parameter, ParameterDocument, PolicyReference};
 
 use crate::spec::document::{Source, SpecError};
 

@@ -13,9 +13,7 @@ impl PolicyDocument {
     /// A complaint about the first place where an expression of the policy has this word; about the document as a whole
     /// where none has it.
     pub fn error_naming(&self, word: &str, message: impl Into<String>, help: Option<String>) -> SpecError {
-        let fields: Value = self.source.parse().unwrap_or_default();
-        let found = EXPRESSIONS.iter().find_map(|field| find(fields.get(field)?, (*field).to_owned(), word));
-        match found {
+        match self.place_of(word) {
             None => SpecError::about(self.source.name.as_str(), message, help),
             Some((path, offset)) => {
                 let mut error = self.source.error_within(&path, offset, word.chars().count(), message);
@@ -25,6 +23,17 @@ impl PolicyDocument {
                 error
             }
         }
+    }
+
+    /// Does an expression of the policy have this word?
+    pub(crate) fn is_named(&self, word: &str) -> bool {
+        self.place_of(word).is_some()
+    }
+
+    /// The path of the first expression with this word, and the characters before it.
+    fn place_of(&self, word: &str) -> Option<(String, usize)> {
+        let fields: Value = self.source.parse().unwrap_or_default();
+        EXPRESSIONS.iter().find_map(|field| find(fields.get(field)?, (*field).to_owned(), word))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::file::{Named, at, named};
 use crate::paths::name_or_path;
 use apportion::spec::Source;
 use apportion::spec::entities::read_entities;
+use apportion::spec::policy::PolicyReference;
 use apportion::spec::run::{CorrectionsSpec, RunSpec, ThroughputsName, WorkerCounts};
 use apportion::units::Seconds;
 
@@ -65,7 +66,7 @@ impl RuleArguments {
     /// Files that are read.
     pub(super) fn files(&self) -> [Named<'_>; 4] {
         [
-            named("the policy", Some(&self.policy)),
+            named("the policy", Some(PolicyReference::new(&self.policy).policy)),
             named("the trace", Some(&self.trace)),
             at("--entities", self.entities.as_deref()),
             named("the throughputs", Some(&self.throughputs)),

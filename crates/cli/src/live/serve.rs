@@ -32,6 +32,7 @@ use apportion::scheduler::{Options as SchedulerOptions, Scheduler, SetupError};
 use apportion::simulator::PriceChange;
 use apportion::spec::load_throughputs;
 use apportion::spec::nearest::{name_list, suggestion};
+use apportion::spec::policy::PolicyReference;
 use apportion::spec::run::{RunSpec, WorkerCounts};
 use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
@@ -195,8 +196,10 @@ impl Plan {
         begin::check_round(round_length)?;
         let policy = arguments.policy.clone().or(arguments.demo.then(|| demo::POLICY.to_owned()));
         let policy = policy.ok_or_else(|| missing("policy"))?;
+        let reference = PolicyReference::new(&policy);
+        let ships = plugin::catalog().names().contains(&reference.policy);
         let served = Served {
-            policy: named(&policy, plugin::catalog().names().contains(&policy.as_str())),
+            policy: reference.at(&named(reference.policy, ships)),
             throughputs: named(
                 &arguments.throughputs,
                 Throughputs::embedded_text(&arguments.throughputs).is_some(),

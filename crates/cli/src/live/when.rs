@@ -24,6 +24,7 @@ use apportion::index::JobId;
 use apportion::scheduler::SchedulerState;
 use apportion::solver::timing::Stopwatch;
 use apportion::spec::Source;
+use apportion::spec::policy::PolicyReference;
 use apportion::spec::run::{PricesSpec, RunSpec, ThroughputsName, WorkerCounts};
 use apportion::units::{Seconds, Steps};
 use apportion_live::core::{How, PastView, SITUATION_FORMAT, SituationView};
@@ -340,7 +341,7 @@ fn check_here(flag: &str, named: &str) -> Result<(), Failure> {
 
 /// The run that goes on as the scheduler does.
 fn simulated(served: &Served, situation: &SituationView) -> Result<Run, Failure> {
-    check_here("policy", &served.policy)?;
+    check_here("policy", PolicyReference::new(&served.policy).policy)?;
     check_here("throughputs", &served.throughputs)?;
     let counts = |text: &str| {
         text.parse::<WorkerCounts>()

@@ -250,7 +250,8 @@ impl<'a> Chapter<'a> {
                 conditions.map(|(name, value)| format!("`{name}` is `{}`", plain(&value["const"]))).collect();
             for (name, field) in rule["then"]["properties"].as_object().into_iter().flatten() {
                 let heading = format!("`{name}` where {}", said.join(" and "));
-                for one in std::iter::once(field).chain(list(field, "anyOf")) {
+                let values = list(&field["additionalProperties"], "anyOf");
+                for one in std::iter::once(field).chain(list(field, "anyOf")).chain(values) {
                     if let Some(definition) = definition_name(one) {
                         self.mention(definition, &heading);
                     }

@@ -208,10 +208,11 @@ differs_from_gavel: everywhere
 kind: program
 throughput: reference(v100, fastest)
 colocation: none
-maximize: sum_over_jobs(bonus * throughput)
+parameters: {power: 1, cap: {default: 9, unit: steps/s, from: 0, to: 10}}
+maximize: sum_over_jobs(bonus^power * throughput)
 for_each_job: ['throughput >= 0', {constraint: 'throughput >= 0', soft: 2}]
 for_each_worker_type: []
-constraints: ['sum_over_jobs(throughput) >= 0', {constraint: 'sum_over_jobs(throughput) <= 9[steps/s]', soft: 1}]
+constraints: ['sum_over_jobs(throughput) >= 0', {constraint: 'sum_over_jobs(throughput) <= cap', soft: 1}]
 refine: none
 hierarchical: false
 discounted: false

@@ -40,7 +40,7 @@ pub use rules::Rule;
 pub use scenario::{Presence, Reward, Scenario, ScenarioError};
 pub use scenario::{SCALE_FACTOR_MAX, of_seed};
 pub use teacher::demonstrate;
-pub use values::ByValues;
+pub use values::{ByValues, Weighing};
 pub use world::{GangsWorld, SYSTEM};
 
 #[cfg(test)]

@@ -36,6 +36,10 @@ fn problem(cluster: &str, jobs: &[(u32, f64, &[f64])]) -> Problem {
     builder.build().unwrap()
 }
 
+fn pairing(pairs: bool) -> Weighing {
+    Weighing { pairs, ..Weighing::default() }
+}
+
 fn two_types() -> Problem {
     problem("fast=2,slow=2", &[(1, 7200.0, &[2.0, 1.0]), (2, 3600.0, &[1.0, 0.5]), (1, 900.0, &[4.0, 0.0])])
 }
@@ -212,7 +216,7 @@ fn rules_give_what_fits_and_never_leave_a_cluster_empty() {
 #[test]
 fn values_are_placed_by_an_optimum() {
     // Completions per hour: job 0 2 or 1, job 1 8 or 6. One worker of each type: 2 + 6 beats 8 + 1? No: 9 > 8.
-    let mut values = ByValues::new("values", None, (false, None), &PolicyOptions::default()).unwrap();
+    let mut values = ByValues::new("values", None, Weighing::default(), &PolicyOptions::default()).unwrap();
     let made = problem("fast=1,slow=1", &[(1, 3600.0, &[2.0, 1.0]), (1, 3600.0, &[8.0, 6.0])]);
     let partial = PartialDecision::new("values", &made, nothing).unwrap();
     let decision = values.decide("values", &made, &partial).unwrap();
@@ -226,7 +230,7 @@ fn values_are_placed_by_an_optimum() {
     assert_eq!(shares(&decision, &made), ["0 fast 1.00", "1 slow 1.00"]);
     // With scores: the first network prefers short jobs so much that their time counts twice.
     let mut scored =
-        ByValues::new("values", Some(Arc::new(shortest())), (false, None), &PolicyOptions::default())
+        ByValues::new("values", Some(Arc::new(shortest())), Weighing::default(), &PolicyOptions::default())
             .unwrap();
     let decision = scored.decide("values", &made, &partial).unwrap();
     // V = rate², as the score is ln of the rate: 9 + 56.25 < 64 + 4.
@@ -238,7 +242,8 @@ fn with_a_floor_every_job_has_a_part_of_an_isolated_share() {
     let made = problem("only=1", &[(1, 7200.0, &[1.0]), (1, 3600.0, &[1.0]), (1, 36e6, &[1.0])]);
     let partial = PartialDecision::new("values", &made, nothing).unwrap();
     for (floor, expected) in [(None, [0.0, 1.0, 0.0]), (Some(0.25), [1.0 / 12.0, 10.0 / 12.0, 1.0 / 12.0])] {
-        let mut values = ByValues::new("values", None, (false, floor), &PolicyOptions::default()).unwrap();
+        let floored = Weighing { floor, ..Weighing::default() };
+        let mut values = ByValues::new("values", None, floored, &PolicyOptions::default()).unwrap();
         let decision = values.decide("values", &made, &partial).unwrap();
         for (jobs, row) in decision.allocation.combinations().iter().zip(decision.allocation.shares().rows())
         {
@@ -261,7 +266,8 @@ fn beside_a_job_that_is_almost_done_a_long_one_has_its_part_of_the_type_that_it_
         let scored: Arc<dyn Actor> = Arc::new(by_time(12.0));
         for (scorer, part) in [(None, 0.25), (Some(scored), 0.25 / 4.0)] {
             let options = PolicyOptions::default();
-            let mut values = ByValues::new("values", scorer, (false, Some(0.25)), &options).unwrap();
+            let floored = Weighing { floor: Some(0.25), ..Weighing::default() };
+            let mut values = ByValues::new("values", scorer, floored, &options).unwrap();
             let decision = values.decide("values", &problem, &partial).unwrap();
             let throughput = decision.allocation.effective_throughput().as_slice()[2];
             assert!(throughput >= part * isolated * (1.0 - 1e-6), "{steps} {slow} {part}: {throughput}");
@@ -287,7 +293,7 @@ fn values_have_jobs_share_workers_where_that_is_worth_it() {
     // Completions per hour: the short one alone 1, both beside each other 1.5 of what they keep.
     for (kept, together, pairs) in [(0.7, true, true), (0.6, false, true), (0.7, false, false)] {
         let made = shared(kept);
-        let mut values = ByValues::new("values", None, (pairs, None), &PolicyOptions::default()).unwrap();
+        let mut values = ByValues::new("values", None, pairing(pairs), &PolicyOptions::default()).unwrap();
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
         let decision = values.decide("values", &made, &partial).unwrap();
         let shares = decision.allocation.shares();
@@ -311,7 +317,7 @@ fn more_pairs_than_memory_holds_are_refused() {
         }
         let made = builder.build().unwrap();
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
-        ByValues::new("values", None, (pairs, None), &PolicyOptions::default())
+        ByValues::new("values", None, pairing(pairs), &PolicyOptions::default())
             .unwrap()
             .decide("values", &made, &partial)
     };
@@ -325,7 +331,7 @@ fn more_pairs_than_memory_holds_are_refused() {
 fn jobs_that_share_workers_still_do_at_the_next_round_and_after_a_restart() {
     let made = shared(0.7);
     let policy = || {
-        let values = ByValues::new("values", None, (true, None), &PolicyOptions::default()).unwrap();
+        let values = ByValues::new("values", None, pairing(true), &PolicyOptions::default()).unwrap();
         GangPolicy::new("values", Decider::Values(Box::new(values)), Asked::Events, 0)
     };
     let mut first = policy();
@@ -350,8 +356,11 @@ fn jobs_that_share_workers_still_do_at_the_next_round_and_after_a_restart() {
     assert!(held.all(|kind| *kind == Some(WorkerTypeId::from_index(0))));
 }
 
-fn completion_rate(pairs: bool) -> ProgramPolicy {
-    let text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput / steps_remaining)");
+fn completion_rate(pairs: bool, exponent: f64) -> ProgramPolicy {
+    let text = format!(
+        "sum_over_jobs(throughput / steps_remaining * (steps_remaining / fastest_throughput / 3600[s])^{exponent})"
+    );
+    let text = ObjectiveText::new(Sense::Maximize, text);
     ProgramPolicy::try_new(ProgramOptions {
         name: "rate".to_owned(),
         objective: Objective::check(&text, Vocabulary::default()).unwrap(),
@@ -378,6 +387,7 @@ proptest! {
         jobs in prop::collection::vec((any::<prop::sample::Index>(), 0.1_f64..50.0), 1..12),
         workers in 1_u32..4,
         pairs in any::<bool>(),
+        exponent in prop::sample::select(vec![0.0, 0.75, -0.5]),
     ) {
         let throughputs = apportion::Throughputs::embedded("osdi20").unwrap();
         let kinds = ["v100", "p100", "k80"].map(|name| (name, workers));
@@ -402,11 +412,16 @@ proptest! {
         let made = builder.build().unwrap();
         let completed = |decision: &apportion::policy::Decision| -> f64 {
             let speeds = decision.allocation.effective_throughput();
-            made.jobs().enumerate().map(|(job, active)| speeds[job] / active.steps_remaining.get()).sum()
+            let worth = |(job, active): (JobIndex, &ActiveJob)| {
+                let steps = active.steps_remaining.get();
+                let fastest = made.throughput().row(job).iter().copied().fold(0.0, f64::max);
+                speeds[job] / steps * (steps / fastest / 3600.0).powf(exponent)
+            };
+            made.jobs().enumerate().map(worth).sum()
         };
         let partial = PartialDecision::new("values", &made, nothing).unwrap();
-        let decision = ByValues::new("values", None, (pairs, None), &PolicyOptions::default()).unwrap().decide("values", &made, &partial).unwrap();
-        let written = completion_rate(pairs).allocate(&made).unwrap();
+        let decision = ByValues::new("values", None, Weighing { exponent, ..pairing(pairs) }, &PolicyOptions::default()).unwrap().decide("values", &made, &partial).unwrap();
+        let written = completion_rate(pairs, exponent).allocate(&made).unwrap();
         let (one, other) = (completed(&decision), completed(&written));
         prop_assert!((one - other).abs() <= 1e-6 * other, "{one} {other}");
     }

@@ -5,7 +5,9 @@
 //! |---|---|---|
 //! | r_m, T`[m,j]` | steps remaining; steps/s on type j | steps, steps/s |
 //! | f`[m,j]` | features of job m on type j | |
-//! | V`[m,j]` | T`[m,j]` / r_m · exp(score(f`[m,j]`)): completions per hour, weighed | 1/h |
+//! | h_m | r_m / the largest T`[m,j]` on types with workers enough: hours left alone on the fastest | h |
+//! | a | the exponent, 0 unless a policy has another | |
+//! | V`[m,j]` | T`[m,j]` / r_m · h_m^a · exp(score(f`[m,j]`)): completions per hour, weighed | 1/h |
 //! | X`[m,j]` | time shares | |
 //!
 //!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
@@ -48,12 +50,22 @@ const SCORED_MAX: f64 = 4.0;
 /// With more jobs than this their pairs, no two of them alike, would take more than four gigabytes.
 const N_PAIRED_MAX: usize = 8_000;
 
+/// What a policy adds to values.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weighing {
+    /// May two jobs share workers?
+    pub pairs: bool,
+    /// The part, from 0 to 1, of the value of an isolated share that every job has at least.
+    pub floor: Option<f64>,
+    /// The power of the hours that a job has left.
+    pub exponent: f64,
+}
+
 /// Decides by values.
 #[derive(Debug)]
 pub struct ByValues {
     scorer: Option<Arc<dyn Actor>>,
-    pairs: bool,
-    has_floor: bool,
+    weighing: Weighing,
     program: ProgramPolicy,
     scratch: Scratch,
 }
@@ -70,27 +82,26 @@ fn of_job(logarithms: &[f64], largest: f64) -> impl Iterator<Item = f64> {
 }
 
 impl ByValues {
-    /// With these scores; without, all are 0. With `pairs`, two jobs may share workers. With a `floor`, from 0 to 1, every job
-    /// has this part of the value of an isolated share.
+    /// With these scores; without, all are 0.
     ///
     /// # Errors
     /// If there is no such backend.
     pub fn new(
         name: &str,
         scorer: Option<Arc<dyn Actor>>,
-        (pairs, floor): (bool, Option<f64>),
+        weighing: Weighing,
         options: &PolicyOptions,
     ) -> Result<Self, ProgramPolicyError> {
         let mut text = ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)");
         let least =
             |floor| ConstraintText::hard(format!("throughput >= {floor} * fitting_isolated_throughput"));
-        text.for_each_job.extend(floor.map(least));
+        text.for_each_job.extend(weighing.floor.map(least));
         let objective = Objective::check(&text, Vocabulary::default());
         let program = ProgramPolicy::try_new(ProgramOptions {
             name: name.to_owned(),
             objective: objective.unwrap_or_else(|_| unreachable!("an objective of the language")),
             view: ThroughputView::Measured,
-            pairs,
+            pairs: weighing.pairs,
             refine: Refine::None,
             hierarchical: false,
             discounted: false,
@@ -100,7 +111,7 @@ impl ByValues {
             time_limit: options.time_limit,
             interrupt: options.interrupt.clone(),
         })?;
-        Ok(Self { scorer, pairs, has_floor: floor.is_some(), program, scratch: Scratch::default() })
+        Ok(Self { scorer, weighing, program, scratch: Scratch::default() })
     }
 
     /// ln V: [n × K], row after row; −∞ where the job does not run.
@@ -110,6 +121,7 @@ impl ByValues {
         let (mut logarithms, mut scores) = (Vec::with_capacity(n * k), Vec::with_capacity(k));
         for (job, active) in problem.jobs().enumerate() {
             scores.clear();
+            let mut fastest: f64 = 0.0;
             for (kind, of_type) in problem.cluster().types().enumerate() {
                 let speed = problem.throughput()[(job, kind)];
                 if speed == 0.0 || of_type.n_workers < active.scale_factor {
@@ -117,6 +129,7 @@ impl ByValues {
                     scores.push(f64::NEG_INFINITY);
                     continue;
                 }
+                fastest = fastest.max(speed);
                 let rate = speed / active.steps_remaining.get() * 3600.0;
                 let mut score = [0.0];
                 if let Some(scorer) = &self.scorer {
@@ -131,10 +144,14 @@ impl ByValues {
                 scores.push(f64::from(score[0]));
             }
             let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let least = if self.has_floor { largest - SCORED_MAX.ln() } else { f64::NEG_INFINITY };
+            let least =
+                if self.weighing.floor.is_some() { largest - SCORED_MAX.ln() } else { f64::NEG_INFINITY };
             let of_job = logarithms.len() - k;
+            let hours = active.steps_remaining.get() / fastest / 3600.0;
+            let exponent = self.weighing.exponent;
+            let weight = if exponent.abs() > 0.0 && fastest > 0.0 { exponent * hours.ln() } else { 0.0 };
             for (logarithm, score) in logarithms[of_job..].iter_mut().zip(&scores) {
-                *logarithm += score.max(least);
+                *logarithm += score.max(least) + weight;
             }
         }
         Ok(logarithms)
@@ -147,7 +164,7 @@ impl ByValues {
         problem: &Problem,
         partial: &PartialDecision,
     ) -> Result<Decision, PolicyError> {
-        if self.pairs && problem.n_jobs() > N_PAIRED_MAX {
+        if self.weighing.pairs && problem.n_jobs() > N_PAIRED_MAX {
             let reason = format!(
                 "{} jobs are active, and it looks at every pair of at most {N_PAIRED_MAX}; `colocation: none` decides about \
                  any number of jobs alone, and so does `max_min_fairness_packed` about pairs",
@@ -165,7 +182,7 @@ impl ByValues {
             let valued = ActiveJob { scale_factor: active.scale_factor, ..ActiveJob::new(active.id) };
             worth.job(valued, row);
         }
-        if self.pairs {
+        if self.weighing.pairs {
             worth.colocation(Colocation::Pairs(of_pairs(problem, &values)));
         }
         let worth = worth.build().map_err(|error| PolicyError::Infeasible {

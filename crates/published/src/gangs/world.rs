@@ -11,7 +11,7 @@ use super::observation::ObservationKind;
 use super::policy::{Asked, Decider, GangPolicy, Sequential};
 use super::scenario::{Reward, Scenario};
 use super::teacher::demonstrate;
-use super::values::ByValues;
+use super::values::{ByValues, Weighing};
 use crate::document::ActorName;
 use apportion::catalog::PolicyOptions;
 use apportion::spec::policy::Colocation;
@@ -127,8 +127,13 @@ impl GangsWorld {
     fn play(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
         let decider = if self.actor == ActorName::Values {
             let pairs = self.colocation == Colocation::Pairs;
-            let values = ByValues::new("gangs", Some(actor), (pairs, None), &PolicyOptions::default())
-                .map_err(|error| error.to_string())?;
+            let values = ByValues::new(
+                "gangs",
+                Some(actor),
+                Weighing { pairs, ..Weighing::default() },
+                &PolicyOptions::default(),
+            )
+            .map_err(|error| error.to_string())?;
             Decider::Values(Box::new(values))
         } else {
             let observation_kind = self.observation_kind(false)?;

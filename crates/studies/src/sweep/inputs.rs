@@ -15,11 +15,14 @@ use apportion::problem::{Entity, matrix_columns};
 use apportion::simulator::{Options, Patience, PriceChange};
 use apportion::solver::Interrupt;
 use apportion::spec::lookup::Embedded;
+use apportion::spec::policy::PolicyReference;
 use apportion::spec::price_series::{PriceSeries, read_prices};
 use apportion::spec::run::{GeneratorName, PricesSpec, RunSpec, sha256};
 use apportion::spec::throughputs::{load_throughputs, throughputs_of};
 use apportion::spec::trace::{TraceOrder, line_of, read_trace};
-use apportion::spec::{Source, SpecError, path_text, policy, price_series, throughputs, trace};
+use apportion::spec::{
+    PolicyDocument, Source, SpecError, path_text, policy, price_series, throughputs, trace,
+};
 use apportion::throughput::{Estimator, Throughputs};
 use apportion::units::Seconds;
 use apportion::workload::{
@@ -207,10 +210,7 @@ impl Inputs {
         let cluster = cluster.ordered_as(throughputs.worker_types().as_slice());
         matrix_columns(&cluster, &throughputs)
             .map_err(|error| RunError::field("cluster", error.to_string()))?;
-        let policy = self.place(&spec.policy, self.catalog.names().contains(&spec.policy.as_str()));
-        let naming = |error| RunError::naming("policy", self.shown(error, &policy, POLICY));
-        let digest = self.catalog.digest(&policy).map_err(naming)?;
-        let document = self.catalog.document(&policy).map_err(naming)?;
+        let (policy, document, digest) = self.policy(&spec.policy)?;
         let pairs = document.pairs();
         let mut data =
             BTreeMap::from([("throughputs".to_owned(), throughputs_digest), ("policy".to_owned(), digest)]);
@@ -265,6 +265,17 @@ impl Inputs {
         check_prices(&document, &run.cluster)?;
         check_gangs(&document, ready, (&run.cluster, &run.throughputs, &run.options), run.kinds())?;
         Ok(run)
+    }
+
+    /// The policy that a run names, by which the catalog knows it; its document and digest.
+    fn policy(&self, named: &str) -> Result<(String, PolicyDocument, String), RunError> {
+        let reference = PolicyReference::new(named);
+        let file = self.place(reference.policy, self.catalog.names().contains(&reference.policy));
+        let policy = reference.at(&file);
+        let naming = |error| RunError::naming("policy", self.shown(error, &file, POLICY));
+        let digest = self.catalog.digest(&policy).map_err(naming)?;
+        let document = self.catalog.document(&policy).map_err(naming)?;
+        Ok((policy, document, digest))
     }
 
     fn throughputs(&self, name: &str) -> Result<Read<Throughputs>, RunError> {
