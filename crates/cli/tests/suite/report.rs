@@ -442,3 +442,20 @@ fn results_without_a_chart_have_no_picture() {
     assert!(said.contains("--svg: there is no chart in these results"), "{said}");
     assert!(!at.join("picture.svg").exists() && !at.join("results/report.html").exists());
 }
+
+/// Where one policy runs in several ways, these are what is compared, in one picture.
+#[test]
+fn the_ways_in_which_one_policy_ran_are_the_lines_of_one_picture() {
+    let ways = "  ideal: [false, true]\n  round_length: [6min, 12min]\n  seed: [0]\n\
+                skip: [{ideal: true, round_length: 12min}]";
+    let text = SMALL.replace("[fifo, isolated, max_min_fairness_perf]", "[max_min_fairness_perf]");
+    let folder = swept(&text.replace("  seed: [0, 1, 2]", ways), &[]);
+    succeed(folder.path(), &["report", "results", "--svg", "one.svg"]);
+    let picture = fs::read_to_string(folder.path().join("one.svg")).unwrap();
+    for way in
+        ["ideal false; round_length 360", "ideal false; round_length 720", "ideal true; round_length 360"]
+    {
+        assert!(picture.contains(way), "{way}: {picture}");
+    }
+    assert!(picture.contains("policy max_min_fairness_perf"), "{picture}");
+}

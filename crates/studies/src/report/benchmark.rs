@@ -80,13 +80,16 @@ pub fn page(benchmark: &Benchmark) -> Page {
         let chart = if sizes(&cases).len() == 1 {
             by_solver(program, &cases, &solvers)
         } else {
-            costs(program, &cases, &solvers)
+            costs(program, &cases, (&solvers, Case::solver))
         };
         (program.clone(), chart)
     };
     let mut variants: Vec<(String, Chart)> = programs.iter().map(chart).collect();
     if variants.len() > 1 && variants.iter().all(|(_, chart)| chart.kind == Kind::Bars) {
         variants.insert(0, ("all".to_owned(), by_problem(&benchmark.cases, &programs, &solvers)));
+    } else if let ([solver], true) = (&solvers[..], variants.len() > 1) {
+        let cases: Vec<&Case> = benchmark.cases.iter().collect();
+        variants.insert(0, ("all".to_owned(), costs(solver, &cases, (&programs, Case::problem))));
     }
     let any = |is: fn(&Chart) -> bool| variants.iter().any(|(_, chart)| is(chart));
     let mut notes = Vec::new();
@@ -256,14 +259,15 @@ fn bars(name: &str, cases: &[&Case], series: Vec<Series>) -> Chart {
     }
 }
 
-fn costs(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
+/// Lines against the number of jobs, one for each of `names`: the solvers of one problem, or the problems of one solver.
+fn costs(title: &str, cases: &[&Case], (names, name_of): (&[String], fn(&Case) -> String)) -> Chart {
     let sizes = sizes(cases);
-    let of = |solver: &str, n_jobs: usize| -> Vec<&Case> {
-        cases.iter().copied().filter(|case| case.solver() == solver && case.n_jobs == n_jobs).collect()
+    let of = |name: &str, n_jobs: usize| -> Vec<&Case> {
+        cases.iter().copied().filter(|case| name_of(case) == name && case.n_jobs == n_jobs).collect()
     };
     let mut absent = Vec::new();
     let mut series = Vec::new();
-    for (style, name) in solvers.iter().enumerate() {
+    for (style, name) in names.iter().enumerate() {
         let mut marks = Vec::new();
         for n_jobs in &sizes {
             let here = of(name, *n_jobs);
@@ -283,9 +287,9 @@ fn costs(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
     let ranges = ranges(is_over_seeds(cases), &series.iter().collect::<Vec<_>>());
     let xs: Vec<f64> = sizes.iter().map(|n_jobs| *n_jobs as f64).collect();
     Chart {
-        name: format!("cost-{}", file_name(program)),
+        name: format!("cost-{}", file_name(title)),
         title: "Time of one decision against jobs".to_owned(),
-        subtitle: format!("{program}{ranges}"),
+        subtitle: format!("{title}{ranges}"),
         kind: Kind::Lines,
         x: Axis::new("jobs").fitted_to_places(&xs),
         y,
@@ -319,6 +323,31 @@ mod tests {
             Item::Figure(figure) => figure.note.clone(),
             _ => unreachable!("a figure comes first"),
         }
+    }
+
+    #[test]
+    fn problems_that_are_decided_in_one_way_are_lines_of_one_chart() {
+        let case = |(policy, n_jobs): (&str, usize)| Case {
+            policy: policy.to_owned(),
+            instance: "i".to_owned(),
+            n_jobs,
+            backend: "default".to_owned(),
+            n_parts: 1,
+            seconds: Some(n_jobs as f64),
+            range: None,
+            by_clock: false,
+            certified: true,
+            status: "done".to_owned(),
+        };
+        let cases = [("p", 32), ("p", 64), ("q", 32), ("q", 64)].map(case).into();
+        let page = page(&Benchmark { cases, rows: Table::new(["case"]), facts: Vec::new() });
+        let Item::Figure(figure) = &page.sections[0].items[0] else { unreachable!("a figure comes first") };
+        let names: Vec<&str> = figure.variants.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["all", "p, i", "q, i"]);
+        let series: Vec<&str> =
+            figure.variants[0].1.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(series, ["p, i", "q, i"]);
+        assert!(figure.variants[0].1.subtitle.starts_with("default"), "it says what decided");
     }
 
     #[test]

@@ -16,11 +16,15 @@ use apportion::metrics::table::Prominence;
 use apportion::metrics::{METRICS, Metric};
 use apportion::spec::run::sha256;
 
+/// The most combinations of values that are compared in one chart where there is one policy.
+const COMPARED_MAX: usize = 8;
+
 /// The role of each axis of a study on its page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roles {
-    /// The compared axis: the policy, or else the first whose values are words.
-    pub series: Option<usize>,
+    /// The compared axes: the policy, or else the first whose values are words; where there is one policy, all that are neither
+    /// drawn against nor repeated over, if they have a few values together.
+    pub series: Vec<usize>,
     /// The axis drawn against: the arrival rate, or else the first whose values are numbers.
     pub x: Option<usize>,
     /// The axis over which runs are repeated.
@@ -45,9 +49,20 @@ impl Roles {
         let series = named("policy").or_else(|| axes.clone().find(|axis| !all_numbers(axis)));
         let rate = named("rate").filter(all_numbers);
         let x = rate.or_else(|| axes.find(|axis| Some(*axis) != series && all_numbers(axis)));
-        let others =
-            (0..study.axes.len()).filter(free).filter(|axis| Some(*axis) != series && Some(*axis) != x);
-        Self { series, x, seed, others: others.collect() }
+        let others: Vec<usize> = (0..study.axes.len())
+            .filter(free)
+            .filter(|axis| Some(*axis) != series && Some(*axis) != x)
+            .collect();
+        let different = |axes: &[usize]| {
+            let values =
+                |row: &Row| axes.iter().map(|axis| value_text(&row.values[*axis])).collect::<Vec<_>>();
+            rows.iter().map(values).collect::<BTreeSet<_>>().len()
+        };
+        let is_alone = series.is_some_and(|axis| different(&[axis]) == 1);
+        if is_alone && (2..=COMPARED_MAX).contains(&different(&others)) {
+            return Self { series: others, x, seed, others: series.into_iter().collect() };
+        }
+        Self { series: series.into_iter().collect(), x, seed, others }
     }
 }
 
@@ -101,8 +116,7 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
     let axis_name = |axis: Option<usize>| axis.map(|axis| study.axes[axis].0.clone());
     Ok(Ok(Findings {
         name: study.name.clone(),
-        series_axis: axis_name(roles.series)
-            .map_or_else(|| "result".to_owned(), |n| last_part(&n).to_owned()),
+        series_axis: series_axis(study, &roles),
         published: published(study, &roles, &series),
         series,
         baseline,
@@ -117,17 +131,24 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
     }))
 }
 
+/// What is compared, in words: `policy`, `ideal and round_length`.
+fn series_axis(study: &Study, roles: &Roles) -> String {
+    let names: Vec<&str> = roles.series.iter().map(|axis| last_part(&study.axes[*axis].0)).collect();
+    if names.is_empty() { "result".to_owned() } else { names.join(" and ") }
+}
+
 fn series_name(study: &Study, roles: &Roles, row: &Row) -> String {
-    match roles.series {
-        Some(axis) => value_text(&row.values[axis]),
-        None => fixed(study)["policy"].as_str().unwrap_or("all runs").to_owned(),
+    match roles.series[..] {
+        [axis] => value_text(&row.values[axis]),
+        [] => fixed(study)["policy"].as_str().unwrap_or("all runs").to_owned(),
+        _ => values_text(study, &roles.series, row),
     }
 }
 
 /// What others published of the policies compared, against the axis drawn.
 fn published(study: &Study, roles: &Roles, series: &[String]) -> Vec<Published> {
     let name = |axis: Option<usize>| axis.map(|axis| study.axes[axis].0.as_str());
-    if name(roles.series).map(last_part) != Some("policy") {
+    if series_axis(study, roles) != "policy" {
         return Vec::new();
     }
     let drawn = study.published.iter().filter(|published| name(roles.x) == Some(published.axis.as_str()));
@@ -148,9 +169,14 @@ fn fixed(study: &Study) -> Value {
 }
 
 fn panel_label(study: &Study, roles: &Roles, row: &Row) -> String {
+    values_text(study, &roles.others, row)
+}
+
+/// The values of a row on some axes: `ideal false; round_length 360`.
+fn values_text(study: &Study, axes: &[usize], row: &Row) -> String {
     let piece =
         |axis: &usize| format!("{} {}", last_part(&study.axes[*axis].0), value_text(&row.values[*axis]));
-    roles.others.iter().map(piece).collect::<Vec<_>>().join("; ")
+    axes.iter().map(piece).collect::<Vec<_>>().join("; ")
 }
 
 fn place(roles: &Roles, row: &Row) -> Option<f64> {
