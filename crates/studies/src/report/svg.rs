@@ -243,6 +243,11 @@ fn lines(chart: &Chart, root: &Area<'_>, plot: &Area<'_>) -> Drawn {
     }
 }
 
+/// Does a tick have a label? On an axis by factors there is room for those that begin with 1 to 6.
+fn has_label(scale: Scale, value: f64) -> bool {
+    scale == Scale::Linear || value / 10.0_f64.powf((value.log10() + 1e-9).floor()) < 6.5
+}
+
 fn lines_on<X, Y>(
     chart: &Chart,
     root: &Area<'_>,
@@ -267,7 +272,9 @@ where
         .axis_desc_style(font(12))
         .x_desc(chart.x.title.as_str())
         .y_desc(chart.y.title.as_str())
-        .x_label_formatter(&|value| brief(*value))
+        .x_label_formatter(&|value| {
+            if has_label(chart.x.scale, *value) { brief(*value) } else { String::new() }
+        })
         .y_label_formatter(&|value| brief(*value))
         .draw()?;
     for series in &chart.series {
@@ -410,6 +417,15 @@ mod tests {
         assert_eq!(broken("", 5), [""]);
         assert_eq!(broken("a bc def g", 4), ["a bc", "def", "g"]);
         assert_eq!(broken("a longest b", 4), ["a", "longest", "b"]);
+    }
+
+    #[test]
+    fn ticks_of_an_axis_by_factors_have_labels_where_there_is_room() {
+        let has = |value: f64| has_label(Scale::Log, value);
+        for value in [0.01, 1.0, 1e3, 1e5] {
+            assert!(has(value) && has(value * 6.0) && !has(value * 7.0) && !has(value * 9.0), "{value}");
+        }
+        assert!(has_label(Scale::Linear, 900.0));
     }
 
     #[test]
