@@ -411,6 +411,8 @@ impl Work {
                 let _ = self.store.drop_old(self.keep_events);
             }
         }
+        // Where it fails, the next start goes on with what was last counted.
+        let _ = self.store.commit(&self.core.close(self.clock.now()).records);
         // The next start takes the clock of the last note.
         let _ = self.store.note_clock(self.clock.now(), wall_s());
     }

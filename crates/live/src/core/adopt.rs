@@ -47,11 +47,8 @@ impl Core {
         if knows {
             self.restore_untold();
         }
-        let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
-        for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
-            // Until when its ranks are waited for.
-            self.record_job(number);
-        }
+        // Until when their ranks are waited for.
+        self.record_running();
         if self.jobs.values().any(|job| job.run.is_some()) {
             let until = self.now + self.settings.silence + self.settings.look_ahead;
             self.timeline = Some(Timeline { from: self.now, until, is_decided: false });
@@ -137,7 +134,8 @@ impl Core {
         self.touched.insert(number);
     }
 
-    /// Runs that were found on the same workers share them.
+    /// Runs that were found on the same workers share them, unless it is known of both that they do not: one of them had lost its workers
+    /// to the other, as where the cluster was another one in between.
     fn pair_up(&mut self) {
         let mut by_workers: BTreeMap<Vec<WorkerId>, Vec<JobNumber>> = BTreeMap::new();
         for (number, job) in &self.jobs {
@@ -147,6 +145,13 @@ impl Core {
         }
         for numbers in by_workers.into_values() {
             let [one, other] = numbers[..] else { continue };
+            let is_alone = |number: &JobNumber| {
+                let run = self.jobs[number].run.as_ref();
+                run.and_then(|run| run.charges.is_shared()).is_some_and(|is_shared| !is_shared)
+            };
+            if [one, other].iter().all(is_alone) {
+                continue;
+            }
             let jobs = Combination::pair(self.jobs[&one].id, self.jobs[&other].id);
             for (number, beside) in [(one, other), (other, one)] {
                 let Some(job) = self.jobs.get_mut(&number) else { continue };

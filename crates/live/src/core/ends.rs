@@ -240,7 +240,7 @@ impl Core {
 
     /// A run was lost. Answers what is known of why.
     fn note_lost(&mut self, number: JobNumber, run: &LiveRun, what: String) -> String {
-        let has_run = run.running.is_some() || run.ran_longest().get() > 0.0;
+        let has_run = run.has_run();
         let text = if has_run && self.settings.front_door {
             format!("{} is over, and the steps that are presumed of it stay: {what}", run.run)
         } else if has_run {

@@ -4,6 +4,7 @@ use apportion::Seconds;
 use apportion::index::{JobId, WorkerId, WorkerTypeId};
 use apportion::workload::Combination;
 
+use super::charges::Charges;
 use super::record::{CountedRecord, JobRecord, LoggedRecord, RunRecord};
 use crate::protocol::{End, JobNumber, Phase, Progress, Run, Stop};
 
@@ -105,10 +106,16 @@ pub(super) struct LiveRun {
     pub(super) lease: (Combination<JobId>, WorkerTypeId),
     /// Until when its time has been counted.
     pub(super) counted: Seconds,
+    /// Its time does not count any longer, its lease being over and its end unknown; none as long as it does.
+    pub(super) counts_until: Option<Seconds>,
+    /// What its time costs.
+    pub(super) charges: Charges,
     /// What the event log has of it.
     pub(super) logged: LoggedRecord,
-    /// What an earlier start of the scheduler counted of it, until it is known that it runs on.
+    /// What an earlier start of the scheduler counted of it, until it is known that it runs on,
     pub(super) counted_before: Option<CountedRecord>,
+    /// and the end of the lease that it had then.
+    pub(super) lease_end: Option<Seconds>,
     /// What has been counted since the last checkpoint: the lease's jobs, its type, and the time.
     pub(super) at_risk: Vec<(Combination<JobId>, WorkerTypeId, Seconds)>,
     /// Steps and time of steps at the last measurement of its throughput; none before the first.
@@ -141,8 +148,11 @@ impl LiveRun {
             progress: Progress::default(),
             lease,
             counted: now,
+            counts_until: None,
+            charges: record.charges.clone(),
             logged: record.logged().unwrap_or(LoggedRecord { at: now, ..LoggedRecord::default() }),
             counted_before: record.counted,
+            lease_end: record.lease_end,
             at_risk: Vec::new(),
             measured: None,
         }
@@ -152,6 +162,13 @@ impl LiveRun {
     pub(super) fn counted(&self) -> Option<CountedRecord> {
         let now = self.running.map(|running| CountedRecord { running, until: self.counted, logged: None });
         now.or(self.counted_before.map(|counted| CountedRecord { logged: None, ..counted }))
+    }
+
+    /// What is to be on disk of the end of its lease, where its placement lasts until `placed`: the end that it had before, as long as it
+    /// is not known that it runs on.
+    pub(super) fn lease_end(&self, placed: Option<Seconds>) -> Option<Seconds> {
+        let now = self.until.max(placed.unwrap_or(self.until));
+        if self.counted_before.is_some() { self.lease_end } else { Some(now) }
     }
 
     /// How long it has been counted, over all starts of the scheduler.
@@ -171,6 +188,16 @@ impl LiveRun {
     /// How long the rank ran that ran for the longest, of those that have said it.
     pub(super) fn ran_longest(&self) -> Seconds {
         self.ranks.iter().filter_map(|rank| rank.ran).fold(Seconds::ZERO, Seconds::max)
+    }
+
+    /// Has a rank of it been lost, so that it is not known when it ended?
+    pub(super) fn is_lost(&self) -> bool {
+        self.ranks.iter().any(|rank| rank.ran.is_none() && matches!(rank.known.end(), Some(End::Lost(_))))
+    }
+
+    /// Has it been known to run, by this or an earlier start of the scheduler, or does a server say so now?
+    pub(super) fn has_run(&self) -> bool {
+        self.running.is_some() || self.counted_before.is_some() || self.ran_longest().get() > 0.0
     }
 
     /// Did a rank of it end since there was nothing to execute?

@@ -1,14 +1,15 @@
 //! Ends of runs that are reported after the scheduler has settled the run as lost. If such a run ended well, its job is done.
 
-use apportion::index::JobId;
 use apportion::simulator::{Event, Slice};
 use apportion::workload::Combination;
 use apportion::{Seconds, Steps};
 
 use super::Core;
+use super::charges::Charge;
 use super::ends::why_done;
 use super::job::{Ending, Rank, Reason};
 use super::record::{How, LateEnd, UnheardRecord};
+use super::slices::SliceLog;
 use crate::protocol::{End, JobNumber, Phase, Progress, RankReport};
 
 /// How many starts of a job are remembered, the ends of which have not been heard of.
@@ -28,6 +29,7 @@ impl Core {
             servers: run.ranks.iter().map(|rank| rank.server.clone()).collect(),
             worker_type: self.type_name(run.lease.1),
             counted,
+            charges: run.charges.clone(),
             was_shared: run.lease.0.is_pair(),
             ends: (0u32..).zip(&run.ranks).filter_map(end).collect(),
         };
@@ -66,7 +68,7 @@ impl Core {
         }
         if ends.iter().all(Option::is_some) || why.is_some() {
             let unheard = job.record.unheard.remove(place);
-            self.correct_late(number, &unheard, more_steps);
+            self.correct_late(number, unheard, more_steps);
         }
         match why {
             Some(why) => self.finish_late(
@@ -77,46 +79,38 @@ impl Core {
         }
     }
 
-    /// Sets right how long a settled run ran, where its servers say it.
-    fn correct_late(&mut self, number: JobNumber, unheard: &UnheardRecord, more_steps: f64) {
+    /// Sets right how long a settled run ran, and what that cost, where its servers say it.
+    fn correct_late(&mut self, number: JobNumber, mut unheard: UnheardRecord, more_steps: f64) {
         let now = self.now;
-        let Some(job) = self.jobs.get_mut(&number) else { return };
-        let most = (now - job.record.job.arrival).max(Seconds::ZERO);
-        let n_ranks = unheard.servers.len();
-        let ran = unheard.ends.values().map(|late| late.ran).collect::<Option<Vec<_>>>();
-        let ran = ran.filter(|ran| ran.len() == n_ranks);
-        let longest = ran.map(|ran| ran.into_iter().fold(Seconds::ZERO, Seconds::max).min(most));
-        let received = job.record.received.entry(unheard.worker_type.clone()).or_insert(Seconds::ZERO);
-        let before = *received;
-        *received = (before + longest.map_or(Seconds::ZERO, |ran| ran - unheard.counted)).max(Seconds::ZERO);
-        let more = *received - before;
-        // What a later start does goes into the log with its own end.
-        let steps = if job.run.is_some() { 0.0 } else { more_steps };
         let kinds = self.scheduler.cluster().types();
         let kind = kinds.enumerate().find(|(_, kind)| kind.name == unheard.worker_type);
-        let Some((worker_type, kind)) = kind else { return };
-        // Of two that share, the time is in the log with both.
-        let time = if unheard.was_shared { Seconds::ZERO } else { more };
-        if time.get().abs() < 1e-9 && steps <= 0.0 {
-            return;
+        let price = kind.and_then(|(_, kind)| kind.price);
+        let worker_type = kind.map(|(worker_type, _)| worker_type);
+        let Some(job) = self.jobs.get_mut(&number) else { return };
+        let most = (now - job.record.job.arrival).max(Seconds::ZERO);
+        let n_workers = u32::try_from(unheard.servers.len()).unwrap_or(u32::MAX);
+        let ran = unheard.ends.values().map(|late| late.ran).collect::<Option<Vec<_>>>();
+        let ran = ran.filter(|ran| ran.len() == unheard.servers.len());
+        let longest = ran.map(|ran| ran.into_iter().fold(Seconds::ZERO, Seconds::max).min(most));
+        let more = longest.map_or(Seconds::ZERO, |ran| ran - unheard.counted);
+        let other = Charge { price, is_shared: unheard.was_shared, time: Seconds::ZERO };
+        let changes = unheard.charges.correct(more, other);
+        job.record.receive(&unheard.worker_type, n_workers, &changes);
+        // What a later start does goes into the log with its own end.
+        let mut steps = if job.run.is_some() { 0.0 } else { more_steps };
+        let Some(worker_type) = worker_type else { return };
+        for Charge { price, time, .. } in changes {
+            // Of two that share, the time is in the log with both.
+            let time = if unheard.was_shared { Seconds::ZERO } else { time };
+            if time.get().abs() < 1e-9 && steps <= 0.0 {
+                continue;
+            }
+            let log = SliceLog { worker_type, price, n_workers, start: now, end: now, time };
+            let correction =
+                log.correction(Combination::single(number.in_log()), [Some(unheard.incarnation), None]);
+            let steps = [Steps::new(std::mem::take(&mut steps)), Steps::ZERO];
+            self.event(now, &Event::Slice(Slice { steps, ..correction }));
         }
-        let jobs: Combination<JobId> = Combination::single(number.in_log());
-        // A correction, without a span: what it held then may be another's since, and the job may have run elsewhere.
-        let slice = Slice {
-            jobs,
-            incarnations: Some([Some(unheard.incarnation), None]),
-            worker_type,
-            n_workers: u32::try_from(n_ranks).unwrap_or(u32::MAX),
-            start: now,
-            end: now,
-            time,
-            overhead: Seconds::ZERO,
-            price: kind.price,
-            steps: [Steps::new(steps), Steps::ZERO],
-            throughput: [0.0; 2],
-            succeeded: true,
-        };
-        self.event(now, &Event::Slice(slice));
     }
 
     /// Ends a job that was done before its last start, once that is stopped.

@@ -2,30 +2,33 @@
 
 use apportion::index::{Id, JobId, WorkerTypeId};
 use apportion::scheduler::Received;
-use apportion::simulator::{Event, Slice};
-use apportion::units::Dollars;
+use apportion::simulator::Event;
+use apportion::units::DollarsPerWorkerHour;
 use apportion::workload::Combination;
 use apportion::{Seconds, Steps};
 
 use super::Core;
+use super::charges::Charge;
 use super::job::{Known, LiveJob, LiveRun};
 use super::record::CountedRecord;
+use super::slices::SliceLog;
 use crate::protocol::{JobNumber, Phase};
 
-/// What a combination has run in the current round, for the event log.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SliceLog {
-    worker_type: WorkerTypeId,
-    n_workers: u32,
-    start: Seconds,
-    end: Seconds,
-    time: Seconds,
-}
-
 impl Core {
-    /// Counts the time of a job's run until now.
+    /// Counts the time of a job's run until now. What it ran before this start of the scheduler costs what it did then.
     pub(super) fn count(&mut self, number: JobNumber) {
-        let now = self.now;
+        let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
+        let (opened, present) = (self.opened, self.price_of(run.lease.1));
+        let until = run.counts_until.map_or(self.now, |until| until.min(self.now));
+        let before = run.charges.last_price().filter(|_| run.running.is_some() && run.counted < opened);
+        if let Some(before) = before {
+            self.count_until(number, opened.min(until), before);
+        }
+        self.count_until(number, until, present);
+    }
+
+    /// Counts the time of a job's run until an instant, at this price.
+    fn count_until(&mut self, number: JobNumber, until: Seconds, price: Option<DollarsPerWorkerHour>) {
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(run) = &job.run else { return };
         let (jobs, worker_type) = run.lease;
@@ -33,42 +36,42 @@ impl Core {
         let is_anothers = !counts && !self.is_counted_with_another(job, run);
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
         let name = self.type_name(worker_type);
-        let time = now - run.running.map_or(now, |running| running.max(run.counted));
-        let cost = self.cost_of(time, run.ranks.len(), run.lease);
+        let time = until - run.running.map_or(until, |running| running.max(run.counted));
+        let is_of_none = time.get() <= 0.0 || run.is_displaced();
+        // After a restart, what it ran beside another may be in the log with that, or in what is to be written.
+        let unwritten = self.slices.get(&jobs).copied();
+        let since = unwritten.map_or(run.logged.at, |slice| slice.end.max(run.logged.at));
+        let start = (until - time).max(since).min(until);
+        let is_at_another = unwritten.is_some_and(|slice| slice.price != price);
+        if !is_of_none && counts && start < until && is_at_another {
+            self.write_counted(jobs);
+        }
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = &mut job.run else { return };
-        run.counted = now;
-        if time.get() <= 0.0 || run.is_displaced() {
+        run.counted = run.counted.max(until);
+        if is_of_none {
             return;
         }
-        *job.record.received.entry(name).or_insert(Seconds::ZERO) += time;
-        if let Some(cost) = cost {
-            *job.record.cost.get_or_insert_default() += cost;
-        }
+        let charge = Charge { price, is_shared: jobs.is_pair(), time };
+        run.charges.add(charge);
+        job.record.receive(&name, n_workers, &[charge]);
         if is_anothers {
             // The log has it with the slices of the run that stays.
-            run.logged.at = now;
+            run.logged.at = until;
         }
         if !counts {
             return;
         }
-        // After a restart, what it ran beside another may be in the log with that.
-        let start = (now - time).max(run.logged.at).min(now);
-        let time = now - start;
+        let time = until - start;
         match run.at_risk.last_mut().filter(|last| (last.0, last.1) == run.lease) {
             Some(last) => last.2 += time,
             None => run.at_risk.push((jobs, worker_type, time)),
         }
         self.accounts.add(jobs, worker_type, time);
-        let slice = self.slices.entry(jobs).or_insert(SliceLog {
-            worker_type,
-            n_workers,
-            start,
-            end: now,
-            time: Seconds::ZERO,
-        });
+        let none = SliceLog { worker_type, price, n_workers, start, end: until, time: Seconds::ZERO };
+        let slice = self.slices.entry(jobs).or_insert(none);
         slice.time += time;
-        slice.end = now;
+        slice.end = until;
     }
 
     /// Counts the time of a job's run until now, and of those that have the same workers: before it is another one of them by
@@ -106,49 +109,65 @@ impl Core {
     }
 
     /// Corrects the time that has been counted of a run that is over. It is the time of the rank that ran for the longest, if all ranks'
-    /// times were reported; at most the time up to the lease's end, if the end of a running rank is not confirmed; else at least
+    /// times were reported; at most the time up to the lease's end, if it is not known when a running rank ended; else at least
     /// the longest time that was reported. Answers the time that counts then.
     pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) -> Seconds {
+        self.presume_ran(number);
         self.count_beside(number);
         let Some(job) = self.jobs.get(&number) else { return Seconds::ZERO };
         let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return Seconds::ZERO };
         let (counted, lease) = (run.time_counted(), run.lease);
         let most = (self.now - job.record.job.arrival).max(Seconds::ZERO);
+        // With jobs that users submit to Slurm themselves, a lease is over when Slurm says so.
+        let is_end_known = is_confirmed && (self.settings.front_door || !run.is_lost());
         let more = match (run.ran(), run.running) {
             (Some(ran), _) => ran.max(Seconds::ZERO).min(most) - counted,
-            (None, Some(_)) if !is_confirmed => {
+            (None, Some(_)) if !is_end_known => {
                 Seconds::ZERO - (run.counted - run.until).max(Seconds::ZERO).min(counted)
             }
             (None, _) => (run.ran_longest().min(most) - counted).max(Seconds::ZERO),
         };
         let is_counted_by_another = self.is_counted_by_another(job, run);
-        let name = self.type_name(lease.1);
-        let cost = self.cost_of(more, run.ranks.len(), lease);
-        if let Some(job) = self.jobs.get_mut(&number) {
-            let received = job.record.received.entry(name).or_insert(Seconds::ZERO);
-            *received = (*received + more).max(Seconds::ZERO);
-            if let Some(cost) = cost {
-                let known = job.record.cost.get_or_insert_default();
-                *known = (*known + cost).max(Dollars::ZERO);
-            }
-        }
+        let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+        let (name, price) = (self.type_name(lease.1), self.price_of(lease.1));
+        let other = Charge { price, is_shared: lease.0.is_pair(), time: Seconds::ZERO };
+        let Some(job) = self.jobs.get_mut(&number) else { return Seconds::ZERO };
+        let Some(run) = &mut job.run else { return Seconds::ZERO };
+        let changes = run.charges.correct(more, other);
+        job.record.receive(&name, n_workers, &changes);
         if !is_counted_by_another {
-            self.correct_accounts(number, lease, more);
+            self.correct_accounts(number, lease, &changes);
         }
         counted + more
     }
 
+    /// Takes a run that an earlier start of the scheduler knew to run to have run on until the end of its lease, where nobody
+    /// says how long it ran.
+    fn presume_ran(&mut self, number: JobNumber) {
+        let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
+        let (Some(counted), Some(lease_end)) = (run.counted_before, run.lease_end) else { return };
+        let is_said = run.has_ended() && !run.is_lost() && run.ran_longest().get() > 0.0;
+        if self.settings.front_door || run.running.is_some() || is_said {
+            return;
+        }
+        let CountedRecord { running, until, .. } = counted;
+        (run.running, run.counted, run.counted_before) = (Some(running), until, None);
+        run.counts_until = Some(lease_end.max(until));
+        run.until = run.until.max(lease_end);
+    }
+
     /// Sets right the accounts, and the event log by what is written to it next: where that would be less than nothing, it
-    /// is a correction of what the log has already.
+    /// is a correction of what the log has already. So it is, at once, where the price was another one.
     fn correct_accounts(
         &mut self,
         number: JobNumber,
         lease: (Combination<JobId>, WorkerTypeId),
-        more: Seconds,
+        changes: &[Charge],
     ) {
         let now = self.now;
         let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+        let more: Seconds = changes.iter().map(|change| change.time).sum();
         match run.at_risk.last_mut().filter(|last| (last.0, last.1) == lease) {
             Some(last) => last.2 = (last.2 + more).max(Seconds::ZERO),
             None if more.get() > 0.0 => run.at_risk.push((lease.0, lease.1, more)),
@@ -156,26 +175,24 @@ impl Core {
         }
         let since = self.logged_until(lease.0);
         self.accounts.add(lease.0, lease.1, more);
-        let none = SliceLog { worker_type: lease.1, n_workers, start: now, end: now, time: Seconds::ZERO };
-        let slice = self.slices.entry(lease.0).or_insert(none);
-        slice.time += more;
-        if more.get() < 0.0 {
-            slice.end = (slice.end + more).max(slice.start);
+        for Charge { price, time: more, .. } in changes.iter().copied() {
+            let (worker_type, time) = (lease.1, Seconds::ZERO);
+            let none = SliceLog { worker_type, price, n_workers, start: now, end: now, time };
+            let slice = self.slices.entry(lease.0).or_insert(none);
+            if slice.price != price {
+                let incarnations = self.incarnations(lease.0);
+                let log = SliceLog { time: more, ..none };
+                let correction = log.correction(lease.0.map(|id| self.log_id(id)), incarnations);
+                self.event(now, &Event::Slice(correction));
+                continue;
+            }
+            slice.time += more;
+            if more.get() < 0.0 {
+                slice.end = (slice.end + more).max(slice.start);
+            }
+            // It ran before it was known to, since its order or what the log has of it: then no slice has more time than it lasts.
+            slice.start = slice.start.min((slice.end - slice.time).max(since));
         }
-        // It ran before it was known to, since its order or what the log has of it: then no slice has more time than it lasts.
-        slice.start = slice.start.min((slice.end - slice.time).max(since));
-    }
-
-    /// Until when the event log has what the runs of a combination ran: at first, the instant of their order.
-    fn logged_until(&self, jobs: Combination<JobId>) -> Seconds {
-        let members = jobs.members().filter_map(|id| self.jobs.get(self.numbers.get(&id)?));
-        let runs = members.filter_map(|job| job.run.as_ref()).filter(|run| run.lease.0 == jobs);
-        runs.map(|run| run.logged.at).fold(Seconds::ZERO, Seconds::max)
-    }
-
-    /// What the event log calls a job: by its number, which stays the same over all starts.
-    pub(super) fn log_id(&self, id: JobId) -> JobId {
-        self.numbers.get(&id).map_or(id, |number| number.in_log())
     }
 
     /// Does a job run as one of these, which share workers?
@@ -277,125 +294,20 @@ impl Core {
         }
     }
 
-    /// Writes what the round's combinations have run.
-    pub(super) fn flush_slices(&mut self) {
-        let numbers: Vec<_> = self.jobs.keys().copied().collect();
-        for number in numbers {
-            self.count(number);
-        }
-        for jobs in self.slices.keys().copied().collect::<Vec<_>>() {
-            self.flush_slice(jobs);
-        }
-    }
-
-    /// Writes the last of what a run did that is over: steps that no slice has are one's that takes no time.
-    pub(super) fn flush_last(&mut self, number: JobNumber) {
-        let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
-        let ((jobs, worker_type), now) = (run.lease, self.now);
-        let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
-        if !run.is_displaced() {
-            let none = SliceLog { worker_type, n_workers, start: now, end: now, time: Seconds::ZERO };
-            self.slices.entry(jobs).or_insert(none);
-        }
-        self.flush_slice(jobs);
-    }
-
-    /// Writes what a combination has run since it was last written, and that this is written.
-    pub(super) fn flush_slice(&mut self, jobs: Combination<JobId>) {
-        let numbers: Vec<_> = jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
-        for number in &numbers {
-            self.count(*number);
-        }
-        let Some(log) = self.slices.remove(&jobs) else { return };
-        let SliceLog { worker_type, n_workers, start, end, time } = log;
-        let (mut steps, mut made, mut incarnations) = ([0.0; 2], [(0.0, 0.0); 2], [None; 2]);
-        for (position, id) in jobs.members().enumerate() {
-            let number = self.numbers.get(&id);
-            let Some(job) = number.and_then(|number| self.jobs.get_mut(number)) else { continue };
-            let Some(run) = job.run.as_mut().filter(|run| run.lease.0 == jobs) else { continue };
-            (steps[position], made[position]) = run.log(end, job.record.checkpointed);
-            incarnations[position] = Some(run.run.incarnation);
-        }
-        if time.get().abs() < 1e-9 && steps.iter().all(|steps| *steps <= 0.0) {
-            return;
-        }
-        let speed = |(steps, seconds): (f64, f64)| if seconds > 0.0 { steps / seconds } else { 0.0 };
-        // Of a program that does not tell its progress nothing is known of the time in which it made no steps.
-        let worked = made.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-        let overhead = if worked > 0.0 { (time.get() - worked).max(0.0) } else { 0.0 };
-        let slice = Slice {
-            jobs: jobs.map(|id| self.log_id(id)),
-            incarnations: Some(incarnations),
-            worker_type,
-            n_workers,
-            start,
-            end,
-            time,
-            overhead: Seconds::new(overhead),
-            price: self.scheduler.cluster().types()[worker_type].price,
-            steps: steps.map(Steps::new),
-            throughput: made.map(speed),
-            succeeded: true,
-        };
-        self.write_slice(slice);
-        for number in numbers {
-            self.record_job(number);
-        }
-    }
-
-    /// Writes a slice to the event log. Where it has more time than it lasts, the rest is a correction: a slice that begins and
-    /// ends at one instant.
-    fn write_slice(&mut self, slice: Slice) {
-        let lasted = slice.end - slice.start;
-        let rest = slice.time - lasted;
-        if lasted.get() <= 0.0 || rest.get() < 1e-9 {
-            return self.event(slice.end, &Event::Slice(slice));
-        }
-        let overhead = slice.overhead.min(lasted);
-        self.event(slice.end, &Event::Slice(Slice { time: lasted, overhead, ..slice }));
-        let correction = Slice {
-            start: slice.end,
-            time: rest,
-            overhead: slice.overhead - overhead,
-            steps: [Steps::ZERO; 2],
-            throughput: [0.0; 2],
-            ..slice
-        };
-        self.event(slice.end, &Event::Slice(correction));
-    }
-
-    /// Notes since when all ranks of a run have been running.
+    /// Notes since when all ranks of a run have been running. What is shown as running is on disk as such.
     pub(super) fn note_running(&mut self, number: JobNumber) {
         let now = self.now;
         let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
         let runs = |known: &Known| matches!(known, Known::Reported(Phase::Running | Phase::Stopping));
-        if run.running.is_none() && run.ranks.iter().all(|rank| runs(&rank.known)) {
-            (run.running, run.counted) = (Some(now), now);
-            // It has run on since an earlier start of the scheduler counted it.
-            if let Some(CountedRecord { running, until, .. }) = run.counted_before.take() {
-                (run.running, run.counted) = (Some(running), until);
-            }
+        if run.running.is_some() || !run.ranks.iter().all(|rank| runs(&rank.known)) {
+            return;
         }
-    }
-
-    /// What an earlier start of the scheduler counted of runs, and did not write into the event log, is still to be written.
-    pub(super) fn restore_slices(&mut self) {
-        for run in self.jobs.values_mut().filter_map(|job| job.run.as_mut()) {
-            let Some(CountedRecord { running, until, .. }) = run.counted_before else { continue };
-            let (jobs, worker_type) = run.lease;
-            let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
-            let start = running.max(run.logged.at);
-            let time = until - start;
-            if time.get() > 0.0 {
-                // Of two that share, the time is one's.
-                self.slices.entry(jobs).or_insert(SliceLog {
-                    worker_type,
-                    n_workers,
-                    start,
-                    end: until,
-                    time,
-                });
-            }
+        if let Some(CountedRecord { running, until, .. }) = run.counted_before.take() {
+            // It has run on since an earlier start of the scheduler counted it.
+            (run.running, run.counted) = (Some(running), until);
+        } else {
+            (run.running, run.counted) = (Some(now), now);
+            self.record_job(number);
         }
     }
 }

@@ -13,6 +13,7 @@
 mod accounts;
 mod adopt;
 mod answers;
+mod charges;
 mod ends;
 mod job;
 mod late;
@@ -27,6 +28,7 @@ mod server;
 mod settings;
 mod settle;
 mod situation;
+mod slices;
 mod speeds;
 mod unfit;
 mod why;
@@ -42,12 +44,13 @@ use apportion::{Cluster, Problem, Seconds};
 use serde::Serialize;
 
 use accounts::Accounts;
-use job::LiveJob;
+use job::{LiveJob, Placement};
 use rounds::Timeline;
 use server::Server;
 use unfit::Unfit;
 
 pub use answers::{JobView, NextView, PlaceView, ServerView, State};
+pub use charges::{Charge, Charges};
 pub use record::{
     How, JobRecord, LateEnd, Note, Outcome, Record, RunRecord, ServerRecord, Stored, UnheardRecord,
 };
@@ -143,7 +146,7 @@ pub struct Core {
     silent_after: Seconds,
     timeline: Option<Timeline>,
     accounts: Accounts,
-    slices: BTreeMap<Combination<JobId>, leases::SliceLog>,
+    slices: BTreeMap<Combination<JobId>, slices::SliceLog>,
     counters: Counters,
     /// The servers on which each job has failed since it last ended well.
     failed_on: BTreeMap<JobNumber, BTreeSet<String>>,
@@ -152,6 +155,8 @@ pub struct Core {
     /// Has a job come or gone, a server come, or a back-off ended, since workers were last given to jobs that wait?
     is_vacant: bool,
     now: Seconds,
+    /// When this start of the scheduler was.
+    opened: Seconds,
     /// When it wanted to be woken at the latest, as it said after the last input.
     due: Seconds,
     /// Changes of prices that are still to come, in order of time.
@@ -212,6 +217,7 @@ impl Core {
             n_rounds: stored.n_rounds,
             is_vacant: false,
             now,
+            opened: now,
             due: now,
             prices: VecDeque::new(),
             listens_until: now + settings.silence,
@@ -266,6 +272,15 @@ impl Core {
         self.settle();
         self.send_orders();
         self.due = self.wake_at();
+        std::mem::take(&mut self.step)
+    }
+
+    /// The scheduler ends: what has been counted until now is put on disk. Jobs run on.
+    pub fn close(&mut self, now: Seconds) -> Step {
+        self.now = self.now.max(now);
+        self.apply_prices();
+        self.flush_slices();
+        self.record_running();
         std::mem::take(&mut self.step)
     }
 
@@ -331,9 +346,21 @@ impl Core {
         if let Some(job) = self.jobs.get_mut(&number) {
             if let (Some(record), Some(run)) = (&mut job.record.run, &job.run) {
                 (record.counted, record.logged) = (run.counted(), Some(run.logged));
+                record.charges = run.charges.clone();
+                let is_here = |placement: &&Placement| placement.workers == run.workers();
+                record.lease_end =
+                    run.lease_end(job.placement.as_ref().filter(is_here).map(|place| place.until));
                 record.untold = Some(self.accounts.untold(run.lease.0, run.lease.1));
             }
             self.step.records.push(Record::Job(Box::new(job.record.clone())));
+        }
+    }
+
+    /// Puts all jobs that may be running on disk as they are now.
+    fn record_running(&mut self) {
+        let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
+        for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
+            self.record_job(number);
         }
     }
 

@@ -1,17 +1,18 @@
-//! What workers cost: prices that change with time, and what each job has cost so far.
+//! What workers cost: prices that change with time.
 
 use apportion::Seconds;
-use apportion::index::{JobId, WorkerTypeId};
+use apportion::index::WorkerTypeId;
 use apportion::simulator::{Event, PriceChange};
-use apportion::units::Dollars;
-use apportion::workload::Combination;
+use apportion::units::DollarsPerWorkerHour;
 
+use super::charges::Charge;
+use super::job::{LiveJob, LiveRun};
 use super::{Core, Step};
+use crate::protocol::JobNumber;
 
 impl Core {
     /// Takes over how prices change, in order of time on the scheduler's clock; changes of before now hold at once. The prices
-    /// before all changes are what the scheduler's cluster states. What an earlier start counted, and did not write into the event log,
-    /// costs there what it would now.
+    /// before all changes are what the scheduler's cluster states. What jobs ran before this start of the scheduler costs what it did then.
     pub fn set_prices(&mut self, changes: Vec<PriceChange>) -> Step {
         self.prices = changes.into();
         self.change_prices();
@@ -26,6 +27,23 @@ impl Core {
         }
         self.flush_slices();
         self.change_prices();
+        self.note_prices();
+    }
+
+    /// Puts on disk what running jobs cost from now on: where the scheduler ends, that is what they cost until its next start.
+    fn note_prices(&mut self) {
+        let is_running = |run: &LiveRun| run.running.is_some();
+        let number = |(number, job): (&JobNumber, &LiveJob)| {
+            job.run.as_ref().filter(|run| is_running(run)).map(|_| *number)
+        };
+        for number in self.jobs.iter().filter_map(number).collect::<Vec<_>>() {
+            let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { continue };
+            let (jobs, worker_type) = run.lease;
+            let price = self.price_of(worker_type);
+            let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { continue };
+            run.charges.add(Charge { price, is_shared: jobs.is_pair(), time: Seconds::ZERO });
+            self.record_job(number);
+        }
     }
 
     fn change_prices(&mut self) {
@@ -42,18 +60,9 @@ impl Core {
         }
     }
 
-    /// The cost of `time` on `n_workers` workers of a type for each of the jobs that share them, at the present price; none if the type has
-    /// no price.
-    pub(super) fn cost_of(
-        &self,
-        time: Seconds,
-        n_workers: usize,
-        (jobs, worker_type): (Combination<JobId>, WorkerTypeId),
-    ) -> Option<Dollars> {
-        let price = self.scheduler.cluster().types()[worker_type].price?;
-        let part = if jobs.is_pair() { 0.5 } else { 1.0 };
-        let n_workers = u32::try_from(n_workers).unwrap_or(u32::MAX);
-        Some(price * time.of_workers(part * f64::from(n_workers)))
+    /// What a worker of a type costs an hour now; none if the type has no price.
+    pub(super) fn price_of(&self, worker_type: WorkerTypeId) -> Option<DollarsPerWorkerHour> {
+        self.scheduler.cluster().types()[worker_type].price
     }
 
     /// Has a worker type a price?

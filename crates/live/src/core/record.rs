@@ -7,6 +7,7 @@ use apportion::units::Dollars;
 use apportion::{Job, Seconds};
 use serde::{Deserialize, Serialize};
 
+use super::charges::Charges;
 use crate::protocol::{End, JobNumber, Program};
 
 /// A job, from its submission on.
@@ -93,6 +94,12 @@ pub struct RunRecord {
     /// What has been counted of it; none before all of its ranks have been known to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedRecord>,
+    /// What its time costs, as far as it has been counted; nothing in the states of earlier versions.
+    #[serde(default, skip_serializing_if = "Charges::is_empty")]
+    pub charges: Charges,
+    /// The end of its lease, on the scheduler's clock; none in the states of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_end: Option<Seconds>,
     /// What the event log has of it, from its order on; none in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logged: Option<LoggedRecord>,
@@ -121,6 +128,9 @@ pub struct UnheardRecord {
     pub worker_type: String,
     /// How much of its time is in what the job has received.
     pub counted: Seconds,
+    /// What that costs; nothing in the states of earlier versions.
+    #[serde(default, skip_serializing_if = "Charges::is_empty")]
+    pub charges: Charges,
     /// Did it share its workers? Then the event log has its time with another's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_shared: bool,

@@ -161,10 +161,7 @@ impl Core {
             }
             Err(error) => self.warn(format!("the mechanism's state cannot be saved: {error}"), None, None),
         }
-        let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
-        for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
-            self.record_job(number);
-        }
+        self.record_running();
     }
 
     /// Says of a policy that it is late, or failed.

@@ -6,6 +6,7 @@ use apportion::Seconds;
 use apportion::index::{Id, WorkerId};
 
 use super::Core;
+use super::charges::Charges;
 use super::job::{Ending, Known, LiveRun, Reason};
 use super::record::RunRecord;
 use crate::protocol::{JobNumber, Run};
@@ -95,6 +96,8 @@ impl Core {
             outlives: length + self.settings.look_ahead + self.settings.grace + self.settings.slack,
             gone_by: BTreeMap::new(),
             counted: None,
+            charges: Charges::begin(self.price_of(lease.1), lease.0.is_pair()),
+            lease_end: None,
             logged: None,
             untold: None,
         };

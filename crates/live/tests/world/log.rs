@@ -16,6 +16,11 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
+/// What a slice cost.
+pub(crate) fn cost_of(slice: &Value) -> f64 {
+    slice["price"].as_f64().unwrap_or(0.0) / 3600.0 * number(&slice["time"]) * number(&slice["n_workers"])
+}
+
 pub(crate) fn slices(events: &[Value]) -> impl Iterator<Item = &Value> {
     events.iter().filter(|event| event["event"] == "slice")
 }
@@ -96,6 +101,16 @@ pub(crate) fn check_sums<'a>(events: &[Value], jobs: impl Iterator<Item = &'a Jo
     }
 }
 
+/// The log has of each job, none of which shares its workers, the cost that its record says.
+pub(crate) fn check_costs<'a>(events: &[Value], jobs: impl Iterator<Item = &'a JobRecord>, which: &str) {
+    for job in jobs {
+        let of: Vec<_> = slices(events).filter(|slice| members(slice)[0].0 == job.number.0).collect();
+        let (paid, logged) =
+            (job.cost.map_or(0.0, |cost| cost.get()), of.iter().copied().map(cost_of).sum::<f64>());
+        assert!((paid - logged).abs() < 1e-4, "{which}: it cost {paid}, {logged} by the log: {job:?} {of:?}");
+    }
+}
+
 /// The time that the slices of a small world have, and their steps.
 fn sums(small: &Small) -> (f64, f64) {
     let sum = |(time, steps), slice: &Value| {
@@ -131,7 +146,6 @@ fn what_a_run_had_before_it_was_known_to_run_is_a_correction_where_the_log_has_g
     small.start("v100=1");
     small.until(5.0);
     let number_of = small.submit(job(150));
-    small.until(5.25);
     // It begins while the scheduler is away.
     small.core = None;
     small.sleep_until(25.0);

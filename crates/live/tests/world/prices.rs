@@ -5,7 +5,12 @@ use apportion::simulator::PriceChange;
 use apportion::units::DollarsPerWorkerHour;
 use apportion_live::core::Request;
 
-use super::small::{Small, job};
+use super::log;
+use super::node::{Ends, Manners};
+use super::small::{GOOD, ROUND, Small, job};
+
+/// A program that says nothing, and ends by itself.
+const SILENT: Manners = Manners { speaks: false, ..GOOD };
 
 /// A change of the price of a worker type, at an instant in s, to a price in $/s.
 fn change(at: f64, worker_type: &str, dollars: f64) -> PriceChange {
@@ -15,12 +20,7 @@ fn change(at: f64, worker_type: &str, dollars: f64) -> PriceChange {
 
 /// What the event log says that slices cost.
 fn logged(small: &Small) -> f64 {
-    let slices = small.events.iter().filter(|event| event["event"] == "slice");
-    let cost = |slice: &serde_json::Value| {
-        let number = |field: &str| slice[field].as_f64().unwrap_or_else(|| panic!("{field}: {slice}"));
-        number("price") / 3600.0 * number("time") * number("n_workers")
-    };
-    slices.map(cost).sum()
+    log::slices(&small.events).map(log::cost_of).sum()
 }
 
 #[test]
@@ -46,23 +46,86 @@ fn time_costs_what_workers_cost_when_it_was_had() {
     let changes = small.events.iter().filter(|event| event["event"] == "price_change");
     assert!(changes.count() >= 2);
 
-    // Another start has other prices, and what was had stays as it was.
+    // Another start has other prices, and what was had stays as it was, up to then.
     small.core = None;
     small.prices = vec![change(0.0, "v100", 0.5)];
-    // What it had since it was last written down counts from the start on.
-    let kept = &small.jobs[&number];
-    let (ran, paid) = (kept.received["v100"].get(), kept.cost.unwrap().get());
     small.start("v100=2");
     small.until(245.0);
     let last = small.why(number).job;
-    let (more, paid) = (last.received_s["v100"] - ran, last.cost.unwrap() - paid);
-    assert!(more > 30.0 && (paid - more * 0.5 * 2.0).abs() < 1.0, "{paid} for {more} s");
+    let (more, paid) =
+        (last.received_s["v100"] - after.received_s["v100"], last.cost.unwrap() - after.cost.unwrap());
+    assert!(more > 30.0 && (paid - more * 0.5 * 2.0).abs() < 5.0, "{paid} for {more} s");
     small.ask(Request::Cancel(number)).unwrap();
     small.until(300.0);
-    // The log has what was not in it yet at the last start at the prices of that.
-    let unwritten = 60.0 * (5.0 - 0.5) * 2.0;
     let (said, logged) = (small.jobs[&number].cost.unwrap().get(), logged(&small));
-    assert!((0.0..unwritten).contains(&(said - logged)), "the log says {logged}, the job {said}");
+    assert!((said - logged).abs() < 1e-6, "the log says {logged}, the job {said}");
+    log::check(&small.events, &[2.0], "small");
+}
+
+#[test]
+fn what_was_had_before_a_start_costs_what_it_did_then_however_the_scheduler_ended() {
+    for (is_clean, ends) in
+        [(true, Ends::WithTime), (true, Ends::Bare), (false, Ends::WithTime), (false, Ends::Bare)]
+    {
+        let mut small = Small::new("fifo", &[("v100", 1)]);
+        small.prices = vec![change(0.0, "v100", 1.0)];
+        small.nodes[0].ends = ends;
+        small.start("v100=1");
+        small.until(5.0);
+        let number = small.submit(job(100_000));
+        small.until(17.0);
+        let before = small.why(number).job;
+        if is_clean {
+            small.close()
+        } else {
+            small.core = None
+        }
+        small.prices = vec![change(0.0, "v100", 10.0)];
+        small.start("v100=1");
+        small.until(19.0);
+        small.ask(Request::Cancel(number)).unwrap();
+        small.until(25.0);
+        let record = &small.jobs[&number];
+        let (received, cost) = (record.received["v100"].get(), record.cost.unwrap().get());
+        assert!((12.0..16.0).contains(&received), "{before:?}, {record:?}");
+        let more = received - before.received_s["v100"];
+        // What is known at the end of the time before the first word of it is at the price of the order.
+        let expected = before.cost.unwrap() + 10.0 * more;
+        assert!((cost - expected).abs() < 10.0, "{is_clean} {ends:?}: {cost} for {expected}: {record:?}");
+        assert!((logged(&small) - cost).abs() < 1e-6, "the log says {}, the job {cost}", logged(&small));
+        assert!(
+            (log::slices(&small.events).map(|slice| slice["time"].as_f64().unwrap()).sum::<f64>() - received)
+                .abs()
+                < 1e-6
+        );
+    }
+}
+
+#[test]
+fn an_end_that_is_heard_of_late_sets_the_cost_right() {
+    // Before it is settled as lost, and after; at one price, and at several.
+    for (back, changes) in [(40.0, 0.0), (130.0, 0.0), (40.0, 9.0), (130.0, 9.0)] {
+        let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
+        small.nodes[0].ends = Ends::WithTime;
+        small.prices =
+            vec![change(0.0, "v100", 1.0), change(20.0, "v100", 1.0 + changes), change(70.0, "v100", 1.0)];
+        small.start("v100=1");
+        small.until(5.0);
+        let number = small.try_submit(job(30), SILENT).unwrap();
+        small.until(10.0);
+        small.nodes[0].agent = None;
+        small.until(back);
+        small.nodes[0].start_agent(small.now);
+        small.until(back + 3.0 * ROUND);
+        let record = &small.jobs[&number];
+        assert!(record.outcome.is_some(), "{record:?}");
+        let (received, cost) = (record.received["v100"].get(), record.cost.unwrap().get());
+        assert!((received - 30.0).abs() < 1.0, "{received}");
+        // From 20 s on it costs more, until 35 s.
+        let expected = received + changes * 15.0;
+        assert!((cost - expected).abs() < 2.0 + changes, "{back} {changes}: it cost {cost}, not {expected}");
+        assert!((logged(&small) - cost).abs() < 1e-6, "the log says {}, the job {cost}", logged(&small));
+    }
 }
 
 #[test]

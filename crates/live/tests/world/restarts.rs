@@ -4,7 +4,9 @@ use apportion::{Job, Seconds, StepsPerSecond};
 use apportion_live::core::{How, JobRecord, Request, State};
 use apportion_live::protocol::End;
 
-use super::small::{GOOD, Small, job};
+use super::log;
+use super::node::{Ends, Manners};
+use super::small::{GOOD, ROUND, Small, job};
 
 #[test]
 fn a_back_off_goes_on_over_a_restart() {
@@ -193,4 +195,86 @@ fn the_wait_for_a_lost_rank_goes_on_over_restarts() {
     assert_eq!(after_restarts(forgetful, true), State::Running);
     // Where the clock may have been set, that is no proof.
     assert_ne!(after_restarts(silent, false), State::Running);
+}
+
+#[test]
+fn a_run_that_was_shown_as_running_is_not_forgotten_by_a_power_cut() {
+    for (back, is_clean) in [(16.0, false), (16.0, true), (1000.0, false)] {
+        let mut small = Small::new("fifo", &[("v100", 1)]);
+        small.start("v100=1");
+        small.until(5.0);
+        let number = small.try_submit(job(10_000), Manners { speaks: false, ..GOOD }).unwrap();
+        while small.why(number).job.state != State::Running {
+            small.until(small.now + 0.25);
+        }
+        if is_clean {
+            small.close();
+        }
+        small.core = None;
+        small.nodes[0].switch_off(false);
+        small.sleep_until(back);
+        small.nodes[0].start_agent(small.now);
+        small.start("v100=1");
+        small.until(back + 2.0);
+        assert_eq!(small.warnings("was not reported to run"), 0, "{:?}", small.notes);
+        assert_eq!(small.warnings("nothing counts since the last checkpoint"), 1, "{:?}", small.notes);
+        // How long it ran is not known: up to the end of its lease at most, which was at 65 s.
+        let slices =
+            || small.events.iter().filter(|event| event["event"] == "slice" && event["incarnations"][0] == 1);
+        let logged: f64 = slices().map(|slice| slice["time"].as_f64().unwrap()).sum();
+        let most = (back - 5.0).min(ROUND);
+        assert!(logged > most - 2.0 && logged < most + 1.0, "back at {back}: {logged}, {most}");
+        small.ask(Request::Cancel(number)).unwrap();
+        small.until(back + 10.0);
+        let received = small.jobs[&number].received["v100"].get();
+        assert!((logged..logged + 12.0).contains(&received), "{received}");
+        log::check_sums(&small.events, small.jobs.values(), "small");
+        log::check(&small.events, &[1.0], "small");
+    }
+}
+
+#[test]
+fn a_run_that_ended_while_the_scheduler_was_away_counts_as_long_as_it_ran() {
+    for is_elsewhere in [false, true] {
+        let mut small = Small::new("fifo", &[("v100", 1)]);
+        small.settings.front_door = is_elsewhere;
+        small.nodes[0].ends = Ends::WithTime;
+        small.start("v100=1");
+        small.until(5.0);
+        let number = small.try_submit(job(30), Manners { speaks: false, ..GOOD }).unwrap();
+        small.until(20.0);
+        let before = small.why(number).job.received_s["v100"];
+        small.core = None;
+        small.start("v100=1");
+        small.until(21.0);
+        let after = small.why(number).job.received_s["v100"];
+        assert!(after >= before, "{before} s before, {after} s after");
+        small.core = None;
+        small.sleep_until(50.0);
+        small.start("v100=1");
+        small.until(60.0);
+        let record = &small.jobs[&number];
+        let received = record.received["v100"].get();
+        assert!(record.outcome.is_some() && (received - 30.0).abs() < 1.0, "{record:?}");
+        let logged: f64 = log::slices(&small.events).map(|slice| slice["time"].as_f64().unwrap()).sum();
+        assert!((received - logged).abs() < 1e-6, "{received} received, {logged} logged");
+    }
+}
+
+#[test]
+fn a_run_that_an_earlier_version_recorded_without_its_prices_goes_on() {
+    let mut small = Small::new("fifo", &[("v100", 1)]);
+    small.start("v100=1");
+    small.until(5.0);
+    let number = small.submit(job(100));
+    small.until(30.0);
+    small.close();
+    let mut record = serde_json::to_value(&small.jobs[&number]).unwrap();
+    let run = record["run"].as_object_mut().unwrap();
+    assert!(run.remove("charges").is_some() && run.remove("lease_end").is_some());
+    small.jobs.insert(number, serde_json::from_value(record).unwrap());
+    small.start("v100=1");
+    small.until(200.0);
+    assert!(small.jobs[&number].outcome.is_some());
+    log::check_sums(&small.events, small.jobs.values(), "small");
 }

@@ -143,6 +143,13 @@ impl Small {
         self.put(priced);
     }
 
+    /// The scheduler is ended as it is asked to.
+    pub(crate) fn close(&mut self) {
+        let step = self.core.as_mut().map(|core| core.close(Seconds::new(self.now)));
+        self.put(step.unwrap());
+        self.core = None;
+    }
+
     /// The next start is on a copy of before the first decision.
     pub(crate) fn put_back(&mut self) {
         (self.scheduler, self.epoch) = (None, 0);

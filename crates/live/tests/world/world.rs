@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use apportion::metrics::Recorder;
 use apportion::metrics::log::{Header, Replay};
 use apportion::scheduler::{Options, Rounds, Scheduler};
+use apportion::simulator::PriceChange;
 use apportion::spec::run::RunSpec;
+use apportion::units::DollarsPerWorkerHour;
 use apportion::{Catalog, Cluster, Job, Seconds, StepsPerSecond, Throughputs};
 use apportion_live::agent::Server;
 use apportion_live::core::{
@@ -16,7 +18,7 @@ use apportion_live::core::{
 use apportion_live::protocol::{JobNumber, Orders, Program, Report, Run};
 
 use super::log;
-use super::node::{Checkpoints, Manners, Node};
+use super::node::{Checkpoints, Ends, Manners, Node};
 use super::random::Random;
 
 const ROUND: f64 = 10.0;
@@ -98,7 +100,9 @@ impl World {
         let mut nodes = Vec::new();
         for (name, worker_type, n_workers) in [("a", "v100", 2), ("b", "v100", 2), ("c", "k80", 1)] {
             let server = Server { name: name.into(), worker_type: worker_type.into(), n_workers };
-            nodes.push(Node::new(server, &mut random));
+            let mut node = Node::new(server, &mut random);
+            node.ends = if seed % 5 < 3 { Ends::WithTime } else { Ends::Bare };
+            nodes.push(node);
         }
         let mut world = Self {
             seed,
@@ -173,6 +177,26 @@ impl World {
         let (core, step) = Core::open(settings, scheduler, stored, Seconds::new(self.now)).unwrap();
         self.core = Some(core);
         self.put(&step, step.records.len());
+        let prices = self.prices();
+        if let Some(core) = &mut self.core {
+            let step = core.set_prices(prices);
+            self.put(&step, 0);
+        }
+    }
+
+    /// What workers cost in this start of the scheduler: other prices than in the one before, which change while jobs run.
+    fn prices(&self) -> Vec<PriceChange> {
+        let (epoch, now) = (self.disk.epoch as f64, self.now);
+        let changes =
+            [(0.0, "v100", 3.0 * epoch), (now + 7.0, "v100", 50.0 + epoch), (33.0, "k80", 1.0 + epoch)];
+        let change = |(at, worker_type, dollars): (f64, &str, f64)| PriceChange {
+            at: Seconds::new(at),
+            worker_type: worker_type.to_owned(),
+            price: DollarsPerWorkerHour::new(3600.0 * dollars),
+        };
+        let mut changes: Vec<_> = changes.into_iter().map(change).collect();
+        changes.sort_by(|one, other| one.at.get().total_cmp(&other.at.get()));
+        changes
     }
 
     /// Time passes.
@@ -234,8 +258,20 @@ impl World {
         }
     }
 
+    /// The scheduler is ended as it is asked to.
+    fn close(&mut self) {
+        let Some(mut core) = self.core.take() else { return };
+        let step = core.close(Seconds::new(self.now));
+        assert!(step.effects.is_empty(), "seed {}: nothing is said any more", self.seed);
+        self.put(&step, 0);
+        self.restart_at = self.now + ROUND * 1.5 * self.random.unit();
+    }
+
     /// The scheduler is told something; it may end with it, at any instruction.
     fn tell(&mut self, input: Input) {
+        if self.is_unquiet() && self.random.chance(self.faults.crashes / 4.0) {
+            return self.close();
+        }
         let Some(core) = &mut self.core else { return };
         let step = core.take(Seconds::new(self.now), input);
         let crashes = self.is_unquiet() && self.random.chance(self.faults.crashes);
@@ -474,6 +510,9 @@ impl World {
             // A run on workers that another cluster does not have is not counted.
             log::check(&self.disk.events, &[4.0, 1.0], &format!("seed {seed}"));
             log::check_sums(&self.disk.events, self.disk.jobs.values(), &format!("seed {seed}"));
+            if !self.shares() {
+                log::check_costs(&self.disk.events, self.disk.jobs.values(), &format!("seed {seed}"));
+            }
         }
     }
 }

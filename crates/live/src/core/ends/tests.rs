@@ -7,6 +7,7 @@ use apportion::index::{Id, JobId, WorkerId, WorkerTypeId};
 use apportion::workload::Combination;
 
 use super::*;
+use crate::core::charges::Charges;
 use crate::core::job::Ending;
 use crate::core::record::RunRecord;
 use crate::protocol::{Phase, Run};
@@ -19,6 +20,8 @@ fn run(ends: &[Option<End>], reason: Option<Reason>) -> LiveRun {
         outlives: Seconds::ZERO,
         gone_by: BTreeMap::new(),
         counted: None,
+        charges: Charges::default(),
+        lease_end: None,
         logged: None,
         untold: None,
     };

@@ -1,0 +1,180 @@
+//! What combinations of jobs ran, as the event log has it: slices of time at one price.
+
+use apportion::index::{JobId, WorkerTypeId};
+use apportion::simulator::{Event, Slice};
+use apportion::units::DollarsPerWorkerHour;
+use apportion::workload::Combination;
+use apportion::{Seconds, Steps};
+
+use super::Core;
+use super::record::CountedRecord;
+use crate::protocol::JobNumber;
+
+/// What a combination has run in the current round at one price, for the event log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SliceLog {
+    pub(super) worker_type: WorkerTypeId,
+    pub(super) price: Option<DollarsPerWorkerHour>,
+    pub(super) n_workers: u32,
+    pub(super) start: Seconds,
+    pub(super) end: Seconds,
+    pub(super) time: Seconds,
+}
+
+impl SliceLog {
+    /// The correction of an event log by the time of this: it has no span, since what was held then may be another's since, and the jobs may
+    /// have run elsewhere. `jobs` are the log's.
+    pub(super) fn correction(self, jobs: Combination<JobId>, incarnations: [Option<u32>; 2]) -> Slice {
+        Slice {
+            jobs,
+            incarnations: Some(incarnations),
+            worker_type: self.worker_type,
+            n_workers: self.n_workers,
+            start: self.end,
+            end: self.end,
+            time: self.time,
+            overhead: Seconds::ZERO,
+            price: self.price,
+            steps: [Steps::ZERO; 2],
+            throughput: [0.0; 2],
+            succeeded: true,
+        }
+    }
+}
+
+impl Core {
+    /// The starts of the jobs of a lease that are there.
+    pub(super) fn incarnations(&self, jobs: Combination<JobId>) -> [Option<u32>; 2] {
+        let mut incarnations = [None; 2];
+        for (incarnation, id) in incarnations.iter_mut().zip(jobs.members()) {
+            let run = self.numbers.get(&id).and_then(|number| self.jobs.get(number)?.run.as_ref());
+            *incarnation = run.filter(|run| run.lease.0 == jobs).map(|run| run.run.incarnation);
+        }
+        incarnations
+    }
+
+    /// Until when the event log has what the runs of a combination ran: at first, the instant of their order.
+    pub(super) fn logged_until(&self, jobs: Combination<JobId>) -> Seconds {
+        let members = jobs.members().filter_map(|id| self.jobs.get(self.numbers.get(&id)?));
+        let runs = members.filter_map(|job| job.run.as_ref()).filter(|run| run.lease.0 == jobs);
+        runs.map(|run| run.logged.at).fold(Seconds::ZERO, Seconds::max)
+    }
+
+    /// What the event log calls a job: by its number, which stays the same over all starts.
+    pub(super) fn log_id(&self, id: JobId) -> JobId {
+        self.numbers.get(&id).map_or(id, |number| number.in_log())
+    }
+
+    /// Writes what the round's combinations have run.
+    pub(super) fn flush_slices(&mut self) {
+        let numbers: Vec<_> = self.jobs.keys().copied().collect();
+        for number in numbers {
+            self.count(number);
+        }
+        for jobs in self.slices.keys().copied().collect::<Vec<_>>() {
+            self.flush_slice(jobs);
+        }
+    }
+
+    /// Writes the last of what a run did that is over: steps that no slice has are one's that takes no time.
+    pub(super) fn flush_last(&mut self, number: JobNumber) {
+        let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
+        let ((jobs, worker_type), now) = (run.lease, self.now);
+        let price = run.charges.last_price().unwrap_or(self.price_of(worker_type));
+        let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+        if !run.is_displaced() {
+            let time = Seconds::ZERO;
+            let none = SliceLog { worker_type, price, n_workers, start: now, end: now, time };
+            self.slices.entry(jobs).or_insert(none);
+        }
+        self.flush_slice(jobs);
+    }
+
+    /// Writes what a combination has run since it was last written, and that this is written.
+    pub(super) fn flush_slice(&mut self, jobs: Combination<JobId>) {
+        let numbers: Vec<_> = jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
+        for number in &numbers {
+            self.count(*number);
+        }
+        self.write_counted(jobs);
+    }
+
+    /// Writes what has been counted of a combination since it was last written, and that this is written.
+    pub(super) fn write_counted(&mut self, jobs: Combination<JobId>) {
+        let numbers: Vec<_> = jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
+        let Some(log) = self.slices.remove(&jobs) else { return };
+        let SliceLog { worker_type, price, n_workers, start, end, time } = log;
+        let (mut steps, mut made, mut incarnations) = ([0.0; 2], [(0.0, 0.0); 2], [None; 2]);
+        for (position, id) in jobs.members().enumerate() {
+            let number = self.numbers.get(&id);
+            let Some(job) = number.and_then(|number| self.jobs.get_mut(number)) else { continue };
+            let Some(run) = job.run.as_mut().filter(|run| run.lease.0 == jobs) else { continue };
+            (steps[position], made[position]) = run.log(end, job.record.checkpointed);
+            incarnations[position] = Some(run.run.incarnation);
+        }
+        if time.get().abs() < 1e-9 && steps.iter().all(|steps| *steps <= 0.0) {
+            return;
+        }
+        let speed = |(steps, seconds): (f64, f64)| if seconds > 0.0 { steps / seconds } else { 0.0 };
+        // Of a program that does not tell its progress nothing is known of the time in which it made no steps.
+        let worked = made.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+        let overhead = if worked > 0.0 { (time.get() - worked).max(0.0) } else { 0.0 };
+        let slice = Slice {
+            jobs: jobs.map(|id| self.log_id(id)),
+            incarnations: Some(incarnations),
+            worker_type,
+            n_workers,
+            start,
+            end,
+            time,
+            overhead: Seconds::new(overhead),
+            price,
+            steps: steps.map(Steps::new),
+            throughput: made.map(speed),
+            succeeded: true,
+        };
+        self.write_slice(slice);
+        for number in numbers {
+            self.record_job(number);
+        }
+    }
+
+    /// Writes a slice to the event log. Where it has more time than it lasts, the rest is a correction: a slice that begins and
+    /// ends at one instant.
+    fn write_slice(&mut self, slice: Slice) {
+        let lasted = slice.end - slice.start;
+        let rest = slice.time - lasted;
+        if lasted.get() <= 0.0 || rest.get() < 1e-9 {
+            return self.event(slice.end, &Event::Slice(slice));
+        }
+        let overhead = slice.overhead.min(lasted);
+        self.event(slice.end, &Event::Slice(Slice { time: lasted, overhead, ..slice }));
+        let correction = Slice {
+            start: slice.end,
+            time: rest,
+            overhead: slice.overhead - overhead,
+            steps: [Steps::ZERO; 2],
+            throughput: [0.0; 2],
+            ..slice
+        };
+        self.event(slice.end, &Event::Slice(correction));
+    }
+
+    /// What an earlier start of the scheduler counted of runs, and did not write into the event log, is still to be written.
+    pub(super) fn restore_slices(&mut self) {
+        let types = self.scheduler.cluster().types();
+        for run in self.jobs.values_mut().filter_map(|job| job.run.as_mut()) {
+            let Some(CountedRecord { running, until, .. }) = run.counted_before else { continue };
+            let (jobs, worker_type) = run.lease;
+            let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+            let start = running.max(run.logged.at);
+            let time = until - start;
+            let price = run.charges.last_price().unwrap_or(types[worker_type].price);
+            if time.get() > 0.0 {
+                // Of two that share, the time is one's.
+                let slice = SliceLog { worker_type, price, n_workers, start, end: until, time };
+                self.slices.entry(jobs).or_insert(slice);
+            }
+        }
+    }
+}
