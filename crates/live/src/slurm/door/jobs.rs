@@ -70,6 +70,10 @@ pub struct HeldJob {
     pub(super) detail: String,
     /// How often it was put back.
     pub(super) n_restarts: u32,
+    /// When Slurm started it, in s since 1970; 0 where it waits.
+    pub(super) started_s: u64,
+    /// How long it ran, in s, once it is over; none where Slurm does not say so.
+    pub(super) ran_s: Option<u64>,
     /// The nodes that it has.
     pub(super) nodes: String,
     /// Its exit code as `wait` gives it.
@@ -200,20 +204,22 @@ pub(super) fn ended(id: u64, address: &str) -> Option<HeldJob> {
         "--noheader",
         "--parsable2",
         "--allocations",
-        "--format=State,ExitCode",
+        "--format=State,ExitCode,ElapsedRaw",
         &format!("--jobs={address}"),
     ];
     ended_as(id, &ask("sacct", &arguments.map(str::to_owned)).ok()?)
 }
 
-/// Reads `CANCELLED by 0|0:15`, the last of several lines.
+/// Reads `CANCELLED by 0|0:15|12`, the last of several lines.
 fn ended_as(id: u64, text: &str) -> Option<HeldJob> {
-    let (state, exit) = text.lines().rfind(|line| !line.trim().is_empty())?.split_once('|')?;
+    let mut fields = text.lines().rfind(|line| !line.trim().is_empty())?.split('|');
+    let (state, exit, ran_s) = (fields.next()?, fields.next()?, fields.next());
     let state = state.split_whitespace().next()?.to_owned();
+    let ran_s = ran_s.and_then(|ran_s| ran_s.trim().parse().ok());
     let (code, signal) = exit.split_once(':')?;
     let (code, signal): (u32, u32) = (code.trim().parse().ok()?, signal.trim().parse().ok()?);
     let exit_status = code.checked_mul(256)? | (signal & 0x7f);
-    Some(HeldJob { id, state, exit_status, ..HeldJob::default() }).filter(HeldJob::is_over)
+    Some(HeldJob { id, state, exit_status, ran_s, ..HeldJob::default() }).filter(HeldJob::is_over)
 }
 
 /// Is a partition one of a list?
@@ -249,6 +255,7 @@ fn job(id: u64, value: &Value) -> Result<HeldJob, &'static str> {
     let small = |name: &'static str| number(value, name).and_then(|number| u32::try_from(number).ok());
     let needed = |name: &'static str| small(name).ok_or(name);
     let (state, is_completing) = state(value).ok_or("job_state")?;
+    let (started_s, ran_s) = times(value, &state, is_completing);
     let others = ["tres_per_task", "tres_per_socket"].map(|name| word(value, name));
     let is_set = |name: &str| number(value, name).is_some_and(|number| number > 0);
     Ok(HeldJob {
@@ -278,9 +285,24 @@ fn job(id: u64, value: &Value) -> Result<HeldJob, &'static str> {
         reason: word(value, "state_reason"),
         detail: word(value, "state_description"),
         n_restarts: needed("restart_cnt")?,
+        started_s,
+        ran_s,
         nodes: word(value, "nodes"),
         exit_status: exit_status(value).unwrap_or(0),
     })
+}
+
+/// When a job was started, and how long it ran if it is over: what Slurm shows of one that waits, or of the end of one that runs, is
+/// what it expects.
+fn times(value: &Value, state: &str, is_completing: bool) -> (u64, Option<u64>) {
+    if queue::stage(state) == queue::Stage::Pending {
+        return (0, None);
+    }
+    let instant = |name: &str| number(value, name).filter(|seconds| *seconds > 0);
+    let (started, ended) = (instant("start_time"), instant("end_time"));
+    let is_over = queue::is_over(state) && !is_completing;
+    let ran = started.zip(ended).filter(|_| is_over).and_then(|(start, end)| end.checked_sub(start));
+    (started.unwrap_or(0), ran)
 }
 
 /// The task of an array that a job is, as Slurm's commands name it.
@@ -382,6 +404,24 @@ mod tests {
     }
 
     #[test]
+    fn how_long_a_job_ran_is_read_once_it_is_over() {
+        let of = |state: &str, times: &str| {
+            let text = OLD.replace("\"PENDING\"", state).replace("\"name\"", &format!("{times}, \"name\""));
+            let job = read(&text).all.remove(&7).unwrap();
+            (job.started_s, job.ran_s)
+        };
+        let old = "\"start_time\": 100, \"end_time\": 116";
+        let new = "\"start_time\": {\"set\": true, \"number\": 100}, \"end_time\": {\"set\": true, \"number\": 116}";
+        for times in [old, new] {
+            assert_eq!(of("\"COMPLETED\"", times), (100, Some(16)));
+            assert_eq!(of("[\"COMPLETED\", \"COMPLETING\"]", times), (100, None));
+            assert_eq!(of("\"RUNNING\"", times), (100, None), "the end is what Slurm expects");
+            assert_eq!(of("\"PENDING\"", times), (0, None), "so is the start");
+        }
+        assert_eq!(of("\"CANCELLED\"", "\"start_time\": 0, \"end_time\": 116"), (0, None));
+    }
+
+    #[test]
     fn tasks_of_arrays_are_told_from_arrays() {
         let of = |more: &str| {
             let job = read(&OLD.replace("\"array_job_id\": 0", more)).all.remove(&7).unwrap();
@@ -414,9 +454,9 @@ mod tests {
 
     #[test]
     fn the_end_in_the_accounts_is_read() {
-        let of = |text: &str| ended_as(7, text).map(|job| (job.state, job.exit_status));
-        assert_eq!(of("CANCELLED by 0|0:15\n"), Some(("CANCELLED".to_owned(), 15)));
-        assert_eq!(of("FAILED|3:0\n"), Some(("FAILED".to_owned(), 768)));
+        let of = |text: &str| ended_as(7, text).map(|job| (job.state, job.exit_status, job.ran_s));
+        assert_eq!(of("CANCELLED by 0|0:15|12\n"), Some(("CANCELLED".to_owned(), 15, Some(12))));
+        assert_eq!(of("FAILED|3:0\n"), Some(("FAILED".to_owned(), 768, None)));
         for odd in ["", "RUNNING|0:0", "Slurm accounting storage is disabled", "FAILED|x:0"] {
             assert_eq!(of(odd), None, "{odd}");
         }

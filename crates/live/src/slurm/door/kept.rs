@@ -1,5 +1,6 @@
 //! What is on disk of a Slurm job that apportion steers.
 
+use apportion::Seconds;
 use serde::{Deserialize, Serialize};
 
 use super::jobs::HeldJob;
@@ -27,9 +28,39 @@ pub(super) struct Order {
     pub(super) has_begun: bool,
     /// Has Slurm been asked to put the job back?
     pub(super) is_stopping: bool,
+    /// When Slurm started the job, in s since 1970; 0 until Slurm shows it.
+    #[serde(default)]
+    pub(super) started_s: u64,
+    /// How long the job ran that is over, or that Slurm has put back, in s by Slurm's clock; none where Slurm does not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ran_s: Option<u64>,
 }
 
 impl Order {
+    /// A run that is to be.
+    pub(super) fn new(run: Run) -> Self {
+        let (places, n_restarts, started_s, ran_s) = (Vec::new(), 0, 0, None);
+        Self { run, places, n_restarts, has_begun: false, is_stopping: false, started_s, ran_s }
+    }
+
+    /// How long it ran, once it is over and where Slurm says it.
+    pub(super) fn ran(&self) -> Option<Seconds> {
+        let seconds = self.ran_s.and_then(|seconds| u32::try_from(seconds).ok())?;
+        Some(Seconds::new(f64::from(seconds)))
+    }
+
+    /// Its job was put back into Slurm's queue when its processes had ended, which is its new instant of submission.
+    pub(super) fn note_put_back(&mut self, job: &HeldJob) {
+        let began = Some(self.started_s).filter(|started| *started > 0);
+        self.note_over(began.and_then(|started| job.submitted_s.checked_sub(started)));
+        self.started_s = 0;
+    }
+
+    /// What Slurm started of it is over, and ran for so many seconds. Slurm may have started it before, by itself.
+    pub(super) fn note_over(&mut self, ran_s: Option<u64>) {
+        self.ran_s = ran_s.map(|ran_s| ran_s.saturating_add(self.ran_s.unwrap_or(0)));
+    }
+
     /// Its nodes, by name.
     pub(super) fn nodes(&self) -> Vec<&str> {
         let mut nodes: Vec<&str> = self.places.iter().map(|place| place.node.as_str()).collect();

@@ -369,6 +369,7 @@ impl Door {
                         self.pause(&order.nodes(), "could not start one there", state);
                     }
                     self.note_ranks(&order, state, |agent, place| {
+                        order.ran().into_iter().for_each(|ran| agent.note_ran(order.run, place.rank, ran));
                         agent.note_end(order.run, place.rank, end.clone());
                     });
                 }

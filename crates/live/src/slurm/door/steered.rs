@@ -6,6 +6,8 @@
 //! what is not so yet. What its user, or an administrator, does to it is not undone: apportion gives such a job up, and
 //! says so. What a controller forgot that was started anew is told from that by when the controller was started.
 
+mod over;
+
 use apportion::Seconds;
 
 use super::commands::Command;
@@ -97,9 +99,7 @@ impl Steered {
     pub(super) fn want(&mut self, run: Run, n_ranks: u32, place: Place, until: Seconds) {
         if self.wanted.as_ref().is_none_or(|wish| wish.order.run != run) {
             self.drop_wanted(End::Stopped(None));
-            let order =
-                Order { run, places: Vec::new(), n_restarts: 0, has_begun: false, is_stopping: false };
-            self.wanted = Some(Wish { order, n_ranks, until, is_to_stop: false });
+            self.wanted = Some(Wish { order: Order::new(run), n_ranks, until, is_to_stop: false });
         }
         if let Some(wish) = &mut self.wanted {
             wish.order.places.push(place);
@@ -260,6 +260,7 @@ impl Steered {
         }
         if was_put_back {
             order.n_restarts = job.n_restarts;
+            order.note_put_back(job);
             self.is_changed = true;
             let text = format!("Slurm has put its job {} back and started it again by itself", job.address());
             self.events.push(Event::Words(text));
@@ -269,10 +270,15 @@ impl Steered {
             let order = order.clone();
             self.events.push(Event::Begun(order));
         }
+        let wish = self.current.as_mut()?;
+        if wish.order.started_s != job.started_s {
+            wish.order.started_s = job.started_s;
+            self.is_changed = true;
+        }
         if !ends {
             return None;
         }
-        if let Some(wish) = self.current.as_mut().filter(|wish| !wish.order.is_stopping) {
+        if !wish.order.is_stopping {
             wish.order.is_stopping = true;
             self.is_changed = true;
             self.events.push(Event::Stopping(wish.order.clone()));
@@ -305,7 +311,10 @@ impl Steered {
         was_put_back: bool,
         forgot: bool,
     ) -> Option<Command> {
-        let order = &self.current.as_ref()?.order;
+        let order = &mut self.current.as_mut()?.order;
+        if was_put_back {
+            order.note_put_back(job);
+        }
         let was_released = self.released == Some(order.run);
         // Released, it had another reason; it may have been held for this one since, before it was shown so.
         let is_declined = self.acted.is_some() && !forgot && job.reason == BAD_CONSTRAINTS;
@@ -395,58 +404,6 @@ impl Steered {
         Some(Command::Release(nodes))
     }
 
-    /// One that was given up: its run is over when it has no nodes any more.
-    fn let_be(&mut self, job: &HeldJob) {
-        self.drop_wanted(End::Stopped(None));
-        if job.is_pending() {
-            self.end(End::Stopped(None));
-        }
-    }
-
-    /// It is over in Slurm, as this says.
-    pub(super) fn conclude(&mut self, job: &HeldJob) {
-        let is_cancelled = job.state == "CANCELLED";
-        if is_cancelled || self.current.is_none() {
-            let what = if is_cancelled { "cancelled in Slurm".to_owned() } else { job.end_in_words() };
-            self.give_up(what);
-        }
-        let end = match job.state.as_str() {
-            "COMPLETED" => End::Exit(0),
-            "CANCELLED" => End::Stopped(None),
-            _ => End::Final(job.end_in_words()),
-        };
-        self.finish(end);
-    }
-
-    /// It is over in Slurm: so is its run, and each one that the scheduler wants of it, having given up waiting for that end.
-    fn finish(&mut self, end: End) {
-        self.is_over = true;
-        self.is_changed |= self.kept.end.is_none();
-        self.kept.end = Some(end.clone());
-        self.end(end.clone());
-        self.drop_wanted(end);
-    }
-
-    /// Neither Slurm nor its accounts know it any more.
-    pub(super) fn note_lost(&mut self) -> Vec<Event> {
-        self.lose(format!("Slurm does not know its job {} any more, nor how it ended", self.kept.address()));
-        std::mem::take(&mut self.events)
-    }
-
-    /// It is not there any more, for this reason.
-    fn lose(&mut self, why: String) {
-        if self.current.is_none() {
-            self.give_up(why.clone());
-        }
-        self.finish(End::Final(why));
-    }
-
-    /// As Slurm's accounts have it.
-    pub(super) fn note_accounts(&mut self, job: &HeldJob) -> Vec<Event> {
-        self.conclude(job);
-        std::mem::take(&mut self.events)
-    }
-
     /// What it was released for.
     pub(super) fn order(&self) -> Option<&Order> {
         self.current.as_ref().map(|wish| &wish.order)
@@ -455,20 +412,6 @@ impl Steered {
     /// What is to be on disk.
     pub(super) fn kept(&self) -> Kept {
         Kept { order: self.order().or(self.last.as_ref()).cloned(), ..self.kept.clone() }
-    }
-
-    fn end(&mut self, end: End) {
-        if let Some(wish) = self.current.take() {
-            self.last = self.is_over.then(|| wish.order.clone());
-            self.events.push(Event::Ended(wish.order, end));
-            self.is_changed = true;
-        }
-    }
-
-    fn drop_wanted(&mut self, end: End) {
-        if let Some(wish) = self.wanted.take() {
-            self.events.push(Event::Ended(wish.order, end));
-        }
     }
 
     fn give_up(&mut self, why: String) {

@@ -136,6 +136,15 @@ impl World {
         self.events.iter().filter_map(end).collect()
     }
 
+    /// How long the runs ran that have ended, in s.
+    fn ran(&self) -> Vec<Option<f64>> {
+        let ran = |event: &Event| match event {
+            Event::Ended(order, _) => Some(order.ran().map(Seconds::get)),
+            _ => None,
+        };
+        self.events.iter().filter_map(ran).collect()
+    }
+
     fn given_up(&self) -> Option<String> {
         let why = |event: &Event| match event {
             Event::Withdrawn(why) => Some(why.clone()),
@@ -148,6 +157,7 @@ impl World {
 #[test]
 fn a_job_is_released_put_back_and_released_elsewhere() {
     let mut world = World::running(&["n1"]);
+    world.job().started_s = 90;
     assert!(world.steered.steer(World::run(1), LONG, true));
     assert_eq!(world.look(), Some(Command::Requeue));
     // While its processes end, it is asked nothing: a begin time set now would have it wait for two minutes.
@@ -158,6 +168,7 @@ fn a_job_is_released_put_back_and_released_elsewhere() {
     world.put_back(0, "JobHeldUser");
     assert_eq!(world.look(), None, "the end of the one is told before the other begins");
     assert_eq!(world.ends(), [End::Stopped(None)]);
+    assert_eq!(world.ran(), [Some(20.0)], "from its start to when its processes had ended");
     assert_eq!(world.look(), Some(Command::Release("n2".to_owned())));
     assert_eq!(world.steered.kept().order.unwrap().n_restarts, 1);
 }
@@ -474,4 +485,31 @@ fn a_restart_goes_on_with_the_run() {
     assert_eq!(world.look(), None);
     assert!(matches!(&world.events[..], [Event::Words(text)] if text.contains("by itself")));
     assert!(world.ends().is_empty());
+}
+
+#[test]
+fn a_run_is_reported_with_the_time_that_slurm_says_over_restarts_of_all_parts() {
+    let mut world = World::running(&["n1"]);
+    world.job().started_s = 1000;
+    world.look();
+    // The scheduler is away, and Slurm starts the job again by itself after 30 s.
+    world.steered = Steered::new(world.steered.kept(), LONG);
+    (world.job().n_restarts, world.job().submitted_s, world.job().started_s) = (1, 1030, 1151);
+    world.look();
+    let kept = world.steered.kept();
+    world.steered = Steered::new(kept, LONG);
+    world.show("COMPLETED", 9, "None");
+    world.job().ran_s = Some(16);
+    world.look();
+    assert_eq!(world.ran(), [Some(46.0)]);
+    // A scheduler that was told of the end only tells of the time, too.
+    let mut again = World { steered: Steered::new(world.steered.kept(), LONG), events: Vec::new(), ..world };
+    again.job = None;
+    again.look();
+    assert_eq!((again.ends(), again.ran()), (vec![End::Exit(0)], vec![Some(46.0)]));
+    // Where Slurm says nothing of it, nor does this.
+    let mut world = World::running(&["n1"]);
+    world.put_back(0, "JobHeldUser");
+    world.look();
+    assert_eq!(world.ran(), [None]);
 }
