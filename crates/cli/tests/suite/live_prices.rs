@@ -64,3 +64,27 @@ fn prices_at_fault_are_refused_with_their_place() {
         assert!(said.contains(says), "{file}: {said}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn what_was_had_before_a_restart_costs_what_it_did_then() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("dear.yaml"), "{v100: 3600}\n").unwrap();
+    fs::write(at.join("cheap.yaml"), "{v100: 0.0036}\n").unwrap();
+    // Nothing is written at the end of a round: none ends.
+    let serve = "serve --local --cluster v100=1 --round-length 600 --state=state --policy fifo --prices";
+    let served = Served::start(at, &words(&format!("{serve} dear.yaml")));
+    served.ask(at, &words(&format!("{SUBMIT} sleep 1000")));
+    let cost = |served: &Served| served.json(at, &["jobs"])[0]["cost"].as_f64().unwrap();
+    assert!(comes_true(|| cost(&served) > 2.0));
+    let before = cost(&served);
+    assert_eq!(served.end(), Some(0));
+    let served = Served::start(at, &words(&format!("{serve} cheap.yaml")));
+    let kept = cost(&served);
+    assert!(kept >= before, "it had cost {before}, and costs {kept} now");
+    served.ask(at, &["cancel", "0"]);
+    assert!(comes_true(|| served.json(at, &["jobs"])[0]["state"] == "cancelled"));
+    let (all, last) = (cost(&served), served.json(at, &["history"])[0]["cost"].as_f64().unwrap());
+    assert!(all >= before - 1.0 && (all - last).abs() < 1e-9, "{before}, then {all}, {last} in its history");
+}

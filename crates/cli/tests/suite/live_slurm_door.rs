@@ -109,6 +109,32 @@ fn held_jobs_have_their_turns_through_the_ends_of_scheduler_and_controller() {
 }
 
 #[test]
+fn a_run_counts_as_long_as_slurm_says_though_the_scheduler_was_killed_meanwhile() {
+    let mut world = match World::start(&NODES[..1]) {
+        Ok(world) => world,
+        Err(lacking) => return eprintln!("skipped: the time of a run on a real Slurm: {lacking}"),
+    };
+    // No round ends meanwhile.
+    let serve = [&SERVE[..8], &["--round-length=300"]].concat();
+    world.serve(&serve);
+    let id = submit(&world, &["--gres=gpu:1", COMMENT]);
+    let received = |world: &World| {
+        let of = |job: &Value| job["received_s"]["v100"].as_f64();
+        jobs(world).get(&id).and_then(of).unwrap_or(0.0)
+    };
+    world.until("some time of it", |world| received(world) > 5.0);
+    drop(world.served.take());
+    world.serve(&serve);
+    world.until("the time of before", |world| received(world) > 5.0);
+    fs::write(world.folder.path().join("go"), "").unwrap();
+    world.until("the end", |world| jobs(world)[&id]["state"] == "completed");
+    let shown = world.slurm.said("scontrol", &["--oneliner", "show", "job", &id]);
+    let time = shown.split_whitespace().find_map(|word| word.strip_prefix("RunTime=")).unwrap();
+    let seconds = time.split(':').fold(0.0, |all, part| 60.0 * all + part.parse::<f64>().unwrap());
+    assert!((received(&world) - seconds).abs() < 0.1, "{} s, by Slurm {shown}", received(&world));
+}
+
+#[test]
 fn a_job_is_not_given_up_for_what_a_controller_says_as_it_ends() {
     let lost = "scontrol: error: slurm_msg_sendto: msg_type=5023: Unexpected missing socket error";
     // What no list of such words has is asked again, too.
