@@ -147,7 +147,7 @@ impl Core {
             let [one, other] = numbers[..] else { continue };
             let is_alone = |number: &JobNumber| {
                 let run = self.jobs[number].run.as_ref();
-                run.and_then(|run| run.charges.is_shared()).is_some_and(|is_shared| !is_shared)
+                run.and_then(|run| run.charges.last()).is_some_and(|last| !last.is_shared)
             };
             if [one, other].iter().all(is_alone) {
                 continue;

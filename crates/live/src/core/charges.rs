@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::record::JobRecord;
 
+/// How many parts are remembered of a start's time: what was had before them is not taken back.
+const CHARGES_MAX: usize = 32;
+
 /// Time of a start of a job at one price.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +31,7 @@ impl Charge {
     }
 }
 
-/// All time of a start of a job, in order. The first part is at the price of its order, the last one at the newest price.
+/// The newest time of a start of a job, in order. The first part is at the price of its order, the last one at the newest price.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Charges(Vec<Charge>);
@@ -44,14 +47,9 @@ impl Charges {
         self.0.is_empty()
     }
 
-    /// The last price; none where no price is known.
-    pub(super) fn last_price(&self) -> Option<Option<DollarsPerWorkerHour>> {
-        self.0.last().map(|last| last.price)
-    }
-
-    /// Did the job share its workers last? None where that is not known.
-    pub(super) fn is_shared(&self) -> Option<bool> {
-        self.0.last().map(|last| last.is_shared)
+    /// The last part; none where nothing is known.
+    pub(super) fn last(&self) -> Option<Charge> {
+        self.0.last().copied()
     }
 
     /// Adds time that follows on what there is.
@@ -60,6 +58,9 @@ impl Charges {
         match self.0.last_mut().filter(is_same) {
             Some(last) => last.time += more.time,
             None => self.0.push(more),
+        }
+        if self.0.len() > CHARGES_MAX {
+            self.0.remove(1);
         }
     }
 
@@ -78,8 +79,8 @@ impl Charges {
         let (mut left, mut changes) = (Seconds::ZERO - more, Vec::new());
         for charge in self.0.iter_mut().rev().filter(|charge| charge.time.get() > 0.0) {
             let less = charge.time.min(left);
-            charge.time = charge.time - less;
-            left = left - less;
+            charge.time -= less;
+            left -= less;
             changes.push(Charge { time: Seconds::ZERO - less, ..*charge });
             if left.get() <= 0.0 {
                 return changes;
@@ -104,5 +105,36 @@ impl JobRecord {
                 *known = (*known + cost).max(Dollars::ZERO);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn charge(dollars: f64, time: f64) -> Charge {
+        let price = Some(DollarsPerWorkerHour::new(dollars));
+        Charge { price, is_shared: false, time: Seconds::new(time) }
+    }
+
+    #[test]
+    fn what_is_missing_is_at_the_first_price_and_what_is_too_much_at_the_last_ones() {
+        let mut charges = Charges::begin(Some(DollarsPerWorkerHour::new(1.0)), false);
+        charges.add(charge(1.0, 10.0));
+        charges.add(charge(5.0, 4.0));
+        assert_eq!(charges.correct(Seconds::new(2.0), charge(9.0, 0.0)), [charge(1.0, 2.0)]);
+        let taken = charges.correct(Seconds::new(-6.0), charge(9.0, 0.0));
+        assert_eq!(taken, [charge(5.0, -4.0), charge(1.0, -2.0)]);
+        // Of what is not known, the price is the other one.
+        let taken = charges.correct(Seconds::new(-13.0), charge(9.0, 0.0));
+        assert_eq!(taken, [charge(1.0, -10.0), charge(9.0, -3.0)]);
+    }
+
+    #[test]
+    fn the_price_of_the_order_and_the_newest_times_are_remembered() {
+        let mut charges = Charges::begin(Some(DollarsPerWorkerHour::new(1.0)), false);
+        (2..200).for_each(|price| charges.add(charge(f64::from(price), 1.0)));
+        assert_eq!(charges.0.len(), CHARGES_MAX);
+        assert_eq!((charges.0[0], charges.0.last()), (charge(1.0, 0.0), Some(&charge(199.0, 1.0))));
     }
 }

@@ -20,9 +20,9 @@ impl Core {
         let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
         let (opened, present) = (self.opened, self.price_of(run.lease.1));
         let until = run.counts_until.map_or(self.now, |until| until.min(self.now));
-        let before = run.charges.last_price().filter(|_| run.running.is_some() && run.counted < opened);
+        let before = run.charges.last().filter(|_| run.running.is_some() && run.counted < opened);
         if let Some(before) = before {
-            self.count_until(number, opened.min(until), before);
+            self.count_until(number, opened.min(until), before.price);
         }
         self.count_until(number, until, present);
     }

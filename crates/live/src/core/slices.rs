@@ -80,7 +80,7 @@ impl Core {
     pub(super) fn flush_last(&mut self, number: JobNumber) {
         let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
         let ((jobs, worker_type), now) = (run.lease, self.now);
-        let price = run.charges.last_price().unwrap_or(self.price_of(worker_type));
+        let price = run.charges.last().map_or(self.price_of(worker_type), |last| last.price);
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
         if !run.is_displaced() {
             let time = Seconds::ZERO;
@@ -169,7 +169,7 @@ impl Core {
             let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
             let start = running.max(run.logged.at);
             let time = until - start;
-            let price = run.charges.last_price().unwrap_or(types[worker_type].price);
+            let price = run.charges.last().map_or(types[worker_type].price, |last| last.price);
             if time.get() > 0.0 {
                 // Of two that share, the time is one's.
                 let slice = SliceLog { worker_type, price, n_workers, start, end: until, time };

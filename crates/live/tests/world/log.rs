@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use apportion::Dollars;
 use apportion::metrics::Completions;
 use apportion::metrics::log::{Header, Replay};
 use apportion::simulator::{Event, Observer};
@@ -106,7 +107,7 @@ pub(crate) fn check_costs<'a>(events: &[Value], jobs: impl Iterator<Item = &'a J
     for job in jobs {
         let of: Vec<_> = slices(events).filter(|slice| members(slice)[0].0 == job.number.0).collect();
         let (paid, logged) =
-            (job.cost.map_or(0.0, |cost| cost.get()), of.iter().copied().map(cost_of).sum::<f64>());
+            (job.cost.map_or(0.0, Dollars::get), of.iter().copied().map(cost_of).sum::<f64>());
         assert!((paid - logged).abs() < 1e-4, "{which}: it cost {paid}, {logged} by the log: {job:?} {of:?}");
     }
 }

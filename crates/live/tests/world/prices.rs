@@ -76,9 +76,9 @@ fn what_was_had_before_a_start_costs_what_it_did_then_however_the_scheduler_ende
         small.until(17.0);
         let before = small.why(number).job;
         if is_clean {
-            small.close()
+            small.close();
         } else {
-            small.core = None
+            small.core = None;
         }
         small.prices = vec![change(0.0, "v100", 10.0)];
         small.start("v100=1");

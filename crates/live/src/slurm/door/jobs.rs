@@ -219,7 +219,7 @@ fn ended_as(id: u64, text: &str) -> Option<HeldJob> {
     let (code, signal) = exit.split_once(':')?;
     let (code, signal): (u32, u32) = (code.trim().parse().ok()?, signal.trim().parse().ok()?);
     let exit_status = code.checked_mul(256)? | (signal & 0x7f);
-    Some(HeldJob { id, state, exit_status, ran_s, ..HeldJob::default() }).filter(HeldJob::is_over)
+    Some(HeldJob { id, state, ran_s, exit_status, ..HeldJob::default() }).filter(HeldJob::is_over)
 }
 
 /// Is a partition one of a list?
