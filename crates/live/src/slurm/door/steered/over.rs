@@ -18,7 +18,7 @@ impl Steered {
     }
 
     /// It is over in Slurm, as this says.
-    pub(in super::super) fn conclude(&mut self, job: &HeldJob) {
+    pub(in crate::slurm::door) fn conclude(&mut self, job: &HeldJob) {
         let is_cancelled = job.state == "CANCELLED";
         if is_cancelled || self.current.is_none() {
             let what = if is_cancelled { "cancelled in Slurm".to_owned() } else { job.end_in_words() };
@@ -45,7 +45,7 @@ impl Steered {
     }
 
     /// Neither Slurm nor its accounts know it any more.
-    pub(in super::super) fn note_lost(&mut self) -> Vec<Event> {
+    pub(in crate::slurm::door) fn note_lost(&mut self) -> Vec<Event> {
         self.lose(format!("Slurm does not know its job {} any more, nor how it ended", self.kept.address()));
         std::mem::take(&mut self.events)
     }
@@ -59,7 +59,7 @@ impl Steered {
     }
 
     /// As Slurm's accounts have it.
-    pub(in super::super) fn note_accounts(&mut self, job: &HeldJob) -> Vec<Event> {
+    pub(in crate::slurm::door) fn note_accounts(&mut self, job: &HeldJob) -> Vec<Event> {
         self.conclude(job);
         std::mem::take(&mut self.events)
     }
