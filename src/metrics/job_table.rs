@@ -11,11 +11,11 @@ use crate::units::{Dollars, Seconds};
 /// A column of measured jobs, with what is known about it.
 #[derive(Clone, Copy, Debug)]
 pub struct JobColumn {
-    /// What it is called, with the unit of times at its end: `jct_s`.
+    /// Its name, with the unit of times at its end: `jct_s`.
     pub name: &'static str,
     /// Its unit. What is counted is a whole number.
     pub unit: Unit,
-    /// What it holds, in a line.
+    /// Its meaning, in a line.
     pub meaning: &'static str,
     /// The value of a job; none where there is none, as the completion of a job that was given up.
     pub of: fn(&JobNumbers<'_>) -> Option<JobValue>,
@@ -45,7 +45,7 @@ pub struct JobNumbers<'a> {
     pub jct: Option<Seconds>,
     /// Finish-time fairness.
     pub rho: Option<f64>,
-    /// What it received, where that is known.
+    /// The job's service, where that is known.
     pub service: Option<&'a Service>,
 }
 
@@ -89,7 +89,7 @@ fn time(value: Option<Seconds>) -> Option<JobValue> {
     value.map(Seconds::get).map(JobValue::Number)
 }
 
-/// What is known of a job itself.
+/// Columns of the job itself.
 pub const JOB_COLUMNS: [JobColumn; 6] = [
     column("scale_factor", Unit::Count, "workers that it needed at once", |job| {
         Some(JobValue::Count(job.scale_factor.into()))
@@ -101,7 +101,7 @@ pub const JOB_COLUMNS: [JobColumn; 6] = [
     column("rho", Unit::Ratio, "finish-time fairness", |job| job.rho.map(JobValue::Number)),
 ];
 
-/// What a job received from its arrival to its end.
+/// Columns of the job's service from its arrival to its end.
 pub const SERVICE_COLUMNS: [JobColumn; 6] = [
     column("wait_s", Unit::Seconds, "time from arrival to its first workers", |job| time(job.service?.wait)),
     column("service_s", Unit::Seconds, "time that it had workers", |job| time(Some(job.service?.service))),

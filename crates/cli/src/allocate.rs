@@ -130,7 +130,7 @@ pub(crate) struct Allocated<'a> {
     effective_throughput: ByJob<'a>,
     /// The policy's objective; null for rules.
     objective: Option<Objective>,
-    /// What is proven.
+    /// The proof of the optimum.
     certificate: Certificate,
     /// How the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
@@ -153,7 +153,7 @@ struct Objective {
     sense: &'static str,
     /// The value, in the objective's unit.
     value: f64,
-    /// What no allocation can beat.
+    /// The value that no allocation can beat.
     bound: f64,
     /// The gap between them, as a part of the larger.
     gap_relative: f64,

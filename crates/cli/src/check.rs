@@ -76,7 +76,7 @@ pub struct CheckArguments {
     case: Option<String>,
 }
 
-/// What became of decisions on random instances, as `apportion check --format json` prints it.
+/// The outcome of decisions on random instances, as `apportion check --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Checked<'a> {
     /// The seed of the instances.

@@ -1,11 +1,11 @@
-//! What `allocate` and `explain` say of a decision in JSON: its certificate, and how it was solved.
+//! A decision in the JSON of `allocate` and `explain`: its certificate, and how it was solved.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use apportion::policy::{Decision, SolveReport};
 
-/// What is true of a decision's shares and, if it has an objective, of its optimum.
+/// The certificate of a decision: of its shares and, if it has an objective, of its optimum.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Certificate {
     /// By how much the shares violate a constraint at most.
@@ -38,7 +38,7 @@ pub(crate) struct Solve<'a> {
     strategy: &'static str,
     /// Why so.
     reason: String,
-    /// What was tried before.
+    /// The attempts before.
     gave_up: Vec<GaveUp>,
     /// The backend that solved a program; null if none was written.
     backend: Option<&'a str>,
@@ -56,7 +56,7 @@ pub(crate) struct Solve<'a> {
     size: Size,
     /// Jobs whose time on slower worker types was exchanged for idle time on faster ones.
     exchanged: usize,
-    /// What was done otherwise than planned, each with the reason.
+    /// Departures from the planned way, each with the reason.
     fallbacks: &'a [String],
 }
 

@@ -21,11 +21,11 @@ pub(crate) struct ExplanationAnswer<'a> {
     reason: &'a str,
     /// Its objective; null for rules.
     objective: Option<Objective>,
-    /// What is proven.
+    /// The proof of the optimum.
     certificate: Certificate,
     /// How the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
-    /// What the worker types' capacity is worth.
+    /// The worth of the worker types' capacity.
     worker_types: Vec<Capacity<'a>>,
     /// The jobs that are asked about.
     jobs: Vec<Job<'a>>,
@@ -48,7 +48,7 @@ struct Objective {
     sense: &'static str,
     /// The value, in the objective's unit.
     value: f64,
-    /// What no allocation can beat.
+    /// The value that no allocation can beat.
     bound: f64,
     /// The gap between them, as a part of the larger.
     gap_relative: f64,
@@ -65,18 +65,18 @@ struct Capacity<'a> {
     workers: f64,
     /// Are all of them given away?
     binds: bool,
-    /// What one worker more gains at most.
+    /// The gain of one worker more, at most.
     one_more: Option<f64>,
 }
 
-/// What holds a job where it is.
+/// The reason why a job has no more.
 #[derive(Serialize, JsonSchema)]
 struct Job<'a> {
     /// The job.
     id: &'a Label,
     /// Its share of time, over all worker types and partners.
     time: f64,
-    /// What holds it: `constraint`, `bottleneck`, `time`, `capacity`, `discount`, `free` or `unexplained`.
+    /// The reason: `constraint`, `bottleneck`, `time`, `capacity`, `discount`, `free`, `unrefined` or `unexplained`.
     binding: &'static str,
     /// Its effective throughput.
     #[schemars(extend("x-unit" = "steps/s"))]
@@ -104,7 +104,7 @@ struct FixedLevel<'a> {
     steps: usize,
     /// The job's level.
     level: f64,
-    /// What one worker more of each type gains, in the order of `worker_types`.
+    /// The gain of one worker more of each type, in the order of `worker_types`.
     one_more: &'a [Option<f64>],
     /// The price of a step/s that is asked of the job.
     throughput_price: Option<f64>,
@@ -129,7 +129,7 @@ struct PricedRow {
 struct Row<'a> {
     /// As the policy file has it.
     constraint: &'a str,
-    /// What it holds for each of: `job`, `worker_type` or `cluster`.
+    /// The subject of its rows: `job`, `worker_type` or `cluster`.
     for_each: &'static str,
     /// The job, where it holds for each job.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +148,7 @@ struct Row<'a> {
     slack: Option<f64>,
     /// Is there no room?
     binds: bool,
-    /// What a unit of violation costs, where it may be violated.
+    /// The cost of a unit of violation, where it may be violated.
     penalty: Option<f64>,
     /// May it be dropped for jobs?
     droppable: bool,
@@ -171,7 +171,7 @@ pub(crate) fn constraint_rows<'e>(
 }
 
 impl<'a> ExplanationAnswer<'a> {
-    /// What is said of these jobs.
+    /// The reason of these jobs.
     pub(crate) fn of(question: &'a Question, explanation: &'a Explanation, jobs: &'a [JobIndex]) -> Self {
         let decision = &explanation.decision;
         let types = question.worker_types().zip(&explanation.types);

@@ -27,9 +27,9 @@ pub enum OutputFormat {
     Csv,
 }
 
-/// What a command answers in JSON: an object.
+/// An answer of a command in JSON: an object.
 pub trait Answer: Serialize + JsonSchema {
-    /// What its format names: `allocation` of `apportion/allocation-v1`.
+    /// The kind in the name of its format: `allocation` of `apportion/allocation-v1`.
     const KIND: &'static str;
 
     /// Its format.

@@ -169,7 +169,7 @@ pub(crate) struct ShownPolicy<'a> {
     policy: &'a str,
     /// `program`, `heuristic` or `learned`.
     kind: &'a str,
-    /// What it does, in a line.
+    /// Its allocation, in a line.
     summary: &'a str,
     /// Where it comes from; null where its file does not say.
     source: Option<&'a str>,

@@ -275,7 +275,7 @@ pub(crate) fn other_pai_table(header: &[&str], own: &[&str]) -> Option<(&'static
     Some((*other, *expected))
 }
 
-/// The table of PAI's that has so many columns.
+/// The table of PAI's that has this number of columns.
 pub(crate) fn pai_table_of(n_columns: usize) -> Option<&'static str> {
     PAI_TABLES.iter().find(|(_, columns)| columns.len() == n_columns).map(|(name, _)| *name)
 }

@@ -34,7 +34,7 @@ impl Places {
     /// Adds the position of a text that is not there.
     ///
     /// # Panics
-    /// If the position is 2³² − 1 or above: so many texts take more memory than there is.
+    /// If the position is 2³² − 1 or above: that number of texts takes more memory than there is.
     pub(crate) fn add(&mut self, text: &str, position: usize) {
         if self.n >= self.slots.len() / 8 * 7 {
             let twice = vec![(0, FREE); (2 * self.slots.len()).max(16)];

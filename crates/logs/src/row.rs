@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The reason why a job that asks for 2³² accelerators or more is left out.
 pub(crate) const TOO_MANY_WORKERS: &str = "more than 4294967295 accelerators";
 
-/// What a log says of one job, with texts of type `T`. What it does not say is `None`, never 0.
+/// One job of a log, with texts of type `T`. A number that the log does not say is `None`, never 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<T = Arc<str>> {
     /// The name that no other row has.

@@ -124,7 +124,7 @@ impl Rows {
     /// The row at a position.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer.
     #[inline]
     pub fn at(&self, position: usize) -> Seen<'_> {
         self.kept[position].row(&self.texts)
@@ -145,7 +145,7 @@ impl Rows {
         self.kept.iter().map(|kept| kept.row(&self.texts))
     }
 
-    /// All in order, so many at a time.
+    /// All in order, in parts of at most `n`.
     pub fn pieces(&self, n: usize) -> impl Iterator<Item = impl ExactSizeIterator<Item = Seen<'_>> + Clone> {
         self.kept.chunks(n).map(|piece| piece.iter().map(|kept| kept.row(&self.texts)))
     }

@@ -21,7 +21,7 @@ use crate::spec::snapshot::NUMBER_MAX;
 /// A named number of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// What expressions call it.
+    /// Its name in expressions.
     pub name: String,
     /// Its value.
     pub value: f64,
@@ -126,7 +126,7 @@ pub(super) fn declared(source: &Source) -> Result<Vec<Parameter>, SpecError> {
 }
 
 impl Parameter {
-    /// What is wrong with a value, if it is not within the range.
+    /// The complaint about a value that is not within the range.
     fn complaint(&self, value: f64) -> Option<String> {
         let ([from, to], name) = (self.range, &self.name);
         let expected = match (from > -NUMBER_MAX, to < NUMBER_MAX) {
@@ -145,7 +145,7 @@ impl Parameter {
 pub struct PolicyReference<'a> {
     /// The name of a policy, or the path of its file.
     pub policy: &'a str,
-    /// What was written behind it: `exponent=0.75`, several with `:` between them.
+    /// The text behind it: `exponent=0.75`, several with `:` between them.
     settings: Option<&'a str>,
 }
 
@@ -289,7 +289,7 @@ impl PolicyDocument {
         }
     }
 
-    /// What was read of fields, with those that are set where the policy was named in place of the document's.
+    /// The fields as read, with the values that are set where the policy was named in place of the document's.
     fn with_set<T: DeserializeOwned>(
         &self,
         mut read: T,

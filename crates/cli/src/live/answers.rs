@@ -1,4 +1,4 @@
-//! What commands that ask a scheduler say in JSON: its own answer, passed on as a version of it gives it.
+//! Answers in JSON of commands that ask a scheduler: the scheduler's own, passed on as its version gives them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,7 +32,7 @@ impl Answer for Bound<'_> {
     const KIND: &'static str = "why";
 }
 
-/// What a running scheduler's round and the next one hold, as `apportion next --format json` prints it.
+/// The places of jobs in a running scheduler's round and in the next one, as `apportion next --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Rounds<'a> {
     #[serde(flatten)]
@@ -56,10 +56,10 @@ impl Answer for Servers<'_> {
     const KIND: &'static str = "servers";
 }
 
-/// What a scheduler did, as `apportion cancel`, `drain` and `resume` print it with `--format json`.
+/// A scheduler's act, as `apportion cancel`, `drain` and `resume` print it with `--format json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Done<'a> {
-    /// What was done, in words.
+    /// The act, in words.
     pub(super) text: &'a str,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Submitted<'a> {
     pub(super) job: u64,
     /// The key under which it was submitted: another submission under it is the same job.
     pub(super) key: &'a str,
-    /// What of the submission is probably not meant so.
+    /// Doubts about the submission.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(default)]
     pub(super) warnings: &'a [&'a str],
@@ -84,7 +84,7 @@ impl Answer for Submitted<'_> {
     const KIND: &'static str = "submitted";
 }
 
-/// What a policy beside another scheduler would have done, as `apportion shadow --format json` prints it.
+/// The decisions of a policy beside another scheduler, as `apportion shadow --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Shadowed<'a> {
     #[serde(flatten)]

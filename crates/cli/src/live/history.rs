@@ -48,7 +48,7 @@ impl Answer for History<'_> {
 struct PastJob<'a> {
     #[serde(flatten)]
     row: Described<'a>,
-    /// What its time on workers has cost; null without prices.
+    /// The cost of its time on workers; null without prices.
     #[schemars(extend("x-unit" = "$"))]
     cost: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What the command answers with `--format json`, each with its schema.
+//! The answers of `--format json`, each with its schema.
 
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ macro_rules! live {
     };
 }
 
-/// All of them, but those that are files, too.
+/// All answers but the ones that are files, too.
 pub(super) const ANSWERS: [Document; 24] = [
     of::<Allocated<'_>>("The decision of `allocate`", ""),
     of::<ExplanationAnswer<'_>>("What `explain` says of a decision", ""),

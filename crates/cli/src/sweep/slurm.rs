@@ -104,7 +104,7 @@ pub(super) fn submit(
 /// A job array, as `apportion sweep --slurm --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SubmittedArray {
-    /// What Slurm calls it.
+    /// Slurm's number of it.
     job: String,
     /// Its tasks.
     tasks: usize,

@@ -1,4 +1,4 @@
-//! What the command prints with `--format json` is described: each kind of answer has a schema, and its answers have all that is
+//! The JSON of `--format json` is described: each kind of answer has a schema, and its answers have all that is
 //! required there and nothing that is not there.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ const HELD: [&str; 19] = [
     "workload",
 ];
 
-/// Those of a running scheduler: every test of it holds them, as all its answers pass through `fits`.
+/// The kinds of a running scheduler: every test of it holds them, as all its answers pass through `fits`.
 const HELD_LIVE: [&str; 8] = ["done", "history", "jobs", "next", "servers", "submitted", "when", "why"];
 
 /// The kind of an answer that fits the schema of its kind, without a field that is not in it.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a command line shows in a terminal that tells no rows and so many columns, where there is `script` to make one.
+/// The output of a command line in a terminal of a number of columns and unknown rows, where there is `script` to make one.
 fn in_terminal(folder: &Path, n_columns: usize, line: &str) -> Option<String> {
     let command = format!("stty rows 0 cols {n_columns}; exec '{}' {line}", env!("CARGO_BIN_EXE_apportion"));
     let mut script = Command::new("script");

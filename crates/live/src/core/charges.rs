@@ -1,4 +1,4 @@
-//! What a job's time on workers costs. Its time and its cost change together, here alone.
+//! The cost of a job's time on workers. Its time and its cost change together, here alone.
 
 use apportion::Seconds;
 use apportion::units::{Dollars, DollarsPerWorkerHour};
@@ -13,7 +13,7 @@ const CHARGES_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
-    /// What a worker cost an hour; none where it had no price.
+    /// The price of a worker; none where it had no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<DollarsPerWorkerHour>,
     /// Did the job share the workers? Then half of the cost is its own.
@@ -24,7 +24,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// What the time costs on so many workers; none where they had no price.
+    /// The cost of the time on a number of workers; none where they had no price.
     fn cost(self, n_workers: u32) -> Option<Dollars> {
         let part = if self.is_shared { 0.5 } else { 1.0 };
         Some(self.price? * self.time.of_workers(part * f64::from(n_workers)))
@@ -37,7 +37,7 @@ impl Charge {
 pub struct Charges(Vec<Charge>);
 
 impl Charges {
-    /// Those of a start that is ordered now.
+    /// The charges of a start that is ordered now.
     pub(super) fn begin(price: Option<DollarsPerWorkerHour>, is_shared: bool) -> Self {
         Self(vec![Charge { price, is_shared, time: Seconds::ZERO }])
     }
@@ -64,7 +64,7 @@ impl Charges {
         }
     }
 
-    /// Sets the whole right by so much time: what is missing was had before the rest, and what is too much is taken back from the end.
+    /// Corrects the whole by `more`: time that is missing was had before the rest, and time that is too much is taken back from the end.
     /// Answers what has changed. `other` says whether workers were shared then, and has the price where none is known.
     pub(super) fn correct(&mut self, more: Seconds, other: Charge) -> Vec<Charge> {
         if more.get() >= 0.0 {
@@ -95,7 +95,7 @@ impl Charges {
 }
 
 impl JobRecord {
-    /// Adds time on so many workers of a type to what the job has received and to what that has cost, or takes it back.
+    /// Adds time on workers of a type to the job's received time and to its cost, or takes it back.
     pub(super) fn receive(&mut self, worker_type: &str, n_workers: u32, charges: &[Charge]) {
         for charge in charges {
             let received = self.received.entry(worker_type.to_owned()).or_insert(Seconds::ZERO);

@@ -108,11 +108,11 @@ pub(super) struct LiveRun {
     pub(super) counted: Seconds,
     /// Its time does not count any longer, its lease being over and its end unknown; none as long as it does.
     pub(super) counts_until: Option<Seconds>,
-    /// What its time costs.
+    /// The cost of its time.
     pub(super) charges: Charges,
     /// What the event log has of it.
     pub(super) logged: LoggedRecord,
-    /// What an earlier start of the scheduler counted of it, until it is known that it runs on,
+    /// The time that an earlier start of the scheduler counted of it, until it is known that it runs on,
     pub(super) counted_before: Option<CountedRecord>,
     /// and the end of the lease that it had then.
     pub(super) lease_end: Option<Seconds>,
@@ -164,7 +164,7 @@ impl LiveRun {
         now.or(self.counted_before.map(|counted| CountedRecord { logged: None, ..counted }))
     }
 
-    /// What is to be on disk of the end of its lease, where its placement lasts until `placed`: the end that it had before, as long as it
+    /// The end of its lease that is to be on disk, where its placement lasts until `placed`: the end that it had before, as long as it
     /// is not known that it runs on.
     pub(super) fn lease_end(&self, placed: Option<Seconds>) -> Option<Seconds> {
         let now = self.until.max(placed.unwrap_or(self.until));

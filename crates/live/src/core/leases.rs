@@ -141,8 +141,8 @@ impl Core {
         counted + more
     }
 
-    /// Takes a run that an earlier start of the scheduler knew to run to have run on until the end of its lease, where nobody
-    /// says how long it ran.
+    /// Takes a run that an earlier start of the scheduler knew to run to have run on until the end of its lease, where no
+    /// server says how long it ran.
     fn presume_ran(&mut self, number: JobNumber) {
         let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
         let (Some(counted), Some(lease_end)) = (run.counted_before, run.lease_end) else { return };

@@ -1,4 +1,4 @@
-//! What workers cost: prices that change with time.
+//! Prices of workers, which change with time.
 
 use apportion::Seconds;
 use apportion::index::WorkerTypeId;
@@ -60,7 +60,7 @@ impl Core {
         }
     }
 
-    /// What a worker of a type costs an hour now; none if the type has no price.
+    /// The price of a worker of a type now; none if the type has no price.
     pub(super) fn price_of(&self, worker_type: WorkerTypeId) -> Option<DollarsPerWorkerHour> {
         self.scheduler.cluster().types()[worker_type].price
     }

@@ -94,7 +94,7 @@ pub struct RunRecord {
     /// What has been counted of it; none before all of its ranks have been known to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedRecord>,
-    /// What its time costs, as far as it has been counted; nothing in the states of earlier versions.
+    /// The cost of its time, as far as it has been counted; nothing in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Charges::is_empty")]
     pub charges: Charges,
     /// The end of its lease, on the scheduler's clock; none in the states of earlier versions.
@@ -128,7 +128,7 @@ pub struct UnheardRecord {
     pub worker_type: String,
     /// How much of its time is in what the job has received.
     pub counted: Seconds,
-    /// What that costs; nothing in the states of earlier versions.
+    /// The cost of that; nothing in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Charges::is_empty")]
     pub charges: Charges,
     /// Did it share its workers? Then the event log has its time with another's.

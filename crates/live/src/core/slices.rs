@@ -1,4 +1,4 @@
-//! What combinations of jobs ran, as the event log has it: slices of time at one price.
+//! Slices of the event log: time that combinations of jobs ran, at one price.
 
 use apportion::index::{JobId, WorkerTypeId};
 use apportion::simulator::{Event, Slice};
@@ -10,7 +10,7 @@ use super::Core;
 use super::record::CountedRecord;
 use crate::protocol::JobNumber;
 
-/// What a combination has run in the current round at one price, for the event log.
+/// The time that a combination has run in the current round at one price, for the event log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SliceLog {
     pub(super) worker_type: WorkerTypeId,
@@ -60,7 +60,7 @@ impl Core {
         runs.map(|run| run.logged.at).fold(Seconds::ZERO, Seconds::max)
     }
 
-    /// What the event log calls a job: by its number, which stays the same over all starts.
+    /// The event log's name of a job: its number, which stays the same over all starts.
     pub(super) fn log_id(&self, id: JobId) -> JobId {
         self.numbers.get(&id).map_or(id, |number| number.in_log())
     }
@@ -160,7 +160,7 @@ impl Core {
         self.event(slice.end, &Event::Slice(correction));
     }
 
-    /// What an earlier start of the scheduler counted of runs, and did not write into the event log, is still to be written.
+    /// Restores time of runs that an earlier start of the scheduler counted and did not write into the event log.
     pub(super) fn restore_slices(&mut self) {
         let types = self.scheduler.cluster().types();
         for run in self.jobs.values_mut().filter_map(|job| job.run.as_mut()) {

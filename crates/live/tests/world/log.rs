@@ -17,7 +17,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// What a slice cost.
+/// The cost of a slice.
 pub(crate) fn cost_of(slice: &Value) -> f64 {
     slice["price"].as_f64().unwrap_or(0.0) / 3600.0 * number(&slice["time"]) * number(&slice["n_workers"])
 }

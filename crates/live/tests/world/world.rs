@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// What workers cost in this start of the scheduler: other prices than in the one before, which change while jobs run.
+    /// Prices of workers in this start of the scheduler: other ones than in the one before, which change while jobs run.
     fn prices(&self) -> Vec<PriceChange> {
         let (epoch, now) = (self.disk.epoch as f64, self.now);
         let changes =

@@ -63,7 +63,7 @@ struct Submitted {
     id: Arc<str>,
     /// Has the log a task of it?
     has_tasks: bool,
-    /// What the table says of it; none of a job something of which is not understood, which was complained of.
+    /// The times of the table; none of a job with something that is not understood, which was complained of.
     submission: Option<Submission>,
 }
 

@@ -26,7 +26,7 @@ use apportion_learn::trained::{Ports, Trained, TrainedError};
 /// Actions that DL2's world has for each job.
 const N_OF_JOB: usize = 3;
 
-/// What chooses: the network, what it sees, and what is allowed.
+/// A choice by the network, its observation and its mask.
 pub(super) type Choose<'a> = dyn FnMut(&dyn Actor, &[f32], &[bool]) -> Result<usize, ActorError> + 'a;
 
 /// A network of DL2's own world, and how it sees a round.
@@ -39,7 +39,7 @@ pub struct Dl2Network {
     job_types: BTreeMap<String, usize>,
 }
 
-/// What is known of a job beside what the world of a round holds.
+/// Knowledge of a job that the world of a round does not hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownJob {
     /// Position of DL2's job type that it is like.
@@ -138,7 +138,7 @@ impl Dl2Network {
     }
 }
 
-/// What is seen of a job: its type, slots since it came, what is left, its dominant share, workers and parameter servers.
+/// The observation of a job: its type, slots since it came, what is left, its dominant share, workers and parameter servers.
 fn column(world: &World, job: JobId, known: KnownJob) -> (usize, [f64; 5]) {
     let slots = (world.now_s() - world.job(job).arrival_s) / SLOT_S;
     let workers = f64::from(world.tasks(job, Role::Worker));

@@ -105,7 +105,7 @@ impl Window {
         Self::length_of(self.observation_kind, self.n_jobs, self.n_worker_types)
     }
 
-    /// Numbers in an observation of so many columns and worker types.
+    /// Numbers in an observation of `n_jobs` columns and `n_worker_types` worker types.
     pub(super) const fn length_of(kind: ObservationKind, n_jobs: usize, n_worker_types: usize) -> usize {
         match kind {
             ObservationKind::Window => (N_OF_JOB + N_OF_TYPE * n_worker_types) * n_jobs + n_worker_types,

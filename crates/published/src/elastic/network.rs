@@ -68,7 +68,7 @@ impl ElasticNetwork {
 }
 
 impl Windowed {
-    /// How it sees jobs, and how many, where there are so many worker types; none if it is of another number of them.
+    /// Its kind of observation and its number of jobs with `n_types` worker types; none if it is of another number of types.
     pub(super) fn sees(&self, n_types: usize) -> Option<(ObservationKind, usize)> {
         let n_climbs =
             self.n_actions.checked_sub(1).filter(|n| *n > 0 && n.is_multiple_of(n_types.max(1)))?;
@@ -78,10 +78,10 @@ impl Windowed {
         fitting.next().map(|kind| (kind, n_jobs))
     }
 
-    /// How it sees jobs, and how many, where there are so many worker types.
+    /// Its kind of observation and its number of jobs with `n_types` worker types.
     ///
     /// # Errors
-    /// If it is of another number of them.
+    /// If it is of another number of types.
     pub(super) fn fitted(&self, n_types: usize) -> Result<(ObservationKind, usize), String> {
         self.sees(n_types).ok_or_else(|| {
             let (n_seen, n_actions) = (self.n_seen, self.n_actions);

@@ -61,7 +61,7 @@ fn held(leases: &[Lease], n_jobs: usize) -> Vec<Option<(usize, usize)>> {
     (0..n_jobs).map(|job| lease(job).map(|lease| (lease.worker_type.index(), lease.workers.len()))).collect()
 }
 
-/// What the network gives the same jobs in the first slot of its own world.
+/// The workers that the network gives the same jobs in the first slot of its own world.
 fn of_world(
     trained: &Trained,
     seen: (ObservationKind, usize),

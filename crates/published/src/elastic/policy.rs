@@ -45,7 +45,7 @@ impl ElasticDecider {
     }
 }
 
-/// What is known of each job of a round, for a network of DL2's own world.
+/// Knowledge of each job of a round, for a network of DL2's own world.
 fn known_jobs(
     network: &Dl2Network,
     view: &RoundView<'_>,
@@ -195,7 +195,7 @@ fn play(
     Ok(())
 }
 
-/// What each job holds in a world of these worker types.
+/// The workers of each job in a world of these worker types.
 fn held_in(world: &World, types: &[Option<WorkerTypeId>]) -> Vec<Option<(WorkerTypeId, u16)>> {
     let held = |job: JobId| {
         let part = world.parts(job).first()?;

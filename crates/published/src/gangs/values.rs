@@ -50,7 +50,7 @@ const SCORED_MAX: f64 = 4.0;
 /// With more jobs than this their pairs, no two of them alike, would take more than four gigabytes.
 const N_PAIRED_MAX: usize = 8_000;
 
-/// What a policy adds to values.
+/// A policy's additions to values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weighing {
     /// May two jobs share workers?

@@ -130,7 +130,7 @@ fn all_retaining(memory: &Memory, view: &RoundView<'_>, least: f64) -> Option<Ve
     view.problem.jobs().enumerate().map(stays).collect()
 }
 
-/// What is expected of a job that goes on, as [`close`] would find it.
+/// The expectation of a job that goes on, as [`close`] would find it.
 fn expected_again(memory: &Memory, view: &RoundView<'_>, job: JobIndex, placed: &Placed) -> Expected {
     let kind = placed.worker_type;
     let mut on: Vec<ServerId> = placed.workers.iter().map(|worker| view.locations[*worker].server).collect();

@@ -173,7 +173,7 @@ impl RoundState {
         kept_of(&self.problem, job, kind)
     }
 
-    /// The fewest servers of a type that hold so many workers, if they are empty.
+    /// The fewest servers of a type that hold `n_workers` workers, if they are empty.
     pub fn n_servers_least(&self, kind: WorkerTypeId, n_workers: usize) -> usize {
         n_servers_least(&self.problem, kind, n_workers)
     }
@@ -252,7 +252,7 @@ pub(super) fn kept_of(problem: &Problem, job: JobIndex, kind: WorkerTypeId) -> f
     scattered.filter(|spread| *spread > 0.0).map_or(1.0, |spread| spread / speed)
 }
 
-/// The fewest servers of a type that hold so many workers, if they are empty.
+/// The fewest servers of a type that hold `n_workers` workers, if they are empty.
 pub(super) fn n_servers_least(problem: &Problem, kind: WorkerTypeId, n_workers: usize) -> usize {
     let per_server = problem.cluster().types()[kind].workers_per_server.max(1);
     n_workers.div_ceil(per_server as usize)

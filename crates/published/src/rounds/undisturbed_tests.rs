@@ -10,7 +10,7 @@ use crate::gangs::Presence;
 use apportion::policy::Placed;
 use apportion::simulator::Step;
 
-/// What the scheme shows and allows.
+/// The observation and the mask of the scheme.
 fn shown(cells: &Cells, round: &super::RoundState) -> (Vec<f32>, Vec<bool>, bool) {
     let space = &cells.spaces()[0];
     let (mut seen, mut mask) = (vec![0.0; space.observation_length()], vec![false; space.n_actions]);

@@ -131,7 +131,7 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
     }))
 }
 
-/// What is compared, in words: `policy`, `ideal and round_length`.
+/// The things that are compared, in words: `policy`, `ideal and round_length`.
 fn series_axis(study: &Study, roles: &Roles) -> String {
     let names: Vec<&str> = roles.series.iter().map(|axis| last_part(&study.axes[*axis].0)).collect();
     if names.is_empty() { "result".to_owned() } else { names.join(" and ") }

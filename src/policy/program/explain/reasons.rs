@@ -125,8 +125,8 @@ impl Columns {
     }
 }
 
-/// What more class time in each column adds to the objective at these prices of some rows, over the sum of the sizes of what is
-/// added up: above 0 where it raises it. [columns]
+/// The reduced cost of each column of class time at these prices of some rows, over the sum of the sizes of its terms: above 0 where
+/// more time raises the objective. [columns]
 fn reduced_costs(
     formulation: &Formulation,
     duals: &[f64],

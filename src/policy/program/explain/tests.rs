@@ -372,9 +372,12 @@ fn idle_workers_that_a_gap_leaves_open_are_not_said_to_be_unasked() {
     let mut explained = policy.solve_to_explain(&problem).unwrap();
     let reduced = explained.reduced.clone();
     let bound = policy.options.objective.bind(&reduced.instance).unwrap();
-    let rows = explained.solved.explaining.clone().formulation(&bound).rows;
-    let time = rows.iter().position(|role| *role == RowRole::Time { member: 1 }).unwrap();
-    explained.solved.answer.as_mut().unwrap().solution.row_duals[time] = 0.0;
+    // Of the rows, that of the first job's time alone has a price: the whole gain of its column, in which it stands with 1.
+    let formulation = explained.solved.explaining.clone().formulation(&bound);
+    let time = formulation.rows.iter().position(|role| *role == RowRole::Time { member: 0 }).unwrap();
+    let duals = &mut explained.solved.answer.as_mut().unwrap().solution.row_duals;
+    duals.fill(0.0);
+    duals[time] = formulation.program.cost[0];
     explained.held = Some(Held::of(&bound, &[1.0, 0.5]));
     explained.decision.allocation = capped.allocation;
     let explanation = explain(&problem, &bound, explained);

@@ -56,7 +56,7 @@ impl Order {
         self.started_s = 0;
     }
 
-    /// What Slurm started of it is over, and ran for so many seconds. Slurm may have started it before, by itself.
+    /// The run that Slurm started of it is over, after these seconds. Slurm may have started it before, by itself.
     pub(super) fn note_over(&mut self, ran_s: Option<u64>) {
         self.ran_s = ran_s.map(|ran_s| ran_s.saturating_add(self.ran_s.unwrap_or(0)));
     }

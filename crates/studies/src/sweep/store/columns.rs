@@ -46,7 +46,7 @@ pub(super) fn there(connection: &Connection, table: &str) -> rusqlite::Result<BT
     query.query_map([table], |row| row.get(0))?.collect()
 }
 
-/// What a column is called in a table that has these; none if it is not there.
+/// The name of a column in a table that has these; none if it is not there.
 pub(super) fn called(there: &BTreeSet<String>, names: Names) -> Option<String> {
     names.into_iter().find(|name| there.contains(*name)).map(quoted)
 }
