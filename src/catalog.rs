@@ -230,7 +230,7 @@ impl Catalog {
         self.known(PolicyDocument::read(source)?)
     }
 
-    /// A document whose fields were checked by the plug-in of its kind, too.
+    /// The document after its plug-in, if it has one, has checked its fields.
     fn known(&self, mut document: PolicyDocument) -> Result<PolicyDocument, SpecError> {
         if let PolicyKind::Plugin(Plugged { kind, .. }) = &document.kind {
             let Some(plugin) = self.plugin(kind) else {

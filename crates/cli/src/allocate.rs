@@ -134,7 +134,7 @@ pub(crate) struct Allocated<'a> {
     certificate: Certificate,
     /// How the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
-    /// Jobs whose droppable constraints were dropped.
+    /// Jobs of which a droppable constraint was dropped.
     dropped: Vec<&'a Label>,
     /// By job, its normalized level, where the policy has levels.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -397,7 +397,7 @@ struct OverallRatio {
     interval: Option<Interval>,
     /// The probability of a mean so far from 1 or farther, were the true one 1; null of one seed.
     p: Option<f64>,
-    /// Points whose ratios it is of.
+    /// The number of points in the mean.
     n_points: usize,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Solve<'a> {
     searches: u32,
     /// The largest program, searches counting as the programs that they stand for.
     size: Size,
-    /// Jobs whose time on slower worker types was exchanged for idle time on faster ones.
+    /// Jobs that were moved from slower worker types to idle time on faster ones.
     exchanged: usize,
     /// Departures from the planned way, each with the reason.
     fallbacks: &'a [String],

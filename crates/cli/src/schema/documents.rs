@@ -208,7 +208,7 @@ fn described(mut schema: Schema, description: &str) -> Value {
     schema.to_value()
 }
 
-/// The schema of what this program writes. Numbers whose names end in `_s` are in seconds.
+/// The schema of a document that this program writes. A number is in seconds if its name ends in `_s`.
 pub(super) fn written<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();

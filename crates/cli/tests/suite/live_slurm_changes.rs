@@ -1,4 +1,4 @@
-//! Held jobs on a real Slurm that forgets jobs after a crash, or whose users change them. Skipped where Slurm is not
+//! Held jobs on a real Slurm that forgets jobs after a crash, and held jobs that users change. Skipped where Slurm is not
 //! installed, or where its daemons may not be started.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]

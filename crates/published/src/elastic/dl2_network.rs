@@ -99,7 +99,7 @@ impl Dl2Network {
         Self { actor, ..self }
     }
 
-    /// Decides a round, whose world has been reset.
+    /// Decides a round in a world that has been reset for it.
     ///
     /// # Errors
     /// If the network gives no numbers.

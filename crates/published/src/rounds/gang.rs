@@ -106,8 +106,8 @@ pub(super) fn expected(round: &RoundState, job: JobIndex, kind: WorkerTypeId, wo
     expected_of(round.problem(), (job, kind), sizes, speeds)
 }
 
-/// The same for so many workers on so many servers, of which the slowest is so fast against its type, and the job so fast on its
-/// fastest.
+/// The expected throughput of a job on `n_workers` workers of a type on `n_servers` servers, by the speed of the slowest worker against
+/// its type and the job's throughput on its fastest worker type.
 pub(super) fn expected_of(
     problem: &Problem,
     (job, kind): (JobIndex, WorkerTypeId),

@@ -188,8 +188,8 @@ fn aligned_lines(row: &[String], block: &[Column]) -> String {
     aligned
 }
 
-/// The columns of each block of a table whose columns have these widths and stand on the right or not: the first `n_heads` again
-/// in each, then as many others as fit into `width` letters.
+/// The columns of each block of a wide table, from the width and the side of every column: each block repeats the first `n_heads`
+/// columns, then has as many others as fit into `width` letters.
 fn blocks(columns: &[(usize, bool)], width: usize, n_heads: usize) -> Vec<Vec<Column>> {
     let column = |(place, (width, is_right)): (usize, &(usize, bool))| Column {
         place,

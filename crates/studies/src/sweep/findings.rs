@@ -22,7 +22,7 @@ const COMPARED_MAX: usize = 8;
 /// The role of each axis of a study on its page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roles {
-    /// The compared axes: the policy, or else the first whose values are words; where there is one policy, all that are neither
+    /// The compared axes: the policy, or else the first axis with words as values. With a single policy, all axes that are neither
     /// drawn against nor repeated over, if they have a few values together.
     pub series: Vec<usize>,
     /// The axis drawn against: the arrival rate, or else the first whose values are numbers.
