@@ -1,4 +1,4 @@
-//! Learned policies in files: which network decides, from which weights, and when.
+//! Fields of learned policies in policy files: the network that decides, its weights, and when it decides.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::weights::{is_path, ships};
 
-/// The largest power of the hours that a job has left: beyond it values of short and long jobs are too far apart to tell small
-/// ones from 0.
+/// The largest `exponent`, up or down: beyond it, values of short and long jobs are so far apart that small ones cannot be told
+/// from 0.
 const EXPONENT_MAX: f64 = 2.0;
 
 /// A learned policy: a network, or a rule to compare one with.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LearnedFields {
-    /// What decides which job gets its workers of which type.
+    /// The actor, which decides which job gets its workers of which type.
     actor: Option<ActorName>,
     /// Which jobs may share workers; `none` by default.
     colocation: Option<Colocation>,
@@ -30,14 +30,15 @@ pub struct LearnedFields {
     /// The part of the value of an isolated share that every job has at least, from 0 to 1; 0 by default, where jobs can
     /// starve. For `actor: values`.
     floor: Option<f64>,
-    /// The power of the hours that a job has left alone on its fastest worker type by which its value is weighed, from -2 to 2; 0
-    /// by default, for no weight. For `actor: values`.
+    /// The power, from -2 to 2, of a job's weight: its value is multiplied by this power of the hours that it has left alone on its
+    /// fastest worker type. 0 by default, for no weight. For `actor: values`.
     exponent: Option<f64>,
     /// The rule that decides in the place of weights. For `actor: elastic`.
     rule: Option<ElasticRuleName>,
-    /// Which of DL2's job types each job type of the workload is like: the name of a job type, whole or without what it ends in in
-    /// parentheses, with one of `resnet-50`, `vgg-16`, `resnext-110`, `inception-bn`, `seq2seq`, `cnn-text-classification`,
-    /// `dssm` and `wlm`. Those names are like themselves. For `actor: dl2`, which needs it.
+    /// For each job type of the workload, the job type of DL2's that it is like. A key is a job type's name, with or without the
+    /// parentheses at its end; a value is one of `resnet-50`, `vgg-16`, `resnext-110`, `inception-bn`, `seq2seq`,
+    /// `cnn-text-classification`, `dssm` and `wlm`. Job types with one of these names need no entry. For `actor: dl2`, which needs
+    /// the field.
     job_types: Option<BTreeMap<String, String>>,
     /// When the policy decides anew; `events` by default.
     asked: Option<AskedName>,
@@ -45,7 +46,7 @@ pub struct LearnedFields {
     choice: Option<ChoiceName>,
 }
 
-/// What decides which job gets its workers of which type.
+/// An actor of learned policies, which decides which job gets its workers of which type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActorName {
@@ -53,35 +54,37 @@ pub enum ActorName {
     Window,
     /// One gang after another, by a network that scores each job on each type alike.
     Pairs,
-    /// All at once: the allocation of the largest sum of values, which a network scores; without weights all scores are 0.
+    /// All gangs at once: the allocation with the largest sum of values, which a network scores. Without weights, all scores are 0.
     Values,
-    /// One gang after another, each that fits as likely, and as likely to stop.
+    /// One gang after another, drawn uniformly from the gangs that fit and, once a job has workers, the choice to stop.
     Uniform,
-    /// One gang after another, each that fits as likely, until none fits.
+    /// One gang after another, drawn uniformly from the gangs that fit, until none fits.
     UniformBusy,
-    /// One gang after another, that with the least time left × workers first.
+    /// One gang after another, in order of remaining time × workers, the least first.
     LeastService,
-    /// Inside rounds, on concrete workers: one agent says which job is next, another gives it servers, as in the dual-agent
-    /// scheduler; without weights, by chance.
+    /// Inside rounds, on concrete workers: one agent picks the next job and another its servers, as in the dual-agent scheduler.
+    /// Without weights, by chance.
     Agents,
-    /// Inside rounds, on concrete workers: a job after another on a set of four servers, as in DeepShare; without weights,
-    /// by chance.
+    /// Inside rounds, on concrete workers: one job after another on a set of four servers, as in DeepShare. Without weights, by
+    /// chance.
     Cells,
-    /// Inside rounds, how many workers each job gets, of those numbers that it can be resized to, as in DL2: one climb after
-    /// another, by a network of the elastic world, or by a rule.
+    /// Inside rounds, the number of workers of each job among the sizes that it can be resized to, as in DL2: one climb to the next
+    /// size after another, by a network of the elastic world, or by a rule.
     Elastic,
-    /// The same by a network of DL2's own world: whether it adds a worker to a job, a parameter server or one of both, the job
-    /// climbs to its next size, on its own worker type, or else the fastest with room.
+    /// Inside rounds, the number of workers of each job, by a network of DL2's own world. Any of its three actions for a job (a
+    /// worker, a parameter server or one of both) takes the job to its next size, on its own worker type, or else the fastest with
+    /// room.
     Dl2,
 }
 
 impl ActorName {
-    /// Does it decide inside rounds, rather than by allocations?
+    /// Whether the actor decides inside rounds, rather than by allocations.
     pub fn decides_inside_rounds(self) -> bool {
         matches!(self, Self::Agents | Self::Cells | Self::Elastic | Self::Dl2)
     }
 
-    /// The systems in which weights for it are trained: those of others may have as many inputs, and mean other things by them.
+    /// Names of the systems that the actor's weights may be trained in. Weights of another system may have as many inputs, with
+    /// other meanings.
     pub(crate) fn systems(self) -> &'static [&'static str] {
         match self {
             Self::Window
@@ -96,7 +99,7 @@ impl ActorName {
         }
     }
 
-    /// Can it decide without weights? Does it look at any?
+    /// Whether the actor can decide without weights, and whether it uses weights at all.
     fn weights(self) -> (bool, bool) {
         match self {
             Self::Window | Self::Pairs | Self::Dl2 => (false, true),
@@ -106,20 +109,20 @@ impl ActorName {
     }
 }
 
-/// A rule that says which job climbs to its next size.
+/// A rule of `actor: elastic`, which picks the job that climbs to its next size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ElasticRuleName {
-    /// The job with the least part of a worker type, whatever it gains.
+    /// Dominant resource fairness: the job with the smallest dominant share, whatever it gains.
     Drf,
-    /// The earliest, as long as that makes it faster.
+    /// The earliest job that a climb makes faster.
     Fifo,
-    /// That with the least time left on its fewest workers, as long as that makes it faster.
+    /// The job with the least remaining time on its fewest workers, among jobs that a climb makes faster.
     Srtf,
-    /// Optimus: a first worker for every job in order of arrival; then one worker after another, each for the job that it saves
-    /// the most remaining time.
+    /// Optimus: a first worker for every job in order of arrival, then one climb after another, each for the job that saves the
+    /// most remaining time by it, for each worker more.
     Optimus,
-    /// The same, but first workers to the jobs that are done soonest.
+    /// Optimus, but with first workers to the jobs that are done soonest by them.
     ShortestOptimus,
 }
 
@@ -127,7 +130,7 @@ pub enum ElasticRuleName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AskedName {
-    /// At the first boundary after a job has come or gone.
+    /// At the first boundary after a job, or a worker, has come or gone.
     #[default]
     Events,
     /// At every boundary.
@@ -138,10 +141,10 @@ pub enum AskedName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceName {
-    /// The most probable.
+    /// The most probable action.
     #[default]
     MostProbable,
-    /// Drawn with its probability.
+    /// An action drawn from the probabilities.
     Sampled,
 }
 
@@ -152,16 +155,16 @@ pub struct Learned {
     pub actor: ActorName,
     /// Which jobs may share workers.
     pub colocation: Colocation,
-    /// The weights: a name, or the path of a file. What the policy's file says relative to its own folder is a path from
-    /// there already.
+    /// The weights: a name, or the path of a file. A path that the policy's file gives relative to its own folder is already joined
+    /// to it.
     pub weights: Option<String>,
     /// The part of the value of an isolated share that every job has at least, if any.
     pub floor: Option<f64>,
-    /// The power of the hours that a job has left by which its value is weighed; 0 for no weight.
+    /// The power of a job's remaining hours that its value is multiplied by; 0 for no weight.
     pub exponent: f64,
     /// The rule in the place of weights, if any.
     pub rule: Option<ElasticRuleName>,
-    /// Which of DL2's job types each job type is like; empty for other actors than DL2's.
+    /// By job type, the job type of DL2's that it is like; empty for other actors than DL2's.
     pub job_types: BTreeMap<String, String>,
     /// When it decides anew.
     pub asked: AskedName,
@@ -170,10 +173,10 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// Reads the fields that a learned policy has of its own, and checks that they fit together.
+    /// Reads the fields of a learned policy, and checks that they fit together.
     ///
     /// # Errors
-    /// With the place of what does not fit.
+    /// If a field is unknown or fields do not fit together, with the place in the document.
     pub fn read(document: &PolicyDocument) -> Result<Self, SpecError> {
         let source = &document.source;
         let fields: LearnedFields = document.own_fields()?;
@@ -243,7 +246,7 @@ impl Learned {
     }
 }
 
-/// Refuses a rule where none decides; where one may, exactly one of it and weights does.
+/// Checks `rule`: `actor: elastic` has exactly one of `rule` and `weights`, other actors have no rule.
 fn check_rule(document: &PolicyDocument, actor: ActorName, fields: &LearnedFields) -> Result<(), SpecError> {
     let source = &document.source;
     match (actor, fields.rule, &fields.weights) {
@@ -264,7 +267,7 @@ fn check_rule(document: &PolicyDocument, actor: ActorName, fields: &LearnedField
     }
 }
 
-/// Refuses likenesses where nothing heeds them, and where the likeness is to none of DL2's job types.
+/// Checks `job_types`: `actor: dl2` has it, with values that are job types of DL2's; other actors do not.
 fn check_job_types(
     document: &PolicyDocument,
     actor: ActorName,
@@ -296,7 +299,7 @@ fn check_job_types(
     }
 }
 
-/// A name as it is; a path from the folder of the document that states it.
+/// Weights as a document names them: a name as it is, a path joined to the document's folder.
 fn from_folder(folder: &Path, name_or_path: &str) -> String {
     let path = folder.join(path_text::to_path(name_or_path));
     if !ships(name_or_path) && (is_path(name_or_path) || path.exists()) {

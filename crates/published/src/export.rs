@@ -1,4 +1,4 @@
-//! This program's weights for other tools.
+//! Export of weights to ONNX, for other tools.
 
 use crate::dual_agent::network::{NAME, SetActor, options_of};
 use crate::dual_agent::onnx::{Sets, write_sets};
@@ -12,7 +12,7 @@ use apportion_learn::onnx;
 /// The network of a checkpoint as an ONNX file, with the header as metadata.
 ///
 /// # Errors
-/// If it is neither dense layers nor networks over sets, or damaged.
+/// If the network is of another kind than dense layers, a scorer or networks over sets, or is damaged.
 pub fn to_onnx(checkpoint: &Checkpoint) -> Result<Vec<u8>, CheckpointError> {
     let header = serde_json::to_string(&checkpoint.slim().header);
     let header = header.map_err(|error| CheckpointError::Header { reason: error.to_string() })?;
@@ -20,7 +20,7 @@ pub fn to_onnx(checkpoint: &Checkpoint) -> Result<Vec<u8>, CheckpointError> {
         NetworkKind::Mlp { activation, n_agents } => (*activation, *n_agents),
         NetworkKind::Own { name } if name == SCORER => (Activation::Tanh, 1),
         NetworkKind::Own { name } if name == NAME => {
-            // What does not fit together is told by the network that decides here.
+            // Reading the network as the program runs it reports tensors that do not fit together.
             SetActor::from_checkpoint(checkpoint)?;
             let (communicates, rule) = options_of(checkpoint)?;
             let spec = &checkpoint.header.spec;

@@ -1,6 +1,6 @@
-//! Published learned schedulers, each complete: its world, what it sees, its rules, its network and how it is trained.
+//! Published learned schedulers, each complete: world, observations, rules, network and training.
 //!
-//! - [`deepshare`]: DeepShare (Deng et al., arXiv 2310.20209).
+//! - [`deepshare`]: DeepShare (Ryu and Eo, ICPADS 2023, arXiv 2310.20209).
 //! - [`dl2`]: DL2 (Peng et al., arXiv 1909.06040); [`elastic`] has its decisions at Gavel's measured speeds.
 //! - [`dual_agent`]: the dual-agent scheduler (KDD '23, doi 10.1145/3580305.3599241), rebuilt.
 //! - [`gangs`] and [`rounds`]: learned decisions inside the engine's simulator, beside every other policy.

@@ -1,4 +1,4 @@
-//! Networks as ONNX files and back: the same logits.
+//! Tests that networks written as ONNX files and read back give the same logits.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn dense(sizes: &[[usize; 3]]) -> Tensors {
     tensors
 }
 
-/// To 1e-5 of the largest.
+/// Whether two lists are equal to 1e-5 of the largest magnitude, or of 1.
 fn close(one: &[f32], other: &[f32]) -> bool {
     let largest = one.iter().fold(1.0, |largest: f32, number| largest.max(number.abs()));
     one.iter().zip(other).all(|(one, other)| (one - other).abs() < 1e-5 * largest)
@@ -51,7 +51,7 @@ fn close(one: &[f32], other: &[f32]) -> bool {
 #[test]
 fn shipped_weights_give_the_same_logits() {
     let mut stream = SeedStreams::new(1).stream("observations");
-    // Those over sets are below.
+    // The networks over sets have a test of their own below.
     for (name, _) in WEIGHTS.iter().filter(|(name, _)| !name.starts_with("dual_agent")) {
         let checkpoint = Checkpoint::from_bytes(&load_weights(name).unwrap()).unwrap();
         let own: Box<dyn Actor> = match checkpoint.header.network {
@@ -104,7 +104,7 @@ fn networks_over_sets_give_the_same_logits() {
                 let logits = logits(actor, agent, &seen, n_actions);
                 allowed.iter().map(|action| logits[*action]).collect::<Vec<_>>()
             });
-            // A margin is rounded, and counts ten thousand times.
+            // A rounded margin is multiplied by ten thousand, so the tolerance is wider.
             let mut pairs = one.iter().zip(&other);
             let close = pairs.all(|(one, other)| (one - other).abs() < 1e-4 * one.abs().max(1.0));
             assert!(close, "{name}: {one:?} {other:?}");
@@ -254,7 +254,7 @@ fn a_panic_becomes_an_error_and_is_known_to_be_guarded() {
 fn damaged_files_are_errors_and_no_panics() {
     let whole = write(&dense(&[[3, 4, 2]]), (Activation::Tanh, 1), "a header").unwrap();
     for end in 0..whole.len() {
-        // What is cut off at the end is the header, without which the network is whole.
+        // The header is at the end: without it the network is still whole.
         let read = OnnxActor::from_bytes(&whole[..end]);
         assert!(read.is_err() || whole.len() - end < 60, "cut at {end}: {read:?}");
     }

@@ -45,7 +45,7 @@ pub const EMBEDDED: [Embedded; 15] = [
     ("random_gangs_busy", include_str!("../../../policies/random_gangs_busy.yaml")),
 ];
 
-/// The engine's policies and the learned ones.
+/// The catalog of the engine's policies and the learned policies.
 pub fn catalog() -> Catalog {
     Catalog::embedded().with(LearnedPolicies)
 }
@@ -93,7 +93,7 @@ impl Plugin for LearnedPolicies {
     }
 }
 
-/// How it plays, if it decides inside rounds.
+/// The action scheme of an actor of concrete workers; none for other actors.
 fn scheme_of(actor: ActorName) -> Option<ActionSchemeName> {
     match actor {
         ActorName::Agents => Some(ActionSchemeName::Agents),
@@ -139,7 +139,7 @@ fn choice(learned: &Learned) -> Choice {
     }
 }
 
-/// A learned policy that decides inside rounds; without weights, what it would be by chance.
+/// A learned policy that decides inside rounds; without weights, it acts uniformly at random.
 fn round_policy(
     document: &PolicyDocument,
     learned: &Learned,
@@ -175,7 +175,7 @@ fn elastic_policy(
     Ok(ElasticRounds::new(&document.name, decider, options.seed))
 }
 
-/// A learned policy with its weights, or a control.
+/// A policy that decides gang by gang or by values: learned, with its weights, or a control.
 fn gang_policy(
     document: &PolicyDocument,
     learned: &Learned,
@@ -320,8 +320,9 @@ mod tests {
         use apportion::index::{Id, JobId};
         use apportion::problem::{ActiveJob, ProblemBuilder};
         use apportion::units::Steps;
-        // One worker, and two jobs of 1 step/s with one hour and four hours left. All of its time is worth 1 job an hour · 1
-        // to the one, and 1/4 · 4^exponent to the other: 1/4 by exponent 0, 4 by exponent 2.
+        // One worker, and two jobs of 1 step/s with one hour and four hours left. All of the worker's time is worth 1 job an hour ·
+        // 1
+        // to the first, and 1/4 · 4^exponent to the second: 1/4 by exponent 0, 4 by exponent 2.
         for (policy, first) in [
             ("completion_rate", 1.0),
             ("completion_rate:exponent=2", 0.0),

@@ -1,4 +1,4 @@
-//! Worlds decided slot by slot as environments: an action adds to what a job holds in this slot, or ends the slot.
+//! Worlds decided slot by slot, as environments: an action gives a job more tasks in this slot, or ends the slot.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use apportion_learn::vectorized::Finished;
 /// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepOutcome {
-    /// The reward of the slot that it ended; 0 while the slot goes on.
+    /// The reward: of the slot that the action ended, or of the action itself where it has an owner; 0 otherwise.
     pub reward: f64,
-    /// Whether it is a sample to learn from: it was done, or was the chosen end of the slot.
+    /// Whether the action is a sample to learn from: it was applied, or was the chosen end of the slot.
     pub valid: bool,
-    /// The job whose own gain the reward is; none where it is the slot's.
+    /// The job that the reward is for; none where the reward is the slot's.
     pub owner: Option<JobId>,
     /// Whether the slot ended.
     pub slot_ended: bool,
@@ -25,36 +25,37 @@ pub struct StepOutcome {
     pub done: bool,
 }
 
-/// A world that is played slot by slot.
+/// A world that is decided slot by slot.
 pub trait Slots: Clone + fmt::Debug + Send + Sync + 'static {
-    /// Begins the workload of a seed.
+    /// Begins an episode with the workload of a seed.
     fn begin(&mut self, seed: u64);
 
     /// The world as it is.
     fn world(&self) -> &World;
 
-    /// Writes what is seen, and which actions may be chosen.
+    /// Writes the observation, and the mask of actions that may be chosen.
     fn observe(&self, observation: &mut [f32], mask: &mut [bool]);
 
     /// Plays an action that may be chosen.
     fn step(&mut self, action: usize) -> StepOutcome;
 }
 
-/// Episodes of such a world, a workload each.
+/// Episodes of a world that is decided slot by slot, with a workload each.
 #[derive(Clone, Debug)]
 pub struct SlotEnvironment<W> {
     slots: W,
     spaces: [Space; 1],
     slot_s: f64,
     step_limit: u64,
-    /// The mask of actions, and an observation that is written and not used.
+    /// Room for the mask of actions, and for an observation that is written and not used.
     mask: Vec<bool>,
     seen: Vec<f32>,
     n_steps: u64,
     status: Option<Status>,
 }
 
-/// What is learned in such a world: judged by completion times, shown by the world's own rules.
+/// The system of a world that is decided slot by slot: policies are judged by completion times, and the world's own rules can be
+/// teachers.
 pub(super) fn system_of<W: Slots>(
     (name, data): (&'static str, &str),
     environment: SlotEnvironment<W>,
@@ -92,7 +93,7 @@ impl<W: Slots> SlotEnvironment<W> {
         Ok(Finished { total_reward, ..played })
     }
 
-    /// Plays the episode of a seed to its end: what became of its jobs.
+    /// Plays the episode of a seed to its end, and sums up what became of its jobs.
     ///
     /// # Errors
     /// If the actor gives no probabilities, or jobs are left over at the step limit.
@@ -148,14 +149,16 @@ impl<W: Slots> Environment for SlotEnvironment<W> {
     }
 }
 
-/// Does resizing a job cost nothing? Then documents need not say so.
+/// Whether resizing a job costs nothing, which documents leave out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
 pub(super) fn is_free(scaling_cost_s: &f64) -> bool {
     *scaling_cost_s == 0.0
 }
 
+/// Checks a scaling cost, s.
+///
 /// # Errors
-/// If nothing can cost so much.
+/// If it is negative or not finite.
 pub(super) fn check_scaling_cost(scaling_cost_s: f64) -> Result<(), String> {
     let fits = scaling_cost_s >= 0.0 && scaling_cost_s.is_finite();
     let error = || format!("`scaling_cost_s` is {scaling_cost_s}, expected a number of at least 0");

@@ -1,4 +1,4 @@
-//! The learned schedulers there are, by name.
+//! The systems that can be learned, by name.
 
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
@@ -12,11 +12,11 @@ use crate::rounds;
 use apportion::spec::nearest::name_list;
 use apportion_learn::system::{Registered, System, SystemError};
 
-/// All of them.
+/// All systems.
 pub const SYSTEMS: &[Registered] =
     &[deepshare::SYSTEM, dl2::SYSTEM, elastic::SYSTEM, gangs::SYSTEM, dual_agent::SYSTEM, rounds::SYSTEM];
 
-/// The JSON Schema of the options of each system's world, by the system's name.
+/// JSON Schemas of the options of each system's world: (system's name, schema).
 pub fn worlds(generator: &mut SchemaGenerator) -> [(&'static str, Schema); 6] {
     [
         (deepshare::SYSTEM.name, generator.subschema_for::<deepshare::DeepShareWorld>()),
@@ -28,10 +28,10 @@ pub fn worlds(generator: &mut SchemaGenerator) -> [(&'static str, Schema); 6] {
     ]
 }
 
-/// The system of this name in a world of these options; with null, in the published one.
+/// The system of a name in a world of these options; null means the default options.
 ///
 /// # Errors
-/// If there is none of that name, or its world has no such options.
+/// If there is no system of the name, or its world refuses the options.
 pub fn open(name: &str, world: &Value) -> Result<System, SystemError> {
     match SYSTEMS.iter().find(|system| system.name == name) {
         Some(system) => (system.open)(world),
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn every_system_passes_the_check() {
         for &Registered { name, .. } in SYSTEMS {
-            // Where episodes are long, short ones: the check looks at every action.
+            // Long episodes are made short, because the check looks at every action.
             let long = ["dual_agent", "elastic", "rounds"].contains(&name);
             let world = if long { json!({ "jobs": 12 }) } else { Value::Null };
             assert!(open(name, &Value::Null).is_ok());

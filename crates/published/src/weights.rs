@@ -27,26 +27,26 @@ pub const WEIGHTS: [(&str, &[u8]); 16] = [
     ("learned_values_packed", include_bytes!("../../../training/learned_values_packed.safetensors")),
 ];
 
-/// The bytes of the embedded weights of this name, or of the file at this path. What has a path separator, or ends in
-/// `.safetensors` or `.onnx`, is a path; anything else is a name first.
+/// The bytes of the embedded weights of a name, or of the file at a path. A text with a path separator, or that ends in
+/// `.safetensors` or `.onnx`, is a path; any other is a name, or else a path.
 ///
 /// # Errors
-/// If there is neither; says which names there are.
+/// If there is neither such a name nor such a file; the error lists the names.
 pub fn load_weights(name_or_path: &str) -> Result<Vec<u8>, SpecError> {
     load_weights_from(Path::new(""), name_or_path)
 }
 
-/// The bytes of the embedded weights of this name, or of the file at this path, where a relative path starts in
-/// `folder`: that of the document which states it.
+/// The bytes of the embedded weights of a name, or of the file at a path. A relative path starts in `folder`, the folder of the
+/// document that states it.
 ///
 /// # Errors
-/// If there is neither; says which names there are.
+/// If there is neither such a name nor such a file; the error lists the names.
 pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, SpecError> {
     if let Some((_, bytes)) = WEIGHTS.iter().find(|(name, _)| *name == name_or_path) {
         return Ok(bytes.to_vec());
     }
     let path = folder.join(path_text::to_path(name_or_path));
-    // What is there but holds no weights is said to hold none, not to be unknown.
+    // A file that exists without weights in it gets an error about its contents, not about an unknown name.
     if is_path(name_or_path) || path.exists() {
         return read_bytes(path);
     }
@@ -56,7 +56,7 @@ pub fn load_weights_from(folder: &Path, name_or_path: &str) -> Result<Vec<u8>, S
     Err(SpecError::about("", message, suggestion(name_or_path, names())))
 }
 
-/// Do weights of this name ship with the program?
+/// Whether weights of this name ship with the program.
 pub fn ships(name: &str) -> bool {
     WEIGHTS.iter().any(|(other, _)| *other == name)
 }

@@ -1,4 +1,4 @@
-//! Weights that a training begins with: those of another training of the same networks.
+//! Weights that a training begins with, made by another training of the same networks.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use apportion_learn::tensors::Tensors;
 use apportion_learn::training::TrainingError;
 use apportion_learn::training::model::{Model, Parameters, fitting};
 
-/// Weights by the model's names; without those of the critic, if the file has weights alone.
+/// Weights by the model's names; without the critic's, if the file has the actors' alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beginning {
     weights: Tensors,
@@ -24,10 +24,10 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// What the document's `from` names, if it names anything: weights that ship with the program, or a file.
+    /// Loads the weights that the document's `from` names, if it is given: weights that ship with the program, or a file.
     ///
     /// # Errors
-    /// If there is no such file, or it is of another network.
+    /// If there are no such weights, or they are of another network or system.
     pub fn load(spec: &TrainingSpec, system: &System) -> Result<Option<Self>, TrainingError> {
         let Some(name) = &spec.from else { return Ok(None) };
         let fault = |reason: String, help: &str| TrainingError::Beginning {
@@ -66,11 +66,11 @@ impl Beginning {
         Ok(Some(Self { weights: found.weights(), digest: sha256(&bytes) }))
     }
 
-    /// Puts them in place of what a model began with. A critic of which there is nothing stays as it is, and so do the
-    /// placement agent's heads for another kind of choices than the weights were trained for.
+    /// Puts these weights in place of a model's own. The model keeps its own critic where the weights have none, and its own heads
+    /// of the placement agent where the weights were trained for another kind of choices.
     ///
     /// # Errors
-    /// If they are not this model's; nothing has changed then.
+    /// If the weights do not fit the model; the model is then unchanged.
     pub fn give(&self, model: &dyn Model) -> Result<(), TrainingError> {
         let parameters = model.parameters();
         let whole = self.filled(parameters).map_err(|error| TrainingError::Beginning {
@@ -83,7 +83,7 @@ impl Beginning {
         parameters.set(&whole)
     }
 
-    /// These weights, and of others what the model has now.
+    /// The whole weights of a model: these where there are some, and otherwise the model's own.
     fn filled(&self, parameters: &Parameters) -> Result<Tensors, TrainingError> {
         let mut whole = parameters.to_tensors()?;
         let is_head = |name: &str| HEADS.iter().any(|head| name.starts_with(head));
@@ -191,13 +191,13 @@ validation: { seeds: [1] }
                 let expected = if of_file { &weights } else { &drawn };
                 assert_eq!(numbers, expected.get(name).unwrap().1, "{name}");
             }
-            // What is held stays as it was given, and the header says what the training began with.
+            // Weights outside `only` stay as they were given, and the digest is that of the file.
             let mut learner = next.learner(&system).unwrap();
             learner.update().unwrap();
             let moved = learner.model().parameters().to_tensors().unwrap();
             let kept = |name: &str| moved.get(name).unwrap() == weights.get(name).unwrap();
             assert!(kept("actor.job.0.weight") && !kept("actor.place.0.weight"));
-            // Stopped here and taken up again, it goes on bit for bit.
+            // A learner that is stopped here and restored goes on bit for bit.
             let mut resumed = next.learner(&system).unwrap();
             resumed.restore(&learner.save().unwrap()).unwrap();
             for learner in [&mut learner, &mut resumed] {
@@ -208,7 +208,8 @@ validation: { seeds: [1] }
         }
     }
 
-    /// Whoever is to choose among whole placements begins with all else of weights that chose servers, and the other way.
+    /// A network that chooses among whole placements begins with all weights but the heads of one that chose servers, and the other
+    /// way.
     #[test]
     fn heads_for_other_choices_stay_as_they_were_drawn() {
         let folder = tempfile::tempdir().unwrap();
@@ -249,7 +250,7 @@ validation: { seeds: [1] }
             spec.from = Some(from.to_owned());
             spec.learner(&system).unwrap_err().to_string()
         };
-        // Relative, it is looked for where the document is, and nowhere else.
+        // A relative path starts in the document's folder, and nowhere else.
         let (mut beside, system) = made(TEXT);
         (beside.from, beside.folder) = (Some("first.safetensors".to_owned()), folder.path().to_owned());
         beside.learner(&system).unwrap();

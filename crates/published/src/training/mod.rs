@@ -1,4 +1,4 @@
-//! Trainings of the published schedulers as documents.
+//! Training documents of the published schedulers, and the weights that trainings begin with.
 
 pub mod spec;
 pub mod beginning;

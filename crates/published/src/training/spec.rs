@@ -1,4 +1,4 @@
-//! A training in one document: what is learned, how, from which seeds, and how long.
+//! Training documents: the system, the algorithm, the seeds and the budget.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ use apportion_learn::training::warm_up::WarmUp;
 use apportion_learn::training::{TrainingError, within};
 use apportion_learn::vectorized::{Finished, LaneError, Vectorized};
 
-/// The JSON Schema of such documents: which options `world` has, `system` says.
+/// The JSON Schema of training documents, in which the options of `world` depend on `system`.
 pub fn schema() -> Schema {
     let mut generator = SchemaGenerator::default();
     let worlds = systems::worlds(&mut generator);
@@ -54,87 +54,87 @@ pub fn schema() -> Schema {
     schema
 }
 
-/// The format of such documents.
+/// The `format` of training documents.
 pub const FORMAT: &str = "apportion/training-v1";
 
-/// A training of a learned scheduler, which `apportion train` runs: with the data and the version of the program, the same
-/// document gives the same weights.
+/// A training of a learned scheduler, which `apportion train` runs. With the same data and version of the program, a document
+/// always gives the same weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSpec {
     /// Kind and version of the document.
     #[schemars(extend("const" = FORMAT))]
     pub format: String,
-    /// What is learned: the name of a system.
+    /// Name of the system that is learned.
     pub system: String,
     /// One line about the training.
     #[serde(default)]
     pub summary: Option<String>,
-    /// Options of the system's world; those of the published one by default.
+    /// Options of the system's world; each has a default.
     #[serde(default, deserialize_with = "of_finite_numbers")]
     pub world: Value,
-    /// Learn by proximal policy optimization. Exactly one of `ppo`, `actor_critic` and `evolution` is given.
+    /// Proximal policy optimization. Exactly one of `ppo`, `actor_critic` and `evolution` is given.
     #[serde(default)]
     pub ppo: Option<PpoOptions>,
-    /// Learn by actor and critic from replay.
+    /// Actor-critic learning from replay.
     #[serde(default)]
     pub actor_critic: Option<ActorCriticOptions>,
-    /// What replaces drawn actions while actor and critic learn.
+    /// The rule that replaces drawn actions while actor and critic learn.
     #[serde(default, with = "serde_yaml::with::singleton_map")]
     #[schemars(with = "ExplorationName")]
     pub exploration: ExplorationName,
-    /// Learn by evolution strategies.
+    /// Evolution strategies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionOptions>,
-    /// Weights to begin with in place of drawn ones: a name of weights that ship with the program, or the path of a file
-    /// that `apportion train` made, from this document's folder. They are of the same networks; a critic that they lack
-    /// is drawn.
+    /// Weights to begin with in place of drawn ones: a name of weights that ship with the program, or the path, from this
+    /// document's folder, of a file that `apportion train` made. The weights are of the same networks; a critic that they lack is
+    /// drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Where a relative path in `from` starts, which the document does not say of itself: where the command runs, until
-    /// it is set.
+    /// The folder in which a relative path in `from` starts. The document does not hold it: until it is set, it is where the
+    /// command runs.
     #[serde(skip)]
     pub folder: PathBuf,
-    /// Before all that, learn from another policy.
+    /// A warm-up, which first copies another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
     /// The networks, of dense layers.
     #[serde(default)]
     pub network: MlpOptions,
-    /// The networks of two agents, which are over sets: of `dual_agent`, and of `rounds` with `play: agents`.
+    /// The networks over sets of two agents: of `dual_agent`, and of `rounds` with `play: agents`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sets: Option<SetOptions>,
     /// Seed of everything random in the training, its episodes included.
     pub seed: u64,
-    /// How long the training goes on.
+    /// The length of the training.
     pub budget: Budget,
-    /// The episodes that judge on the way, and choose the weights that are kept.
+    /// The episodes that judge the weights on the way, and so choose the weights that are kept.
     pub validation: Episodes,
-    /// The episodes that judge in the end, as validation does: the training never plays them, its best weights do.
+    /// The episodes that judge the best weights in the end, as validation does; the training itself never plays them.
     #[serde(default)]
     pub test: Option<TestEpisodes>,
 }
 
-/// What replaces actions that are drawn.
+/// A rule that replaces drawn actions while actor and critic learn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExplorationName {
-    /// Nothing.
+    /// No rule: actions are as drawn.
     #[default]
     AsDrawn,
-    /// DL2's rules, for its own world, asked of the drawn job.
+    /// DL2's rules, for its own world, applied to the drawn job.
     Injection,
-    /// The same as its released trainer has them: asked of every job of the window, whatever was drawn.
+    /// DL2's rules as its released trainer has them: applied to every job of the window, whatever was drawn.
     InjectionReleased,
-    /// A climb of a job that holds fewest workers, with a chance, where another holds 3 to 5 times as many: for the elastic
-    /// world, seen as pairs.
+    /// With a chance, a climb of a job that holds the fewest workers, where another job holds more than 3 to 5 times as many: for
+    /// the elastic world, seen as pairs.
     FewestFirst {
-        /// The chance, ε.
+        /// The probability, ε.
         chance: f64,
     },
-    /// Any allowed action, with a chance.
+    /// With a chance, a uniformly drawn allowed action.
     EpsilonGreedy {
-        /// The chance, ε.
+        /// The probability, ε.
         chance: f64,
     },
 }
@@ -143,40 +143,41 @@ pub enum ExplorationName {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Episodes {
-    /// Their seeds.
+    /// Seeds of the episodes.
     pub seeds: Vec<u64>,
     /// How actions are chosen from probabilities.
     #[serde(default)]
     pub choice: Choice,
-    /// What they are judged by.
+    /// The measure of the episodes.
     #[serde(default, skip_serializing_if = "Measure::is_reward")]
     pub measure: Measure,
 }
 
-/// Episodes of fixed seeds that judge in the end.
+/// Episodes of fixed seeds that judge the weights in the end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestEpisodes {
-    /// Their seeds.
+    /// Seeds of the episodes, none of which is one of validation.
     pub seeds: Vec<u64>,
-    /// How actions are chosen from probabilities; as in validation, if this is not given.
+    /// How actions are chosen from probabilities; as in validation by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
-    /// What they are judged by, which is what validation is judged by.
+    /// The measure of the episodes, which is validation's.
     #[serde(default, skip_serializing_if = "Measure::is_reward")]
     pub measure: Measure,
 }
 
-/// What episodes are judged by.
+/// A measure by which episodes are judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// What the training climbs by.
+    /// The return that the system judges policies by.
     #[default]
     Reward,
-    /// The jobs' service times, where results were published so: in DeepShare's world.
+    /// The jobs' service times, mean and 99th percentile, over those of the published `las`: in DeepShare's world, where results
+    /// were published so.
     Service,
-    /// The jobs' mean service and completion times, there.
+    /// The jobs' mean service and completion times over those of the published `las`: in DeepShare's world.
     Times,
 }
 
@@ -195,7 +196,7 @@ impl Measure {
     }
 }
 
-/// Refuses a seed that is given twice, which would count twice in a mean.
+/// Checks that no seed is given twice, which would count twice in a mean.
 fn check_distinct(field: &'static str, seeds: &[u64]) -> Result<(), TrainingError> {
     let mut seen = BTreeSet::new();
     let twice = seeds.iter().find(|seed| !seen.insert(**seed));
@@ -203,7 +204,7 @@ fn check_distinct(field: &'static str, seeds: &[u64]) -> Result<(), TrainingErro
     within(twice.is_none(), field, value, "each seed once")
 }
 
-/// A value of the document. JSON has no numbers that are not finite: they would be taken for missing ones.
+/// Reads a value that has only finite numbers: JSON has no others, and they would be taken for missing values.
 fn of_finite_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let value = serde_yaml::Value::deserialize(deserializer)?;
     match not_finite(&value) {
@@ -222,6 +223,8 @@ fn not_finite(value: &serde_yaml::Value) -> Option<&serde_yaml::Number> {
 }
 
 impl TrainingSpec {
+    /// Checks the whole document.
+    ///
     /// # Errors
     /// If the document contradicts itself, or an option is out of its range.
     pub fn check(&self) -> Result<(), TrainingError> {
@@ -233,7 +236,7 @@ impl TrainingSpec {
         self.check_episodes()
     }
 
-    /// One algorithm, that can learn what the world asks for.
+    /// Checks that there is one algorithm, and that it can learn what the world asks for.
     fn check_algorithm(&self) -> Result<(), TrainingError> {
         let missing = "one algorithm: `ppo: {}`, `actor_critic: {}` or `evolution: {}`";
         let given = [self.ppo.is_some(), self.actor_critic.is_some(), self.evolution.is_some()];
@@ -249,8 +252,8 @@ impl TrainingSpec {
         self.evolution.as_ref().map_or(Ok(()), EvolutionOptions::check)?;
         let Some(options) = &self.actor_critic else { return Ok(()) };
         options.check()?;
-        // What the last round may add is no training: it ends with the first update that learns. After a warm-up, or where
-        // weights are given, there is something to keep even so.
+        // The budget fills the replay, or nothing would be learned: decisions that the last round adds beyond the budget do not
+        // count. After a warm-up, or where weights are given, there is something to keep even without an update.
         let begins = self.warm_up.is_some() || self.from.is_some();
         let (decisions, kept) = (self.budget.decisions, options.replay as u64);
         let value = format!("{decisions} where `actor_critic.replay` is {kept}");
@@ -309,19 +312,19 @@ impl TrainingSpec {
         within(alike, "test.measure", test.measure.name(), "that of `validation`, beside which it is told")
     }
 
-    /// The episodes that judge in the end, with what they take over from validation.
+    /// The test episodes, with the choice and the measure that they take over from validation.
     pub fn test_episodes(&self) -> Option<Episodes> {
         let TestEpisodes { seeds, choice, .. } = self.test.as_ref()?;
         let Episodes { choice: of_validation, measure, .. } = self.validation;
         Some(Episodes { seeds: seeds.clone(), choice: choice.unwrap_or(of_validation), measure })
     }
 
-    /// Is this what the document has for an option of the world?
+    /// Whether an option of the world has this text as its value.
     fn world_says(&self, option: &str, value: &str) -> bool {
         self.world.get(option).and_then(Value::as_str) == Some(value)
     }
 
-    /// What the budget is counted in, and how many of them a training that goes to its end has.
+    /// The unit of the budget, and the number of units of a training that goes to its end.
     pub fn counted(&self) -> (&'static str, u64) {
         let Some(EvolutionOptions { pairs, episodes, .. }) = self.evolution else {
             return ("decisions", self.budget.decisions);
@@ -330,10 +333,11 @@ impl TrainingSpec {
         ("episodes", self.budget.decisions.div_ceil(of_update) * of_update)
     }
 
-    /// The learner at its beginning.
+    /// The learner at the beginning of the training.
     ///
     /// # Errors
-    /// If the document contradicts itself, an option is out of its range, or it cannot begin with the weights it names.
+    /// If the document contradicts itself, an option is out of its range, or the training cannot begin with the weights that it
+    /// names.
     pub fn learner(&self, system: &System) -> Result<AnyLearner, TrainingError> {
         self.check()?;
         let beginning = Beginning::load(self, system)?;
@@ -394,7 +398,7 @@ impl TrainingSpec {
         })
     }
 
-    /// Plays episodes with an actor: as the finished policy does, where the system says how.
+    /// Plays episodes with an actor: as the finished policy would, where the system says how.
     fn play(
         system: &System,
         actor: &Arc<dyn Actor>,
@@ -420,10 +424,10 @@ impl TrainingSpec {
         }
     }
 
-    /// The return of an actor in each episode of the system, by their measure.
+    /// The return of an actor in each episode, by the episodes' measure.
     ///
     /// # Errors
-    /// If the environment breaks its contract.
+    /// If an episode cannot be played.
     pub fn returns(
         system: &System,
         actor: &Arc<dyn Actor>,
@@ -433,10 +437,10 @@ impl TrainingSpec {
         Ok(played.iter().map(|episode| episode.total_reward).collect())
     }
 
-    /// Their mean.
+    /// The mean return of an actor over episodes.
     ///
     /// # Errors
-    /// If the environment breaks its contract.
+    /// If an episode cannot be played.
     pub fn judge(system: &System, actor: &Arc<dyn Actor>, episodes: &Episodes) -> Result<f64, TrainingError> {
         let returns = Self::returns(system, actor, episodes)?;
         Ok(returns.iter().sum::<f64>() / returns.len().max(1) as f64)
@@ -453,7 +457,8 @@ impl TrainingSpec {
         }
     }
 
-    /// What files say of weights that this training has made, which began with those of this digest if it says `from`.
+    /// The provenance that files of this training's weights state. `from_digest` is the digest of the weights that the training
+    /// began with, if it says `from`.
     ///
     /// # Errors
     /// Never, for a document that was read.

@@ -1,4 +1,4 @@
-//! Training documents, read and refused.
+//! Tests of training documents: what is read, and what is refused.
 
 use super::*;
 use crate::systems;
@@ -61,10 +61,11 @@ fn weights_beside_a_document_are_its_own() {
         let made = apportion_learn::checkpoint::Checkpoint::from_bytes(&bytes).unwrap();
         assert_eq!(made.to_bytes().unwrap(), bytes, "{}", path.display());
         let own = spec.provenance((&system, None), (made.header.n_updates, made.header.n_decisions)).unwrap();
-        // So that they come out again byte for byte; options of PPO are younger than those of DL2.
+        // Headers have all options, so that files can be made again byte for byte; but PPO has options that are younger than DL2's
+        // file.
         let younger = path.ends_with("dl2.safetensors");
         assert!(younger || made.header.spec == own.spec, "{}: {}", path.display(), own.spec);
-        // What the header does not name had not been thought of when the weights were made, and is at its default.
+        // An option that the header does not name is younger than the weights, and has its default.
         assert_eq!(TrainingSpec::deserialize(&made.header.spec).unwrap(), spec);
         assert_eq!((made.header.data_digest, made.header.network), (own.data_digest, own.network));
         let test = spec.test_episodes();
@@ -194,6 +195,6 @@ fn the_budget_is_counted_in_what_it_is_spent_on() {
     assert_eq!(read(TEXT).counted(), ("decisions", 128));
     let text = TEXT
         .replace("ppo: { n_steps: 64, learning_rate: { from: 0.001, to: 0.0 } }", "evolution: { pairs: 3 }");
-    // Updates of 3 pairs by 2 episodes: eleven of them.
+    // An update has 2 · 3 actors, each in 2 episodes: 12 episodes, and 11 updates reach 128.
     assert_eq!(read(&text).counted(), ("episodes", 132));
 }

@@ -1,4 +1,4 @@
-//! A warm-up by a policy of the engine.
+//! Tests of a warm-up that copies a policy of the engine.
 
 use serde_json::json;
 
