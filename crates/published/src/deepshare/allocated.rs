@@ -1,10 +1,10 @@
-//! Policies that allocate time, in this world: shares become an order of the queue, and each job goes where it and its
-//! neighbours retain most.
+//! Policies that allocate time, in this world: shares become an order of the queue, and each job goes where it and its neighbours
+//! retain most.
 //!
-//! A policy sees one type of worker. A job's speed on it is that of the faster of its measured spreads, times what it
-//! retains there on average beside another of the active jobs, because its neighbours are not known when time is
-//! allocated. Shares are computed anew when a job arrives or ends. In each round all jobs are taken off their servers and
-//! placed again by priority (share over the part of time received since arrival); jobs that do not fit are skipped.
+//! A policy sees one worker type. A job's speed on it is the speed alone of a measured spread, times the mean retention
+//! beside another active job (neighbours are not known when time is allocated), for the faster of its spreads. Shares are
+//! computed anew when a job arrives or ends. In each round all jobs are taken off their servers and placed again by
+//! priority (share over the part of time received since arrival); jobs that do not fit are skipped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use apportion::policy::Policy;
 use apportion::problem::{ActiveJob, Problem, ProblemBuilder, ProblemError};
 use apportion::units::{Seconds, Steps};
 
-/// A policy that allocates time at work.
+/// A policy that allocates time, as a policy of this world.
 pub struct AllocatedPolicy {
     policy: Box<dyn Policy>,
     cluster: Arc<Cluster>,
     speeds: DeepShareSpeeds,
-    /// Jobs that were there when shares were decided.
+    /// Jobs that were active when shares were decided.
     asked: Vec<JobId>,
     asked_at_s: f64,
     again_after_s: Option<f64>,
     skips_unallotted: bool,
-    /// Shares of `asked`.
+    /// Shares of time of the jobs in `asked`.
     shares: Vec<f64>,
-    /// Jobs still to be tried in this round, the last first.
+    /// Jobs still to be tried in this round, in reverse order.
     queue: Vec<JobId>,
     parts: Vec<Part>,
     error: Option<AllocatedError>,
@@ -66,7 +66,7 @@ impl AllocatedPolicy {
         })
     }
 
-    /// Why it no longer decides anything, if it does not.
+    /// The error after which the policy no longer decides anything, if there was one.
     pub fn error(&self) -> Option<&AllocatedError> {
         self.error.as_ref()
     }
@@ -111,7 +111,7 @@ fn problem(world: &World, speeds: &DeepShareSpeeds, cluster: &Arc<Cluster>) -> R
     problem.build()
 }
 
-/// Samples/s of a job at the faster of its spreads, beside an average neighbour.
+/// Samples/s of a job at the faster of its spreads, with the mean retention beside another active job.
 fn expected_speed(world: &World, speeds: &DeepShareSpeeds, job: JobId) -> f64 {
     let widths = [2, N_SERVERS].into_iter().filter(|width| is_shape(world.job(job).workers, *width));
     let at = widths.filter_map(|width| {
@@ -179,7 +179,7 @@ mod tests {
     use apportion::throughput::spread::SpreadThroughputs;
     use apportion::workload::Combination;
 
-    /// To each job the same, or no answer.
+    /// A policy with equal shares for all jobs, or with an error.
     #[derive(Debug)]
     struct Alike {
         fails: bool,
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Plays so many rounds at most, and gives the world.
+    /// The world after at most this number of rounds.
     fn play(
         policy: Box<dyn Policy>,
         jobs: &[WorldJob],

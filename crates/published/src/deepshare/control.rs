@@ -1,4 +1,4 @@
-//! Controls that learn nothing: what any learned row must be compared with.
+//! Greedy placement by gains, the control that learned policies must be compared with.
 
 use crate::deepshare::{DeepShareSpeeds, SERVER_SETS, decode, is_shape};
 use crate::world::ACCELERATOR;
@@ -7,8 +7,9 @@ use crate::world::World;
 use apportion::index::{Id, JobId, ServerId};
 use apportion::spec::Fidelity;
 
-/// The action whose placement gains most, [own ρ · workers − what its neighbours lose] / workers, with that gain; ties to
-/// the first. A neighbour's loss counts once, however many servers are shared, from what it last retained.
+/// The action whose placement gains most, and its gain: [own ρ · workers − the neighbours' losses] / workers; ties to the first
+/// action. A neighbour's loss is ρ · workers that it would lose from its last retention, and counts once however many servers it
+/// shares.
 pub(super) fn greedy(world: &World, speeds: &DeepShareSpeeds, fidelity: Fidelity) -> Option<(usize, f64)> {
     let mut best: Option<(usize, f64)> = None;
     for (action, servers) in SERVER_SETS.into_iter().enumerate() {
@@ -21,7 +22,7 @@ pub(super) fn greedy(world: &World, speeds: &DeepShareSpeeds, fidelity: Fidelity
     best
 }
 
-/// The servers with room on which a job gains most, if it fits anywhere; ties to the first.
+/// The servers with room on which a job gains most, if it fits anywhere; ties to the first set.
 pub(super) fn best_servers(world: &World, speeds: &DeepShareSpeeds, job: JobId) -> Option<&'static [usize]> {
     let workers = world.job(job).workers;
     let mut best: Option<(&'static [usize], f64)> = None;
@@ -36,7 +37,7 @@ pub(super) fn best_servers(world: &World, speeds: &DeepShareSpeeds, job: JobId) 
     best.map(|(servers, _)| servers)
 }
 
-/// What starting a job on these servers gains, per worker of its own.
+/// The gain of starting a job on these servers, per worker of the job; none if its speed there was not measured.
 fn gain(world: &World, speeds: &DeepShareSpeeds, job: JobId, servers: &[usize]) -> Option<f64> {
     let own = speeds.configuration(world, job, servers.len())?;
     let (mut retention, mut loss): (f64, f64) = (1.0, 0.0);
@@ -54,7 +55,7 @@ fn gain(world: &World, speeds: &DeepShareSpeeds, job: JobId, servers: &[usize]) 
             else {
                 continue;
             };
-            // What it retained when last measured: all of it, if it was placed in this round.
+            // The last measured retention; 1 if the job was placed in this round.
             let before = world.retention(other);
             let after = before.min(speeds.retained(configuration, own));
             loss += f64::from(world.job(other).workers) * (before - after);

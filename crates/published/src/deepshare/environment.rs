@@ -1,4 +1,4 @@
-//! Its episodes.
+//! DeepShare's world as an environment.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use apportion_learn::environment::{Environment, Refused, Space, Status, Transiti
 use apportion_learn::evaluation::play;
 use apportion_learn::vectorized::Finished;
 
-/// What an episode is worth that leaves jobs over, where service times are the measure: ten times those of `las`.
+/// The return of an episode that leaves jobs over, where times are the measure: as if times were ten times those of `las`.
 const CUT_OFF: f64 = -10.0;
 
-/// The jobs of the episodes.
+/// The workloads of episodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workloads {
-    /// Drawn anew for each seed: of this mix, so many jobs.
+    /// Drawn anew for each seed: (mix, number of jobs).
     Drawn(Mix, usize),
-    /// One of these, by the seed; at least one.
+    /// Workloads of which the seed picks one; at least one.
     Listed(Vec<Vec<WorldJob>>),
 }
 
-/// What a round is worth in training.
+/// The reward of a round in training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundReward {
-    /// As published: contention and utilization, weighed.
+    /// The published reward: contention and utilization, weighted.
     #[default]
     Published,
-    /// The parts of their work that jobs do in it, added up. Their sum over an episode is the number
-    /// of jobs under any policy; discounted, it rewards work done early.
+    /// The sum over jobs of the part of its work that each does in the round. Over an episode it adds up to the number of jobs
+    /// under any policy; discounted, it rewards work done early.
     Progress,
 }
 
@@ -58,7 +58,7 @@ pub struct DeepShareEnvironment {
 }
 
 impl DeepShareEnvironment {
-    /// Episodes of at most `step_limit` steps, of jobs as in `tables`, seen and rewarded as published.
+    /// Episodes of at most `step_limit` steps, with jobs of `tables`, observed and rewarded as published.
     ///
     /// # Errors
     /// If the tables lack the mix.
@@ -90,13 +90,13 @@ impl DeepShareEnvironment {
         })
     }
 
-    /// This environment with this kind of observation and this reward.
+    /// This environment with another kind of observation and another reward.
     #[must_use]
     pub fn learning_by(self, observation_kind: ObservationKind, reward: RoundReward) -> Self {
         Self { observation_kind, reward, spaces: [space_of(observation_kind)], ..self }
     }
 
-    /// This environment with episodes in which policies act as they are used: see [`EpisodeOptions::in_use`].
+    /// This environment with episodes in which policies act as in use: see [`EpisodeOptions::in_use`].
     #[must_use]
     pub fn in_use(&self, hybrid: bool) -> Self {
         let options = self.options.in_use(hybrid);
@@ -160,7 +160,7 @@ impl DeepShareEnvironment {
         Ok(Finished { total_reward: -(found[0] / las[0] + found[1] / las[1]) / 2.0, ..played })
     }
 
-    /// What becomes of the jobs of a seed under the published `las`.
+    /// The outcome of the jobs of a seed under the published `las`.
     fn las(&self, seed: u64) -> Result<Summary, WorldError> {
         let fidelity = self.options.fidelity;
         let name = PolicyName::Ordered(Order::MostService, Width::Widest);
@@ -174,7 +174,7 @@ impl DeepShareEnvironment {
     /// The jobs of a seed.
     fn jobs(&self, seed: u64) -> Cow<'_, [WorldJob]> {
         match &self.workloads {
-            // Drawn once before, when the environment was made: the tables have the mix.
+            // The tables have the mix: jobs were drawn once when the environment was made.
             Workloads::Drawn(mix, n_jobs) => {
                 Cow::Owned(generate(&self.tables, mix, *n_jobs, seed).unwrap_or_default())
             }
@@ -182,7 +182,7 @@ impl DeepShareEnvironment {
         }
     }
 
-    /// Plays the episode of a seed to its end: what became of its jobs.
+    /// Plays the episode of a seed to its end, and sums up what became of its jobs.
     ///
     /// # Errors
     /// If the actor gives no probabilities, or jobs are left over at the step limit.
@@ -316,7 +316,7 @@ mod tests {
         assert!(error.to_string().ends_with(" of 12 jobs were done after 9 decisions"), "{error}");
     }
 
-    /// The quotients once more, from worlds that are run as `apportion world` runs them.
+    /// The quotients against those of worlds that are run as `apportion world` runs them.
     #[test]
     fn service_times_are_judged_against_those_of_las() {
         let options = EpisodeOptions {

@@ -11,35 +11,36 @@ use apportion::index::JobId;
 use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
 
-/// When a round of an episode ends.
+/// A rule of when a round of an episode ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionsPerRound {
-    /// After one action: how the published agents are trained.
+    /// After one action, as the published agents are trained.
     One,
-    /// After the first invalid action: how they are used.
+    /// After the first invalid action, as they are used.
     UntilInvalid,
 }
 
-/// How an episode is played.
+/// Options of an episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpisodeOptions {
-    /// Differences from what was intended.
+    /// Whether the published simulator's quirks are kept.
     pub fidelity: Fidelity,
     /// When a round ends.
     pub decisions: DecisionsPerRound,
     /// Whether an invalid action falls back on the baselines' placement.
     pub hybrid: bool,
-    /// Whether crowded jobs are preempted before the round, so that they never run crowded: how the published agents
-    /// are trained. Otherwise they are after it.
+    /// Whether crowded jobs are preempted before the round, so that they never run crowded, as in the training of the published
+    /// agents. Otherwise they are preempted after it.
     pub preempts_first: bool,
-    /// w1.
+    /// Weight of contention in the published reward, w1.
     pub contention_weight: f64,
-    /// w2.
+    /// Weight of utilization in the published reward, w2.
     pub utilization_weight: f64,
 }
 
 impl EpisodeOptions {
-    /// As policies are used: rounds go on until an action is invalid, and crowded jobs are preempted after them.
+    /// These options with rounds as policies are used: a round goes on until an action is invalid, and crowded jobs are preempted
+    /// after it.
     #[must_use]
     pub const fn in_use(self, hybrid: bool) -> Self {
         Self { decisions: DecisionsPerRound::UntilInvalid, hybrid, preempts_first: false, ..self }
@@ -49,11 +50,11 @@ impl EpisodeOptions {
 /// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepOutcome {
-    /// Its reward; 0 while the round goes on.
+    /// The published reward; 0 while the round goes on.
     pub reward: f64,
-    /// The parts of their work that jobs did in the round, added up; 0 while it goes on.
+    /// The sum over jobs of the part of its work that each did in the round; 0 while the round goes on.
     pub progress: f64,
-    /// Whether it started a job.
+    /// Whether the action started a job.
     pub valid: bool,
     /// Whether the round ended.
     pub round_ended: bool,
@@ -85,7 +86,7 @@ impl DeepShareEpisode {
         }
     }
 
-    /// Begins a trace.
+    /// Begins an episode with these jobs.
     pub fn reset(&mut self, jobs: &[WorldJob]) {
         self.world.reset(jobs);
         self.utilization = UtilizationMean::default();
@@ -97,7 +98,7 @@ impl DeepShareEpisode {
         &self.world
     }
 
-    /// Writes what the policy sees.
+    /// Writes the published observation.
     pub fn observe(&self, observation: &mut [f32; OBSERVATION_LEN]) {
         observe(&self.world, self.options.fidelity, observation);
     }
@@ -121,7 +122,7 @@ impl DeepShareEpisode {
         jobs.find(|job| Width::Widest.place(&self.world, *job, &mut self.parts))
     }
 
-    /// The reward of the round, and the parts of their work that jobs did in it.
+    /// Ends the round: (its published reward, the sum over jobs of the part of its work that each did in it).
     fn end_round(&mut self) -> (f64, f64) {
         let Self { world, speeds, options, .. } = self;
         if options.preempts_first {

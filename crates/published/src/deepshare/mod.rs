@@ -12,11 +12,11 @@
 //!
 //! The published simulator ([`Fidelity::Published`]) differs from what its authors describe at four points:
 //!
-//! - ρ never rises while a job stays placed, though a neighbour leaves; training resets it each round;
-//! - service is counted in whole rounds, and a finished job costs the next one its round;
-//! - a job counts as done when less is left than a round's seconds, as if one sample took a second;
-//! - jobs that are about to end so are left out of the observation, and their workers look free. The engine refuses
-//!   what would over-commit a server; the published simulator does not.
+//! - ρ never rises while a job stays placed, even if a neighbour leaves; training resets it each round;
+//! - service is counted in whole rounds, and a finished job costs the next job its round;
+//! - a job counts as done when fewer samples are left than a round has seconds, as if one sample took a second;
+//! - jobs that are about to end this way are left out of the observation, and their workers look free. The engine refuses
+//!   decisions that would over-commit a server; the published simulator does not.
 
 mod allocated;
 mod control;
@@ -58,7 +58,7 @@ pub const N_SERVERS: usize = 4;
 /// Accelerators of a server.
 pub const WORKERS_PER_SERVER: u16 = 8;
 
-/// Models of the published tables.
+/// The number of models in the published tables.
 pub const N_MODELS: usize = 6;
 
 /// Numbers of workers that jobs need.
@@ -67,13 +67,13 @@ pub const DEMANDS: [u16; 3] = [2, 4, 8];
 /// Length of a round in seconds.
 pub const ROUND_S: f64 = 300.0;
 
-/// What any job retains, however crowded its servers.
+/// The smallest retention of a job, however crowded its servers.
 pub const RETENTION_FLOOR: f64 = 0.35;
 
-/// Under learned policies, jobs that retain at most this are preempted.
+/// The retention at or below which jobs are preempted under learned policies.
 pub const PREEMPT_AT: f64 = 0.6;
 
-/// Actions: seven sets of servers, and nothing.
+/// The number of actions: seven sets of servers, and nothing.
 pub const N_ACTIONS: usize = 8;
 
 /// The action that does nothing.
@@ -82,7 +82,7 @@ pub const NOTHING: usize = 7;
 /// The servers of each action but the last.
 pub const SERVER_SETS: [&[usize]; 7] = [&[0, 1], &[0, 2], &[0, 3], &[1, 2], &[1, 3], &[2, 3], &[0, 1, 2, 3]];
 
-/// A run is given up after so many rounds: a policy that samples needs some 1,000 for 256 jobs.
+/// Limits after which a run is given up. A policy that samples needs some 1,000 rounds for 256 jobs.
 pub const LIMITS: Limits = Limits { decisions_max: 1_000, rounds_max: 50_000 };
 
 /// A world without jobs.
@@ -108,18 +108,18 @@ pub fn world(tables: &SpreadThroughputs, fidelity: Fidelity, after_round: AfterR
     )
 }
 
-/// The type of a job in this world: its model's position and its demand's.
+/// The job type of a model and a demand, by their positions.
 pub fn job_type(model: usize, demand: usize) -> JobTypeId {
     JobTypeId::from_index(model * DEMANDS.len() + demand)
 }
 
-/// Whether `workers` may be spread over so many servers.
+/// Whether `workers` can be spread evenly over this number of servers.
 pub fn is_shape(workers: u16, servers: usize) -> bool {
     let per_server = usize::from(workers) / servers;
     servers <= N_SERVERS && per_server * servers == usize::from(workers) && per_server >= 1
 }
 
-/// The first waiting job of each demand.
+/// The first waiting job of each demand: [demand].
 pub fn candidates(world: &World) -> [Option<JobId>; DEMANDS.len()] {
     let mut found = [None; DEMANDS.len()];
     let mut n_found = 0;
@@ -136,12 +136,12 @@ pub fn candidates(world: &World) -> [Option<JobId>; DEMANDS.len()] {
     found
 }
 
-/// The position of a job's demand.
+/// The position of a job's demand in [`DEMANDS`].
 pub fn demand_of(world: &World, job: JobId) -> usize {
     world.job(job).job_type.index() % DEMANDS.len()
 }
 
-/// Workers of a server that look free.
+/// The number of workers of a server that look free; with [`Fidelity::Published`], workers of ending jobs do.
 pub fn looks_free(world: &World, server: ServerId, fidelity: Fidelity) -> u16 {
     let mut free = world.free(server)[ACCELERATOR];
     if fidelity == Fidelity::Published {
@@ -152,13 +152,13 @@ pub fn looks_free(world: &World, server: ServerId, fidelity: Fidelity) -> u16 {
     free
 }
 
-/// Workers of a placed job on a server.
+/// The number of workers of a placed job on a server.
 pub fn workers_on(world: &World, job: JobId, server: ServerId) -> u16 {
     let on_server = |part: &&Part| part.server == server && part.role == Role::Worker;
     world.parts(job).iter().find(on_server).map_or(0, |part| part.count)
 }
 
-/// The job that an action starts, if it is valid: the first candidate that may be spread so and has room.
+/// The job that an action starts, if it is valid: the first candidate that can be spread over the action's servers and fits.
 pub fn decode(world: &World, action: usize, fidelity: Fidelity) -> Option<JobId> {
     let servers = SERVER_SETS.get(action)?;
     let free: u16 = servers
@@ -173,7 +173,7 @@ pub fn decode(world: &World, action: usize, fidelity: Fidelity) -> Option<JobId>
     candidates(world).into_iter().flatten().find(fits)
 }
 
-/// Which actions are valid: the published system masks none, neither in training nor after.
+/// The mask of valid actions. The published system masks none, neither in training nor after.
 pub fn mask(world: &World, fidelity: Fidelity) -> [bool; N_ACTIONS] {
     std::array::from_fn(|action| action == NOTHING || decode(world, action, fidelity).is_some())
 }

@@ -1,4 +1,4 @@
-//! What a learned policy sees, and what it is rewarded with.
+//! Observations and rewards of learned policies.
 
 use crate::deepshare::{
     DEMANDS, N_MODELS, N_SERVERS, WORKERS_PER_SERVER, candidates, is_shape, looks_free, workers_on,
@@ -7,25 +7,25 @@ use crate::world::World;
 use apportion::index::{Id, JobId, ServerId};
 use apportion::spec::Fidelity;
 
-/// Columns of an observation: workers of a server, then shapes of candidates.
+/// The number of columns of an observation: workers of a server, then shapes of candidates.
 const N_COLUMNS: usize = 2 * WORKERS_PER_SERVER as usize;
 
-/// Numbers of an observation: [server × column], row-major.
+/// The number of numbers in an observation: [server × column], row-major.
 pub const OBSERVATION_LEN: usize = N_SERVERS * N_COLUMNS;
 
-/// Weight of the newest round in the mean utilization: span 10.
+/// Weight of the newest round in the mean utilization, for a span of 10 rounds.
 const UTILIZATION_WEIGHT: f64 = 2.0 / 11.0;
 
-/// Numbers of a server, and of a candidate, with [`ObservationKind::Counts`]: one for each model, and one for what is free.
+/// The number of numbers of a server with [`ObservationKind::Counts`]: one for each model, and one for free workers.
 const N_OF_SERVER: usize = N_MODELS + 1;
 
-/// How a learned policy sees servers and candidates.
+/// A kind of observation of servers and candidates.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationKind {
-    /// As published: serial numbers of models.
+    /// Serial numbers of models and demands, as published.
     #[default]
     Serials,
     /// Counts of each model, as numbers from 0 to 1.
@@ -33,7 +33,7 @@ pub enum ObservationKind {
 }
 
 impl ObservationKind {
-    /// Numbers of an observation.
+    /// The number of numbers in an observation.
     pub const fn length(self) -> usize {
         match self {
             Self::Serials => OBSERVATION_LEN,
@@ -41,7 +41,7 @@ impl ObservationKind {
         }
     }
 
-    /// The largest number in one; the smallest is 0.
+    /// The largest number in an observation; the smallest is 0.
     pub const fn most(self) -> f32 {
         match self {
             Self::Serials => (N_MODELS * DEMANDS.len()) as f32,
@@ -52,7 +52,7 @@ impl ObservationKind {
     /// Writes an observation.
     ///
     /// # Panics
-    /// If it is not of the length.
+    /// If `observation` is not of [`length`](Self::length).
     pub fn observe(self, world: &World, fidelity: Fidelity, observation: &mut [f32]) {
         match self {
             Self::Serials => observe(world, fidelity, observation),
@@ -61,7 +61,7 @@ impl ObservationKind {
     }
 }
 
-/// Writes what [`observe`] does, but so that a network need not tell kinds apart by their numbers.
+/// Writes the observation with a number for each model, so that a network need not tell models apart by serial numbers.
 ///
 /// | numbers | what |
 /// |---|---|
@@ -91,7 +91,7 @@ pub fn observe_counts(world: &World, fidelity: Fidelity, observation: &mut [f32]
     }
 }
 
-/// Writes the published observation, raw serial numbers 0…18.
+/// Writes the published observation: raw serial numbers from 0 to 18.
 ///
 /// | columns | row r                                                                                          |
 /// |---------|------------------------------------------------------------------------------------------------|
@@ -151,7 +151,8 @@ impl UtilizationMean {
     }
 }
 
-/// −w1 · mean over placed jobs of (1 − ρ) + w2 · mean utilization of the rounds before; 0 if nothing is placed.
+/// The published reward of a round: −w1 · mean over placed jobs of (1 − ρ) + w2 · mean utilization of the rounds before; 0 if no
+/// job is placed.
 pub fn reward(world: &World, contention_weight: f64, utilization_weight: f64, utilization: f64) -> f64 {
     let placed = world.placed();
     if placed.is_empty() {

@@ -1,4 +1,4 @@
-//! The published baselines: an order of the queue, and the widest placement that fits.
+//! The published baselines: an order of the queue, and a placement on the first servers that fit.
 
 use crate::deepshare::{N_SERVERS, is_shape, spread};
 use crate::world::ACCELERATOR;
@@ -6,7 +6,7 @@ use crate::world::Part;
 use crate::world::World;
 use apportion::index::{Id, JobId, ServerId};
 
-/// The order in which jobs are taken from the queue; ties by place in it.
+/// An order in which jobs are taken from the queue; ties by place in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Most attained service first: what the published source calls `las`.
@@ -15,18 +15,18 @@ pub enum Order {
     LeastProgress,
     /// Least attained service first.
     LeastService,
-    /// Shortest remaining part first.
+    /// Smallest remaining part of the job's work first.
     LeastRemaining,
-    /// As they came.
+    /// In order of the queue.
     Fifo,
 }
 
-/// How wide a job is spread if it has the choice.
+/// A preference between spreads of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// Four servers before two: what makes contention most.
+    /// Four servers before two, which causes the most contention.
     Widest,
-    /// Two before four.
+    /// Two servers before four.
     Narrowest,
 }
 

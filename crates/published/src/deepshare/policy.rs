@@ -1,4 +1,4 @@
-//! Every row of the world's table that learns nothing, by name.
+//! Policies of this world that learn nothing, by name.
 
 use std::fmt;
 
@@ -18,18 +18,19 @@ use apportion::workload::random::{SeedStreams, Stream};
 /// A policy of this world.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PolicyName {
-    /// Strictly in order; every job is preempted after every round.
+    /// Strictly in an order; every job is preempted after every round.
     Ordered(Order, Width),
-    /// As they came; none is ever preempted.
+    /// In order of arrival; no job is ever preempted.
     Fifo(Width),
-    /// A uniformly random action until one is invalid; hybrid: then whatever fits, until nothing does.
+    /// Uniformly random actions until one is invalid; in a hybrid, any candidate that fits takes the place of an invalid action,
+    /// until none fits.
     Random {
         /// Whether an invalid action falls back on the baselines' placement.
         hybrid: bool,
     },
-    /// The placement that gains most, as long as it gains more than this.
+    /// The placement that gains most, as long as it gains more than a limit.
     Greedy {
-        /// The least gain, per worker.
+        /// The limit of the gain, per worker.
         above: f64,
     },
 }
@@ -57,10 +58,10 @@ pub fn all() -> impl Iterator<Item = (&'static str, PolicyName)> {
     ALL.into_iter()
 }
 
-/// The policy of this name, and the name.
+/// The policy of a name, and the name.
 ///
 /// # Errors
-/// If there is none; says which there are.
+/// If there is no policy of the name; the error lists the names.
 pub fn parse_named(name: &str) -> Result<(&'static str, PolicyName), String> {
     let unknown = || {
         let known = name_list(ALL.iter().map(|(name, _)| *name));
@@ -70,7 +71,7 @@ pub fn parse_named(name: &str) -> Result<(&'static str, PolicyName), String> {
 }
 
 impl PolicyName {
-    /// What happens to placed jobs after a round under it.
+    /// The rule of placed jobs after a round under this policy.
     pub const fn after_round(self) -> AfterRound {
         match self {
             Self::Ordered(..) => AfterRound::PreemptAll,
@@ -80,7 +81,7 @@ impl PolicyName {
     }
 }
 
-/// A policy at work.
+/// A policy of this world at work.
 pub struct DeepSharePolicy {
     name: PolicyName,
     fidelity: Fidelity,
@@ -90,7 +91,7 @@ pub struct DeepSharePolicy {
 }
 
 impl DeepSharePolicy {
-    /// A policy; `seed` is of its random actions.
+    /// A policy; `seed` is for its random actions.
     pub fn new(name: PolicyName, speeds: DeepShareSpeeds, fidelity: Fidelity, seed: u64) -> Self {
         let actions = SeedStreams::new(seed).stream("deepshare actions");
         Self { name, fidelity, speeds, actions, parts: Vec::with_capacity(4) }

@@ -1,4 +1,4 @@
-//! Speeds from the published tables.
+//! Speeds of jobs from the published tables.
 
 use crate::deepshare::{DEMANDS, N_SERVERS, RETENTION_FLOOR, ROUND_S};
 use crate::world::World;
@@ -7,24 +7,24 @@ use apportion::index::{Id, JobId, ServerId};
 use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
 
-/// Not measured.
+/// The position of configurations that were not measured.
 const NONE: u16 = u16::MAX;
 
-/// Throughput alone and retention, dense.
+/// Throughputs alone and retentions, in dense tables.
 #[derive(Clone, Debug)]
 pub struct DeepShareSpeeds {
-    /// Position of each configuration: [job type × servers].
+    /// Position of the configuration of a job type on 0 to [`N_SERVERS`] servers: [job type × number of servers].
     configuration: Vec<u16>,
-    /// Samples/s: [configuration].
+    /// Samples/s of each configuration alone: [configuration].
     alone: Vec<f64>,
-    /// [configuration × neighbour's].
+    /// Retention of each configuration beside another: [configuration × neighbour's configuration].
     retained: Vec<f64>,
     n_configurations: usize,
     finishes_early: bool,
 }
 
 impl DeepShareSpeeds {
-    /// Speeds of jobs whose type is a model at a demand.
+    /// Speeds of job types, each a model with a demand.
     pub fn new(tables: &SpreadThroughputs, fidelity: Fidelity) -> Self {
         let mut configuration = vec![NONE; tables.job_types.len() * DEMANDS.len() * (N_SERVERS + 1)];
         for model in 0..tables.job_types.len() {
@@ -46,7 +46,7 @@ impl DeepShareSpeeds {
         }
     }
 
-    /// The configuration of a job on so many servers, if it was measured.
+    /// The configuration of a job on a number of servers, if it was measured.
     pub fn configuration(&self, world: &World, job: JobId, servers: usize) -> Option<usize> {
         let row = world.job(job).job_type.index() * (N_SERVERS + 1) + servers;
         self.configuration.get(row).copied().filter(|found| *found != NONE).map(usize::from)
@@ -57,12 +57,12 @@ impl DeepShareSpeeds {
         self.alone[configuration]
     }
 
-    /// What a configuration retains beside another; at least the floor.
+    /// The retention of a configuration beside another; at least [`RETENTION_FLOOR`].
     pub fn retained(&self, configuration: usize, beside: usize) -> f64 {
         self.retained[configuration * self.n_configurations + beside].max(RETENTION_FLOOR)
     }
 
-    /// What `configuration` would retain on a server beside those on it, `except` one job.
+    /// The retention of a configuration on a server beside the jobs there, `except` one. Jobs on a single server do not count.
     pub fn retained_on(&self, world: &World, server: ServerId, configuration: usize, except: JobId) -> f64 {
         let mut least: f64 = 1.0;
         for &other in world.residents(server) {
@@ -77,7 +77,7 @@ impl DeepShareSpeeds {
         least
     }
 
-    /// What a placed job retains now.
+    /// The retention of a placed job with its present neighbours.
     pub fn retention(&self, world: &World, job: JobId) -> f64 {
         let n_servers = usize::from(world.n_servers(job));
         let Some(configuration) = self.configuration(world, job, n_servers).filter(|_| n_servers > 1) else {

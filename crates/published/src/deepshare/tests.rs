@@ -1,4 +1,4 @@
-//! The world's functions by hand, on its own tables.
+//! Tests of the world's functions by hand, on its own tables.
 
 #![expect(clippy::float_cmp, reason = "numbers chosen so that sums are exact")]
 
@@ -44,7 +44,7 @@ fn an_observation_by_hand() {
     // Serials: (model 1, 8 workers) 6, (2, 4) 8, (0, 2) 1, (3, 8) 12.
     let mut world = world_with(&[job(1, 2, 1e9), job(2, 1, 1e9), job(0, 0, 1e9), job(3, 2, 1e9)]);
     assert_eq!(candidates(&world).map(|job| job.map(Id::index)), [Some(2), Some(1), Some(0)]);
-    // Four servers: 2 workers cannot, so the first is the job of 4, one worker each.
+    // Four servers: 2 workers cannot be spread over them, so the first job to fit is that of 4, one worker each.
     assert_eq!(act(&mut world, 6).index(), 1);
     // Servers 0 and 1: now 2 workers fit.
     assert_eq!(act(&mut world, 0).index(), 2);
@@ -58,7 +58,7 @@ fn an_observation_by_hand() {
     // The candidate of 8 is the first, serial 6: on 1, 2, 4 servers with 8, 4, 2 workers each.
     (expected[15], expected[16 + 11], expected[3 * 16 + 9]) = (6.0, 6.0, 6.0);
     assert_eq!(observation, expected);
-    // Seen as counts, each server has a worker of model 2, the first two one of model 0; all are of eight.
+    // As counts, each server has a worker of model 2, the first two also one of model 0; each is an eighth of a server.
     let mut counts = vec![9.0; ObservationKind::Counts.length()];
     observe_counts(&world, Fidelity::Published, &mut counts);
     let servers = [[0.125, 0.0, 0.125, 0.0, 0.0, 0.0, 0.75], [0.0, 0.0, 0.125, 0.0, 0.0, 0.0, 0.875]];
@@ -67,7 +67,7 @@ fn an_observation_by_hand() {
     let of_eight = 28 + 2 * 6 + 1;
     assert!((28..46).all(|number| counts[number] == f32::from(u8::from(number == of_eight))));
     assert_eq!(mask(&world, Fidelity::Published), [true; 8]);
-    // Two jobs of 8 on servers 0, 1 would need 4 of the 6 free each: one fits, the next does not.
+    // A job of 8 on servers 0 and 1 needs 4 of the 6 free workers of each: one such job fits, a second does not.
     assert_eq!(act(&mut world, 0).index(), 0);
     assert_eq!(decode(&world, 0, Fidelity::Published), None);
     assert_eq!(decode(&world, NOTHING, Fidelity::Published), None);
@@ -148,7 +148,7 @@ fn every_policy_finishes_and_repeats_itself() {
             let summary = play(name, fidelity, 5);
             assert_eq!(summary.n_done, 64, "{name}");
             assert_eq!(summary, play(name, fidelity, 5), "{name}");
-            // A job of an hour alone runs at no more than its speed alone, and rounds are counted whole or exactly.
+            // Jobs take an hour alone, and run at no more than their speed alone; rounds are counted whole or exactly.
             assert!((0.75..3.0).contains(&(summary.service_s / 3600.0)), "{name}: {summary:?}");
             assert!(summary.completion_s >= summary.service_s, "{name}");
         }
@@ -159,7 +159,7 @@ fn every_policy_finishes_and_repeats_itself() {
 
 #[test]
 fn an_episode_is_the_run_of_its_actions() {
-    // Actions until the first invalid one, no fallback: the random policy's own run, action by action.
+    // Actions until the first invalid one, with no fallback: the random policy's own run, action by action.
     let tables = SpreadThroughputs::deepshare();
     let options = EpisodeOptions {
         fidelity: Fidelity::Published,
@@ -180,7 +180,7 @@ fn an_episode_is_the_run_of_its_actions() {
         done = outcome.done;
     }
     assert_eq!(episode.world().summary(), play("random_base", Fidelity::Published, 5));
-    // As in training: one action a round, and no job runs at 0.6 or below.
+    // Training: one action a round, and no job runs at a retention of 0.6 or below.
     let options = EpisodeOptions { decisions: DecisionsPerRound::One, preempts_first: true, ..options };
     let mut episode = DeepShareEpisode::new(&tables, options);
     episode.reset(&generate(&tables, &Mix::Random, 16, 5).unwrap());
@@ -191,7 +191,7 @@ fn an_episode_is_the_run_of_its_actions() {
 
 #[test]
 fn an_episode_of_a_hybrid_is_the_run_of_its_actions() {
-    // Until not even the baselines' placement finds room: the random hybrid's own run, action by action.
+    // Actions until not even the baselines' placement finds room: the random hybrid's own run, action by action.
     let tables = SpreadThroughputs::deepshare();
     let options = EpisodeOptions {
         fidelity: Fidelity::Corrected,

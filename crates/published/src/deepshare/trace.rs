@@ -1,15 +1,15 @@
-//! Traces of DeepShare: JSON such as `{"0": {"model": "MoE", "gpu_demand": 8, "total_samples_to_train": 130785.648}}`.
+//! Reader of DeepShare's traces: JSON such as `{"0": {"model": "MoE", "gpu_demand": 8, "total_samples_to_train": 130785.648}}`.
 
 use serde::Deserialize;
 
 use apportion::spec::{Entries, Source, SpecError};
 
-/// A job of such a trace.
+/// A job of a DeepShare trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeepShareJob {
-    /// Its job type.
+    /// Name of the model that is trained.
     pub model: String,
-    /// Workers it needs at once.
+    /// Workers that the job needs at once.
     pub workers: u32,
     /// Samples to train on.
     pub samples: f64,
@@ -23,10 +23,10 @@ struct Raw {
     total_samples_to_train: f64,
 }
 
-/// Reads such a trace, in the order of the text.
+/// Reads a trace; jobs are in the order of the text.
 ///
 /// # Errors
-/// With line and column if the text is not such a trace, or a job has no work.
+/// If the text is no DeepShare trace, or a job has no work; with line and column.
 pub fn read_deepshare_trace(source: &Source) -> Result<Vec<DeepShareJob>, SpecError> {
     let raw: Entries<Raw> = source.parse()?;
     let mut jobs = Vec::new();

@@ -1,4 +1,4 @@
-//! The world's options, and what is learned in it.
+//! The system `deepshare`, and the options of its world.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use apportion::spec::Fidelity;
 use apportion::throughput::spread::SpreadThroughputs;
 use apportion_learn::system::{Registered, System, SystemError, check_counts, options};
 
-/// What can be learned here.
+/// The system `deepshare`.
 pub const SYSTEM: Registered = Registered {
     name: "deepshare",
     decides: "which queued job starts on which servers, where jobs that share a server slow each other down",
@@ -41,12 +41,12 @@ fn open(world: &Value) -> Result<System, SystemError> {
 pub struct DeepShareWorld {
     /// Jobs of an episode.
     pub jobs: usize,
-    /// Shares of the job types: `random` for each episode anew, `equal`, or a mix of the tables.
+    /// Shares of the models: `random` for shares drawn anew for each episode, `equal`, or the name of a mix of the tables.
     pub mix: String,
     /// Whether the published simulator's quirks are kept.
     #[serde(serialize_with = "fidelity")]
     pub fidelity: Fidelity,
-    /// What ends a round.
+    /// The event that ends a round.
     pub round: RoundEnd,
     /// Whether crowded jobs are preempted before a round, as in published training; otherwise after it.
     pub preempts_first: bool,
@@ -56,9 +56,9 @@ pub struct DeepShareWorld {
     pub contention_weight: f64,
     /// Weight of utilization in the published reward, w2.
     pub utilization_weight: f64,
-    /// What a round is worth.
+    /// The reward of a round.
     pub reward: RoundReward,
-    /// How servers and candidates are seen.
+    /// How servers and candidates are observed.
     #[serde(rename = "sight")]
     pub observation_kind: ObservationKind,
     /// Steps after which an episode is cut off.
@@ -83,7 +83,7 @@ impl Default for DeepShareWorld {
     }
 }
 
-/// The word of training documents for `fidelity`.
+/// Writes `fidelity` with the words of training documents.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn fidelity<S: Serializer>(fidelity: &Fidelity, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match fidelity {
@@ -92,15 +92,15 @@ fn fidelity<S: Serializer>(fidelity: &Fidelity, serializer: S) -> Result<S::Ok, 
     })
 }
 
-/// What ends a round.
+/// The event that ends a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundEnd {
-    /// Every action: how the published agents are trained.
+    /// Every action, as the published agents are trained.
     Action,
-    /// The first invalid action: how they are used.
+    /// The first invalid action, as they are used.
     Invalid,
-    /// The first invalid action for which the baselines' placement finds nothing either: how their hybrids are used.
+    /// The first invalid action for which the baselines' placement finds no room either, as their hybrids are used.
     NothingFits,
 }
 
@@ -127,7 +127,7 @@ impl DeepShareWorld {
             .map_err(|error| error.to_string())
     }
 
-    /// How its episodes are played.
+    /// The options of its episodes.
     pub fn options(&self) -> EpisodeOptions {
         EpisodeOptions {
             fidelity: self.fidelity,

@@ -1,4 +1,4 @@
-//! Workloads: traces, and the published generator.
+//! Workloads from traces and from the published generator.
 
 use thiserror::Error;
 
@@ -10,13 +10,13 @@ use apportion::spec::nearest::name_list;
 use apportion::throughput::spread::SpreadThroughputs;
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Shares of the job types.
+/// Shares of the models among jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mix {
     /// Drawn for each workload: multinomial(100, uniform) / 100.
     #[default]
     Random,
-    /// Alike.
+    /// Equal shares.
     Equal,
     /// One of the tables' named mixes.
     Named(String),
@@ -25,7 +25,7 @@ pub enum Mix {
 /// Why a workload cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WorkloadError {
-    /// A job of a trace is none of the tables'.
+    /// The tables lack a job of a trace.
     #[error("job {position} is a `{model}` of {workers} workers, which the tables lack: they have {known}")]
     UnknownJob {
         /// The position of the job.
@@ -40,9 +40,9 @@ pub enum WorkloadError {
     /// The tables have no such mix.
     #[error("unknown mix `{name}`, expected one of {known}")]
     UnknownMix {
-        /// The name.
+        /// The name of the mix.
         name: String,
-        /// The names of the mixes that there are.
+        /// The names of all mixes.
         known: String,
     },
 }
@@ -75,7 +75,7 @@ pub fn from_trace(
     made.collect()
 }
 
-/// Draws `n_jobs` jobs: shares of models and demands, then each job by itself.
+/// Draws `n_jobs` jobs: first the shares of models and demands, then each job by itself.
 ///
 /// # Errors
 /// If the tables have no such mix.
@@ -108,7 +108,7 @@ pub fn generate(
     Ok(drawn.collect())
 }
 
-/// multinomial(100, uniform over n) / 100.
+/// Random shares of n: multinomial(100, uniform over n) / 100.
 fn shares(stream: &mut Stream, n: usize) -> Vec<f64> {
     let mut counts = vec![0.0; n];
     for _ in 0..100 {
@@ -117,7 +117,7 @@ fn shares(stream: &mut Stream, n: usize) -> Vec<f64> {
     counts
 }
 
-/// A position, each with its share of probability; the last if rounding leaves a gap.
+/// A position drawn by its share; the last position with a share if rounding leaves a gap.
 fn draw(stream: &mut Stream, shares: &[f64]) -> usize {
     let mut left = stream.uniform();
     for (position, share) in shares.iter().enumerate() {

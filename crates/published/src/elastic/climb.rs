@@ -1,4 +1,4 @@
-//! The one step of which every allocation here consists.
+//! Climbs, the steps of which every allocation of the elastic world consists.
 
 use crate::elastic::ladders::Ladders;
 use crate::world::ACCELERATOR;
@@ -7,20 +7,20 @@ use crate::world::World;
 use crate::world::{Part, Role};
 use apportion::index::{Id, JobId, ServerId, WorkerTypeId};
 
-/// A job's next rung on a worker type.
+/// A step of a job to its next rung on a worker type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Climb {
     /// The job.
     pub job: JobId,
-    /// The type; the job's own, if it holds any.
+    /// The worker type; the job's own if it holds workers.
     pub worker_type: WorkerTypeId,
-    /// Workers that it will hold.
+    /// The number of workers that the job will hold.
     pub workers: u16,
 }
 
 impl Climb {
-    /// The job's next rung on this type. None if it holds workers of another, is at the top of its ladder, or too few are
-    /// free.
+    /// The climb of a job on a type. None if the job holds workers of another type, is at the top of its ladder, or too few workers
+    /// are free.
     pub fn find(world: &World, ladders: &Ladders, job: JobId, worker_type: WorkerTypeId) -> Option<Self> {
         let server = ServerId::from_index(worker_type.index());
         if world.parts(job).iter().any(|part| part.server != server) {
@@ -32,8 +32,7 @@ impl Climb {
         fits.then_some(Self { job, worker_type, workers })
     }
 
-    /// The job's next rung on its own type; if it holds nothing, on its fastest type among the types that have a
-    /// free worker, ties by id.
+    /// The climb of a job on its own type; if it holds nothing, on the type with room on which it will be fastest, ties by id.
     pub fn fastest(world: &World, ladders: &Ladders, job: JobId) -> Option<Self> {
         let types = (0..ladders.n_worker_types()).map(WorkerTypeId::from_index);
         let all = types.filter_map(|worker_type| Self::find(world, ladders, job, worker_type));
@@ -42,12 +41,12 @@ impl Climb {
         })
     }
 
-    /// How fast the job will be.
+    /// The speed of the job after the climb, in steps/s.
     pub fn steps_per_s(&self, world: &World, ladders: &Ladders) -> f64 {
         ladders.steps_per_s(world.job(self.job).job_type, self.worker_type, self.workers)
     }
 
-    /// The decision that it be so.
+    /// The decision that makes the climb; `part` is room for its part.
     pub(super) fn decision<'a>(&self, world: &World, part: &'a mut [Part; 1]) -> Decision<'a> {
         *part = [Part::workers(ServerId::from_index(self.worker_type.index()), self.workers)];
         let job = self.job;

@@ -1,4 +1,4 @@
-//! Networks of DL2's own world at work on the jobs of a round, which have sizes and measured speeds there, and no parameter servers.
+//! Networks of DL2's own world on the jobs of a round, which have sizes with measured speeds, and no parameter servers.
 //!
 //! | DL2's world      | a round                                                                                       |
 //! |------------------|-----------------------------------------------------------------------------------------------|
@@ -23,34 +23,35 @@ use apportion::throughput::elastic::ElasticThroughputs;
 use apportion_learn::actor::{Actor, ActorError};
 use apportion_learn::trained::{Ports, Trained, TrainedError};
 
-/// Actions that DL2's world has for each job.
+/// The number of actions for each job in DL2's world.
 const N_OF_JOB: usize = 3;
 
-/// A choice by the network, its observation and its mask.
+/// A function that chooses an action from a network, an observation and a mask.
 pub(super) type Choose<'a> = dyn FnMut(&dyn Actor, &[f32], &[bool]) -> Result<usize, ActorError> + 'a;
 
-/// A network of DL2's own world, and how it sees a round.
+/// A network of DL2's own world, and its view of a round.
 #[derive(Clone, Debug)]
 pub struct Dl2Network {
     actor: Arc<dyn Actor>,
     window: dl2::Window,
     starting_bundle: bool,
-    /// Positions of DL2's job types, by the names of job types that are like them.
+    /// Positions of DL2's job types, by the names of the job types that are like them.
     job_types: BTreeMap<String, usize>,
 }
 
-/// Knowledge of a job that the world of a round does not hold.
+/// Facts about a job that the world of a round does not hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownJob {
     /// Position of DL2's job type that it is like.
     pub(super) job_type: usize,
-    /// The part of its steps that is left.
+    /// The part that is left of the steps that the job had when first seen.
     pub(super) left: f64,
 }
 
 impl Dl2Network {
-    /// The network in a file of weights; `like` says which of DL2's job types others are like. The options of the world are those
-    /// that the file states, or else the published ones, with the observation that has as many numbers.
+    /// The network in a file of weights; `like` gives, for job types, the job type of DL2's that they are like. The options of the
+    /// world are those that the file states, or else the default ones; the kind of observation is the one with as many numbers as
+    /// the network has inputs.
     ///
     /// # Errors
     /// If the file holds something else than a network of that world, or one that sees epochs.
@@ -85,15 +86,15 @@ impl Dl2Network {
         Ok(Self { actor, window, starting_bundle: world.starting_bundle, job_types: named.collect() })
     }
 
-    /// The position of DL2's job type that a job type is like, if the policy says so: by its whole name, or by what stands before
-    /// parentheses.
+    /// The position of DL2's job type that a job type is like, if the policy gives one: by its whole name, or by its name without
+    /// the parentheses at its end.
     pub(super) fn likeness(&self, job_type: &str) -> Option<usize> {
         let short = job_type.split_once(" (").map(|(short, _)| short);
         let of = |name: &str| self.job_types.get(name).copied();
         of(job_type).or_else(|| of(short?))
     }
 
-    /// The same, where this decides in the place of the network.
+    /// This network with another actor in its place.
     #[cfg(test)]
     pub(super) fn played_by(self, actor: Arc<dyn Actor>) -> Self {
         Self { actor, ..self }
@@ -138,14 +139,14 @@ impl Dl2Network {
     }
 }
 
-/// The observation of a job: its type, slots since it came, what is left, its dominant share, workers and parameter servers.
+/// The observation of a job: (job type, [slots since arrival, part left, dominant share, workers, parameter servers]).
 fn column(world: &World, job: JobId, known: KnownJob) -> (usize, [f64; 5]) {
     let slots = (world.now_s() - world.job(job).arrival_s) / SLOT_S;
     let workers = f64::from(world.tasks(job, Role::Worker));
     (known.job_type, [slots, known.left, dominant_share(world, job), workers, workers])
 }
 
-/// Has the job a larger size, on its own worker type or, if it holds nothing, on any?
+/// Whether a job has a larger size on its own worker type or, if it holds nothing, on any type.
 fn may_grow(world: &World, ladders: &Ladders, job: JobId) -> bool {
     let held = world.tasks(job, Role::Worker);
     let types = (0..ladders.n_worker_types()).map(WorkerTypeId::from_index);

@@ -1,4 +1,4 @@
-//! The elastic world as an environment: see [`elastic`](crate::elastic) for what is seen and done.
+//! The elastic world as an environment: see [`elastic`](crate::elastic) for its actions.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use apportion::throughput::Throughputs;
 use apportion_learn::environment::{Environment, Show, Space, Status};
 use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 
-/// What can be learned here.
+/// The system `elastic`.
 pub const SYSTEM: Registered = Registered {
     name: "elastic",
     decides: "how many workers of which type each job gets, slot by slot, at the speeds of a throughput matrix",
@@ -33,7 +33,7 @@ fn open(world: &Value) -> Result<System, SystemError> {
     Ok(system_of((SYSTEM.name, &data), first, demonstrate_rule).with_network(network))
 }
 
-/// The elastic world, workload after workload.
+/// The elastic world with its workloads, one for each seed.
 #[derive(Clone, Debug)]
 pub struct ElasticSlots {
     ladders: Arc<Ladders>,
@@ -75,7 +75,7 @@ impl Slots for ElasticSlots {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ElasticWorld {
-    /// The matrix: a name of `throughputs/`.
+    /// Name of a throughput matrix that ships with the program.
     pub throughputs: String,
     /// Workers of each type.
     pub workers: u16,
@@ -83,18 +83,18 @@ pub struct ElasticWorld {
     pub jobs: usize,
     /// Mean arrivals in a slot.
     pub rate: f64,
-    /// Powers of ten between which a job's minutes on one worker of its fastest type are drawn.
+    /// Powers of ten between which a job's minutes on one worker of its fastest type are drawn, uniformly in the power.
     pub minutes_log10: (f64, f64),
-    /// How jobs are seen.
+    /// How jobs are observed.
     #[serde(rename = "sight")]
     pub observation_kind: ObservationKind,
-    /// Jobs that are seen at once.
+    /// The number of jobs in view.
     pub window: usize,
-    /// What actions are worth.
+    /// The reward of actions.
     pub reward: ElasticReward,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
-    /// Time that a job stands still in a slot in which it holds others than in the slot before.
+    /// Time that a job stands still in a slot in which it holds other workers than in the slot before.
     #[serde(skip_serializing_if = "is_free")]
     #[schemars(extend("x-unit" = "s"))]
     pub scaling_cost_s: f64,
@@ -153,11 +153,11 @@ impl ElasticWorld {
     }
 }
 
-// A scorer of gangs scores rows of as many numbers.
+// Scorers of gangs and of climbs have rows of the same length.
 const _: () = assert!(N_OF_PAIR == N_FEATURES);
 
-/// Plays the episode of a seed as a rule of the world decides, and shows what was seen, what was allowed and what was
-/// done. A climb of a job that is not seen is shown as the end of the slot.
+/// Plays the episode of a seed as a rule of the world decides, and shows each observation, mask and action. A climb of a job out of
+/// view is shown as the end of the slot.
 ///
 /// # Errors
 /// If there is no such rule.
@@ -219,7 +219,7 @@ mod tests {
             let space = &environment.spaces()[0];
             let (mut seen, mut mask) = (vec![0.0; space.observation_length()], vec![false; space.n_actions]);
             environment.observe(&mut seen, &mut mask);
-            // Once no job has come yet, nothing can be done but to let a slot pass.
+            // Before any job has arrived, the only action is to let a slot pass.
             let first = mask.iter().position(|allowed| *allowed).unwrap();
             let climbed = environment.step(first).unwrap();
             (first + 1 == mask.len(), climbed.owner, environment.step(mask.len() - 1).unwrap().owner)

@@ -1,4 +1,4 @@
-//! One workload as an episode of actions and rewards, and what a learned policy sees of it.
+//! One workload as an episode of actions and rewards, and the observations of learned policies.
 
 use std::sync::Arc;
 
@@ -12,41 +12,42 @@ use crate::world::World;
 use crate::world::{Part, Role, WorldJob};
 use apportion::index::{Id, JobId, ServerId, WorkerTypeId};
 
-/// Numbers of a job's column that do not depend on the worker type.
+/// The number of numbers in a job's column that do not depend on the worker type.
 const N_OF_JOB: usize = 4;
 
-/// Numbers of a job's column for each worker type.
+/// The number of numbers in a job's column for each worker type.
 const N_OF_TYPE: usize = 3;
 
-/// Numbers of an action's row.
+/// The number of numbers in an action's row.
 pub const N_OF_PAIR: usize = 13;
 
-/// Positions in that row, as [`Window`] numbers them: log₂ of 1 + the workers that the job holds, / 3; jobs without workers over
-/// free workers; the flag of *nothing*.
+/// Positions in an action's row, as [`Window`] numbers them: log₂ of 1 + the workers that the job holds, / 3; jobs without workers
+/// over free workers; the flag of *nothing*.
 pub const HELD: usize = 5;
 const CROWDING: usize = 10;
 const NOTHING: usize = 12;
 
-/// No number that is seen is further from 0.
+/// The largest magnitude of a number in an observation.
 pub const SEEN_MAX: f32 = 100.0;
 
-/// How a policy sees jobs.
+/// A kind of observation of jobs.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationKind {
-    /// A column of numbers for each job, as DL2 sees: for dense layers.
+    /// A column of numbers for each job, as in DL2: for dense layers.
     #[default]
     Window,
     /// A row of numbers for each action: for a network that scores one row at a time.
     Pairs,
-    /// As `pairs`, and of climbs whether they lead to what the job last ran with, where scaling costs something.
+    /// The rows of `pairs`, which also say whether a climb leads to the workers that the job last ran with, where scaling costs
+    /// something.
     KeptPairs,
 }
 
-/// The jobs that a policy sees: jobs that have arrived and can climb, by (arrival, id). Where a job cannot have one worker, *one
-/// worker* is the fewest that it can.
+/// The jobs in a policy's view: jobs that have arrived and can climb, by (arrival, id). For a job that cannot run with one worker,
+/// *one worker* below means the fewest that it can have.
 ///
 /// With [`ObservationKind::Window`] an observation is [number × column], row-major, zeros for columns without a job, and then the
 /// free part of each worker type:
@@ -60,7 +61,7 @@ pub enum ObservationKind {
 /// | 5 + 3t | speed with one worker of type t over that with one of its fastest |
 /// | 6 + 3t | speed that it would gain by climbing on type t, for each worker more, over the same; 0 if it cannot |
 ///
-/// With [`ObservationKind::Pairs`] or [`ObservationKind::KeptPairs`] it is [action × number], zeros for climbs that there are not:
+/// With [`ObservationKind::Pairs`] or [`ObservationKind::KeptPairs`] it is [action × number], zeros for climbs that do not exist:
 ///
 /// | number | what |
 /// |---|---|
@@ -95,17 +96,17 @@ impl Window {
         }
     }
 
-    /// Actions: a climb for each column and worker type, and nothing, the last.
+    /// The number of actions: a climb for each column and worker type, and *nothing*, the last.
     pub const fn n_actions(&self) -> usize {
         self.n_worker_types * self.n_jobs + 1
     }
 
-    /// Numbers in an observation.
+    /// The number of numbers in an observation.
     pub const fn length(&self) -> usize {
         Self::length_of(self.observation_kind, self.n_jobs, self.n_worker_types)
     }
 
-    /// Numbers in an observation of `n_jobs` columns and `n_worker_types` worker types.
+    /// The number of numbers in an observation of `n_jobs` columns and `n_worker_types` worker types.
     pub(super) const fn length_of(kind: ObservationKind, n_jobs: usize, n_worker_types: usize) -> usize {
         match kind {
             ObservationKind::Window => (N_OF_JOB + N_OF_TYPE * n_worker_types) * n_jobs + n_worker_types,
@@ -126,7 +127,7 @@ impl Window {
         self.jobs.extend(world.active().iter().filter(open).take(self.n_jobs));
     }
 
-    /// The action that is this climb, if its job is seen.
+    /// The action of a climb, if its job is in view.
     pub fn encode(&self, climb: Climb) -> Option<usize> {
         let column = self.jobs.iter().position(|job| *job == climb.job)?;
         Some(self.n_worker_types * column + climb.worker_type.index())
@@ -147,7 +148,7 @@ impl Window {
         }
     }
 
-    /// Writes a row for each climb that there is, zeros for the others; of *nothing*, how crowded it is, and the flag.
+    /// Writes a row for each climb that exists and zeros for others; the row of *nothing* has the crowding and the flag.
     fn observe_pairs(&self, world: &World, ladders: &Ladders, observation: &mut [f32]) {
         let crowding = crowding(world);
         for (action, row) in observation.chunks_exact_mut(N_OF_PAIR).enumerate() {
@@ -215,7 +216,8 @@ fn crowding(world: &World) -> f32 {
     bounded(((world.waiting().len() as f64 + 1.0) / (f64::from(free) + 1.0)).ln() / 2.0)
 }
 
-/// ½ for a climb on the way to what its job last ran with, −½ away from it; 0 if that is nothing, or is not kept.
+/// ½ for a climb on the way to the workers that its job last ran with, −½ for other climbs; 0 if the job has not run, or its
+/// workers are not stored.
 fn towards_kept(world: &World, climb: Climb) -> f32 {
     let ran_with = |worker_type: WorkerTypeId| world.ran_with(climb.job, worker_type, Role::Worker);
     let ran = (0..world.servers().n_worker_types()).any(|at| ran_with(WorkerTypeId::from_index(at)) > 0);
@@ -226,7 +228,7 @@ fn towards_kept(world: &World, climb: Climb) -> f32 {
     }
 }
 
-/// Writes what is known of a climb, as [`Window`] lists it.
+/// Writes the row of a climb, as [`Window`] lists it, without the crowding.
 fn of_pair(world: &World, ladders: &Ladders, climb: Climb, row: &mut [f32]) {
     let Climb { job, worker_type, workers } = climb;
     let held = world.tasks(job, Role::Worker);
@@ -258,18 +260,18 @@ fn of_pair(world: &World, ladders: &Ladders, climb: Climb, row: &mut [f32]) {
     }
 }
 
-/// What actions are worth.
+/// The reward of actions.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ElasticReward {
-    /// A slot, the parts of their work that jobs do in it, added up: as published for DL2.
+    /// For a slot, the sum over jobs of the part of its work that each does in it, as published for DL2.
     #[default]
     Progress,
-    /// A slot, less one for each job that was there.
+    /// For a slot, less one for each active job.
     ActiveJobs,
-    /// A climb, the part of its work that its job does in the slot for it; the sum over a slot is that of `progress`, but
+    /// For a climb, the part of its work that its job does more in the slot by it. The sum over a slot is that of `progress`, but
     /// attributed to jobs. The cost of resizing is not subtracted.
     OwnProgress,
 }
@@ -285,7 +287,7 @@ pub struct ElasticEpisode {
 }
 
 impl ElasticEpisode {
-    /// An episode in this world, as yet without jobs, of which a policy sees so many.
+    /// An episode in a world, without jobs yet; `n_window` is the number of jobs in view.
     pub fn new(
         world: World,
         ladders: Arc<Ladders>,
@@ -296,7 +298,7 @@ impl ElasticEpisode {
         Self { world, ladders, window, reward, part: [Part::workers(Id::from_index(0), 1)] }
     }
 
-    /// Begins a workload.
+    /// Begins an episode with these jobs.
     pub fn reset(&mut self, jobs: &[WorldJob]) {
         self.world.reset(jobs);
         self.begin_slot();
@@ -307,12 +309,12 @@ impl ElasticEpisode {
         &self.world
     }
 
-    /// The jobs that are seen.
+    /// The jobs in view.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// Writes what is seen: see [`Window`].
+    /// Writes the observation: see [`Window`].
     ///
     /// # Panics
     /// If `observation` is not of the window's length.
@@ -320,7 +322,7 @@ impl ElasticEpisode {
         self.window.observe(&self.world, &self.ladders, observation);
     }
 
-    /// Writes which actions may be chosen; nothing always may.
+    /// Writes the mask of actions that may be chosen; *nothing* always may.
     pub fn mask(&self, mask: &mut [bool]) {
         self.window.mask(&self.world, &self.ladders, mask);
     }
@@ -346,19 +348,18 @@ impl ElasticEpisode {
         StepOutcome { reward, valid: true, owner, slot_ended: true, done: self.world.is_done() }
     }
 
-    /// Plays an action inside the slot, which does not end by it. False if it was *nothing*, or no job in view can climb any
-    /// more.
+    /// Plays an action without ending the slot. False if it was *nothing*, or no job in view can climb any more.
     pub fn play(&mut self, action: usize) -> bool {
         let climb = self.window.decode(&self.world, &self.ladders, action);
         climb.is_some_and(|climb| self.climb(climb))
     }
 
-    /// Can a job in view climb?
+    /// Whether any job is in view, all of which can climb.
     pub fn is_open(&self) -> bool {
         !self.window.jobs.is_empty()
     }
 
-    /// Makes a climb; says whether a job in view can climb then.
+    /// Makes a climb, and says whether any job can climb after it.
     fn climb(&mut self, climb: Climb) -> bool {
         let decision = climb.decision(&self.world, &mut self.part);
         let applied = self.world.apply(decision);
@@ -367,7 +368,7 @@ impl ElasticEpisode {
         self.is_open()
     }
 
-    /// What a climb is worth by itself: nothing, where slots are worth something.
+    /// The reward of a climb by itself; 0 unless the reward is [`ElasticReward::OwnProgress`].
     fn own_progress(&self, climb: Climb) -> f64 {
         if self.reward != ElasticReward::OwnProgress {
             return 0.0;

@@ -1,4 +1,4 @@
-//! What replaces drawn actions while actor and critic learn in the elastic world.
+//! A rule that replaces drawn actions while actor and critic learn in the elastic world.
 
 use apportion::workload::random::Stream;
 use apportion_learn::training::exploration::Exploration;
@@ -6,12 +6,12 @@ use apportion_learn::vectorized::Moment;
 
 use super::{HELD, N_OF_PAIR};
 
-/// DL2's first rule for jobs, as far as it goes without parameter servers: where some job in view holds more than 3 to 5
-/// times (drawn each time) as many workers as the job with fewest, one of the climbs of jobs with fewest is made instead,
-/// each as likely. For the elastic world with an observation of one row for each climb.
+/// DL2's first rule of injection, without parameter servers: where a job in view holds more than 3 to 5 times (drawn each time) as
+/// many workers as the job with the fewest, a uniformly drawn climb of a job with the fewest is made instead. For the elastic world
+/// with an observation of one row for each climb.
 #[derive(Clone, Copy, Debug)]
 pub struct FewestFirst {
-    /// With which chance it is looked at.
+    /// The probability that the rule is applied to an action.
     pub chance: f64,
 }
 

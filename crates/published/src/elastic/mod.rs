@@ -1,5 +1,5 @@
-//! Jobs that grow and shrink, at the speeds of a throughput matrix: each slot is decided from nothing, and a job holds
-//! 1, 2, 4 or 8 workers of one worker type. DL2's actions and rewards (Peng et al., arXiv 1909.06040) on Gavel's
+//! The elastic world: jobs grow and shrink at the speeds of a throughput matrix. Each slot is decided from nothing, and a job holds
+//! 1, 2, 4 or 8 workers of one worker type. It has DL2's actions and rewards (Peng et al., arXiv 1909.06040) on Gavel's
 //! measurements (Narayanan et al., OSDI 2020), without parameter servers.
 //!
 //! | what    | value                                                                                              |
@@ -10,8 +10,8 @@
 //! | actions | for each job of a window and each worker type, a climb; and nothing, which ends the slot           |
 //! | climb   | from no worker to one, from one to two, to four, to eight; all of a job's are of one type          |
 //!
-//! Where parameter servers are nearly free, as in [`dl2`](crate::dl2), much of what can be learned is to add them.
-//! Nothing is free here.
+//! Parameter servers are nearly free in [`dl2`](crate::dl2), where much of what can be learned is to add them. Nothing is free
+//! here.
 
 mod climb;
 mod episode;
@@ -53,19 +53,19 @@ use apportion::index::{Id, JobId, WorkerTypeId};
 /// Length of a slot in seconds.
 pub const SLOT_S: f64 = 1200.0;
 
-/// What a run is given up after.
+/// Limits after which a run is given up.
 pub const LIMITS: Limits = Limits { decisions_max: 100_000, rounds_max: 100_000 };
 
-/// Workers of each type, unless more or fewer are asked for.
+/// The default number of workers of each type.
 pub const WORKERS_PER_TYPE: u16 = 16;
 
-/// A world without jobs: `workers_per_type` of every type of the matrix, each type as one server. A job stands still for
-/// `scaling_cost_s` in a slot in which it holds others than in the slot before.
+/// A world without jobs: `workers_per_type` workers of every type of the matrix, each type as one server. A job stands still for
+/// `scaling_cost_s` seconds in a slot in which it holds other workers than in the slot before.
 pub fn world(ladders: &Ladders, workers_per_type: u16, scaling_cost_s: f64) -> World {
     world_of(ladders, &vec![workers_per_type; ladders.n_worker_types()], scaling_cost_s)
 }
 
-/// A world without jobs, as [`world`] is, with a number of workers of its own for each type: [type].
+/// A world without jobs, with a number of workers for each type, [type]; otherwise as [`world`].
 fn world_of(ladders: &Ladders, n_workers: &[u16], scaling_cost_s: f64) -> World {
     let mut servers = Servers::new();
     for (worker_type, n_workers) in n_workers.iter().enumerate() {
@@ -82,7 +82,7 @@ fn world_of(ladders: &Ladders, n_workers: &[u16], scaling_cost_s: f64) -> World 
     World::new(servers, vec![JobKind { task: [[0, 1], [0, 0]] }; ladders.n_job_types()], rules)
 }
 
-/// The largest part of any worker type that a job holds.
+/// The dominant share of a job: its part of the workers of its type.
 pub fn dominant_share(world: &World, job: JobId) -> f64 {
     let share = |part: &Part| {
         f64::from(part.count) / f64::from(world.servers().capacity(part.server)[ACCELERATOR].max(1))

@@ -1,4 +1,4 @@
-//! Networks that say how many workers jobs get in rounds, and how each sees the jobs of a round.
+//! Networks that decide how many workers jobs get in rounds, and their views of the jobs of a round.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use apportion_learn::actor::Actor;
 use apportion_learn::checkpoint::NetworkKind;
 use apportion_learn::trained::{Ports, Trained, TrainedError};
 
-/// A network that says which job grows.
+/// A network that picks the job that grows.
 #[derive(Clone, Debug)]
 pub enum ElasticNetwork {
-    /// One that scores climbs, one at a time, for any number of jobs and worker types.
+    /// A network that scores climbs, one at a time, for any number of jobs and worker types.
     Scorer(Arc<dyn Actor>),
-    /// One that sees a window of jobs at once, for the worker types of its matrix.
+    /// A network over a window of jobs, for the worker types of its matrix.
     Windowed(Windowed),
-    /// One of DL2's own world.
+    /// A network of DL2's own world.
     Dl2(Dl2Network),
 }
 
@@ -26,7 +26,7 @@ pub enum ElasticNetwork {
 #[derive(Clone, Debug)]
 pub struct Windowed {
     pub(super) actor: Arc<dyn Actor>,
-    /// Numbers that it sees.
+    /// The number of inputs.
     n_seen: usize,
     n_actions: usize,
 }
@@ -35,7 +35,7 @@ impl ElasticNetwork {
     /// The network in a file of weights of the elastic world.
     ///
     /// # Errors
-    /// If the file holds something else, or a network that sees what a job ran with before.
+    /// If the file holds something else, or a network with the observation `kept_pairs`, which rounds do not have.
     pub fn read(trained: &Trained) -> Result<Self, TrainedError> {
         let spec = trained.spec();
         let of_another = |system: &Value| system.as_str().is_some_and(|system| system != SYSTEM.name);
@@ -68,7 +68,7 @@ impl ElasticNetwork {
 }
 
 impl Windowed {
-    /// Its kind of observation and its number of jobs with `n_types` worker types; none if it is of another number of types.
+    /// The network's kind of observation and number of jobs, if it has `n_types` worker types; none if it has another number.
     pub(super) fn sees(&self, n_types: usize) -> Option<(ObservationKind, usize)> {
         let n_climbs =
             self.n_actions.checked_sub(1).filter(|n| *n > 0 && n.is_multiple_of(n_types.max(1)))?;
@@ -78,10 +78,10 @@ impl Windowed {
         fitting.next().map(|kind| (kind, n_jobs))
     }
 
-    /// Its kind of observation and its number of jobs with `n_types` worker types.
+    /// The network's kind of observation and number of jobs, if it has `n_types` worker types.
     ///
     /// # Errors
-    /// If it is of another number of types.
+    /// If it has another number of worker types.
     pub(super) fn fitted(&self, n_types: usize) -> Result<(ObservationKind, usize), String> {
         self.sees(n_types).ok_or_else(|| {
             let (n_seen, n_actions) = (self.n_seen, self.n_actions);

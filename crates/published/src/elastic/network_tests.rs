@@ -1,4 +1,4 @@
-//! Networks of other tools at work on a cluster: over a window of the elastic world, and of DL2's own.
+//! Tests of networks on a cluster: over a window of the elastic world, and of DL2's own world.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ use apportion_learn::trained::Trained;
 const TRANSFORMER: &str = "Transformer (batch size 256)";
 const MODEL: &str = "LM (batch size 10)";
 
-/// A network of one layer of random weights, as a file of weights that says this of itself.
+/// A network of one layer of random weights, as a file of weights with this document in its header.
 fn trained((n_seen, n_actions): (usize, usize), spec: Value) -> Trained {
     let mut draws = SeedStreams::new(7).stream("test weights");
     let mut numbers = |n: usize| (0..n).map(|_| draws.uniform_in(-1.0, 1.0) as f32).collect::<Vec<f32>>();
@@ -61,7 +61,7 @@ fn held(leases: &[Lease], n_jobs: usize) -> Vec<Option<(usize, usize)>> {
     (0..n_jobs).map(|job| lease(job).map(|lease| (lease.worker_type.index(), lease.workers.len()))).collect()
 }
 
-/// The workers that the network gives the same jobs in the first slot of its own world.
+/// The workers that a network gives the same jobs in the first slot of its own world.
 fn of_world(
     trained: &Trained,
     seen: (ObservationKind, usize),
@@ -146,7 +146,7 @@ fn networks_of_other_sizes_are_refused() {
     assert!(said((259, 61), Value::Null).contains("expected 13 or 6 for each of 20 jobs"));
     let paper = json!({ "system": "dl2", "world": { "observation": "paper" } });
     assert!(said((260, 61), paper).contains("rounds know no epochs"));
-    // Of two worker types, where throughputs have three.
+    // A network of two worker types, where throughputs have three.
     let of_two = ElasticNetwork::read(&trained((10 * 4 + 2, 9), Value::Null)).unwrap();
     let decider = ElasticDecider::Network(of_two, Choice::MostProbable);
     let policy = Box::new(ElasticRounds::new("mine", decider, 0));
@@ -157,7 +157,7 @@ fn networks_of_other_sizes_are_refused() {
     assert!(error.contains("another number of worker types than the 3 of the throughputs"), "{error}");
 }
 
-/// Prefers jobs of one of DL2's types, and keeps what it saw.
+/// An actor that prefers jobs of one of DL2's types, and records its observations.
 #[derive(Debug, Default)]
 struct Prefers {
     job_type: usize,
@@ -176,7 +176,7 @@ impl Actor for Prefers {
         let n_jobs = observation.len() / 13;
         logits.fill(-1.0);
         for column in 0..n_jobs {
-            // Of its three actions that of a parameter server.
+            // The middle of the job's three actions: a parameter server.
             logits[3 * column + 1] = observation[self.job_type * n_jobs + column] - 0.5;
         }
         logits[3 * n_jobs] = 0.0;
@@ -215,8 +215,8 @@ fn a_network_of_dl2_sees_jobs_as_there_and_each_of_its_actions_is_a_next_size() 
     let workers: Vec<u16> = (0..3).map(|job| world.tasks(JobId::from_index(job), Role::Worker)).collect();
     assert_eq!(workers, [4, 1, 1]);
     let seen = actor.seen.lock().unwrap();
-    // All began with one worker of the faster type. Seen are the two that may grow: types, slots since arrival / 100, the part
-    // left, an eighth of a worker type, a sixteenth of the most workers and parameter servers.
+    // All jobs began with one worker of the faster type. In view are the two that may grow: types, slots since arrival / 100, the
+    // part left, an eighth of a worker type, a sixteenth of the most workers and parameter servers.
     let mut expected = vec![0.0; 39];
     for (row, column, number) in [
         (4, 0, 1.0),
@@ -238,7 +238,7 @@ fn a_network_of_dl2_sees_jobs_as_there_and_each_of_its_actions_is_a_next_size() 
     assert_eq!(seen.len(), 3);
 }
 
-/// The policy of a document, with DL2's network of its own world that ships.
+/// The policy of a document with the shipped network of DL2's own world.
 fn dl2(job_types: &str) -> Box<dyn RoundPolicy> {
     let text = format!(
         "format: apportion/policy-v1\nname: mine\nsummary: mine\nkind: learned\nactor: dl2\nweights: dl2_world\n\

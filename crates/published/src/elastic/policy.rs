@@ -1,8 +1,8 @@
-//! The rules and the networks of this world as policies inside rounds, of a simulation or of jobs that really run.
+//! The rules and networks of the elastic world as policies inside rounds, in simulations and on live clusters.
 //!
 //! Each round is a slot: it is decided from nothing, on the workers that are up. A job climbs its own sizes at its own speeds;
-//! one that cannot be resized has only its scale factor. What jobs hold in the end they are resized to, and placed: on the workers
-//! that they had where type and number are the same, else on as few servers as there are.
+//! a job that cannot be resized has only its scale factor. Jobs are then resized to the numbers that they have climbed to, and
+//! placed: on the workers that they had where type and number are the same, otherwise on as few servers as possible.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use apportion::workload::Combination;
 use apportion::workload::random::{SeedStreams, Stream};
 use apportion_learn::actor::{Actor, ActorError, Choice, Scratch, draw, masked_softmax, most_probable};
 
-/// What chooses the next climb of a round: a rule, or a network.
+/// A rule or a network that chooses the next climb of a round.
 #[derive(Clone, Debug)]
 pub enum ElasticDecider {
-    /// A rule of this world.
+    /// A rule of the elastic world.
     Rule(ElasticRule),
-    /// A network, and how its numbers become a choice.
+    /// A network, and how an action is chosen from its probabilities.
     Network(ElasticNetwork, Choice),
 }
 
 impl ElasticDecider {
-    /// The worker types that it sees, by their places in the cluster. A network over a window sees those of the matrix, in its
-    /// order; none stands for one that the cluster lacks.
+    /// The worker types in view, by their ids in the cluster. A network over a window sees the types of the matrix, in its order;
+    /// none stands for a type that the cluster lacks.
     fn types(&self, view: &RoundView<'_>) -> Vec<Option<WorkerTypeId>> {
         match (self, view.problem.colocation()) {
             (Self::Network(ElasticNetwork::Windowed(_), _), Colocation::Rows { throughputs, columns }) => {
@@ -45,7 +45,7 @@ impl ElasticDecider {
     }
 }
 
-/// Knowledge of each job of a round, for a network of DL2's own world.
+/// Facts about each job of a round, for a network of DL2's own world.
 fn known_jobs(
     network: &Dl2Network,
     view: &RoundView<'_>,
@@ -83,16 +83,16 @@ impl From<ElasticRuleName> for ElasticRule {
     }
 }
 
-/// Decides how many workers of which type each job gets, round by round.
+/// A policy inside rounds that decides how many workers of which type each job gets.
 #[derive(Debug)]
 pub struct ElasticRounds {
     name: String,
     decider: ElasticDecider,
     draws: Stream,
-    /// What is still to be said of this round, the last first.
+    /// The decisions of this round that are still to be given, in reverse order.
     decided: Vec<RoundDecision>,
     scratch: Scratch,
-    /// Steps that were left of each job when it was first seen.
+    /// Remaining steps of each job when it was first seen; only for networks of DL2's own world.
     steps_at_first: BTreeMap<JobId, f64>,
 }
 
@@ -105,7 +105,7 @@ struct State {
 }
 
 impl ElasticRounds {
-    /// A policy that has decided nothing yet; `seed` is of what it draws.
+    /// A policy that has decided nothing yet; `seed` is for its random choices.
     pub fn new(name: impl Into<String>, decider: ElasticDecider, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("elastic rounds");
         let steps_at_first = BTreeMap::new();
@@ -119,8 +119,8 @@ impl ElasticRounds {
         }
     }
 
-    /// Notes the steps of jobs that it sees for the first time, where its network sees what part is left, and forgets jobs that are
-    /// gone.
+    /// Records the remaining steps of jobs that it sees for the first time, for networks of DL2's own world, and forgets jobs that
+    /// are gone.
     fn remember(&mut self, view: &RoundView<'_>) {
         if !matches!(self.decider, ElasticDecider::Network(ElasticNetwork::Dl2(_), _)) {
             return;
@@ -133,7 +133,7 @@ impl ElasticRounds {
         self.steps_at_first = view.problem.jobs().iter().map(of).collect();
     }
 
-    /// What each job of the round is to hold, by position in the problem: a worker type and a number.
+    /// The worker type and the number of workers of each job in this round, by position in the problem.
     fn held(&mut self, view: &RoundView<'_>) -> Result<Vec<Option<(WorkerTypeId, u16)>>, String> {
         let types = self.decider.types(view);
         let Slot { ladders, mut world, jobs } = Slot::new(view, &types);
@@ -176,7 +176,8 @@ impl ElasticRounds {
     }
 }
 
-/// Lets a network climb until it chooses nothing, which it may not while no job has workers unless it may rest, or no job can climb.
+/// Lets a network climb until it chooses *nothing*, or no job can climb. Unless it may rest, *nothing* is masked while no job has
+/// workers.
 fn play(
     slot: &mut ElasticEpisode,
     (actor, may_rest): (&dyn Actor, bool),
@@ -195,7 +196,7 @@ fn play(
     Ok(())
 }
 
-/// The workers of each job in a world of these worker types.
+/// The worker type and number of workers of each job in a world whose types have these ids in the cluster.
 fn held_in(world: &World, types: &[Option<WorkerTypeId>]) -> Vec<Option<(WorkerTypeId, u16)>> {
     let held = |job: JobId| {
         let part = world.parts(job).first()?;
@@ -205,7 +206,7 @@ fn held_in(world: &World, types: &[Option<WorkerTypeId>]) -> Vec<Option<(WorkerT
     (0..world.n_jobs()).map(|job| held(JobId::from_index(job))).collect()
 }
 
-/// The jobs of a round as a workload of this world, which has begun now.
+/// The jobs of a round as a workload of the elastic world.
 struct Slot {
     ladders: Ladders,
     world: World,
@@ -236,7 +237,7 @@ impl Slot {
             types.iter().map(|kind| u16::try_from(n_free(kind)).unwrap_or(u16::MAX)).collect();
         let world = world_of(&ladders, &n_workers, 0.0);
         let job = |(index, job): (usize, &ActiveJob)| {
-            // A job without work is as good as done.
+            // A job without work has the least work that is not 0.
             let work = job.steps_remaining.get().max(f64::MIN_POSITIVE);
             WorldJob {
                 job_type: Id::from_index(index),
@@ -252,7 +253,7 @@ impl Slot {
     }
 }
 
-/// The decisions that give jobs what they are to hold, the last first.
+/// The decisions that resize and place jobs, in reverse order.
 fn decisions(view: &RoundView<'_>, held: &[Option<(WorkerTypeId, u16)>]) -> Vec<RoundDecision> {
     let mut decided = Vec::new();
     let mut placements = Vec::new();
@@ -268,8 +269,8 @@ fn decisions(view: &RoundView<'_>, held: &[Option<(WorkerTypeId, u16)>]) -> Vec<
     decided
 }
 
-/// Concrete workers: those that a job had, if they are as many of the type and all up; for others, the largest first, those of as
-/// few servers as possible.
+/// Placements on concrete workers. A job keeps its workers if type and number are the same and all are up; other jobs, the largest
+/// first, get workers of as few servers as possible.
 fn placed(view: &RoundView<'_>, wanted: Vec<(JobId, WorkerTypeId, usize)>) -> Vec<Placed> {
     let mut free = view.free.clone();
     let mut placed = Vec::new();
@@ -299,7 +300,8 @@ fn placed(view: &RoundView<'_>, wanted: Vec<(JobId, WorkerTypeId, usize)>) -> Ve
     placed
 }
 
-/// Takes so many free workers of a type: of the fullest server that has them all, else of the emptiest servers.
+/// Takes `n_workers` free workers of a type: from the server with the fewest free workers that has enough, or else from the servers
+/// with the most.
 fn on_fewest_servers(
     view: &RoundView<'_>,
     free: &mut IndexVec<WorkerTypeId, Vec<WorkerId>>,

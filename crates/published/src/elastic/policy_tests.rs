@@ -1,4 +1,4 @@
-//! The rules and the network of the world at work on a cluster.
+//! Tests of the rules and the network of the elastic world on a cluster.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn job(job_type: &str, steps: u32, sizes: &[u32]) -> Job {
     Job::new(job_type).scale_factor(sizes[0]).steps(steps).sizes(sizes)
 }
 
-/// What the world's own rule gives the same jobs in a slot of as many workers of each type.
+/// The workers that a rule gives the same jobs in a slot of its own world, with as many workers of each type.
 fn of_world(rule: ElasticRule, jobs: &[(&str, f64)], workers_per_type: u16) -> Vec<Option<(usize, usize)>> {
     let (throughputs, ladders) = (throughputs(), Ladders::new(&throughputs()));
     let alone: Vec<_> = throughputs.rows().iter().filter(|row| row.scale_factor == 1).collect();
@@ -108,7 +108,7 @@ fn a_job_grows_when_another_ends_and_keeps_its_workers_after() {
     assert!(!grown[0].extended && scheduler.job(long).unwrap().scale_factor == 2);
     let kept = round(&mut scheduler, 2);
     assert!(kept[0].extended && kept[0].workers == grown[0].workers);
-    // Another that comes takes the third worker; the fourth to come takes one of the two.
+    // A second job takes the third worker; for the next to arrive, the first gives up one of its two.
     scheduler.submit_as("rigid", job(TRANSFORMER, 1_000, &[1])).unwrap();
     assert!(round(&mut scheduler, 3)[0].extended);
     scheduler.submit_as("late", job(TRANSFORMER, 1_000, &[1])).unwrap();
@@ -118,7 +118,7 @@ fn a_job_grows_when_another_ends_and_keeps_its_workers_after() {
     assert!(by_name("rigid").extended);
 }
 
-/// When jobs were done, and the workers of each slice, in their order.
+/// An observer of completions (job, s) and of the workers of each slice, in order.
 #[derive(Debug, Default)]
 struct Seen {
     done: Vec<(usize, f64)>,
@@ -142,8 +142,8 @@ fn a_job_that_grows_in_a_simulation_is_as_much_faster_and_pays_for_another_start
     let throughputs = throughputs();
     let p100 = throughputs.find_worker_type("p100").unwrap();
     let speed = |size| throughputs.alone(throughputs.find(TRANSFORMER, size).unwrap(), p100);
-    // Two workers are another's until it is done, after 300 s. The first has made its last whole step by almost 360 s, and has
-    // two in the next round: it needs 100 s more, and starting again takes 20 s.
+    // Two workers belong to another job until it is done, after 300 s. The first job has made its last whole step by almost 360 s,
+    // and has two workers in the next round: it needs 100 s more, and starting again takes 20 s.
     let first_steps = (360.0 * speed(1)).floor();
     let next = first_steps / speed(1);
     let steps = first_steps + 100.0 * speed(2);

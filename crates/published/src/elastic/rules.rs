@@ -1,4 +1,4 @@
-//! Every row of the world's table that learns nothing, by name.
+//! Rules of the elastic world, which learn nothing, by name.
 
 use std::cmp::Ordering;
 
@@ -15,24 +15,24 @@ use apportion::index::{Id, JobId, WorkerTypeId};
 use apportion::spec::nearest::name_list;
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// A rule of this world. A job that holds nothing gets its first worker of its fastest free type.
+/// A rule of the elastic world. A job that holds nothing gets its first workers of its fastest type with room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElasticRule {
-    /// Dominant resource fairness: the job of the least dominant share climbs next, as far as so many workers. It does not
-    /// look at speeds.
+    /// Dominant resource fairness: the job with the smallest dominant share climbs next, up to this number of workers, whatever its
+    /// speeds.
     Drf(u16),
-    /// By arrival: each job climbs as long as that makes it faster.
+    /// In order of arrival: each job climbs as long as that makes it faster.
     Fifo,
-    /// By the time that remains with one worker: each job climbs as long as that makes it faster.
+    /// In order of remaining time on one worker: each job climbs as long as that makes it faster.
     Srtf,
-    /// Optimus: a worker for every job by arrival, then whatever shortens a job's remaining time most for each worker more.
-    /// It knows the true speeds.
+    /// Optimus: first workers for every job in order of arrival, then the climb that shortens a job's remaining time most for each
+    /// worker more. It knows the true speeds.
     Optimus,
-    /// Optimus, but first workers too go by what they bring: jobs with less to do come first.
+    /// Optimus, but with first workers to the job that would be done soonest by them.
     ShortestOptimus,
     /// Optimal shares of slots, knowing the true speeds: linear programs over the sizes of jobs.
     Shares(Goal),
-    /// Any climb, or the end of the slot, each as likely.
+    /// A uniformly drawn action: any climb, or the end of the slot.
     Random,
 }
 
@@ -55,10 +55,10 @@ pub fn all() -> impl Iterator<Item = (&'static str, ElasticRule)> {
     ALL.into_iter()
 }
 
-/// The rule of this name, and the name.
+/// The rule of a name, and the name.
 ///
 /// # Errors
-/// If there is none; says which there are.
+/// If there is no rule of the name; the error lists the names.
 pub fn parse_named(name: &str) -> Result<(&'static str, ElasticRule), String> {
     let unknown = || {
         let known = name_list(ALL.iter().map(|(name, _)| *name));
@@ -67,7 +67,7 @@ pub fn parse_named(name: &str) -> Result<(&'static str, ElasticRule), String> {
     ALL.into_iter().find(|(other, _)| *other == name).ok_or_else(unknown)
 }
 
-/// A rule at work.
+/// A rule of the elastic world at work.
 #[derive(Clone, Debug)]
 pub struct ElasticPolicy {
     rule: ElasticRule,
@@ -78,7 +78,7 @@ pub struct ElasticPolicy {
 }
 
 impl ElasticPolicy {
-    /// A rule; `seed` is of its random climbs.
+    /// A rule at work; `seed` is for its random climbs.
     pub fn new(rule: ElasticRule, ladders: Ladders, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("elastic climbs");
         let shares = if let ElasticRule::Shares(goal) = rule { Some(Shares::new(goal)) } else { None };
@@ -142,7 +142,7 @@ pub(super) fn remaining_alone_s(world: &World, ladders: &Ladders, job: JobId) ->
     work_left(world, job) / ladders.fastest_alone(world.job(job).job_type)
 }
 
-/// Seconds by which a climb shortens what remains of a job, for each worker more; without end for its first.
+/// Seconds by which a climb shortens a job's remaining time, for each worker more; infinite for its first workers.
 fn gain_s(world: &World, ladders: &Ladders, climb: &Climb) -> f64 {
     let (left, job) = (work_left(world, climb.job), climb.job);
     let more = climb.workers - world.tasks(job, Role::Worker);

@@ -1,4 +1,4 @@
-//! Shares of slots in this world: a job's sizes are the rungs of its ladders.
+//! Shares of slots in the elastic world: a job's sizes are the rungs of its ladders.
 
 use crate::elastic::climb::Climb;
 use crate::elastic::ladders::Ladders;
@@ -8,10 +8,10 @@ use crate::world::World;
 use crate::world::shares::{self, Goal, Size, efficient};
 use apportion::index::{Id, JobId, ServerId, WorkerTypeId};
 
-/// So many workers of a type.
+/// A number of workers of a type.
 type Rung = (WorkerTypeId, u16);
 
-/// The rule at work.
+/// The rule of optimal shares at work.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     rounds: shares::Shares<Rung>,
@@ -27,7 +27,7 @@ impl Shares {
         Self { rounds: shares::Shares::new(goal), slot: None, wanted: Vec::new(), unserved: Vec::new() }
     }
 
-    /// The next climb: up to what a job is to have, before the next job's.
+    /// The next climb: each job climbs to its rung before the next job begins.
     pub(super) fn climb(&mut self, world: &World, ladders: &Ladders) -> Option<Climb> {
         let slot = (world.round(), world.now_s().to_bits());
         if self.slot.replace(slot) != Some(slot) {
@@ -59,7 +59,7 @@ impl Shares {
     }
 }
 
-/// All sizes of a job: of each type as many workers as it can climb to, and as there are.
+/// All sizes of a job: on each type, the numbers of workers with which it runs, up to the workers of the type.
 fn sizes(world: &World, ladders: &Ladders, job: JobId) -> Vec<Size<Rung>> {
     let mut sizes = Vec::new();
     for kind in (0..ladders.n_worker_types()).map(WorkerTypeId::from_index) {

@@ -26,7 +26,7 @@ fn job(job_type: JobTypeId, work: f64) -> WorldJob {
     WorldJob { job_type, workers: 0, work, work_estimated: work, arrival_s: 0.0, owner: 0 }
 }
 
-/// What each job holds at the end of the first slot: (worker type, workers), or nothing.
+/// The workers of each job in the first slot: (worker type, number), or none.
 fn first_slot(rule: ElasticRule, jobs: &[WorldJob], workers_per_type: u16) -> Vec<Option<(usize, u16)>> {
     let ladders = ladders();
     let mut world = world(&ladders, workers_per_type, 0.0);
@@ -66,7 +66,7 @@ fn speeds_are_those_measured_for_that_many_workers() {
 fn equal_jobs_share_by_drf_up_to_its_cap() {
     let ladders = ladders();
     let transformer = of_type(&ladders, "Transformer (batch size 256)");
-    // On one worker it is fastest on the second type, p100; when none is free there, on the first, v100.
+    // With one worker the job is fastest on the second type, p100; when none is free there, on the first, v100.
     let jobs = [job(transformer, 1e6); 3];
     let p100 = Some((1, 1));
     assert_eq!(first_slot(ElasticRule::Drf(1), &jobs, 2), [p100, p100, Some((0, 1))]);
@@ -91,9 +91,9 @@ fn optimus_gives_workers_where_they_shorten_most() {
     let ladders = ladders();
     let transformer = of_type(&ladders, "Transformer (batch size 256)");
     let jobs = [job(transformer, 1e4), job(transformer, 1e6)];
-    // Both have one of the two fast workers; then the longer one gains nothing more there, and has no other type.
+    // Each job has one of the two fast workers; then the longer job cannot gain more there, and may not hold another type.
     assert_eq!(first_slot(ElasticRule::Optimus, &jobs, 2), [Some((1, 1)), Some((1, 1))]);
-    // Of four, two are left after the first two workers: a hundred times as much is left of the longer job.
+    // One worker is left after the two first workers, and goes to the longer job, which has a hundred times the work.
     assert_eq!(first_slot(ElasticRule::Optimus, &jobs, 3), [Some((1, 1)), Some((1, 2))]);
     let contended =
         [job(transformer, 1e6), job(transformer, 1e6), job(transformer, 1e3), job(transformer, 1e6)];
@@ -195,7 +195,7 @@ proptest! {
         prop_assert!(summary.utilization <= 1.0);
         for outcome in world.outcomes() {
             prop_assert_eq!(world.status(outcome.job), Status::Done);
-            // Nothing makes a job faster than eight workers where they are most.
+            // No job is faster than at the fastest of all types and rungs.
             let most = (0..3).flat_map(|kind| RUNGS.map(|n| {
                 ladders.steps_per_s(jobs[outcome.job.index()].job_type, WorkerTypeId::from_index(kind), n)
             }));
@@ -216,7 +216,7 @@ fn speed(name: &str, workers: u32, kind: usize) -> f64 {
     throughputs.alone(row, WorkerTypeId::from_index(kind))
 }
 
-/// What is seen of both, by a window of three, after a first climb of the one that grows on p100.
+/// The observation of both jobs, in a window of three, after a first climb on p100 of the job that grows.
 fn seen(observation_kind: ObservationKind) -> Vec<f32> {
     let ladders = std::sync::Arc::new(ladders());
     let steps = |(name, hours, kind)| job(of_type(&ladders, name), hours * 3600.0 * speed(name, 1, kind));
@@ -251,7 +251,7 @@ fn close(found: &[f32], expected: &[f64]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(same)
 }
 
-/// What each step of an episode is worth in which the first climb that may be chosen always is, and how its slots end.
+/// (reward, whether the slot ended) of each step of an episode in which the first allowed action is always chosen.
 fn worth(reward: ElasticReward) -> Vec<(f64, bool)> {
     let ladders = std::sync::Arc::new(ladders());
     let jobs = generate(&ladders, &WorkloadOptions { n_jobs: 9, ..WorkloadOptions::default() }, 3).unwrap();

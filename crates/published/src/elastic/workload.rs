@@ -1,4 +1,4 @@
-//! Workloads: Poisson arrivals, any job type of the matrix, times as Gavel's shorter jobs have them.
+//! Workloads of Poisson arrivals, any job type of the matrix, and durations as of Gavel's shorter jobs.
 
 use thiserror::Error;
 
@@ -8,15 +8,14 @@ use crate::world::WorldJob;
 use apportion::index::{Id, JobTypeId};
 use apportion::workload::random::SeedStreams;
 
-/// A workload to draw.
+/// Options of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkloadOptions {
-    /// How many jobs.
+    /// The number of jobs.
     pub n_jobs: usize,
     /// Mean arrivals in a slot.
     pub rate_per_slot: f64,
-    /// Powers of ten between which a job's minutes are drawn, uniformly in the power: what it takes one worker of its
-    /// fastest type.
+    /// Powers of ten between which a job's minutes on one worker of its fastest type are drawn, uniformly in the power.
     pub minutes_log10: (f64, f64),
 }
 
@@ -26,7 +25,7 @@ impl Default for WorkloadOptions {
     }
 }
 
-/// An option is out of range.
+/// An option that is out of range.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} is {value}, expected {expected}")]
 pub struct WorkloadError {
@@ -77,5 +76,5 @@ fn check(options: &WorkloadOptions) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// Two years.
+/// The largest power of ten of a job's minutes: about two years.
 const MINUTES_LOG10_MAX: f64 = 6.0;

@@ -1,4 +1,4 @@
-//! Networks that decide gang by gang, from their weights.
+//! Networks that decide gang by gang, read from their weights.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use apportion_learn::network::{Activation, Mlp, NetworkError};
 use apportion_learn::tensors::Tensors;
 use apportion_learn::trained::{Ports, Trained, TrainedError};
 
-/// The name in files of networks that score one row of features at a time.
+/// The kind, in files of weights, of networks that score one row of features at a time.
 pub const SCORER: &str = "gangs_scorer";
 
-/// One network for every row of features: a logit each.
+/// A network that scores each row of features by itself, a logit each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scorer(Mlp);
 
 impl Scorer {
-    /// The network `actor.0`, with tanh between its layers.
+    /// The scorer of the tensors `actor.0`, with tanh between its layers.
     ///
     /// # Errors
-    /// If it is damaged, or does not make one number of [`N_FEATURES`].
+    /// If the network is damaged, or does not map [`N_FEATURES`] numbers to one.
     pub fn from_tensors(tensors: &Tensors) -> Result<Self, NetworkError> {
         let network = Mlp::from_tensors(tensors, "actor.0", Activation::Tanh)?;
         let (inputs, outputs) = (network.n_inputs(), network.n_outputs());
@@ -58,7 +58,7 @@ impl Actor for Scorer {
     }
 }
 
-/// An actor that sees one row and gives its score, asked row by row of an observation.
+/// An actor that calls a network of one row for each row of an observation.
 #[cfg(feature = "onnx")]
 #[derive(Clone, Debug)]
 struct RowByRow(Arc<dyn Actor>);
@@ -95,7 +95,7 @@ pub fn read_scorer(trained: &Trained) -> Result<Arc<dyn Actor>, TrainedError> {
     }
 }
 
-/// The network of a window in a file of weights, and how it looks.
+/// The network of a window in a file of weights, and its kind of observation.
 ///
 /// # Errors
 /// If the file holds something else.

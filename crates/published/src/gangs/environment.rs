@@ -1,7 +1,7 @@
-//! Decisions by gangs as an environment: the simulator, with the policy's place taken by actions.
+//! Decisions by gangs as an environment: the simulator, in which actions take the place of a policy.
 //!
-//! An episode goes from one decision to the next, as a policy asked at events makes them; an action gives one gang, or
-//! stops. Between decisions the simulation runs, and what jobs spent there is the reward.
+//! An episode has the decisions of a policy that is asked at events; an action gives one gang, or stops. Between decisions the
+//! simulation runs, and the reward is for what happens there.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ use apportion_learn::environment::{Environment, Refused, Space, Status, Transiti
 
 const NAME: &str = "gangs";
 
-/// What an environment is made of.
+/// Options of an environment.
 #[derive(Clone, Debug)]
 pub struct GangEnvironmentOptions {
     /// The workloads.
@@ -42,7 +42,7 @@ pub struct GangEnvironment {
     mask: Vec<bool>,
 }
 
-/// Gives the simulation the decisions that actions have made.
+/// A policy that gives the simulation the decisions made by actions.
 #[derive(Debug)]
 struct Relay(Arc<Mutex<Option<Decision>>>);
 
@@ -66,16 +66,16 @@ struct Episode {
     simulation: Simulation,
     presence: Presence,
     given: Arc<Mutex<Option<Decision>>>,
-    /// The jobs of the last decision, with what each was given.
+    /// The jobs of the last decision, with the type that each was given.
     held: Vec<(JobId, Option<WorkerTypeId>)>,
     turn: Turn,
-    /// The total for which rewards have been given.
+    /// The sum of the rewards given so far.
     paid: f64,
-    /// The simulation failed, and cannot go on.
+    /// Whether the simulation failed, and cannot go on.
     broken: bool,
 }
 
-/// A decision of which another action is asked.
+/// A decision that waits for its next action.
 #[derive(Debug)]
 struct Turn {
     problem: Problem,
@@ -113,7 +113,7 @@ impl Episode {
         Ok(turn.map(|turn| Self { simulation, presence, given, held, turn, paid: 0.0, broken: false }))
     }
 
-    /// The decision is made: goes on to the next. False if there is none.
+    /// Commits the decision and runs the simulation to the next. False if there is none.
     fn commit(&mut self, observation_kind: ObservationKind) -> Result<bool, ScenarioError> {
         self.held = self.turn.given();
         give(&self.given, decision(&self.turn)?);
@@ -127,7 +127,7 @@ impl Episode {
         Ok(goes_on)
     }
 
-    /// The reward that is due since the last one.
+    /// The reward since the last one.
     fn reward(&mut self, options: &GangEnvironmentOptions) -> f64 {
         let due = match options.reward {
             Reward::Presence => {
@@ -156,8 +156,8 @@ fn decision(turn: &Turn) -> Result<Decision, ScenarioError> {
     Ok(Decision { rules, ..decision })
 }
 
-/// Runs the simulation to the next boundary at which the set of jobs has changed; at others the last
-/// decision is given again. None at the end.
+/// Runs the simulation to the next boundary at which the set of jobs has changed; at other boundaries the last decision is given
+/// again. None at the end.
 fn advance(
     simulation: &mut Simulation,
     presence: &mut Presence,
@@ -193,7 +193,7 @@ impl GangEnvironment {
     /// If no such episode can be made.
     pub fn new(options: GangEnvironmentOptions) -> Result<Self, ScenarioError> {
         let first = Episode::begin(&options, 0)?;
-        // Of the window, or of the padded rows: always as many numbers.
+        // Observations have the same length throughout: of the window, or of the padded rows.
         let (length, n_actions) = first.map_or((1, 1), |first| {
             (first.turn.observation.observation_length(), first.turn.observation.n_actions())
         });
@@ -216,7 +216,7 @@ impl Environment for GangEnvironment {
     }
 
     fn reset(&mut self, seed: u64) {
-        // These options made an episode before.
+        // Errors are unexpected: these options have already made an episode.
         self.episode = Episode::begin(&self.options, seed).ok().flatten();
         self.n_steps = 0;
         self.status = Some(Status::Running);

@@ -1,16 +1,16 @@
-//! What is known of a job on a worker type, as numbers of like size.
+//! Features of a job on a worker type, scaled to similar size.
 
 use super::partial_decision::PartialDecision;
 use apportion::index::{JobIndex, WorkerTypeId};
 use apportion::problem::Problem;
 
-/// Numbers in a row of features.
+/// The number of features in a row.
 pub const N_FEATURES: usize = 13;
 
-/// No feature is further from 0 than this.
+/// The largest magnitude of a feature.
 pub(super) const MOST: f32 = 8.0;
 
-/// The features of *stop*: its flag is the last.
+/// Position of the flag of *stop*, the last feature.
 const STOP: usize = N_FEATURES - 1;
 
 fn bounded(value: f64) -> f32 {
@@ -21,7 +21,7 @@ fn free_part(problem: &Problem, partial: &PartialDecision, kind: WorkerTypeId) -
     f64::from(partial.free(kind)) / f64::from(problem.cluster().types()[kind].n_workers.max(1))
 }
 
-/// Workers wanted for each that is free, on a logarithmic scale.
+/// ln of the workers that jobs wait for over free workers, 1 added to both; / 2.
 fn crowding(partial: &PartialDecision) -> f64 {
     ((partial.n_wanted() as f64 + 1.0) / (partial.n_free() as f64 + 1.0)).ln() / 2.0
 }

@@ -1,17 +1,16 @@
-//! Deciding gang by gang: policies that give one job after another all its workers of one type, until they stop or
-//! nothing fits.
+//! Policies that decide gang by gang: they give one job after another all its workers of one type, until they stop or nothing fits.
 //!
-//! In: a [`Problem`](apportion::Problem) and what the policy's last decision gave; nothing else, so what the optimizing
-//! policies know is what these know. Out: an allocation, which runs behind the same mechanism as every other.
+//! In: a [`Problem`](apportion::Problem) and the policy's last decision, and nothing that optimizing policies do not know. Out: an
+//! allocation, which runs behind the same mechanism as every other.
 //!
-//! An [`Observation`] of a [`PartialDecision`] defines what is seen, which actions there are and what an action means, for
-//! training and use alike. An action is *this job on that worker type*, and the last one is *stop*.
+//! An [`Observation`] of a [`PartialDecision`] defines the numbers that a network gets, the actions and their meaning, for training
+//! and use alike. An action is *this job on that worker type*, and the last one is *stop*.
 //! There are two kinds:
 //!
-//! - [`ObservationKind::Window`]: that of DL2 (Peng et al., 2021), with its three actions a job become its gang on each of at most
-//!   three worker types: a matrix of fixed size, one column a job;
+//! - [`ObservationKind::Window`]: a matrix of fixed size with one column a job, after DL2 (Peng et al., 2021): its three actions
+//!   a job have become the job's gang on each of at most three worker types;
 //! - [`ObservationKind::Pairs`]: a row of features for each job on each type, all scored by one network, so that neither the order
-//!   nor the number of jobs or types matters. Ours.
+//!   nor the number of jobs or types matters. Our own.
 //!
 //! A third way decides at once: [values](ByValues) of jobs on types, by the same network, and the allocation of the largest
 //! sum, by linear programming.

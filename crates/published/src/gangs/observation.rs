@@ -1,4 +1,4 @@
-//! Observations of a partial decision: what they contain, which actions there are, and what actions mean.
+//! Observations of a partial decision: their numbers, their actions and the meaning of actions.
 
 use super::features::{MOST, N_FEATURES, of_pair, of_stop};
 use super::partial_decision::PartialDecision;
@@ -8,29 +8,29 @@ use apportion::problem::Problem;
 /// Worker types that a window has actions for.
 pub const N_WINDOW_TYPES: usize = 3;
 
-/// Rows of a window.
+/// Numbers in a window for each job.
 pub const N_WINDOW_ROWS: usize = 9;
 
 /// A kind of observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObservationKind {
-    /// A matrix [[`N_WINDOW_ROWS`] × slots], row-major, zeros where there is no job. Of a job its speeds on the three
-    /// types over its fastest (DL2: its type), ln of 1 + hours since arrival / 4, ln of the hours left on its fastest
-    /// type / 4, and of the last decision its dominant share and the parts of the first and of the second type that it
-    /// held (DL2: of this decision; but a job that has been given its workers needs no more, and leaves the window), and
-    /// log₂ of its workers / 3. Types are in order of speed.
+    /// A matrix [[`N_WINDOW_ROWS`] × slots], row-major, zeros where there is no job. A job's column has its speeds on three types
+    /// over its fastest (DL2 has its job type instead), ln of 1 + hours since arrival, / 4, ln of the remaining hours on its
+    /// fastest type, / 4, its dominant share and its parts of the first and of the second type in the last decision, and log₂ of
+    /// its workers, / 3. DL2 has the shares in this decision; here a job that has been given its workers leaves the window. Types
+    /// are in order of speed.
     Window {
-        /// Jobs that are seen.
+        /// The number of jobs in view.
         n_slots: usize,
     },
     /// A row of [`N_FEATURES`] for each job on each type, then one for *stop*.
     Pairs {
-        /// Jobs that are seen, with rows of zeros where there are fewer; none = all, without such rows.
+        /// The number of jobs in view, with rows of zeros where there are fewer; none = all jobs, without such rows.
         n_slots: Option<usize>,
     },
 }
 
-/// An observation: its jobs and types, in order of their actions.
+/// An observation of a partial decision: its jobs and types, in order of their actions.
 ///
 /// It contains jobs that can still be given workers, by arrival. If they outnumber the slots, the first half of the slots
 /// has the earliest and the second half the latest, so that both old and new jobs are in view. A job that is given its
@@ -63,7 +63,7 @@ impl ObservationKind {
 }
 
 impl Observation {
-    /// Has it no jobs?
+    /// Whether the observation has no jobs.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
@@ -84,12 +84,12 @@ impl Observation {
         }
     }
 
-    /// Actions: each job on each type, and *stop*, the last.
+    /// The number of actions: each job on each type, and *stop*, the last.
     pub fn n_actions(&self) -> usize {
         self.n_slots() * self.n_types() + 1
     }
 
-    /// Numbers in the observation.
+    /// The number of numbers in the observation.
     pub fn observation_length(&self) -> usize {
         match self.kind {
             ObservationKind::Window { n_slots } => N_WINDOW_ROWS * n_slots,
@@ -97,10 +97,10 @@ impl Observation {
         }
     }
 
-    /// Writes what is seen: every entry, none further from 0 than [`bound`](Self::bound).
+    /// Writes every number of the observation; magnitudes are at most [`bound`](Self::bound).
     ///
     /// # Panics
-    /// If there is not room for just that.
+    /// If `observation` is not of [`observation_length`](Self::observation_length).
     pub fn observe(&self, problem: &Problem, partial: &PartialDecision, observation: &mut [f32]) {
         assert_eq!(observation.len(), self.observation_length(), "room for what is seen");
         observation.fill(0.0);
@@ -148,11 +148,11 @@ impl Observation {
         ]
     }
 
-    /// Writes which actions are allowed: jobs on types where they fit; and *stop*, once a job has been given workers, so
-    /// that jobs do not wait for ever in an empty cluster.
+    /// Writes the mask of allowed actions: jobs on types where they fit; and *stop*, once a job has been given workers, so that
+    /// jobs do not wait for ever in an empty cluster.
     ///
     /// # Panics
-    /// If there is not room for just that.
+    /// If `mask` is not of [`n_actions`](Self::n_actions).
     pub fn mask(&self, problem: &Problem, partial: &PartialDecision, mask: &mut [bool]) {
         assert_eq!(mask.len(), self.n_actions(), "room for the actions");
         mask.fill(false);
@@ -173,13 +173,13 @@ impl Observation {
         Some((*self.jobs.get(action / n_types)?, *self.types.get(action % n_types)?))
     }
 
-    /// The action that is this job on that type, if both are seen.
+    /// The action of a job on a type, if both are in view.
     pub fn encode(&self, job: JobIndex, kind: WorkerTypeId) -> Option<usize> {
         let slot = self.jobs.iter().position(|other| *other == job)?;
         Some(slot * self.n_types() + self.types.iter().position(|other| *other == kind)?)
     }
 
-    /// No number of an observation is further from 0.
+    /// The largest magnitude of a number in an observation.
     pub fn bound() -> f32 {
         MOST
     }

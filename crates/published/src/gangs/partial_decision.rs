@@ -1,4 +1,4 @@
-//! A partial decision: jobs that have been given workers, and workers that are free.
+//! Partial decisions: the jobs that have been given workers, and the workers that are free.
 
 use apportion::index::{IndexVec, JobIndex, WorkerTypeId};
 use apportion::policy::PolicyError;
@@ -12,11 +12,12 @@ const HOUR_S: f64 = 3600.0;
 pub(super) struct Facts {
     /// Steps/s on the fastest type with workers enough.
     pub(super) fastest: f64,
-    /// Time left there, h.
+    /// Remaining time on that type, h.
     pub(super) hours: f64,
-    /// Part of the other jobs that have less service left (time on the fastest type × workers), half of those with as much.
+    /// The part, from 0 to 1, of the other jobs with less remaining service (time on the fastest type × workers); jobs with as much
+    /// count half.
     pub(super) rank: f64,
-    /// The type that the last decision gave it most of.
+    /// The type of which the last decision gave the job its largest share.
     pub(super) held: Option<WorkerTypeId>,
 }
 
@@ -27,16 +28,16 @@ pub struct PartialDecision {
     placed: IndexVec<JobIndex, Option<WorkerTypeId>>,
     by_arrival: Vec<JobIndex>,
     facts: IndexVec<JobIndex, Facts>,
-    /// Mean of ln (speed / fastest speed) over the jobs that run there.
+    /// Mean of ln (speed / fastest speed) over the jobs that run on the type.
     mean_ratio: IndexVec<WorkerTypeId, f64>,
-    /// Types with workers, the one on which jobs are relatively fastest first.
+    /// Types with workers, by descending mean ratio.
     by_speed: Vec<WorkerTypeId>,
-    /// Workers that the jobs without workers need.
+    /// The number of workers that jobs without workers need.
     wanted: u64,
 }
 
 impl PartialDecision {
-    /// Nothing is given yet; `held` says what the last decision gave each job.
+    /// A decision in which no job has workers yet; `held` gives the type of each job's largest share in the last decision.
     ///
     /// # Errors
     /// If a job has no steps left.
@@ -80,17 +81,17 @@ impl PartialDecision {
         self.free.iter().map(|free| u64::from(*free)).sum()
     }
 
-    /// Workers that jobs still wait for.
+    /// The number of workers that jobs without workers need.
     pub fn n_wanted(&self) -> u64 {
         self.wanted
     }
 
-    /// Types with workers, the one on which the jobs are fastest first.
+    /// Types with workers, the type on which jobs are relatively fastest first.
     pub fn types(&self) -> &[WorkerTypeId] {
         &self.by_speed
     }
 
-    /// Can the job have its workers there?
+    /// Whether the job can be given its workers on this type.
     pub fn fits(&self, problem: &Problem, job: JobIndex, kind: WorkerTypeId) -> bool {
         self.placed[job].is_none()
             && self.free[kind] >= problem.jobs()[job].scale_factor
@@ -103,7 +104,7 @@ impl PartialDecision {
         self.by_arrival.iter().copied().filter(fits)
     }
 
-    /// Gives a job its workers there.
+    /// Gives a job its workers of a type.
     ///
     /// # Panics
     /// If it does not [fit](Self::fits).
@@ -120,7 +121,7 @@ impl PartialDecision {
         self.placed.enumerate().filter_map(|(job, kind)| Some((job, (*kind)?)))
     }
 
-    /// Has any job been given workers?
+    /// Whether any job has been given workers.
     pub fn has_placed(&self) -> bool {
         self.placed.iter().any(Option::is_some)
     }
@@ -134,7 +135,7 @@ impl PartialDecision {
     }
 }
 
-/// Fills in each job's rank; jobs with as much service left have the mean of their places.
+/// The facts with each job's rank filled in; jobs with equal remaining service have the mean of their places.
 fn with_ranks(problem: &Problem, mut facts: IndexVec<JobIndex, Facts>) -> IndexVec<JobIndex, Facts> {
     let service = |job: JobIndex| facts[job].hours * f64::from(problem.jobs()[job].scale_factor);
     let mut order: Vec<(f64, JobIndex)> = problem.jobs().ids().map(|job| (service(job), job)).collect();

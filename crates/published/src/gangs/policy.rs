@@ -1,4 +1,4 @@
-//! A policy that decides gang by gang, or by values.
+//! The policy that decides gang by gang, or by values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use apportion_learn::actor::{Actor, ActorError, Choice, Scratch, draw, masked_so
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// At the first boundary after a job has come or gone, or a worker has.
+    /// At the first boundary after a job or a worker has come or gone.
     #[default]
     Events,
     /// At every boundary.
     Rounds,
 }
 
-/// Decides one gang after another by an actor.
+/// A decider by an actor, one gang after another.
 #[derive(Clone, Debug)]
 pub struct Sequential {
-    /// The network that gives probabilities.
+    /// The network whose logits become probabilities.
     pub actor: Arc<dyn Actor>,
     /// The kind of observation that the network takes.
     pub observation_kind: ObservationKind,
@@ -41,18 +41,18 @@ pub struct Sequential {
     pub choice: Choice,
 }
 
-/// The network, rule or values by which gangs are decided.
+/// A network, a rule or values by which gangs are decided.
 #[derive(Debug)]
 pub enum Decider {
     /// One gang after another, by an actor.
     Sequential(Sequential),
     /// One gang after another, by a rule.
     Rule(Rule),
-    /// All at once, by values.
+    /// All gangs at once, by values.
     Values(Box<ByValues>),
 }
 
-/// A policy that decides gang by gang. Its state: its last allocation, and its draws.
+/// A policy that decides gang by gang. Its state is its last allocation and its random stream.
 #[derive(Debug)]
 pub struct GangPolicy {
     name: String,
@@ -67,9 +67,9 @@ pub struct GangPolicy {
 struct State {
     /// Workers of each type at the last decision; empty before the first.
     workers: Vec<u32>,
-    /// The jobs of the last decision, with their shares of each type alone.
+    /// The jobs of the last decision, with their shares of each type without another job, [K].
     given: Vec<(JobId, Vec<f64>)>,
-    /// The pairs of jobs that shared workers.
+    /// The pairs of jobs that shared workers in the last decision, with their shares of each type, [K].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pairs: Vec<([JobId; 2], Vec<f64>)>,
     draws: Stream,
@@ -85,14 +85,14 @@ struct Room {
 }
 
 impl GangPolicy {
-    /// A policy that has decided nothing yet; `seed` is of what it draws.
+    /// A policy that has decided nothing yet; `seed` is for its random choices.
     pub fn new(name: impl Into<String>, decider: Decider, asked: Asked, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("gangs");
         let state = State { workers: Vec::new(), given: Vec::new(), pairs: Vec::new(), draws };
         Self { name: name.into(), decider, asked, state, scratch: Room::default() }
     }
 
-    /// Is everything as it was at the last decision, apart from time and progress?
+    /// Whether workers and jobs are as they were at the last decision.
     fn is_as_before(&self, problem: &Problem) -> bool {
         let workers = problem.cluster().types().iter().map(|kind| kind.n_workers);
         let jobs = problem.jobs().iter().map(|active| active.id);
@@ -121,7 +121,7 @@ impl GangPolicy {
         whole(&self.name, problem, &partial)
     }
 
-    /// The type that the last decision gave each job most of.
+    /// For each job, the type of its largest share in the last decision.
     pub(super) fn held(&self, problem: &Problem) -> IndexVec<JobIndex, Option<WorkerTypeId>> {
         let mut given: BTreeMap<JobId, Vec<f64>> = self.state.given.iter().cloned().collect();
         for (jobs, shares) in &self.state.pairs {
@@ -150,7 +150,7 @@ impl GangPolicy {
         self.state.workers = problem.cluster().types().iter().map(|kind| kind.n_workers).collect();
     }
 
-    /// The last decision once more.
+    /// The last decision, given again.
     fn repeated(&self, problem: &Problem) -> Result<Decision, PolicyError> {
         let rows = problem.jobs().ids().zip(&self.state.given);
         let rows = rows.filter(|(_, (_, shares))| shares.iter().any(|share| *share > 0.0));
@@ -167,7 +167,7 @@ impl GangPolicy {
     }
 }
 
-/// The allocation that gives each job with workers all of its time there.
+/// The allocation that gives each placed job all of its time on its type.
 pub(super) fn whole(
     name: &str,
     problem: &Problem,
@@ -216,7 +216,7 @@ impl Policy for GangPolicy {
         if !repeats {
             self.remember(problem, &decision);
         }
-        // What is given is all that runs: a job that fills a gap may fill it where it is slow, and lose its own place.
+        // Only allocated jobs run: a job that fills a gap may do so on a type where it is slow, and so lose its own place.
         let rules = RoundRules {
             skip_zero_priority: true,
             recompute_after: Some(Seconds::ZERO),

@@ -1,4 +1,4 @@
-//! The controls: rules that decide by the same actions, and learn nothing.
+//! Controls of learned policies: rules that decide by the same actions, and learn nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,20 +7,20 @@ use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::problem::Problem;
 use apportion::workload::random::Stream;
 
-/// A control.
+/// A rule that learns nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// Any action that fits, or stopping once a job has been given workers: each as likely.
+    /// A uniformly drawn action: any that fits, or stopping once a job has been given workers.
     Uniform,
-    /// Any action that fits, each as likely; stops when none is left.
+    /// A uniformly drawn action that fits; stops when none is left.
     UniformBusy,
-    /// The job and type that fit with the least time left × workers, on that type; stops when none is left.
+    /// The job and type that fit with the least remaining time on that type × workers; stops when none is left.
     LeastService,
 }
 
 impl Rule {
-    /// The next gang of a decision; none = stop. Draws one number, or none.
+    /// The next gang of a decision; none = stop. Draws at most one number.
     pub(super) fn next(
         self,
         problem: &Problem,

@@ -1,4 +1,4 @@
-//! Scenarios of episodes: cluster, throughputs and generated jobs, and mean completion times under a policy.
+//! Scenarios of episodes (cluster, throughputs and generated jobs) and mean completion times under a policy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use apportion::workload::{Arrivals, GeneratorError, Native, WorkloadOptions};
 pub struct Scenario {
     /// The cluster.
     pub cluster: Cluster,
-    /// Speeds.
+    /// Throughputs of the jobs.
     pub throughputs: Arc<Throughputs>,
-    /// Rates of arrival; the seed of an episode says which.
+    /// Arrival rates; the seed of an episode picks one.
     pub rates: Vec<JobsPerHour>,
     /// Jobs of an episode.
     pub n_jobs: usize,
-    /// Whether some need several workers.
+    /// Whether some jobs need several workers.
     pub multi_worker: bool,
 }
 
@@ -30,10 +30,10 @@ pub struct Scenario {
 pub const SCALE_FACTOR_MAX: u32 = 8;
 
 impl Scenario {
-    /// On `workers` of each type of a matrix that ships with the program, `per_server` on a server.
+    /// A scenario on `workers` of each type of a matrix that ships with the program, `per_server` on a server.
     ///
     /// # Errors
-    /// If there is no such matrix, no rate, or a count is 0 or too small; says which, as documents of trainings name it.
+    /// If there is no such matrix, no rate, or a count is 0 or too small. The error names the option as training documents do.
     pub fn on(
         throughputs: &str,
         (workers, per_server): (u32, u32),
@@ -76,7 +76,7 @@ impl Scenario {
         self.arrivals_at(*of_seed(&self.rates, seed).ok_or(ScenarioError::NoRate)?, seed)
     }
 
-    /// The jobs of a seed, at this rate.
+    /// The jobs of a seed, at a given rate.
     ///
     /// # Errors
     /// If the generator refuses the rate.
@@ -86,16 +86,15 @@ impl Scenario {
         Ok(Box::new(Native::try_new(options, &self.throughputs, seed)?))
     }
 
-    /// Mean completion time of the jobs of a seed's episode under a policy, h. Jobs that a policy never completes count
-    /// until the simulation stands still.
+    /// Mean completion time of the jobs of a seed's episode under a policy, h.
     ///
     /// # Errors
-    /// If the simulation fails.
+    /// If the simulation fails, or the policy leaves jobs waiting for ever.
     pub fn completion_h(&self, seed: u64, policy: Box<dyn Policy>) -> Result<f64, ScenarioError> {
         self.hours(self.simulation(seed, policy)?)
     }
 
-    /// Runs an episode to its end: mean completion time of its jobs, h.
+    /// Runs an episode to its end, for the mean completion time of its jobs, h.
     ///
     /// # Errors
     /// As [`completion_h`](Self::completion_h).
@@ -109,15 +108,15 @@ impl Scenario {
     }
 }
 
-/// The one of these that a seed means.
+/// The item that a seed picks: the seed modulo the number of items.
 pub fn of_seed<T>(all: &[T], seed: u64) -> Option<&T> {
     all.get(usize::try_from(seed % all.len().max(1) as u64).unwrap_or(0))
 }
 
-/// Why there is no such episode.
+/// Why an episode cannot be made or played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// No rate of arrival.
+    /// The scenario has no arrival rate.
     #[error("there is no rate of arrival")]
     NoRate,
     /// No such jobs can be drawn.
@@ -131,20 +130,21 @@ pub enum ScenarioError {
     Stalled,
 }
 
-/// What a reward is for.
+/// A quantity that is rewarded.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Reward {
-    /// Less the hours that jobs were there, over the jobs of the episode: the sum is less the mean completion time.
+    /// Less the hours that jobs were present, over the jobs of the episode: the sum is less the mean completion time.
     #[default]
     Presence,
-    /// Parts of their work that jobs did, added up: as DL2 has it. The sum is the number of jobs, whatever is done.
+    /// The sum over jobs of the part of its work that each did, as in DL2. Over an episode it adds up to the number of jobs under
+    /// any policy.
     Progress,
 }
 
-/// Adds up what rewards are made of.
+/// An observer that adds up the quantities of rewards.
 #[derive(Clone, Debug, Default)]
 pub struct Presence {
     /// Sum of completion times of completed jobs, s.
@@ -153,17 +153,17 @@ pub struct Presence {
     arrivals_s: f64,
     n_active: f64,
     steps: BTreeMap<JobId, f64>,
-    /// Parts of work done.
+    /// Sum over jobs of the part of its work that each has done.
     progress: f64,
 }
 
 impl Presence {
-    /// Total time that jobs have been present, active ones until `now`, s.
+    /// Total time that jobs have been present, s; active jobs until `now`.
     pub fn until(&self, now: Seconds) -> f64 {
         self.done_s + self.n_active * now.get() - self.arrivals_s
     }
 
-    /// Parts of their work that jobs did, added up.
+    /// Sum over jobs of the part of its work that each has done.
     pub fn progress(&self) -> f64 {
         self.progress
     }

@@ -1,14 +1,14 @@
-//! What another policy would do, action by action: examples to learn from.
+//! Decisions of another policy as actions: examples to learn from.
 
 use super::environment::GangEnvironment;
 use apportion::index::{Id, JobIndex, WorkerTypeId};
 use apportion::policy::{Policy, PolicyError};
 use apportion_learn::environment::{Environment, Show, Status};
 
-/// Plays the episode of a seed as a policy decides, and shows what was seen, what was allowed, and what was done.
+/// Plays the episode of a seed as a policy decides, and shows each observation, mask and action.
 ///
-/// The shares of a decision become gangs: of the jobs and types that are seen and fit, the one with the largest share
-/// goes first, of equals the earliest; when none that has a share fits, it stops.
+/// The shares of a decision become gangs: of the jobs and types that are in view and fit, the pair with the largest share goes
+/// first, the earliest among equals; when no pair with a share fits, the decision stops.
 ///
 /// # Errors
 /// If the policy fails.
@@ -38,7 +38,7 @@ pub fn demonstrate(
         let best = given.filter(|(_, share)| *share > 0.0).fold(None, |best: Option<(usize, f64)>, next| {
             Some(best.filter(|best| best.1 >= next.1).unwrap_or(next))
         });
-        // *Stop* is the last of the allowed, if it is one.
+        // *Stop* is the last of the allowed actions, if it is allowed.
         let Some(action) = best.map(|(action, _)| action).or_else(|| allowed().next_back()) else {
             return Ok(());
         };

@@ -49,7 +49,7 @@ fn shares(decision: &apportion::policy::Decision, problem: &Problem) -> Vec<Stri
     let mut lines = Vec::new();
     for (row, jobs) in decision.allocation.combinations().enumerate() {
         for (share, kind) in shares.row(row).iter().zip(problem.cluster().types()) {
-            // An interior answer keeps traces of what it does not use.
+            // An interior-point solution keeps traces of unused shares.
             if *share > 1e-6 {
                 lines.push(format!("{} {} {share:.2}", jobs.first(), kind.name));
             }
@@ -87,7 +87,7 @@ fn a_window_worked_by_hand() {
     let column = |slot: usize| (0..N_WINDOW_ROWS).map(|row| seen[row * 4 + slot]).collect::<Vec<f32>>();
     // Speeds over the fastest; job 0 has an hour left and has just come.
     assert_eq!(column(0), [1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-    // Job 1 needs both slow workers, which it held: a dominant share of 1, all of the second type. It came an hour ago.
+    // Job 1 needs both slow workers, which it held: a dominant share of 1, all of the second type. It arrived an hour ago.
     let hour = 2f32.ln() / 4.0;
     let close =
         |found: &[f32], expected: [f32; 9]| found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
@@ -146,12 +146,12 @@ fn features_of_pairs_are_those_of_the_table_and_do_not_depend_on_the_order() {
     assert_eq!(padded[10 * N_FEATURES..], seen[6 * N_FEATURES..]);
 }
 
-/// A scorer of one layer: the negative of the logarithm of the time left there, and −2 for stopping.
+/// A scorer of one layer: the negative of the logarithm of the remaining time on the type, and −2 for stopping.
 fn shortest() -> Scorer {
     by_time(-4.0)
 }
 
-/// A scorer of one layer: `weight` times a quarter of the logarithm of the time left there, and −2 for stopping.
+/// A scorer of one layer: `weight` times a quarter of the logarithm of the remaining time on the type, and −2 for stopping.
 fn by_time(weight: f32) -> Scorer {
     let mut weights = vec![0.0; N_FEATURES];
     (weights[0], weights[N_FEATURES - 1]) = (weight, -20.0);
@@ -228,7 +228,7 @@ fn values_are_placed_by_an_optimum() {
     let partial = PartialDecision::new("values", &made, nothing).unwrap();
     let decision = values.decide("values", &made, &partial).unwrap();
     assert_eq!(shares(&decision, &made), ["0 fast 1.00", "1 slow 1.00"]);
-    // With scores: the first network prefers short jobs so much that their time counts twice.
+    // With scores: the network prefers short jobs so much that their time counts twice.
     let mut scored =
         ByValues::new("values", Some(Arc::new(shortest())), Weighing::default(), &PolicyOptions::default())
             .unwrap();
@@ -255,7 +255,7 @@ fn with_a_floor_every_job_has_a_part_of_an_isolated_share() {
 
 #[test]
 fn beside_a_job_that_is_almost_done_a_long_one_has_its_part_of_the_type_that_it_is_fast_on() {
-    // Two that keep the first type busy, and one that is much longer, and much slower on the second type.
+    // Two jobs that keep the first type busy, and one that is much longer, and much slower on the second type.
     let short: (u32, f64, &[f64]) = (1, 1.0, &[10.0, 0.0]);
     for (steps, slow) in [(1e3, 0.1), (1e5, 0.1), (1e5, 0.001), (1e6, 0.1), (1e6, 0.001), (1e7, 0.001)] {
         let problem = problem("v100=2,k80=1", &[short, short, (1, steps, &[10.0, slow])]);
@@ -275,7 +275,7 @@ fn beside_a_job_that_is_almost_done_a_long_one_has_its_part_of_the_type_that_it_
     }
 }
 
-/// One worker and two jobs of two hours and of one, which each keep this part of their speed beside the other.
+/// One worker and two jobs, of two hours and of one hour, which each keep this part of their speed beside the other.
 fn shared(kept: f64) -> Problem {
     let mut builder = ProblemBuilder::new(Arc::new("only=1".parse().unwrap()));
     for (id, steps) in [7200.0, 3600.0].into_iter().enumerate() {
@@ -290,7 +290,7 @@ fn shared(kept: f64) -> Problem {
 
 #[test]
 fn values_have_jobs_share_workers_where_that_is_worth_it() {
-    // Completions per hour: the short one alone 1, both beside each other 1.5 of what they keep.
+    // Completions per hour: 1 with the short job alone, 1.5 × the part that they keep with both.
     for (kept, together, pairs) in [(0.7, true, true), (0.6, false, true), (0.7, false, false)] {
         let made = shared(kept);
         let mut values = ByValues::new("values", None, pairing(pairs), &PolicyOptions::default()).unwrap();
@@ -350,7 +350,7 @@ fn jobs_that_share_workers_still_do_at_the_next_round_and_after_a_restart() {
         };
         assert_eq!(given(&again), given(&decided));
     }
-    // Whoever shares workers holds them.
+    // Jobs that share workers hold them.
     let held = first.held(&made);
     let mut held = held.iter();
     assert!(held.all(|kind| *kind == Some(WorkerTypeId::from_index(0))));
@@ -381,7 +381,7 @@ fn completion_rate(pairs: bool, exponent: f64) -> ProgramPolicy {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Without scores it is the program of the policy language, solved there by an interior-point method over all pairs.
+    /// Values without scores against the same program in the policy language, solved by an interior-point method over all pairs.
     #[test]
     fn values_without_scores_complete_as_many_jobs_as_the_written_program(
         jobs in prop::collection::vec((any::<prop::sample::Index>(), 0.1_f64..50.0), 1..12),

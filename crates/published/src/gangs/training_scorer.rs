@@ -10,16 +10,16 @@ use apportion_learn::network::Activation;
 use apportion_learn::training::model::{MlpModel, MlpOptions, Model, Parameters};
 use apportion_learn::training::{TrainingError, within};
 
-/// Scores rows of [`N_FEATURES`]; its critic judges the mean of the rows. Neither depends on how many rows there are, or
-/// on their order.
+/// A scorer of rows of [`N_FEATURES`], with a critic of the mean of the rows. A row's score and the critic's value depend neither
+/// on the number of rows nor on their order.
 #[derive(Debug)]
 pub struct ScorerModel(MlpModel);
 
 impl ScorerModel {
-    /// Tensors `actor.0.LAYER.weight`, `….bias`, `critic.LAYER.weight`, `….bias`.
+    /// A scorer with drawn weights: tensors `actor.0.LAYER.weight`, `….bias`, `critic.LAYER.weight`, `….bias`.
     ///
     /// # Errors
-    /// If layers are followed by anything but tanh.
+    /// If the activation is not tanh.
     pub fn new(options: &MlpOptions, streams: SeedStreams) -> Result<Self, TrainingError> {
         let is_tanh = options.activation == Activation::Tanh;
         within(is_tanh, "activation", "relu", "`tanh`, which scorers have")?;

@@ -12,11 +12,11 @@
 //!
 //!   maximize Σ V`[m,j]` X`[m,j]` over all allocations X
 //!
-//! With a floor φ, every job has φ of the value that it would have with 1/n of the types that fit it to itself, so that none
-//! starves. That is φ of the throughput where scores are alike on all types, and never less than φ / 4: scores of a job that
-//! are further apart count as e^score apart by a factor of 4.
+//! With a floor φ, every job has at least φ of the value of its isolated share, 1/n of the types that fit it, so that no job
+//! starves. That is φ of the throughput where scores are equal on all types, and never less than φ / 4: e^score of a job on two
+//! types counts as at most a factor of 4 apart.
 //!
-//! Where two jobs may share workers, a job's value beside another is reduced as its throughput is.
+//! Where two jobs may share workers, a job's value beside another is reduced in proportion to its throughput.
 //!
 //! Without a network every score is 0, which completes the most jobs per hour at this moment: Smith's rule for preemptive
 //! service, on unequal workers. Scores learn what this rule ignores: the effect on later decisions.
@@ -40,28 +40,28 @@ use apportion::spec::Fidelity;
 use apportion::workload::Combination;
 use apportion_learn::actor::{Actor, ActorError, Scratch};
 
-/// Values of a job this much smaller than its largest, on a logarithmic scale, count as this much smaller, and so does a job's
-/// largest beside the largest of all: a solver could not tell them from 0.
+/// The largest logarithm of a ratio between values of a job, and between the largest values of two jobs. Smaller values are raised
+/// to this limit, because a solver could not tell them from 0.
 const SPREAD_MAX: f64 = 12.0;
 
-/// With a floor, the most by which a score raises the value of a job on one type over that on another.
+/// With a floor, the largest factor by which scores raise a job's value on one type over that on another.
 const SCORED_MAX: f64 = 4.0;
 
-/// With more jobs than this their pairs, no two of them alike, would take more than four gigabytes.
+/// The most jobs that may share workers in pairs: pairs of more, if all differ, would take more than four gigabytes.
 const N_PAIRED_MAX: usize = 8_000;
 
 /// A policy's additions to values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weighing {
-    /// May two jobs share workers?
+    /// Whether two jobs may share workers.
     pub pairs: bool,
     /// The part, from 0 to 1, of the value of an isolated share that every job has at least.
     pub floor: Option<f64>,
-    /// The power of the hours that a job has left.
+    /// The power of a job's remaining hours that its value is multiplied by.
     pub exponent: f64,
 }
 
-/// Decides by values.
+/// A decider by values: a program that maximizes their sum.
 #[derive(Debug)]
 pub struct ByValues {
     scorer: Option<Arc<dyn Actor>>,
@@ -70,8 +70,9 @@ pub struct ByValues {
     scratch: Scratch,
 }
 
-/// The values of a job on each type from their logarithms, relative to the largest of all jobs. A job keeps the proportions of its
-/// own, though all may be below what a solver can tell from 0: its floor is a part of them.
+/// The values of a job on each type, from their logarithms, relative to the largest value of all jobs. All values of a job are
+/// raised by the same factor if its largest is too small for a solver, so that they keep their proportions, on which its floor
+/// depends.
 fn of_job(logarithms: &[f64], largest: f64) -> impl Iterator<Item = f64> {
     let own = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let raised = (largest - SPREAD_MAX - own).max(0.0);
@@ -82,10 +83,10 @@ fn of_job(logarithms: &[f64], largest: f64) -> impl Iterator<Item = f64> {
 }
 
 impl ByValues {
-    /// With these scores; without, all are 0.
+    /// A decider with a scorer; without one, all scores are 0.
     ///
     /// # Errors
-    /// If there is no such backend.
+    /// If the options name no known backend.
     pub fn new(
         name: &str,
         scorer: Option<Arc<dyn Actor>>,
@@ -114,7 +115,7 @@ impl ByValues {
         Ok(Self { scorer, weighing, program, scratch: Scratch::default() })
     }
 
-    /// ln V: [n × K], row after row; −∞ where the job does not run.
+    /// Logarithms of the values V: [n × K], row-major; −∞ where the job does not run.
     fn logarithms(&mut self, problem: &Problem, partial: &PartialDecision) -> Result<Vec<f64>, ActorError> {
         let mut row = [0.0; N_FEATURES];
         let (n, k) = (problem.n_jobs(), problem.n_types());
@@ -157,7 +158,7 @@ impl ByValues {
         Ok(logarithms)
     }
 
-    /// The allocation of the largest sum.
+    /// The allocation with the largest sum of values.
     pub(super) fn decide(
         &mut self,
         name: &str,
@@ -199,7 +200,7 @@ impl ByValues {
     }
 }
 
-/// Values of pairs that are worth more together than one after the other: [K] for each job of a pair.
+/// Values of pairs of jobs that are worth more together than one after the other: [K] × the two jobs of the pair.
 fn of_pairs(problem: &Problem, values: &[f64]) -> BTreeMap<Combination<JobIndex>, Vec<[f64; 2]>> {
     let n_types = problem.n_types();
     let beside = |pair: Combination<JobIndex>| {
@@ -222,12 +223,12 @@ fn of_pairs(problem: &Problem, values: &[f64]) -> BTreeMap<Combination<JobIndex>
     pairs.filter_map(beside).collect()
 }
 
-/// A policy's complaint about its network.
+/// The error of a policy that cannot decide because of its network.
 pub(super) fn undecided(name: &str) -> impl FnOnce(ActorError) -> PolicyError {
     |error| PolicyError::Undecided { policy: name.to_owned(), reason: error.to_string() }
 }
 
-/// The type that each job has the largest share of: [n].
+/// The type with a job's largest share, of its shares [K]; none if all are 0.
 pub(super) fn largest_share(shares: &[f64]) -> Option<WorkerTypeId> {
     let given = shares.iter().enumerate().filter(|(_, share)| **share > 0.0);
     let (place, _) = given.rev().max_by(|(_, one), (_, other)| one.total_cmp(other))?;

@@ -1,4 +1,4 @@
-//! The world of decisions by gangs, as training documents have it.
+//! The world of the system `gangs` in training documents.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use apportion_learn::environment::Status;
 use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 use apportion_learn::vectorized::Finished;
 
-/// What can be learned here.
+/// The system `gangs`.
 pub const SYSTEM: Registered = Registered {
     name: "gangs",
     decides: "which job gets all its workers of which type, in the simulator that every policy is compared in",
@@ -49,23 +49,23 @@ fn open(world: &Value) -> Result<System, SystemError> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GangsWorld {
-    /// What is to decide: `window`, `pairs` or `values`. Values are learned by `evolution` alone.
+    /// The actor that is learned: `window`, `pairs` or `values`. Values are learned by `evolution` alone.
     pub actor: ActorName,
-    /// Which jobs may share workers; decisions by values alone let them.
+    /// Which jobs may share workers; `pairs` only with `actor: values`.
     pub colocation: Colocation,
-    /// A throughput matrix that ships with the program.
+    /// Name of a throughput matrix that ships with the program.
     pub throughputs: String,
-    /// Workers of each of its types.
+    /// Workers of each worker type of the matrix.
     pub workers: u32,
-    /// Rates of arrival, in jobs per hour; the seed of an episode says which.
+    /// Arrival rates, in jobs per hour; the seed of an episode picks one.
     pub rates: Vec<f64>,
     /// Jobs of an episode.
     pub jobs: usize,
-    /// Whether some need several workers.
+    /// Whether some jobs need several workers.
     pub multi_worker: bool,
     /// Jobs that are seen at once: by a window always, by pairs in training by reward only.
     pub slots: usize,
-    /// What a reward is for.
+    /// The quantity that is rewarded.
     pub reward: Reward,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
@@ -109,7 +109,7 @@ impl GangsWorld {
         }
     }
 
-    /// What makes environments, still to be reset, and the data that they are made of.
+    /// A maker of environments, still to be reset, and a text of the data that they are made of.
     fn environments(&self) -> Result<(impl Fn() -> Option<GangEnvironment> + Clone + use<>, String), String> {
         let options = GangEnvironmentOptions {
             scenario: self.scenario()?,
@@ -122,8 +122,7 @@ impl GangsWorld {
         Ok((move || GangEnvironment::new(options.clone()).ok(), data))
     }
 
-    /// Plays the episode of a seed as the policy that these weights are for does: the return is less its mean completion
-    /// time in hours.
+    /// Plays the episode of a seed with the actor as a finished policy. The return is less the mean completion time, h.
     fn play(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
         let decider = if self.actor == ActorName::Values {
             let pairs = self.colocation == Colocation::Pairs;
@@ -145,7 +144,7 @@ impl GangsWorld {
         Ok(Finished { total_reward: -hours, n_steps: self.jobs, status: Status::Terminated })
     }
 
-    /// Does a scorer decide, or else dense layers over all that is seen?
+    /// Whether the network is a scorer of rows, rather than dense layers over the whole observation.
     fn is_scored(&self) -> bool {
         self.actor != ActorName::Window
     }

@@ -1,61 +1,61 @@
-//! The end of a round: speeds, progress, completions, and the rules after it.
+//! The end of a round: speeds, progress, completions, and the rules that apply after it.
 
 use crate::world::job::{Part, Role};
 use crate::world::servers::ACCELERATOR;
 use crate::world::state::{Status, World};
 use apportion::index::{Id, JobId, WorkerTypeId};
 
-/// How fast placed jobs are.
+/// A model of the speeds of placed jobs.
 pub trait Speeds {
-    /// The rate of a placed job, from what it holds and the other jobs on its servers.
+    /// The rate of a placed job, from its tasks and the other jobs on its servers.
     fn rate(&mut self, world: &World, job: JobId) -> Rate;
 }
 
-/// How fast a job is in a round.
+/// The speed of a job in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Work per second with its servers to itself; 0 = it stands still.
     pub alone_per_s: f64,
-    /// The fraction of that retained beside its neighbours, in [0, 1].
+    /// The fraction of that rate that the job retains beside its neighbours, in [0, 1].
     pub retention: f64,
-    /// Remaining work, at full retention, below which it is taken for done at the end of the round; 0 = only when all
-    /// is done.
+    /// Remaining work, at full retention, below which the job counts as done at the end of the round; 0 = only when all work is
+    /// done.
     pub finish_below: f64,
 }
 
-/// What a retention is measured against.
+/// A rule of how a job's retention follows its neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Retention {
-    /// Each round's neighbours count.
+    /// The retention of a round is by the neighbours of that round.
     #[default]
     EachRound,
-    /// It never rises while a job stays placed, even when a neighbour leaves.
+    /// The retention never rises while a job stays placed, even when a neighbour leaves.
     NeverRises,
 }
 
-/// When a job's work counts as done.
+/// A rule of when a job's work counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completions {
-    /// At the moment it is, inside the round.
+    /// At the exact moment inside the round.
     #[default]
     Exact,
     /// At the end of the round.
     RoundEnd,
-    /// At the end of the round; and the job placed after one that is done makes no progress in that round.
+    /// At the end of the round; and the next job in order of placement after a done job makes no progress in that round.
     RoundEndSkippingNext,
 }
 
-/// What happens to placed jobs after a round.
+/// A rule of what happens to placed jobs after a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum AfterRound {
-    /// They stay.
+    /// Jobs stay on their servers.
     #[default]
     Stay,
-    /// Those that retained at most this fraction go to the end of the queue, in the order in which they were placed.
+    /// Jobs that retained at most this fraction go to the end of the queue, in order of placement.
     PreemptAtOrBelow(f64),
-    /// All go to the end of the queue, in the order in which they were placed.
+    /// All jobs go to the end of the queue, in order of placement.
     PreemptAll,
-    /// All wait again, and the queue is in order of arrival: each round is decided from nothing.
+    /// All jobs wait again, and the queue is in order of arrival: each round is decided from nothing.
     Rebuild,
 }
 
@@ -64,23 +64,23 @@ pub enum AfterRound {
 pub struct Rules {
     /// Length of a round in seconds.
     pub round_s: f64,
-    /// Parts that a job may have.
+    /// The most parts that a job may have.
     pub parts_max: usize,
-    /// What retention is measured against.
+    /// How retention follows the neighbours.
     pub retention: Retention,
     /// When work counts as done.
     pub completions: Completions,
     /// What happens after a round.
     pub after_round: AfterRound,
-    /// Seconds at the start of a round in which a job stands still because its tasks differ from the last it ran with, in
-    /// number, role or worker type, or because it did not run in the round before. Its first start costs nothing, and so
-    /// does a change of servers within a type.
+    /// Seconds at the start of a round in which a job stands still because its tasks differ, in number, role or worker type, from
+    /// those that it last ran with, or because it did not run in the round before. A job's first start costs nothing, nor does a
+    /// change of servers within a type.
     pub scaling_cost_s: f64,
 }
 
 impl World {
-    /// Ends the round: jobs progress at the rates they have at its start, and the rules after it apply. Gives the
-    /// progress of all jobs as parts of their work as estimated, added up.
+    /// Ends the round: jobs progress at the rates that they have at its start, and the rules after a round apply. Returns the sum
+    /// over jobs of the progress as a part of the estimated work.
     pub fn advance<S: Speeds + ?Sized>(&mut self, speeds: &mut S) -> f64 {
         self.find_rates(speeds);
         let placed_slots = f64::from(self.used_total[ACCELERATOR]);
@@ -115,8 +115,8 @@ impl World {
         gained
     }
 
-    /// Finds what placed jobs retain, as [`advance`](Self::advance) does first: for policies that look before the round
-    /// ends.
+    /// Finds the rates and retentions of placed jobs, as [`advance`](Self::advance) does first: for policies that look at them
+    /// before the round ends.
     pub fn find_rates<S: Speeds + ?Sized>(&mut self, speeds: &mut S) {
         self.rates.clear();
         for position in 0..self.placed.len() {
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Lets a job run: work done, seconds it ran, whether it is done.
+    /// Lets a job run for the round: (work done, seconds that it ran, whether it is done).
     fn progress_of(&mut self, job: JobId, alone_per_s: f64) -> (f64, f64, bool) {
         let Self { rules, round, .. } = *self;
         let now_s = self.now_s();
@@ -166,7 +166,7 @@ impl World {
         (work, ran_s, done)
     }
 
-    /// Seconds that a job loses at the start of this round, in which it runs; keeps what it runs with.
+    /// Seconds that a running job loses at the start of this round; records the tasks that it runs with.
     fn lost_s(&mut self, job: JobId) -> f64 {
         let ran_before = self.last_ran[job] != 0;
         let mut same = self.last_ran[job] == self.round;
@@ -203,7 +203,7 @@ impl World {
         self.suspend_where(|world, job| world.retention[job] <= least);
     }
 
-    /// Forgets what placed jobs retained, so that it is measured anew even where it never rises.
+    /// Sets the retention of placed jobs to 1, so that it is measured anew even where it never rises.
     pub fn forget_retention(&mut self) {
         for position in 0..self.placed.len() {
             let job = self.placed[position];

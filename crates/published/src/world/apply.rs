@@ -1,4 +1,4 @@
-//! Applying decisions, or rejecting them with a reason: the only way to servers.
+//! Application of decisions, or rejection with a reason: the only way for jobs to get servers.
 
 use thiserror::Error;
 
@@ -14,14 +14,14 @@ pub enum Decision<'a> {
     Place {
         /// The job.
         job: JobId,
-        /// What it gets: each (server, role) at most once.
+        /// Its new parts: each (server, role) at most once.
         parts: &'a [Part],
     },
-    /// Give a placed, elastic job this in place of what it holds.
+    /// Replace the parts of a placed, elastic job.
     Resize {
         /// The job.
         job: JobId,
-        /// What it gets.
+        /// Its new parts.
         parts: &'a [Part],
     },
     /// Take a placed job off its servers: it waits, at the end of the queue.
@@ -29,11 +29,11 @@ pub enum Decision<'a> {
         /// The job.
         job: JobId,
     },
-    /// Nothing more.
+    /// End the round.
     EndRound,
 }
 
-/// Why a decision was not applied. The world is as it was.
+/// Why a decision was not applied. The world is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Rejected {
     /// There is no such job.
@@ -51,10 +51,10 @@ pub enum Rejected {
     /// A rigid job needs all its workers, and nothing else.
     #[error("job {0} needs another number of tasks")]
     WrongTasks(JobId),
-    /// A job needs at least one task, each part at least one, and no more parts than there is room for.
+    /// A job needs at least one part, at least one task in each, and at most as many parts as the rules allow.
     #[error("job {0} is given no parts, empty parts, or too many")]
     WrongParts(JobId),
-    /// A server's role is named twice.
+    /// Two parts have the same server and role.
     #[error("server {0} is named twice in one role")]
     RepeatedPart(ServerId),
     /// There is no such server.
@@ -66,10 +66,10 @@ pub enum Rejected {
 }
 
 impl World {
-    /// Applies a decision; only the caller can end the round.
+    /// Applies a decision. [`Decision::EndRound`] changes nothing here: the caller ends the round.
     ///
     /// # Errors
-    /// If it cannot be applied; the world is then as it was.
+    /// If the decision cannot be applied; the world is then unchanged, apart from its counts of decisions.
     pub fn apply(&mut self, decision: Decision<'_>) -> Result<(), Rejected> {
         self.totals.decisions += 1;
         let applied = match decision {
@@ -130,14 +130,14 @@ impl World {
         }
     }
 
-    /// Takes a job off its servers and lets it wait; the caller takes it out of `placed`.
+    /// Takes a job off its servers and appends it to the queue; the caller takes it out of `placed`.
     pub(crate) fn suspend(&mut self, job: JobId) {
         self.release(job);
         self.status[job] = Status::Waiting;
         self.waiting.push(job);
     }
 
-    /// Gives a job that holds nothing these parts, or leaves everything as it is.
+    /// Gives a job that holds nothing these parts, or changes nothing if they do not fit.
     fn occupy(&mut self, job: JobId, parts: &[Part]) -> Result<(), Rejected> {
         let mut tasks = [0_u16; Role::COUNT];
         if parts.is_empty() || parts.len() > self.rules.parts_max {
@@ -187,7 +187,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes everything from a job.
+    /// Takes all parts from a job.
     pub(crate) fn release(&mut self, job: JobId) {
         for position in 0..self.parts[job].len() {
             let part = self.parts[job][position];
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// What a part takes; nothing if that is more than any server could hold.
+    /// Slots that a part takes; none if they are more than a server could have.
     fn slots_of(&self, job: JobId, part: Part) -> Option<Slots> {
         let task = self.task_slots(job, part.role);
         let mut slots = [0; N_RESOURCES];

@@ -1,9 +1,9 @@
-//! Jobs of a world, and what a placed one holds.
+//! Jobs of a world, and the parts that placed jobs hold.
 
 use crate::world::servers::Slots;
 use apportion::index::{JobTypeId, ServerId};
 
-/// What a task of a job does.
+/// The role of a task of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Role {
@@ -14,53 +14,53 @@ pub enum Role {
 }
 
 impl Role {
-    /// How many there are.
+    /// The number of roles.
     pub const COUNT: usize = 2;
 
-    /// Its position.
+    /// The role's position in arrays by role.
     pub const fn index(self) -> usize {
         self as usize
     }
 }
 
-/// Tasks of a job on one server.
+/// Tasks of one role of a job on one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where.
+    /// Server of the tasks.
     pub server: ServerId,
-    /// What they do.
+    /// Role of the tasks.
     pub role: Role,
-    /// How many, ≥ 1.
+    /// Number of tasks, ≥ 1.
     pub count: u16,
 }
 
 impl Part {
-    /// Workers on a server.
+    /// A part of `count` workers on a server.
     pub const fn workers(server: ServerId, count: u16) -> Self {
         Self { server, role: Role::Worker, count }
     }
 }
 
-/// What tasks of a type of job need.
+/// Slots that tasks of a job type need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobKind {
-    /// Slots of one task, by role; a role of none takes no slots.
+    /// Slots of one task, by role; zeros for a role that the job type does not have.
     pub task: [Slots; Role::COUNT],
 }
 
 /// A job before it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorldJob {
-    /// What it is a job of.
+    /// The job's type.
     pub job_type: JobTypeId,
-    /// Workers it needs at once, no more and no less; 0 = elastic, the policy's choice.
+    /// Workers that the job needs at once, no more and no less; 0 = elastic, the policy's choice.
     pub workers: u16,
-    /// Work until it is done, > 0, in the unit of the world's rates.
+    /// Work until the job is done, > 0, in the unit of the world's rates.
     pub work: f64,
-    /// The same as its owner estimates it: what policies see.
+    /// Work as the job's owner estimates it, which is what policies see.
     pub work_estimated: f64,
-    /// Seconds after the start.
+    /// Time of arrival, in seconds after the start.
     pub arrival_s: f64,
-    /// The number of its owner.
+    /// The number of the job's owner.
     pub owner: u32,
 }

@@ -1,4 +1,4 @@
-//! Rounds on concrete servers, one decision at a time: where learned schedulers live, and what they are compared in.
+//! The engine of rounds on concrete servers, one decision at a time, in which learned schedulers play and are compared.
 //!
 //! ```text
 //! begin_round ─▶ policy.next ─Decision─▶ apply ─▶ … ─▶ EndRound ─▶ advance (speeds, completions, rules)

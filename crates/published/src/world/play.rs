@@ -1,4 +1,4 @@
-//! Episodes that play a world to its end, and why they cannot.
+//! Summaries of episodes that play a world to its end, and errors of episodes that do not.
 
 use apportion::cluster::ClusterError;
 use apportion::policy::PolicyError;
@@ -28,18 +28,18 @@ pub enum PlayError {
 /// Why a policy that allocates time has no answer in a world.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AllocatedError {
-    /// The policy has none.
+    /// The policy failed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The world cannot be put to it.
+    /// The world makes no valid problem.
     #[error("the world is no problem for a policy: {0}")]
     Problem(#[from] ProblemError),
-    /// Nor can its servers.
+    /// The world's servers make no valid cluster.
     #[error("the servers are no cluster for a policy: {0}")]
     Cluster(#[from] ClusterError),
 }
 
-/// What became of the jobs of a world that was played so far.
+/// The summary of a world whose episode has ended.
 ///
 /// # Errors
 /// If jobs are left over at the step limit.

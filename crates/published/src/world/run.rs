@@ -1,4 +1,4 @@
-//! The loop: arrivals → decisions → advance, until all jobs are done.
+//! The loop of a run: arrivals → decisions → advance, until all jobs are done.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use crate::world::apply::Decision;
 use crate::world::state::World;
 use crate::world::summary::Summary;
 
-/// Decides inside the rounds of a world.
+/// A policy that decides inside the rounds of a world.
 pub trait WorldPolicy: fmt::Debug {
-    /// A round starts.
+    /// Notes that a round starts.
     fn begin(&mut self, world: &World) {
         let _ = world;
     }
 
-    /// The next decision of this round. [`World::rejected`] says what became of the one before.
+    /// The next decision of this round. [`World::rejected`] says why the one before was not applied, if it was not.
     fn next(&mut self, world: &World) -> Decision<'_>;
 }
 
-/// When a run is given up.
+/// Limits after which a run is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Decisions in one round.
+    /// The most decisions in one round.
     pub decisions_max: u64,
-    /// Rounds.
+    /// The most rounds.
     pub rounds_max: u64,
 }
 
@@ -40,7 +40,7 @@ pub enum WorldError {
         /// The limit.
         decisions_max: u64,
     },
-    /// Jobs are left over.
+    /// Jobs are left over after the most rounds.
     #[error("{n_done} of {n_jobs} jobs were done after {rounds_max} rounds")]
     Rounds {
         /// Jobs done.
@@ -50,7 +50,7 @@ pub enum WorldError {
         /// The limit.
         rounds_max: u64,
     },
-    /// Jobs are left over by a policy that was given only so many decisions.
+    /// Jobs are left over after the most decisions of an episode.
     #[error("{n_done} of {n_jobs} jobs were done after {decisions_max} decisions")]
     Decisions {
         /// Jobs done.
@@ -65,7 +65,7 @@ pub enum WorldError {
 /// Runs a world from where it is until all its jobs are done.
 ///
 /// # Errors
-/// If a limit is hit.
+/// If a limit is reached.
 pub fn run<S, P>(
     world: &mut World,
     speeds: &mut S,
@@ -92,7 +92,7 @@ where
             n_decisions += 1;
             let decision = policy.next(world);
             let ended = decision == Decision::EndRound;
-            // What was rejected is told to the policy, which sees the world.
+            // The policy learns of a rejection from the world.
             let _ = world.apply(decision);
             if ended {
                 break;

@@ -1,18 +1,18 @@
-//! Servers: what each holds of two resources, its worker type and its rack.
+//! Servers: slots of two resources, worker type and rack of each.
 
 use apportion::index::{Id, IndexVec, ServerId, WorkerTypeId};
 use apportion::throughput::server_speeds::ServerPlace;
 
-/// Resources of a server: slots of its processor and of its accelerators. Each world defines what a slot stands for.
+/// The number of resources of a server: processor and accelerators. Each world defines what a slot of them stands for.
 pub const N_RESOURCES: usize = 2;
 
-/// Position of processor slots.
+/// Position of processor slots in [`Slots`].
 pub const PROCESSOR: usize = 0;
 
-/// Position of accelerator slots.
+/// Position of accelerator slots in [`Slots`].
 pub const ACCELERATOR: usize = 1;
 
-/// Slots of each resource.
+/// Numbers of slots by resource.
 pub type Slots = [u16; N_RESOURCES];
 
 /// The servers of a world.
@@ -49,27 +49,27 @@ impl Servers {
         self.capacity.push(capacity)
     }
 
-    /// How many.
+    /// The number of servers.
     pub fn len(&self) -> usize {
         self.capacity.len()
     }
 
-    /// One more than the last worker type that a server is of.
+    /// The number of worker types: one more than the last type of any server.
     pub fn n_worker_types(&self) -> usize {
         self.n_worker_types
     }
 
-    /// None?
+    /// Whether there are no servers.
     pub fn is_empty(&self) -> bool {
         self.capacity.is_empty()
     }
 
-    /// All of them, ascending.
+    /// Ids of all servers, ascending.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = ServerId> + ExactSizeIterator + use<> {
         self.capacity.ids()
     }
 
-    /// What a server holds.
+    /// Slots of a server.
     pub fn capacity(&self, server: ServerId) -> Slots {
         self.capacity[server]
     }
@@ -89,7 +89,7 @@ impl Servers {
         self.places.as_slice()
     }
 
-    /// What all servers hold together.
+    /// Slots of all servers together, by resource.
     pub const fn total(&self) -> [u32; N_RESOURCES] {
         self.total
     }

@@ -1,14 +1,12 @@
-//! Shares of rounds by a linear program, rounded by priorities: allocation policies for worlds where jobs have several
-//! sizes.
+//! Shares of rounds by a linear program, rounded by priorities: allocation policies for worlds in which jobs have several sizes.
 //!
-//! A job's columns are its sizes c; x is the fraction of rounds in which it has each:
+//! Job j has a column for each of its sizes c; x\[j,c\] is the fraction of rounds in which it has that size:
 //!
 //!   Σ_c x\[j,c\] ≤ 1                              for every job j
 //!   Σ_{j,c} x\[j,c\] · needs\[c,r\] ≤ total\[r\]      for every resource r
 //!
-//! and the [`Goal`] is maximized. A round goes to sizes by priority, as in Gavel's mechanism (OSDI
-//! 2020, §5): x over the part of the rounds since its arrival in which the job had this size. The true speeds of the world
-//! are known: an oracle, as Optimus is.
+//! The [`Goal`] is maximized. A round goes to sizes by priority, as in Gavel's mechanism (OSDI 2020, §5): x over the part of the
+//! rounds since the job's arrival in which it had this size. The true speeds of the world are known: an oracle, as Optimus is.
 
 use std::ops;
 
@@ -21,7 +19,7 @@ use apportion::solver::{Limits, solve_certified};
 /// The objective that shares maximize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// The least speed over jobs, each relative to the job's fastest; ties by the sum of relative speeds.
+    /// The smallest speed over jobs, each relative to the job's fastest; then the sum of relative speeds.
     LeastSpeed,
     /// The sum over jobs of speed over remaining work, which favors jobs about to end.
     Completions,
@@ -30,15 +28,15 @@ pub enum Goal {
 /// One size of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Size<T> {
-    /// What the job has then.
+    /// The world's description of the size.
     pub(crate) what: T,
-    /// By resource.
+    /// Amounts of each resource that the size takes: [resource].
     pub(crate) needs: Vec<f64>,
-    /// Work a second.
+    /// Speed, in work per second.
     pub(crate) per_s: f64,
 }
 
-/// The sizes that no other dominates in needs and speed; the first of identical ones.
+/// The sizes that no other size dominates in needs and speed; of equal sizes, the first.
 pub(crate) fn efficient<T>(mut all: Vec<Size<T>>) -> Vec<Size<T>> {
     let no_worse = |one: &Size<T>, other: &Size<T>| {
         one.per_s >= other.per_s && one.needs.iter().zip(&other.needs).all(|(one, other)| one <= other)
@@ -52,34 +50,34 @@ pub(crate) fn efficient<T>(mut all: Vec<Size<T>>) -> Vec<Size<T>> {
     all
 }
 
-/// The columns of one job: a size each.
+/// The columns of one job, one for each size.
 #[derive(Clone, Debug)]
 struct Columns {
     job: JobId,
     span: ops::Range<usize>,
 }
 
-/// Shares of a world's rounds, and what came of them.
+/// Shares of a world's rounds, and the sizes that jobs have received.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares<T> {
     goal: Goal,
-    /// [job type][size], made at the first job of a type.
+    /// Sizes of each job type, made at the first job of the type: [job type][size].
     sizes: Vec<Vec<Size<T>>>,
     /// Rounds in which each job had each size: [job][size].
     received: Vec<Vec<u32>>,
 }
 
-/// Jobs with their sizes in a round, by priority; and jobs without any.
+/// Jobs with their sizes in a round, by priority; and jobs without a size.
 pub(crate) type Handed<T> = (Vec<(JobId, T)>, Vec<JobId>);
 
 impl<T: Copy> Shares<T> {
-    /// Before any round.
+    /// Shares before any round.
     pub(crate) fn new(goal: Goal) -> Self {
         Self { goal, sizes: Vec::new(), received: Vec::new() }
     }
 
-    /// What jobs are to have in this round: one size each, by priority, while there is as much as `total` of each resource.
-    /// `sizes_of` says which sizes the jobs of a type have.
+    /// The sizes of jobs in this round: at most one size a job, by priority, within `total` of each resource. `sizes_of` gives the
+    /// sizes of a job's type.
     pub(crate) fn hand_out(
         &mut self,
         world: &World,
@@ -123,7 +121,7 @@ impl<T: Copy> Shares<T> {
         &self.sizes[world.job(job).job_type.index()]
     }
 
-    /// (job, size) of every share above nothing, by descending priority, ties by arrival and size.
+    /// (job, size) of every share above [`SHARE_MIN`], by descending priority, ties by arrival and size.
     fn by_priority(&self, world: &World, total: &[f64]) -> Vec<(JobId, usize)> {
         let mut jobs = Vec::with_capacity(world.active().len());
         let mut n_columns = 0;
@@ -146,7 +144,7 @@ impl<T: Copy> Shares<T> {
         order.into_iter().map(|(_, job, size)| (job, size)).collect()
     }
 
-    /// Optimal shares; nothing for anybody if no backend could certify any, which no program here has been seen to do.
+    /// Optimal shares by column; all 0 if no backend certifies a solution, which has not been seen to happen.
     fn optimum(&self, world: &World, jobs: &[Columns], (n_columns, total): (usize, &[f64])) -> Vec<f64> {
         let mut program = self.program(world, jobs, total);
         let Some(mut shares) = solved(&program) else { return vec![0.0; n_columns] };
@@ -165,7 +163,7 @@ impl<T: Copy> Shares<T> {
         shares
     }
 
-    /// The program of the first optimum: its columns are the jobs', and the level behind them if there is one.
+    /// The program of the first optimum: its columns are the jobs' sizes, and then the level if the goal has one.
     fn program(&self, world: &World, jobs: &[Columns], total: &[f64]) -> Program {
         let share = Range { lower: 0.0, upper: 1.0 };
         let mut program = Program::new(Sense::Maximize);
@@ -175,7 +173,7 @@ impl<T: Copy> Shares<T> {
             for size in self.sizes(world, job) {
                 let cost = match self.goal {
                     Goal::LeastSpeed => 0.0,
-                    // What ends within the second, or has passed its estimate, can end no sooner.
+                    // A job that ends within a second, or has passed its estimate, counts as ending in one second.
                     Goal::Completions => size.per_s / left.max(size.per_s),
                 };
                 let column = program.push_column(Range::NON_NEGATIVE, share, cost);
@@ -200,16 +198,16 @@ impl<T: Copy> Shares<T> {
     }
 }
 
-/// Speeds as parts of the fastest size's.
+/// Speeds of sizes relative to the fastest size.
 fn parts_of_fastest<T>(sizes: &[Size<T>]) -> impl Iterator<Item = f64> {
     let fastest = sizes.iter().map(|size| size.per_s).fold(0.0, f64::max);
     sizes.iter().map(move |size| size.per_s / fastest)
 }
 
-/// A share below this is rounding's.
+/// The largest share that counts as rounding error.
 const SHARE_MIN: f64 = 1e-9;
 
-/// The part of the level that the second optimum may fall short of it, so that rounding leaves room.
+/// The relative slack of the level in the second optimum, which leaves room for rounding.
 const LEVEL_SLACK: f64 = 1e-9;
 
 fn solved(program: &Program) -> Option<Vec<f64>> {

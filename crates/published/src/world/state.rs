@@ -1,4 +1,4 @@
-//! The state of a world: a vector per field, [job] or [server].
+//! The state of a world: one vector per field, indexed by job or by server.
 
 use crate::world::advance::Rules;
 use crate::world::apply::Rejected;
@@ -7,12 +7,12 @@ use crate::world::servers::{ACCELERATOR, N_RESOURCES, Servers, Slots};
 use crate::world::summary::Totals;
 use apportion::index::{Id, IndexVec, JobId, JobTypeId, ServerId, WorkerTypeId};
 
-/// Where a job is in its life.
+/// The status of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Not there yet.
+    /// Not arrived yet.
     Future,
-    /// Without servers.
+    /// Arrived, and without servers.
     Waiting,
     /// On servers.
     Placed,
@@ -27,7 +27,7 @@ pub struct World {
     pub(crate) kinds: IndexVec<JobTypeId, JobKind>,
     pub(crate) rules: Rules,
     pub(crate) jobs: IndexVec<JobId, WorldJob>,
-    /// Jobs by (arrival, id), and how many of them have come.
+    /// Jobs by (arrival, id), and the number that have arrived.
     pub(crate) by_arrival: Vec<JobId>,
     pub(crate) n_arrived: usize,
 
@@ -42,46 +42,46 @@ pub struct World {
     pub(crate) residents: IndexVec<ServerId, Vec<JobId>>,
 
     pub(crate) status: IndexVec<JobId, Status>,
-    /// What each placed job holds: [job], each with room for `rules.parts_max`.
+    /// Parts of each placed job: [job], each with room for `rules.parts_max`.
     pub(crate) parts: IndexVec<JobId, Vec<Part>>,
-    /// Tasks it holds: [job × role].
+    /// Tasks that each job holds: [job × role].
     pub(crate) tasks: IndexVec<JobId, [u16; Role::COUNT]>,
-    /// Servers it is on: [job].
+    /// The number of servers that each job is on: [job].
     pub(crate) n_servers: IndexVec<JobId, u16>,
     /// Work done: [job].
     pub(crate) progress: IndexVec<JobId, f64>,
-    /// Fraction of its rate alone retained in the last round it ran, 1 when placed anew: [job].
+    /// Fraction of its rate alone that a job retained in the last round in which it ran, 1 when placed anew: [job].
     pub(crate) retention: IndexVec<JobId, f64>,
-    /// Remaining work below which it was taken for done in the last round that it ran: [job].
+    /// Remaining work below which a job counted as done in the last round in which it ran: [job].
     pub(crate) finish_below: IndexVec<JobId, f64>,
-    /// Seconds in which it ran: [job].
+    /// Seconds for which each job ran: [job].
     pub(crate) service_s: IndexVec<JobId, f64>,
-    /// When its work was done, seconds: [job].
+    /// Time at which a job's work was done, in seconds: [job].
     pub(crate) completion_s: IndexVec<JobId, f64>,
-    /// 1 + the last round in which it ran, 0 if it never did: [job].
+    /// 1 + the last round in which a job ran, 0 if it never did: [job].
     pub(crate) last_ran: IndexVec<JobId, u64>,
-    /// Times it stood still after having run: [job].
+    /// The number of times that a job stood still after having run: [job].
     pub(crate) preemptions: IndexVec<JobId, u32>,
-    /// Tasks that it held when it last ran, where scaling costs something: [job × worker type × role].
+    /// Tasks that a job held when it last ran, where scaling costs something: [job × worker type × role].
     pub(crate) ran_with: Vec<u16>,
 
-    /// Jobs that have come and are not done, by (arrival, id).
+    /// Jobs that have arrived and are not done, by (arrival, id).
     pub(crate) active: Vec<JobId>,
-    /// Jobs without servers, in the order in which they came or were taken off.
+    /// Jobs without servers, in the order in which they arrived or were taken off.
     pub(crate) waiting: Vec<JobId>,
     /// Jobs on servers, in the order in which they were placed.
     pub(crate) placed: Vec<JobId>,
     pub(crate) n_done: usize,
     pub(crate) rejected: Option<Rejected>,
     pub(crate) totals: Totals,
-    /// Rates of placed jobs while a round advances.
+    /// Rates of placed jobs in order of placement, while a round advances, in work/s.
     pub(crate) rates: Vec<f64>,
-    /// Parts taken off while a change is tried.
+    /// Room for the parts that a job held before a resize is tried.
     pub(crate) held: Vec<Part>,
 }
 
 impl World {
-    /// A world without jobs. `kinds` says what tasks of each type of job need.
+    /// A world without jobs. `kinds` has the needs of the tasks of each job type.
     pub fn new(servers: Servers, kinds: Vec<JobKind>, rules: Rules) -> Self {
         let n = servers.len();
         let most = |server| servers.capacity(server).iter().map(|slots| usize::from(*slots)).sum();
@@ -124,7 +124,7 @@ impl World {
     /// Begins again at time 0 with these jobs.
     ///
     /// # Panics
-    /// If a job is of a type of which the world does not know what its tasks need.
+    /// If the world does not know the needs of a job's type.
     pub fn reset(&mut self, jobs: &[WorldJob]) {
         for server in self.servers.ids() {
             self.used[server] = [0; N_RESOURCES];
@@ -165,7 +165,7 @@ impl World {
         self.totals = Totals::default();
     }
 
-    /// Lets the jobs in that have arrived by the start of this round.
+    /// Begins a round: jobs that have arrived by its start join the queue.
     pub fn begin_round(&mut self) {
         self.rejected = None;
         let now = self.now_s();
@@ -185,17 +185,17 @@ impl World {
         &self.servers
     }
 
-    /// The rules of its rounds.
+    /// The rules of the world's rounds.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// How many jobs it has had or will have.
+    /// The number of all jobs: done, present or still to arrive.
     pub fn n_jobs(&self) -> usize {
         self.jobs.len()
     }
 
-    /// A job, as it was given.
+    /// A job as it was given at the start.
     pub fn job(&self, job: JobId) -> &WorldJob {
         &self.jobs[job]
     }
@@ -205,27 +205,27 @@ impl World {
         self.n_done == self.jobs.len()
     }
 
-    /// How many jobs are done.
+    /// The number of jobs that are done.
     pub fn n_done(&self) -> usize {
         self.n_done
     }
 
-    /// Rounds since the start.
+    /// The number of rounds since the start.
     pub fn round(&self) -> u64 {
         self.round
     }
 
-    /// Start of the round, in seconds.
+    /// Start of the current round, in seconds.
     pub fn now_s(&self) -> f64 {
         self.round as f64 * self.rules.round_s
     }
 
-    /// Jobs that have come and are not done, by (arrival, id).
+    /// Jobs that have arrived and are not done, by (arrival, id).
     pub fn active(&self) -> &[JobId] {
         &self.active
     }
 
-    /// Jobs without servers, in the order in which they came or were taken off.
+    /// Jobs without servers, in the order in which they arrived or were taken off.
     pub fn waiting(&self) -> &[JobId] {
         &self.waiting
     }
@@ -235,53 +235,53 @@ impl World {
         &self.placed
     }
 
-    /// Where a job is in its life.
+    /// The status of a job.
     pub fn status(&self, job: JobId) -> Status {
         self.status[job]
     }
 
-    /// What a job holds; nothing unless it is placed.
+    /// The parts of a job; none unless it is placed.
     pub fn parts(&self, job: JobId) -> &[Part] {
         &self.parts[job]
     }
 
-    /// Tasks of a role that a job holds.
+    /// The number of tasks of a role that a job holds.
     pub fn tasks(&self, job: JobId, role: Role) -> u16 {
         self.tasks[job][role.index()]
     }
 
-    /// Servers that a job is on.
+    /// The number of servers that a job is on.
     pub fn n_servers(&self, job: JobId) -> u16 {
         self.n_servers[job]
     }
 
-    /// Jobs on a server, by when they came to it.
+    /// Jobs on a server, in the order in which they came to it.
     pub fn residents(&self, server: ServerId) -> &[JobId] {
         &self.residents[server]
     }
 
-    /// Slots of a server in use.
+    /// Slots of a server that are in use.
     pub fn used(&self, server: ServerId) -> Slots {
         self.used[server]
     }
 
-    /// Slots in use in all.
+    /// Slots of all servers together that are in use.
     pub fn used_total(&self) -> [u32; N_RESOURCES] {
         self.used_total
     }
 
-    /// Slots of a server not in use.
+    /// Slots of a server that are free.
     pub fn free(&self, server: ServerId) -> Slots {
         let (capacity, used) = (self.servers.capacity(server), self.used[server]);
         std::array::from_fn(|resource| capacity[resource] - used[resource])
     }
 
-    /// What one task of a job needs.
+    /// Slots that one task of a job needs.
     pub fn task_slots(&self, job: JobId, role: Role) -> Slots {
         self.kinds[self.jobs[job].job_type].task[role.index()]
     }
 
-    /// Whether a server has room for so many slots.
+    /// Whether a server has these slots free.
     pub fn fits(&self, server: ServerId, slots: Slots) -> bool {
         let (capacity, used) = (self.servers.capacity(server), self.used[server]);
         (0..N_RESOURCES).all(|resource| used[resource] + slots[resource] <= capacity[resource])
@@ -297,33 +297,33 @@ impl World {
         ServerId::from_index(position.expect("a world has servers"))
     }
 
-    /// Work done.
+    /// Work that a job has done.
     pub fn progress(&self, job: JobId) -> f64 {
         self.progress[job]
     }
 
-    /// The part of its work still to do, as its owner estimates it.
+    /// The part of a job's work that is still to do, by its owner's estimate.
     pub fn remaining_fraction(&self, job: JobId) -> f64 {
         1.0 - self.progress[job] / self.jobs[job].work_estimated
     }
 
-    /// Fraction of its rate alone that a job retained in the last round it ran; 1 when placed anew.
+    /// Fraction of its rate alone that a job retained in the last round in which it ran; 1 when placed anew.
     pub fn retention(&self, job: JobId) -> f64 {
         self.retention[job]
     }
 
-    /// Whether so little is left of a job that the last round's rule would have taken it for done.
+    /// Whether so little work of a job is left that it would have counted as done by the rule of its last round.
     pub fn is_ending(&self, job: JobId) -> bool {
         self.jobs[job].work - self.progress[job] < self.finish_below[job]
     }
 
-    /// Seconds in which a job ran.
+    /// Seconds for which a job ran.
     pub fn service_s(&self, job: JobId) -> f64 {
         self.service_s[job]
     }
 
-    /// Tasks of a role on a worker type that a job held when it last ran; always 0 where scaling costs
-    /// nothing, because then they are not stored.
+    /// The number of tasks of a role on a worker type that a job held when it last ran; always 0 where scaling costs nothing,
+    /// because then it is not stored.
     pub fn ran_with(&self, job: JobId, worker_type: WorkerTypeId, role: Role) -> u16 {
         self.ran_with.get(self.position_of(job, worker_type, role)).copied().unwrap_or(0)
     }
@@ -332,12 +332,12 @@ impl World {
         (job.index() * self.servers.n_worker_types() + worker_type.index()) * Role::COUNT + role.index()
     }
 
-    /// Why the last decision was rejected, if it was.
+    /// Why the last decision of this round was rejected, if it was.
     pub fn rejected(&self) -> Option<Rejected> {
         self.rejected
     }
 
-    /// Fraction of accelerator slots in use now.
+    /// Fraction of accelerator slots that are in use.
     pub fn utilization(&self) -> f64 {
         let total = self.servers.total()[ACCELERATOR];
         if total == 0 { 0.0 } else { f64::from(self.used_total[ACCELERATOR]) / f64::from(total) }

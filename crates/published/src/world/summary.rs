@@ -1,4 +1,4 @@
-//! What a finished or unfinished run came to.
+//! Summaries of runs, finished or not.
 
 use crate::world::servers::ACCELERATOR;
 use crate::world::state::{Status, World};
@@ -7,72 +7,72 @@ use apportion::index::JobId;
 /// Sums over a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
-    /// Decisions asked for, ends of rounds among them.
+    /// The number of decisions, ends of rounds among them.
     pub decisions: u64,
-    /// Decisions that were not applied.
+    /// The number of decisions that were rejected.
     pub rejections: u64,
-    /// Seconds of accelerator slots held.
+    /// Accelerator slots × seconds that were held.
     pub slot_s: f64,
-    /// Σ retention over rounds in which jobs ran, and how many those were.
+    /// Σ retention over the rounds in which jobs ran, and the number of these (job, round) pairs.
     pub retention: f64,
     pub job_rounds: u64,
-    /// When the last job so far was done, seconds.
+    /// Time at which the last job so far was done, in seconds.
     pub end_s: f64,
 }
 
-/// What became of a job.
+/// The outcome of a job that is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JobOutcome {
     /// The job.
     pub job: JobId,
-    /// From its arrival until its work was done, seconds.
+    /// Job completion time, from its arrival until its work was done, in seconds.
     pub completion_s: f64,
-    /// Of that, the time in which it ran.
+    /// The part of that time in which it ran, in seconds.
     pub service_s: f64,
-    /// Times it stood still after having run.
+    /// The number of times that it stood still after having run.
     pub preemptions: u32,
 }
 
 impl JobOutcome {
-    /// Time in which it did not run, seconds.
+    /// The part of the completion time in which the job did not run, in seconds.
     pub fn queueing_s(&self) -> f64 {
         self.completion_s - self.service_s
     }
 }
 
-/// A run in numbers. Means are over jobs that are done; a run without any has zeros.
+/// A summary of a run in numbers. Means are over jobs that are done, and 0 if there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Jobs that are done.
+    /// The number of jobs that are done.
     pub n_done: usize,
     /// Mean time from arrival to completion, seconds.
     pub completion_s: f64,
-    /// Mean time in rounds in which a job ran, seconds: what DeepShare calls completion time.
+    /// Mean time in which a job ran, seconds: what DeepShare calls completion time.
     pub service_s: f64,
-    /// Percentiles of service time by linear interpolation, seconds.
+    /// 90th percentile of service time by linear interpolation, seconds.
     pub service_p90_s: f64,
-    /// See `service_p90_s`.
+    /// 99th percentile of service time by linear interpolation, seconds.
     pub service_p99_s: f64,
     /// Mean time in which a job did not run, seconds.
     pub queueing_s: f64,
-    /// When the last job was done, seconds.
+    /// Time at which the last job was done, seconds.
     pub makespan_s: f64,
     /// Fraction of accelerator slots held until the last job was done.
     pub utilization: f64,
     /// Mean fraction of their rates alone that jobs retained, over jobs and rounds.
     pub retention: f64,
-    /// Times a job stood still after having run, all jobs.
+    /// The number of times that jobs stood still after having run, over all jobs that are done.
     pub preemptions: u64,
-    /// Decisions asked for, ends of rounds among them.
+    /// The number of decisions, ends of rounds among them.
     pub decisions: u64,
-    /// Decisions that were not applied.
+    /// The number of decisions that were rejected.
     pub rejections: u64,
-    /// Rounds.
+    /// The number of rounds.
     pub rounds: u64,
 }
 
 impl World {
-    /// What became of each job that is done, by id.
+    /// The outcome of each job that is done, by id.
     pub fn outcomes(&self) -> impl Iterator<Item = JobOutcome> {
         self.jobs.enumerate().filter(|(job, _)| self.status[*job] == Status::Done).map(|(id, job)| {
             JobOutcome {
@@ -84,7 +84,7 @@ impl World {
         })
     }
 
-    /// The run so far in numbers.
+    /// The summary of the run so far.
     pub fn summary(&self) -> Summary {
         let mut service: Vec<f64> = self.outcomes().map(|outcome| outcome.service_s).collect();
         service.sort_unstable_by(f64::total_cmp);
@@ -110,7 +110,7 @@ impl World {
     }
 }
 
-/// By linear interpolation between ranks; 0 of nothing.
+/// A percentile of sorted numbers, by linear interpolation between ranks; 0 for an empty list.
 pub(crate) fn percentile(sorted: &[f64], fraction: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let rank = fraction * last as f64;

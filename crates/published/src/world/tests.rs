@@ -1,4 +1,4 @@
-//! The engine against a slow, obvious one, and its rules by hand.
+//! Tests of the engine against a slow, obvious one, and of its rules by hand.
 
 #![expect(clippy::float_cmp, reason = "numbers chosen so that sums are exact")]
 
@@ -45,7 +45,7 @@ fn part(server: usize, role: Role, count: u16) -> Part {
     Part { server: ServerId::from_index(server), role, count }
 }
 
-/// One sample per second and task, half of it beside others.
+/// Speeds of one sample per second and task, half of it beside other jobs.
 #[derive(Debug)]
 struct Halved;
 
@@ -57,7 +57,7 @@ impl Speeds for Halved {
     }
 }
 
-/// What the engine keeps, kept as lists and found anew at each look.
+/// A slow engine: lists of placed and waiting jobs, from which everything else is computed when needed.
 #[derive(Debug, Default)]
 struct Slow {
     /// (job, its parts) in order of placement.
@@ -96,7 +96,7 @@ impl Slow {
         fits && shaped
     }
 
-    /// Does it, looks whether all is well, and else undoes it.
+    /// Applies a decision, checks the result, and undoes it if it is not valid.
     fn apply(&mut self, jobs: &[WorldJob], decision: Decision<'_>) -> bool {
         let (placed, waiting) = (self.placed.clone(), self.waiting.clone());
         let at = |job: JobId| placed.iter().position(|(other, _)| *other == job.index());
@@ -270,7 +270,7 @@ fn rules_after_a_round() {
     assert_eq!((ids(all.waiting()), ids(all.placed())), (vec![3, 2, 0, 1], vec![]));
     let rebuilt = after(AfterRound::Rebuild, Retention::EachRound);
     assert_eq!((ids(rebuilt.waiting()), rebuilt.used_total()), (vec![0, 1, 2, 3], [0, 0]));
-    // A neighbour leaves: what is retained rises, unless it never does.
+    // A neighbour leaves: the retention rises, unless the rule is that it never does.
     for (retention, expected) in [(Retention::EachRound, 1.0), (Retention::NeverRises, 0.5)] {
         let mut world = after(AfterRound::Stay, retention);
         world.apply(Decision::Preempt { job: id(2) }).unwrap();
@@ -282,8 +282,8 @@ fn rules_after_a_round() {
     }
 }
 
-/// What one job does in each of these rounds, at a unit a second and worker, where scaling costs 30 of 100 seconds; it is
-/// given these parts, and nothing where there are none.
+/// The work of one job in each of these rounds, at a unit a second and worker, where scaling costs 30 of 100 seconds. The job is
+/// given the parts of each round, and waits where there are none.
 fn paid(rounds: &[&[Part]], work: f64) -> (Vec<f64>, f64) {
     let rules = Rules { after_round: AfterRound::Rebuild, scaling_cost_s: 30.0, ..rules() };
     let mut servers = Servers::new();
