@@ -1,4 +1,4 @@
-//! Controls that learn nothing: what any learned row must be compared with.
+//! Random actions, the control that learned policies must be compared with.
 
 use crate::dl2::observe::Window;
 use crate::dl2::published::Step;
@@ -6,7 +6,7 @@ use crate::dl2::task::{Tasks, least_loaded};
 use crate::world::World;
 use apportion::workload::random::Stream;
 
-/// A random action on a window, the kinds weighted, after the starting bundles; the slot ends with what does not fit.
+/// Random actions on a window, with weights by kind of task; the slot ends with an action that does not fit.
 #[derive(Clone, Debug)]
 pub(super) struct RandomActions {
     weights: [f64; 3],
@@ -17,12 +17,12 @@ pub(super) struct RandomActions {
 }
 
 impl RandomActions {
-    /// Weights of a worker, a parameter server, one of both; and of nothing.
+    /// Random actions with the weights of [a worker, a parameter server, one of both], and of *nothing*.
     pub(super) fn new(weights: [f64; 3], nothing: f64, window: Window, draws: Stream) -> Self {
         Self { weights, nothing, window, draws }
     }
 
-    /// The next task.
+    /// The next task; none ends the slot.
     pub(super) fn next(&mut self, world: &World, tasks_max: u16) -> Step {
         self.window.look(world);
         let weight = |job, kind: usize| {

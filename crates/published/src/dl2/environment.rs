@@ -1,4 +1,4 @@
-//! DL2's world as an environment: see [`dl2`](crate::dl2) for what is seen and done.
+//! DL2's world as an environment: see [`dl2`](crate::dl2) for its actions.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use apportion::workload::random::{SeedStreams, Stream};
 use apportion_learn::environment::{Environment, Show, Space, Status};
 use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 
-/// What can be learned here.
+/// The system `dl2`.
 pub const SYSTEM: Registered = Registered {
     name: "dl2",
     decides: "how many workers and parameter servers each job gets, slot by slot",
@@ -32,24 +32,24 @@ fn open(world: &Value) -> Result<System, SystemError> {
     Ok(system_of((SYSTEM.name, &format!("{tables:?}")), options.environment(&tables)?, demonstrate_rule))
 }
 
-/// What an environment is made of.
+/// Options of an environment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dl2EnvironmentOptions {
-    /// The cluster, the start of a slot and what a slot is worth.
+    /// The cluster, the start of a slot and the reward of a slot.
     pub episode: EpisodeOptions,
-    /// How fast jobs are; their errors follow the seed of the episode.
+    /// The model of speeds; their errors follow the seed of the episode.
     pub speeds: SpeedOptions,
     /// Workloads, drawn anew for each seed.
     pub workload: WorkloadOptions,
-    /// What is seen of a job.
+    /// The numbers that are observed of a job.
     pub observation: ObservationKind,
-    /// Jobs that are seen.
+    /// The number of jobs in view.
     pub n_window: usize,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
 }
 
-/// DL2's world, workload after workload.
+/// DL2's world with its workloads, one for each seed.
 #[derive(Clone, Debug)]
 pub struct Dl2Slots {
     tables: Arc<ElasticThroughputs>,
@@ -72,7 +72,7 @@ pub enum Dl2EnvironmentError {
 }
 
 impl Dl2Environment {
-    /// Episodes of jobs as in `tables`.
+    /// Episodes of jobs of `tables`.
     ///
     /// # Errors
     /// If no such workload can be drawn, or the tables carry no speeds.
@@ -84,7 +84,7 @@ impl Dl2Environment {
         let epochs = tables.job_types.iter().map(|job_type| job_type.samples_per_epoch).collect();
         let tasks_max = options.episode.cluster.tasks_max;
         let window = Window::new(options.observation, options.n_window, tasks_max, epochs);
-        // Slots since arrival are at most the steps; of epochs there are at most the longest job's.
+        // Slots since arrival are at most the steps, and epochs at most the longest job's.
         let most = (options.step_limit as f32).max(options.workload.epochs_max as f32).max(100.0);
         let space = Space::uniform(window.n_rows() * window.n_jobs(), (-most, most), window.n_actions());
         let speeds = Dl2Speeds::new(&tables, options.speeds)?;
@@ -116,11 +116,11 @@ impl Slots for Dl2Slots {
     }
 }
 
-/// Options of the world of `dl2`; by default the published workload of the small cluster.
+/// Options of the world of `dl2`. The defaults are the published workload of the small cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dl2World {
-    /// Servers.
+    /// Number of servers.
     pub servers: usize,
     /// The most workers of a job, and the most parameter servers.
     pub tasks: u16,
@@ -130,21 +130,21 @@ pub struct Dl2World {
     pub arrivals: Arrivals,
     /// The most arrivals in a slot.
     pub rate: u32,
-    /// Epochs of the longest job, near enough.
+    /// About the number of epochs of the longest job.
     pub epochs: u32,
-    /// What is seen of a job.
+    /// The numbers that are observed of a job.
     pub observation: ObservationKind,
-    /// Jobs that are seen.
+    /// The number of jobs in view.
     pub window: usize,
-    /// What a slot is worth.
+    /// The reward of a slot.
     pub reward: RewardKind,
-    /// Whether each slot starts with one of both for every job.
+    /// Whether each slot starts with a worker and a parameter server for every job.
     pub starting_bundle: bool,
-    /// Whether the published simulator's speeds are kept: through failed runs, and extrapolated.
+    /// Whether speeds are as in the published simulator: failed runs count as measurements, and speeds are extrapolated.
     pub released: bool,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
-    /// Time that a job stands still in a slot in which it holds others than in the slot before.
+    /// Time that a job stands still in a slot in which it holds other tasks than in the slot before.
     #[serde(skip_serializing_if = "is_free")]
     #[schemars(extend("x-unit" = "s"))]
     pub scaling_cost_s: f64,
@@ -186,7 +186,7 @@ impl Dl2World {
         Dl2Environment::new(Arc::clone(tables), self.options()).map_err(|error| error.to_string())
     }
 
-    /// These options as an environment takes them.
+    /// The options of an environment of this world.
     pub fn options(&self) -> Dl2EnvironmentOptions {
         let surface = if self.released { SurfaceOptions::PUBLISHED } else { SurfaceOptions::CORRECTED };
         let (tasks_max, n_window) = (self.tasks, self.window);
@@ -216,9 +216,9 @@ impl Dl2World {
     }
 }
 
-/// Plays the episode of a seed as a rule of the world decides, and shows what was seen, what was allowed and what was
-/// done, as the published trainer records it: columns shuffled each time, and bundles of DRF, FIFO and SRTF as a worker,
-/// then a parameter server. What the rule gives to jobs that are not seen is shown as nothing.
+/// Plays the episode of a seed as a rule of the world decides, and shows each observation, mask and action as the published trainer
+/// records them: columns are shuffled each time, and bundles of DRF, FIFO and SRTF become a worker, then a parameter server. Tasks
+/// for jobs out of view are shown as *nothing*.
 ///
 /// # Errors
 /// If there is no such rule.
@@ -248,7 +248,7 @@ pub(super) fn demonstrate_rule(
         });
         let mut action = if mask[action] { action } else { n_actions - 1 };
         if splits && action + 1 < n_actions && action % 3 == 2 {
-            // The job stays in its column, for it does not have the most of either role.
+            // The job stays in its column after the worker: it may still have more of either role.
             (action, other_half) = (action - 2, Some(action - 1));
         }
         columns.show(&seen, &mask, action, show);
@@ -264,7 +264,7 @@ pub(super) fn demonstrate_rule(
     }
 }
 
-/// Shows examples with the columns of the window in random order.
+/// A shower of examples with the columns of the window in random order.
 struct Columns {
     order: Vec<usize>,
     draws: Stream,
@@ -351,7 +351,7 @@ mod tests {
             let mut show = |_: usize, seen: &[f32], mask: &[bool], action: usize| {
                 assert_eq!((seen.len(), mask.len(), mask[action]), (13 * 5, 16, true));
                 for column in 0..5 {
-                    // What is seen and what is allowed have been moved together: only jobs may have anything.
+                    // Observation and mask have been shuffled alike: only columns with a job have allowed actions.
                     let is_there = (0..8).any(|row| seen[row * 5 + column] > 0.0);
                     assert!(is_there || (0..3).all(|kind| !mask[3 * column + kind]));
                 }

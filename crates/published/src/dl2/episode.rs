@@ -9,22 +9,23 @@ use crate::world::World;
 use crate::world::{Part, WorldJob};
 use apportion::index::JobId;
 
-/// What a slot is worth.
+/// The reward of a slot.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RewardKind {
-    /// Parts of their work that jobs did, added up: as published. Its sum over a workload is the number of jobs, whatever a
-    /// policy does; what it teaches comes from discounting.
+    /// The sum over jobs of the part of its work that each did, as published. Over a workload it adds up to the number of jobs
+    /// under any policy; discounting makes early work worth more.
     #[default]
     Progress,
-    /// Less one for each job that was there: its sum is what completion takes in all.
+    /// Less one for each active job: its sum over a workload is less the jobs' total time in slots.
     ActiveJobs,
 }
 
 impl RewardKind {
-    /// Of a slot in which jobs did these parts of their work, added up, and at whose start so many jobs were there.
+    /// The reward of a slot, from its progress (the sum over jobs of the part of its work that each did) and the number of jobs at
+    /// its start.
     pub(crate) fn of_slot(self, progress: f64, n_active: usize) -> f64 {
         match self {
             Self::Progress => progress,
@@ -33,14 +34,14 @@ impl RewardKind {
     }
 }
 
-/// How an episode is played.
+/// Options of an episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpisodeOptions {
     /// The cluster.
     pub cluster: Dl2Options,
-    /// Whether each slot starts with one of both for every job, in the window or not.
+    /// Whether each slot starts with a worker and a parameter server for every job, in the window or not.
     pub starting_bundle: bool,
-    /// What a slot is worth.
+    /// The reward of a slot.
     pub reward: RewardKind,
 }
 
@@ -56,13 +57,13 @@ pub struct Dl2Episode {
 }
 
 impl Dl2Episode {
-    /// An episode in this world, as yet without jobs.
+    /// An episode in a world, without jobs yet.
     pub fn new(world: World, speeds: Dl2Speeds, window: Window, options: EpisodeOptions) -> Self {
         let room = world.rules().parts_max;
         Self { world, speeds, window, options, to_start: Vec::new(), parts: Vec::with_capacity(room) }
     }
 
-    /// Begins a workload; `seed` is of the errors of speeds.
+    /// Begins an episode with these jobs; `seed` is for the errors of speeds.
     pub fn reset(&mut self, jobs: &[WorldJob], seed: u64) {
         self.speeds.reseed(seed);
         self.world.reset(jobs);
@@ -74,12 +75,12 @@ impl Dl2Episode {
         &self.world
     }
 
-    /// What the policy sees of it: its jobs, observation and mask.
+    /// The policy's view: jobs, observation and mask.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// Plays an action. One that is masked, or does not fit the least loaded server, ends the slot and is no sample.
+    /// Plays an action. An action that is masked, or does not fit the least loaded server, ends the slot and is no sample.
     pub fn step(&mut self, action: usize) -> StepOutcome {
         let void = action + 1 == self.window.n_actions();
         let most = self.options.cluster.tasks_max;

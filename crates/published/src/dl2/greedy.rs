@@ -1,4 +1,4 @@
-//! Optimus: one worker or parameter server at a time to the job whose remaining time it shortens most.
+//! Optimus: one worker or parameter server at a time, for the job whose remaining time it shortens most.
 //!
 //! It knows the true speeds of the world: an oracle, where the published system fits a model.
 
@@ -13,7 +13,7 @@ use crate::world::World;
 use crate::world::{Part, Role};
 use apportion::index::{JobId, ServerId};
 
-/// Seconds that a job would gain; the largest first, ties by id.
+/// Seconds that a job would gain by more tasks; ordered by seconds, ties by id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Gain {
     seconds: f64,
@@ -35,11 +35,11 @@ impl PartialOrd for Gain {
     }
 }
 
-/// Optimus, as coded or as described.
+/// Optimus, as published in code or as described.
 #[derive(Clone, Debug)]
 pub(super) struct Optimus {
-    /// As described: gains are per dominant share of the task, a task goes to any server where it fits, and a job that
-    /// can have nothing more does not end the slot for the others.
+    /// Whether it is as described: gains are per dominant share of the task, a task goes to any server where it fits, and a job
+    /// that can have nothing more does not end the slot for the others.
     textbook: bool,
     tasks_max: u16,
     heap: BinaryHeap<Gain>,
@@ -47,12 +47,12 @@ pub(super) struct Optimus {
 }
 
 impl Optimus {
-    /// As coded or as described.
+    /// Optimus, as published in code or as described.
     pub(super) fn new(textbook: bool, tasks_max: u16) -> Self {
         Self { textbook, tasks_max, heap: BinaryHeap::new(), parts: Vec::new() }
     }
 
-    /// All jobs, with nothing.
+    /// Begins a slot: all jobs, with the tasks that they hold.
     pub(super) fn begin(&mut self, world: &World, speeds: &Dl2Speeds) {
         self.heap.clear();
         for &job in world.active() {
@@ -61,7 +61,7 @@ impl Optimus {
         }
     }
 
-    /// The next task.
+    /// The next task; none ends the slot.
     pub(super) fn next(&mut self, world: &World, speeds: &Dl2Speeds) -> Step {
         while let Some(Gain { seconds, job, tasks }) = self.heap.pop() {
             if seconds <= 0.0 {
@@ -92,7 +92,7 @@ impl Optimus {
         None
     }
 
-    /// What another task would gain a job that holds `held` in `parts`; parameter servers before workers if alike.
+    /// Pushes the larger gain of another task of a job that holds `held` in `parts`; a parameter server if gains are equal.
     fn push(&mut self, world: &World, speeds: &Dl2Speeds, job: JobId, held: [u16; Role::COUNT]) {
         let (seconds, tasks) = if held[Role::Worker.index()] == 0 {
             (f64::INFINITY, Tasks::Worker)
@@ -119,7 +119,7 @@ impl Optimus {
                 let share = if self.textbook { share_of(world, job, share.0, share.1) } else { 1.0 };
                 (before - after) / share
             });
-            // An infinite time becomes a finite one, or stays: not a number is no gain.
+            // Infinite times before and after make a gain that is not a number, which counts as no gain.
             gains = gains.map(|gain| if gain.is_nan() { f64::NEG_INFINITY } else { gain });
             if gains[1] >= gains[0] { (gains[1], Tasks::ParameterServer) } else { (gains[0], Tasks::Worker) }
         };
@@ -127,7 +127,7 @@ impl Optimus {
     }
 }
 
-/// Adds parts without looking for ones to join: speeds add them up.
+/// Appends parts without merging them with others on the server: speeds add them up.
 fn grow(parts: &mut Vec<Part>, tasks: Tasks, server: ServerId) {
     parts.extend(tasks.roles().iter().map(|role| Part { server, role: *role, count: 1 }));
 }

@@ -1,23 +1,22 @@
-//! DL2's sample injection: in training, some drawn actions are replaced by the ones that plainly bad allocations
-//! call for. [`Injection`] asks the drawn job alone; [`ReleasedInjection`] asks every job of the window, as the released
-//! trainer does.
+//! DL2's sample injection: in training, some drawn actions are replaced by actions that mend plainly bad allocations.
+//! [`Injection`] looks at the drawn job, [`ReleasedInjection`] at every job of the window, as the released trainer does.
 //!
-//! In order, the first that applies, and only if the network gives the action a probability above 10⁻²⁰:
-//! 1. some job of the window has more tasks than 3 to 5 times (drawn each time) those of the job that has the fewest: that
-//!    one gets a bundle or a worker, each as likely;
-//! 2. worker, parameter server or bundle, whichever has been less than a thousandth of all actions so far: the drawn job
+//! The first rule that applies counts, if its action is allowed and the network gives it a probability above 10⁻²⁰:
+//! 1. some job of the window has more tasks than 3 to 5 times (drawn each time) those of the job with the fewest: that job
+//!    gets a bundle or a worker, each as likely;
+//! 2. one of worker, parameter server and bundle has been less than a thousandth of all actions so far: the drawn job
 //!    gets it;
-//! 3. a job has no worker, or no parameter server, but the other: it gets what it lacks;
+//! 3. a job of the window has workers and no parameter server, or the other way: it gets the role that it lacks;
 //! 4. the drawn job has more parameter servers than 3 to 7 times (drawn each slot) its workers: at one in two chances a
 //!    worker or a bundle, each as likely;
 //! 5. the drawn job has at least half as many workers as parameter servers: at one in two chances a parameter server; a
 //!    bundle once in a hundred.
 //!
 //! The released trainer differs in this:
-//! - It asks the jobs of the window one after another, whichever was drawn, and also where nothing was, for rules 2 to 5;
-//!   the first answer counts. Many jobs have one, so that drawn actions are rare there, and stopping above all.
+//! - It applies rules 2 to 5 to the jobs of the window one after another, whichever was drawn, and also where *nothing* was;
+//!   the first job to which one applies counts. That is so for many jobs, so drawn actions are rare, *nothing* above all.
 //! - A replacement by the first rule is itself replaced if another rule applies, and both of its actions must be probable.
-//! - Numbers that are drawn are whole, and so is the quotient of the first rule, in Python 2.
+//! - Drawn numbers are whole, and so is the quotient of the first rule, as in Python 2.
 //! - A job that has neither worker nor parameter server may also get a bundle. A parameter server that is missing is given if
 //!   a *worker* is probable.
 //!
@@ -35,23 +34,23 @@ const WORKER: usize = 0;
 const PARAMETER_SERVER: usize = 1;
 const BUNDLE: usize = 2;
 
-/// Probabilities that are none.
+/// The largest probability that counts as 0.
 const LEAST: f32 = 1e-20;
 
-/// The rules, for a window whose last two rows are the jobs' workers and parameter servers.
+/// The rules of injection, for a window whose last two rows are the jobs' workers and parameter servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Injection {
-    /// Jobs of the window.
+    /// The number of jobs in the window.
     n_jobs: usize,
-    /// Of the fourth rule, this slot's.
+    /// The ratio of parameter servers to workers in the fourth rule, drawn for this slot.
     ratio: f64,
-    /// Actions so far, by kind.
+    /// The number of actions so far: [kind of task].
     kinds: [u64; 3],
 }
 
 impl Injection {
-    /// For a window of so many jobs.
+    /// The rules for a window of `n_jobs` jobs.
     pub fn new(n_jobs: usize) -> Self {
         Self { n_jobs, ratio: 3.0, kinds: [0; 3] }
     }
@@ -63,12 +62,12 @@ impl Injection {
         (row(rows - 2), row(rows - 1))
     }
 
-    /// Is anybody in this column? Those that are may have something.
+    /// Whether a column has a job, which is so if any of its actions is allowed.
     fn is_there(moment: &Moment, job: usize) -> bool {
         (0..3).any(|kind| moment.mask[3 * job + kind])
     }
 
-    /// What ought to be done instead.
+    /// The action that replaces the drawn one, if a rule applies.
     fn called_for(&self, moment: &Moment, drawn: usize, stream: &mut Stream) -> Option<usize> {
         let can = |action: &usize| moment.mask[*action] && moment.probabilities[*action] > LEAST;
         let jobs: Vec<usize> = (0..self.n_jobs).filter(|job| Self::is_there(moment, *job)).collect();
@@ -138,18 +137,18 @@ impl Exploration for Injection {
     }
 }
 
-/// The rules as the released trainer has them.
+/// The rules of injection as the released trainer has them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ReleasedInjection(Injection);
 
 impl ReleasedInjection {
-    /// For a window of so many jobs.
+    /// The rules for a window of `n_jobs` jobs.
     pub fn new(n_jobs: usize) -> Self {
         Self(Injection::new(n_jobs))
     }
 
-    /// What the job that has least gets where another has many times as much.
+    /// The action of the first rule, for the job with the fewest tasks where another job has many times as many.
     fn balancing(&self, moment: &Moment, stream: &mut Stream) -> Option<usize> {
         let jobs = (0..self.0.n_jobs).filter(|job| Injection::is_there(moment, *job));
         let held = jobs.map(|job| {
@@ -164,7 +163,7 @@ impl ReleasedInjection {
         (called_for && both).then(|| 3 * job + if stream.uniform() < 0.5 { BUNDLE } else { WORKER })
     }
 
-    /// What a job of the window is given. None leaves it to the next.
+    /// The result of rules 2 to 5 for a job of the window; none if the next job is to be looked at.
     fn of_job(&self, moment: &Moment, job: usize, stream: &mut Stream) -> Option<Given> {
         let [worker, server, bundle] = [WORKER, PARAMETER_SERVER, BUNDLE].map(|kind| 3 * job + kind);
         let can = |action: usize| moment.mask[action] && probable(moment, action);
@@ -198,12 +197,12 @@ impl ReleasedInjection {
     }
 }
 
-/// What a job of the window is given, after which no other is asked.
+/// A result of the rules for a job of the window, after which no other job is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Given {
-    /// This.
+    /// This action replaces the one chosen before.
     Action(usize),
-    /// What had been chosen before.
+    /// The action chosen before stays.
     Nothing,
 }
 
@@ -227,7 +226,7 @@ impl Exploration for ReleasedInjection {
             }
             break;
         }
-        // An action must be allowed, which the released trainer does not ask of all that it chooses.
+        // The chosen action must be allowed, which the released trainer does not check everywhere.
         let chosen = if moment.mask[chosen] { chosen } else { drawn };
         if chosen < 3 * self.0.n_jobs {
             self.0.kinds[chosen % 3] += 1;
@@ -249,7 +248,7 @@ mod tests {
     use super::*;
     use apportion::workload::random::SeedStreams;
 
-    /// Two jobs; all actions as likely.
+    /// The different actions chosen for two jobs, with equal probabilities of all actions.
     fn chosen(rules: &(impl Exploration + Clone), tasks: [(f32, f32); 2], drawn: usize) -> Vec<usize> {
         let observation = [1.0, 1.0, tasks[0].0, tasks[1].0, tasks[0].1, tasks[1].1];
         let (mask, probabilities) = ([true; 7], [1.0 / 7.0; 7]);

@@ -1,5 +1,5 @@
-//! DL2's world (Peng et al., arXiv 1909.06040): elastic jobs of workers and parameter servers, decided from nothing in
-//! every slot, whose speed is a measured and far from monotone function of the two numbers.
+//! DL2's world (Peng et al., arXiv 1909.06040): elastic jobs of workers and parameter servers, decided from nothing in every slot.
+//! A job's speed is a measured and far from monotone function of the two numbers.
 //!
 //! | what       | value                                                                                            |
 //! |------------|--------------------------------------------------------------------------------------------------|
@@ -52,19 +52,19 @@ pub const SLOTS_PER_SERVER: u16 = 8;
 /// Length of a slot in seconds.
 pub const SLOT_S: f64 = 1200.0;
 
-/// What the published simulator gives up after.
+/// Limits after which the published simulator gives up a run.
 pub const LIMITS: Limits = Limits { decisions_max: 100_000, rounds_max: 1_000 };
 
-/// The cluster, and what a job may have of it.
+/// Options of the cluster and of the tasks of jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dl2Options {
-    /// Servers.
+    /// The number of servers.
     pub n_servers: usize,
-    /// The most tasks of each role.
+    /// The most tasks of each role that a job may have.
     pub tasks_max: u16,
-    /// Processor slots of a parameter server, in place of the measured ones.
+    /// Processor slots of a parameter server, in place of those in the tables.
     pub parameter_server_slots: Option<u16>,
-    /// Seconds that a job stands still in a slot after which it holds others than before; as published none.
+    /// Seconds that a job stands still in a slot in which it holds other tasks than in the slot before; 0 as published.
     pub scaling_cost_s: f64,
 }
 
@@ -93,12 +93,12 @@ pub fn world(tables: &ElasticThroughputs, options: Dl2Options) -> World {
     World::new(servers, tables.job_types.iter().map(kind).collect(), rules)
 }
 
-/// The largest part of any resource of the cluster that a job holds.
+/// The dominant share of a job: its largest part of any resource of the cluster.
 pub fn dominant_share(world: &World, job: JobId) -> f64 {
     share_of(world, job, world.tasks(job, Role::Worker), world.tasks(job, Role::ParameterServer))
 }
 
-/// The largest part of any resource of the cluster that these numbers of a job's tasks hold.
+/// The dominant share of a job with these numbers of tasks.
 pub fn share_of(world: &World, job: JobId, workers: u16, parameter_servers: u16) -> f64 {
     let total = world.servers().total();
     let (worker, server) =

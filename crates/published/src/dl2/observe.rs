@@ -1,4 +1,4 @@
-//! What a learned policy sees: a window of jobs, a column each; and which actions it has.
+//! The view of a learned policy: a window of jobs, a column each, and its actions.
 
 use crate::dl2::task::Tasks;
 use crate::dl2::{SLOT_S, dominant_share};
@@ -6,31 +6,31 @@ use crate::world::Role;
 use crate::world::World;
 use apportion::index::{Id, JobId};
 
-/// Rows of an observation.
+/// A kind of observation, by its rows.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationKind {
-    /// As the source has it, raw: type 1…, slots since arrival, part that remains, dominant share, workers, parameter
-    /// servers.
+    /// The raw rows of the released source: job type from 1, slots since arrival, remaining part, dominant share, workers,
+    /// parameter servers.
     Released,
-    /// A row per type (one of them 1), slots since arrival / 100, part that remains, dominant share, workers and parameter
-    /// servers / the most.
+    /// Scaled rows: one per job type (one of them 1), slots since arrival / 100, remaining part, dominant share, workers and
+    /// parameter servers, each / the most that a job may have.
     #[default]
     Scaled,
-    /// As the publication has it: a row per type (one of them 1), slots in which it ran, epochs that remain, dominant share,
+    /// The rows of the publication: one per job type (one of them 1), slots in which the job ran, remaining epochs, dominant share,
     /// workers, parameter servers.
     Paper,
 }
 
-/// The jobs that a policy sees: jobs that have arrived, by (arrival, id), without jobs that have the most tasks of both roles.
+/// The jobs in a policy's view: active jobs, by (arrival, id), without those that have the most tasks of both roles.
 #[derive(Clone, Debug)]
 pub struct Window {
     kind: ObservationKind,
     n_jobs: usize,
     tasks_max: u16,
-    /// Samples of an epoch: [job type]
+    /// Samples of an epoch: [job type].
     samples_per_epoch: Vec<f64>,
     jobs: Vec<JobId>,
 }
@@ -41,12 +41,12 @@ impl Window {
         Self { kind, n_jobs, tasks_max, samples_per_epoch, jobs: Vec::with_capacity(n_jobs) }
     }
 
-    /// Columns: jobs.
+    /// The number of columns, one a job.
     pub const fn n_jobs(&self) -> usize {
         self.n_jobs
     }
 
-    /// Rows: what is said of each.
+    /// The number of rows: numbers of each job.
     pub fn n_rows(&self) -> usize {
         match self.kind {
             ObservationKind::Released => 6,
@@ -54,12 +54,12 @@ impl Window {
         }
     }
 
-    /// Actions: three for each column, and nothing, the last.
+    /// The number of actions: three for each column, and *nothing*, the last.
     pub const fn n_actions(&self) -> usize {
         3 * self.n_jobs + 1
     }
 
-    /// Looks at the world.
+    /// Takes the jobs of the world into view.
     pub fn look(&mut self, world: &World) {
         self.jobs.clear();
         let open = |job: &&JobId| {
@@ -69,15 +69,15 @@ impl Window {
         self.jobs.extend(world.active().iter().filter(open).take(self.n_jobs));
     }
 
-    /// The jobs last seen.
+    /// The jobs in view.
     pub fn jobs(&self) -> &[JobId] {
         &self.jobs
     }
 
-    /// Writes what was last seen: [row × column], row-major, zeros for columns without a job.
+    /// Writes the observation of the jobs in view: [row × column], row-major, zeros for columns without a job.
     ///
     /// # Panics
-    /// If there is no room for it.
+    /// If `observation` is too short.
     pub fn observe(&self, world: &World, observation: &mut [f32]) {
         let column = |job: &JobId| {
             let job = *job;
@@ -96,11 +96,11 @@ impl Window {
         self.write(self.jobs.iter().map(column), observation);
     }
 
-    /// Writes columns of jobs, as [`observe`](Self::observe) does: of each its type, and slots, what is left, the dominant share,
-    /// workers and parameter servers as they are.
+    /// Writes columns of jobs as [`observe`](Self::observe) does. A column is (job type, [slots, what is left, dominant share,
+    /// workers, parameter servers]), without scaling.
     ///
     /// # Panics
-    /// If there is no room for them.
+    /// If `observation` is too short.
     pub fn write(&self, columns: impl Iterator<Item = (usize, [f64; 5])>, observation: &mut [f32]) {
         let observation = &mut observation[..self.n_rows() * self.n_jobs];
         observation.fill(0.0);
@@ -129,10 +129,11 @@ impl Window {
         }
     }
 
-    /// Writes which actions may be chosen. Whether one fits its server is not looked at; nothing always may.
+    /// Writes the mask of actions that may be chosen: those within the most tasks, whether they fit a server or not, and *nothing*
+    /// always.
     ///
     /// # Panics
-    /// If there is no room for them.
+    /// If `mask` is too short.
     pub fn mask(&self, world: &World, mask: &mut [bool]) {
         let mask = &mut mask[..self.n_actions()];
         mask.fill(false);
@@ -144,13 +145,13 @@ impl Window {
         }
     }
 
-    /// The action that is these tasks for that job, if it was seen.
+    /// The action of these tasks for a job, if the job is in view.
     pub(super) fn encode(&self, job: JobId, tasks: Tasks) -> Option<usize> {
         let column = self.jobs.iter().position(|other| *other == job)?;
         Some(3 * column + Tasks::ALL.iter().position(|other| *other == tasks)?)
     }
 
-    /// The job and tasks of an action on what was last seen; none of the last, and of a column without a job.
+    /// The job and tasks of an action; none for *nothing*, and for a column without a job.
     pub(super) fn decode(&self, action: usize) -> Option<(JobId, Tasks)> {
         Some((*self.jobs.get(action / 3)?, Tasks::ALL[action % 3]))
     }

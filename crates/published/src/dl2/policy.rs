@@ -1,4 +1,4 @@
-//! Every row of the world's table that learns nothing, by name.
+//! Rules of DL2's world, which learn nothing, by name.
 
 use std::fmt;
 
@@ -19,21 +19,21 @@ use apportion::index::JobId;
 use apportion::spec::nearest::name_list;
 use apportion::workload::random::SeedStreams;
 
-/// Jobs that random policies see: the published window.
+/// The number of jobs in view of random policies, as in the published window.
 const WINDOW_JOBS: usize = 20;
 
-/// A rule of this world.
+/// A rule of DL2's world.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Dl2Rule {
-    /// Dominant resource fairness as coded, each job up to so many bundles if fewer than the most.
+    /// Dominant resource fairness as coded, each job up to this number of bundles, and at most the most tasks.
     Drf(u16),
-    /// By arrival, each job up to the most.
+    /// In order of arrival, each job up to the most tasks.
     Fifo,
-    /// By the part that remains, each job up to the most.
+    /// In order of the remaining part of a job's work, each job up to the most tasks.
     Srtf,
-    /// Alignment and remaining work, as coded.
+    /// Tetris as coded: alignment and remaining work.
     Tetris,
-    /// Largest gain first, knowing the true speeds, as coded.
+    /// Optimus as coded: largest gain first, knowing the true speeds.
     Optimus,
     /// Dominant resource fairness as described.
     TextbookDrf,
@@ -43,7 +43,7 @@ pub enum Dl2Rule {
     TextbookOptimus,
     /// Optimal shares of slots, knowing the true speeds.
     Shares(Goal),
-    /// After the starting bundles, random actions of these weights: worker, parameter server, both; nothing.
+    /// After the starting bundles, random actions of these weights: [worker, parameter server, both], and *nothing*.
     Random([f64; 3], f64),
     /// The starting bundles only.
     StartingBundle,
@@ -73,10 +73,10 @@ pub fn all() -> impl Iterator<Item = (&'static str, Dl2Rule)> {
     ALL.into_iter()
 }
 
-/// The rule of this name, and the name.
+/// The rule of a name, and the name.
 ///
 /// # Errors
-/// If there is none; says which there are.
+/// If there is no rule of the name; the error lists the names.
 pub fn parse_named(name: &str) -> Result<(&'static str, Dl2Rule), String> {
     let unknown = || {
         let known = name_list(ALL.iter().map(|(name, _)| *name));
@@ -99,20 +99,20 @@ enum State {
     Nothing,
 }
 
-/// A rule at work.
+/// A rule of DL2's world at work.
 #[derive(Clone)]
 pub struct Dl2Policy {
     rule: Dl2Rule,
     state: State,
     speeds: Dl2Speeds,
     tasks_max: u16,
-    /// Jobs still to be given a starting bundle, last first.
+    /// Jobs still to be given a starting bundle, in reverse order.
     to_start: Vec<JobId>,
     parts: Vec<Part>,
 }
 
 impl Dl2Policy {
-    /// A rule; `seed` is of its random actions.
+    /// A rule at work; `seed` is for its random actions.
     pub fn new(rule: Dl2Rule, speeds: Dl2Speeds, tasks_max: u16, seed: u64) -> Self {
         let state = match rule {
             Dl2Rule::Drf(_) => State::Drf(Drf::default()),
@@ -133,8 +133,8 @@ impl Dl2Policy {
         Self { rule, state, speeds, tasks_max, to_start: Vec::new(), parts: Vec::new() }
     }
 
-    /// What the rule adds next, as an action on what a window last saw; the last action, nothing, if it adds nothing or
-    /// to a job that is not seen.
+    /// The rule's next addition as an action of a window; *nothing*, the last action, if the rule adds nothing or adds to a job out
+    /// of view.
     pub fn next_action(&mut self, world: &World, window: &Window) -> usize {
         let action = self.step(world).and_then(|(job, tasks, _)| window.encode(job, tasks));
         action.unwrap_or(window.n_actions() - 1)

@@ -10,25 +10,25 @@ use crate::world::World;
 use crate::world::{N_RESOURCES, Slots};
 use apportion::index::{Id, JobId, ServerId};
 
-/// The next addition of a rule: job, tasks, server. None ends the slot.
+/// The next addition of a rule: (job, tasks, server). None ends the slot.
 pub(super) type Step = Option<(JobId, Tasks, ServerId)>;
 
-/// DRF: one bundle to the job of the least (dominant share, arrival, id), until one does not fit on the least loaded
-/// server. A job with so many bundles leaves.
+/// DRF as coded: one bundle to the job with the least (dominant share, arrival, id), until one does not fit on the least loaded
+/// server. A job with the most bundles leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drf {
-    /// Keys are bits of numbers of one sign, which order as the numbers do.
+    /// Jobs by (dominant share, arrival, id). Numbers are bits of floats of one sign, which have the same order.
     heap: BinaryHeap<Reverse<(u64, u64, JobId)>>,
 }
 
 impl Drf {
-    /// All jobs, with nothing.
+    /// Begins a slot: all jobs, with nothing.
     pub(super) fn begin(&mut self, world: &World) {
         self.heap.clear();
         self.heap.extend(world.active().iter().map(|job| Reverse((0, arrival(world, *job), *job))));
     }
 
-    /// The next bundle.
+    /// The next bundle; none ends the slot.
     pub(super) fn next(&mut self, world: &World, bundles_max: u16) -> Step {
         let Reverse((_, arrival, job)) = self.heap.pop()?;
         let server = least_loaded(world, job, Tasks::Bundle)?;
@@ -44,7 +44,7 @@ pub(super) fn arrival(world: &World, job: JobId) -> u64 {
     world.job(job).arrival_s.to_bits()
 }
 
-/// FIFO and SRTF: each job in order up to so many bundles, until one does not fit on the least loaded server.
+/// FIFO and SRTF as coded: each job in order up to the most bundles, until one does not fit on the least loaded server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InOrder {
     jobs: Vec<JobId>,
@@ -52,7 +52,7 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// Jobs by arrival, or by the part of their work that remains: not by time.
+    /// Begins a slot: jobs by arrival, or by the remaining part of their work, which is not their remaining time.
     pub(super) fn begin(&mut self, world: &World, by_remaining: bool) {
         self.jobs.clear();
         self.jobs.extend_from_slice(world.active());
@@ -73,18 +73,18 @@ impl InOrder {
     }
 }
 
-/// Tetris: server by server, bundles to the job of the highest score, until that one does not fit.
+/// Tetris as coded: server by server, bundles to the job with the highest score, until its bundle does not fit.
 ///
 ///   score = free slots · needs + weight × (sum of needs × part that remains)
 ///
-/// with the weight that makes both terms as large on average. The second has the wrong sign for shortest first.
+/// The weight makes both terms equally large on average. The second term has the wrong sign for shortest first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tetris {
     server: usize,
 }
 
 impl Tetris {
-    /// From the first server on.
+    /// Begins a slot at the first server.
     pub(super) fn begin(&mut self) {
         self.server = 0;
     }
@@ -104,7 +104,7 @@ impl Tetris {
     }
 }
 
-/// The job of the highest score on a server that may have another bundle, ties by order of arrival.
+/// The job with the highest score on a server, of the jobs that may have another bundle, ties by order of arrival.
 fn best(world: &World, server: ServerId, bundles_max: u16) -> Option<JobId> {
     let free = world.free(server);
     let mut sums = (0.0, 0.0);
@@ -130,7 +130,7 @@ fn best(world: &World, server: ServerId, bundles_max: u16) -> Option<JobId> {
     best.map(|(_, job)| job)
 }
 
-/// (alignment, sum of needs × part that remains) of a job's bundle.
+/// The scores of a job's bundle: (alignment, sum of needs × remaining part).
 pub(super) fn scores(world: &World, job: JobId, free: Slots) -> (f64, f64) {
     let needs = Tasks::Bundle.slots(world, job);
     let alignment: u32 =

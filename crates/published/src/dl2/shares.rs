@@ -1,4 +1,4 @@
-//! Shares of slots in this world: a job's sizes are (workers, parameter servers).
+//! Shares of slots in DL2's world: a job's sizes are (workers, parameter servers).
 
 use crate::dl2::published::Step;
 use crate::dl2::speeds::Dl2Speeds;
@@ -9,15 +9,15 @@ use crate::world::shares::{self, Goal, Size, efficient};
 use crate::world::{Part, Role};
 use apportion::index::{Id, JobId};
 
-/// Workers and parameter servers.
+/// Numbers of workers and of parameter servers.
 type Counts = [u16; Role::COUNT];
 
-/// The rule at work.
+/// The rule of optimal shares at work.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     rounds: shares::Shares<Counts>,
     tasks_max: u16,
-    /// Who is to have what in this slot, the first last.
+    /// Jobs with their sizes in this slot, in reverse order.
     wanted: Vec<(JobId, Counts)>,
 }
 
@@ -26,8 +26,8 @@ impl Shares {
         Self { rounds: shares::Shares::new(goal), tasks_max, wanted: Vec::new() }
     }
 
-    /// Computes shares and the sizes of jobs in this slot: one size a job, then one task of each role for jobs without
-    /// any, if a server has room.
+    /// Begins a slot: computes shares and the sizes of jobs. Jobs without a size come last, with one task of each role if a server
+    /// has room.
     pub(super) fn begin(&mut self, world: &World, speeds: &Dl2Speeds) {
         let total = world.servers().total().map(f64::from);
         let sizes_of = |job| efficient(sizes(world, speeds, job, self.tasks_max));
@@ -37,7 +37,7 @@ impl Shares {
         self.wanted.reverse();
     }
 
-    /// The next task: all that a job is to have, or as much of it as there is room for, before the next job's.
+    /// The next task: each job gets its size, or as much of it as there is room for, before the next job begins.
     pub(super) fn next(&mut self, world: &World) -> Step {
         while let Some(&(job, wanted)) = self.wanted.last() {
             let step = missing(world, job, wanted);
@@ -50,8 +50,8 @@ impl Shares {
     }
 }
 
-/// All sizes of a job, fewest workers first. Where speeds depend on the place, as if the tasks of each role were spread
-/// evenly over the servers.
+/// All sizes of a job, fewest workers first. Where speeds depend on the place, they are those of tasks spread evenly over the
+/// servers.
 fn sizes(world: &World, speeds: &Dl2Speeds, job: JobId, tasks_max: u16) -> Vec<Size<Counts>> {
     let counts = (1..=tasks_max).flat_map(|workers| (1..=tasks_max).map(move |servers| [workers, servers]));
     let size = |tasks: Counts| {
@@ -68,7 +68,7 @@ fn sizes(world: &World, speeds: &Dl2Speeds, job: JobId, tasks_max: u16) -> Vec<S
     counts.map(size).filter(|size| size.per_s > 0.0).collect()
 }
 
-/// So many tasks of each role, evenly over all servers.
+/// Parts of these numbers of tasks, each role spread evenly over all servers.
 fn spread(world: &World, tasks: Counts) -> Vec<Part> {
     let n_servers = world.servers().len();
     let of_role = |(role, n): (Role, u16)| {
@@ -82,7 +82,7 @@ fn spread(world: &World, tasks: Counts) -> Vec<Part> {
     [Role::Worker, Role::ParameterServer].into_iter().zip(tasks).flat_map(of_role).collect()
 }
 
-/// A task that a job lacks and that fits on some server: one of both roles together as long as it lacks both.
+/// A task that a job lacks and that fits on some server: first one of both roles together, if it lacks both.
 fn missing(world: &World, job: JobId, wanted: Counts) -> Step {
     let lacks = |role: Role| world.tasks(job, role) < wanted[role.index()];
     let (worker, server) = (lacks(Role::Worker), lacks(Role::ParameterServer));

@@ -1,4 +1,4 @@
-//! Speeds: measured surfaces, or the published analytic model.
+//! Speeds of jobs: measured surfaces, or the published analytic model.
 
 use crate::world::World;
 use crate::world::{Part, Role};
@@ -8,23 +8,23 @@ use apportion::throughput::ThroughputsError;
 use apportion::throughput::elastic::{ElasticJobType, ElasticThroughputs, SpeedSurface, SurfaceOptions};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Where speeds come from.
+/// A model of speeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpeedModel {
-    /// From the surface through what was measured.
+    /// A surface through the measured speeds.
     Measured(SurfaceOptions),
-    /// From bandwidths: each worker's step is its computation and the slower of the ways to its parameters.
+    /// Bandwidths: a worker's step takes its computation and the slower of the transfers to its parameters.
     Analytic,
 }
 
-/// How speeds are made.
+/// Options of speeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpeedOptions {
-    /// Where they come from.
+    /// The model of speeds.
     pub model: SpeedModel,
     /// Each job's rate in each slot is multiplied by 1 + U(−e, e).
     pub error: f64,
-    /// The seed of those errors.
+    /// The seed of the errors.
     pub seed: u64,
     /// The most tasks of each role.
     pub tasks_max: u16,
@@ -34,14 +34,14 @@ pub struct SpeedOptions {
 #[derive(Clone, Debug)]
 pub struct Dl2Speeds {
     options: SpeedOptions,
-    /// [job type]
+    /// Surfaces of speeds: [job type].
     surfaces: Vec<SpeedSurface>,
     job_types: Vec<ElasticJobType>,
     errors: Stream,
 }
 
 impl Dl2Speeds {
-    /// Surfaces up to one task more than a job may have, for rules that look ahead.
+    /// Speeds of the job types of `tables`. Surfaces go up to one task more than a job may have, for rules that look ahead.
     ///
     /// # Errors
     /// If a job type's measurements carry no surface.
@@ -57,7 +57,7 @@ impl Dl2Speeds {
         Ok(Self { options, surfaces, job_types: tables.job_types.clone(), errors })
     }
 
-    /// Samples/s of a job with so many tasks on these servers, without error; 0 if it lacks a role.
+    /// Samples/s of a job with these numbers of tasks in these parts, without error; 0 if it lacks a role.
     pub fn samples_per_s(&self, world: &World, job: JobId, tasks: [u16; Role::COUNT], parts: &[Part]) -> f64 {
         let job_type = world.job(job).job_type.index();
         let [workers, parameter_servers] = tasks;
@@ -94,14 +94,14 @@ impl Speeds for Dl2Speeds {
     }
 }
 
-/// Samples/s of parts. With P parameter servers and W workers in all, p and w of them on a worker's server, and model
-/// size S: a worker's step takes compute + max(2 S/P ÷ between, 2 S/P ÷ within) seconds, where
+/// Samples/s of a job with these parts, by the analytic model. With P parameter servers and W workers in all, p and w of them on a
+/// worker's server, and model size S, a worker's step takes compute + max(2 S/P ÷ between, 2 S/P ÷ within) seconds, where
 ///
 ///   within  = bandwidth within a server / max(p, w)
 ///   between = bandwidth between servers if p = P, else the lesser of that / (P − p) and that / (W − least w over the
 ///             servers with parameters)
 ///
-/// and the slowest worker sets the pace of all W, each with the batch of a step.
+/// The slowest worker sets the pace of all W, each of which does a batch in a step.
 fn analytic(job_type: &ElasticJobType, parts: &[Part]) -> f64 {
     let of_role = |role: Role| parts.iter().filter(move |part| part.role == role);
     let total = |role: Role| of_role(role).map(|part| f64::from(part.count)).sum::<f64>();
@@ -120,7 +120,7 @@ fn analytic(job_type: &ElasticJobType, parts: &[Part]) -> f64 {
         let between = if servers >= n_servers {
             between
         } else {
-            // A server with all workers beside some parameters asks for nothing from outside.
+            // Where all workers are beside the parameters of a server, it sends nothing outside.
             let others = n_workers - least_workers;
             let asked = if others > 0.0 { between / others } else { f64::INFINITY };
             (between / (n_servers - servers)).min(asked)

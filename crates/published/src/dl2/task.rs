@@ -1,4 +1,4 @@
-//! Adding tasks to a job: the one step of which every allocation here consists.
+//! Additions of tasks to a job, the steps of which every allocation of DL2's world consists.
 
 use crate::world::Decision;
 use crate::world::{N_RESOURCES, Slots};
@@ -6,7 +6,7 @@ use crate::world::{Part, Role};
 use crate::world::{Status, World};
 use apportion::index::{JobId, ServerId};
 
-/// The tasks that an action adds at once.
+/// Tasks that an action adds at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tasks {
     /// A worker.
@@ -18,10 +18,10 @@ pub(super) enum Tasks {
 }
 
 impl Tasks {
-    /// The kinds, in the order of a window's actions.
+    /// All kinds, in the order of a window's actions.
     pub(super) const ALL: [Self; 3] = [Self::Worker, Self::ParameterServer, Self::Bundle];
 
-    /// The roles in it.
+    /// The roles of the tasks.
     pub(super) const fn roles(self) -> &'static [Role] {
         match self {
             Self::Worker => &[Role::Worker],
@@ -30,7 +30,7 @@ impl Tasks {
         }
     }
 
-    /// Slots it takes.
+    /// Slots that the tasks of a job take.
     pub(super) fn slots(self, world: &World, job: JobId) -> Slots {
         let mut slots = [0; N_RESOURCES];
         for role in self.roles() {
@@ -41,13 +41,13 @@ impl Tasks {
         slots
     }
 
-    /// Whether a job may have it: fewer than the most tasks of every role in it.
+    /// Whether a job may have the tasks: it has fewer than the most of each role.
     pub(super) fn is_allowed(self, world: &World, job: JobId, tasks_max: u16) -> bool {
         self.roles().iter().all(|role| world.tasks(job, *role) < tasks_max)
     }
 }
 
-/// Writes what a job holds with the tasks added on a server, and gives the decision that it be so.
+/// The decision that adds tasks to a job on a server; writes the job's new parts to `parts`.
 pub(super) fn add<'a>(
     world: &World,
     job: JobId,
@@ -76,7 +76,7 @@ pub(super) fn least_loaded(world: &World, job: JobId, tasks: Tasks) -> Option<Se
     world.fits(server, tasks.slots(world, job)).then_some(server)
 }
 
-/// The least loaded server of those where the tasks fit, ties by id.
+/// The least loaded of the servers where the tasks fit, ties by id.
 pub(super) fn any_server(world: &World, job: JobId, tasks: Tasks) -> Option<ServerId> {
     let slots = tasks.slots(world, job);
     let load = |server: &ServerId| world.used(*server).iter().map(|used| u32::from(*used)).sum::<u32>();

@@ -1,4 +1,4 @@
-//! The world's functions by hand, on its own tables.
+//! Tests of the world's functions by hand, on its own tables.
 
 #![expect(clippy::float_cmp, reason = "numbers chosen so that they are exact")]
 
@@ -48,7 +48,7 @@ fn put(world: &mut World, job: usize, tasks: Tasks) -> ServerId {
 #[test]
 fn tasks_go_to_the_least_loaded_server() {
     let mut world = small(2, &[job(0, 1e9, 0.0), job(5, 1e9, 0.0)]);
-    // A bundle of the first takes (4, 4) slots; a worker of the second (2, 0).
+    // A bundle of the first job takes (4, 4) slots; a worker of the second (2, 0).
     assert_eq!(put(&mut world, 0, Tasks::Bundle).index(), 0);
     assert_eq!(put(&mut world, 1, Tasks::Worker).index(), 1);
     assert_eq!(put(&mut world, 1, Tasks::ParameterServer).index(), 1);
@@ -74,11 +74,11 @@ fn windows_and_masks_by_hand() {
     put(&mut world, 1, Tasks::Worker);
     let mut released = Window::new(ObservationKind::Released, 3, 16, epochs.clone());
     released.look(&world);
-    // The third has the most of both, the fourth has not come.
+    // The third job has the most tasks of both roles, and the fourth has not arrived.
     assert_eq!(released.jobs(), [id(0), id(1)]);
     let mut observation = vec![9.0; 18];
     released.observe(&world, &mut observation);
-    // Types, slots, what remains, shares (4 of 384 accelerator slots), workers, parameter servers.
+    // Types, slots, remaining parts, shares (4 of 384 accelerator slots), workers, parameter servers.
     let share = 4.0_f32 / 384.0;
     assert_eq!(
         observation,
@@ -90,7 +90,7 @@ fn windows_and_masks_by_hand() {
     let mut observation = vec![0.0; 39];
     paper.observe(&world, &mut observation);
     assert_eq!((observation[2 * 3], observation[7 * 3 + 1]), (1.0, 1.0));
-    // Epochs that remain: 390 / 390 and 1650 / 165.
+    // Remaining epochs: 390 / 390 and 1650 / 165.
     assert_eq!((observation[9 * 3], observation[9 * 3 + 1]), (1.0, 10.0));
     let mut mask = [false; 10];
     paper.mask(&world, &mut mask);
@@ -129,7 +129,7 @@ fn every_rule_finishes_and_repeats_itself_and_is_refused_nothing() {
 
 #[test]
 fn drf_gives_bundles_in_turn() {
-    // Two servers hold two bundles of (4, 4) each; three jobs alike: one each, and the fourth to the first.
+    // Two servers hold two bundles of (4, 4) each; three equal jobs get one each, and the fourth bundle goes to the first.
     let mut world = small(2, &[job(0, 1e9, 0.0), job(0, 1e9, 0.0), job(0, 1e9, 0.0)]);
     let speeds = speeds(SpeedModel::Measured(SurfaceOptions::CORRECTED));
     let (_, rule) = parse_named("drf").unwrap();
@@ -137,7 +137,7 @@ fn drf_gives_bundles_in_turn() {
     let limits = crate::world::Limits { rounds_max: 1, ..LIMITS };
     let mut slots = speeds.clone();
     assert!(run(&mut world, &mut slots, &mut policy, limits).is_err());
-    // Each slot is decided from nothing; what was done tells what each had: (2, 2) is faster than (1, 1).
+    // Each slot is decided from nothing; progress shows the tasks that each job had: (2, 2) is faster than (1, 1).
     let alone = |n| speeds.samples_per_s(&world, id(0), [n, n], &[]) * SLOT_S;
     assert_eq!(world.progress(id(0)), alone(2));
     assert_eq!((world.progress(id(1)), world.progress(id(2))), (alone(1), alone(1)));
@@ -146,7 +146,7 @@ fn drf_gives_bundles_in_turn() {
 
 #[test]
 fn optimus_stops_where_more_is_slower() {
-    // One job, room for everything: no single task more shortens it.
+    // One job with room for everything: it stops where no single further task shortens it.
     let mut world = small(48, &[job(3, 1e12, 0.0)]);
     let speeds = speeds(SpeedModel::Measured(SurfaceOptions::CORRECTED));
     let (_, rule) = parse_named("optimus").unwrap();
@@ -186,7 +186,7 @@ fn shares_give_a_lone_job_its_fastest_size() {
 
 #[test]
 fn shares_that_slots_cannot_have_at_once_are_had_in_turn() {
-    // One server of (8, 8); a bundle of a job of these takes (4, 4), and three alike want the same share of it.
+    // One server of (8, 8); a bundle of each of three equal jobs takes (4, 4), and each has the same share.
     let jobs = [job(0, 1e9, 0.0), job(0, 1e9, 0.0), job(0, 1e9, 0.0)];
     let mut world = small(1, &jobs);
     after_slots("max_min_fairness", &mut world, 60);
@@ -194,7 +194,7 @@ fn shares_that_slots_cannot_have_at_once_are_had_in_turn() {
     let (least, most) =
         (done.iter().copied().fold(f64::INFINITY, f64::min), done.iter().copied().fold(0.0, f64::max));
     assert!(least > 0.95 * most, "{done:?}");
-    // By completions, what has more left waits as long as what has less can use the server.
+    // For completions, the job with more work left waits as long as the job with less can use the server.
     let mut world = small(1, &[job(0, 9e9, 0.0), job(0, 1e9, 0.0)]);
     after_slots("max_sum_completions", &mut world, 3);
     assert!(world.progress(id(1)) > 0.0);
@@ -254,7 +254,7 @@ fn rewards_add_up() {
             let summary = episode.world().summary();
             match reward {
                 RewardKind::Progress => assert!((sum - 15.0).abs() < 1e-9, "{sum}"),
-                // Each job counts once for each slot that it was there in.
+                // Each job counts once for each slot in which it was active.
                 RewardKind::ActiveJobs => {
                     let slots = -sum * SLOT_S / 15.0;
                     assert!(

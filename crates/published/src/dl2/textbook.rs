@@ -1,4 +1,4 @@
-//! DRF and Tetris as their authors describe them, beside the ones that were published with the world.
+//! DRF and Tetris as their authors describe them, beside the code that was published with the world.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,15 +10,15 @@ use crate::world::Role;
 use crate::world::World;
 use apportion::index::{Id, JobId, ServerId};
 
-/// Progressive filling (Ghodsi et al., NSDI 2011): the next bundle goes to the job of the least dominant share, on any
-/// server where it fits; a job for which none has room leaves, and the others go on.
+/// Progressive filling (Ghodsi et al., NSDI 2011): the next bundle goes to the job with the least dominant share, on any server
+/// where it fits; a job for which no server has room leaves, and the others go on.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProgressiveFilling {
     heap: BinaryHeap<Reverse<(u64, u64, JobId)>>,
 }
 
 impl ProgressiveFilling {
-    /// All jobs, with nothing.
+    /// Begins a slot: all jobs, with nothing.
     pub(super) fn begin(&mut self, world: &World) {
         self.heap.clear();
         self.heap.extend(world.active().iter().map(|job| Reverse((0, arrival(world, *job), *job))));
@@ -38,16 +38,15 @@ impl ProgressiveFilling {
     }
 }
 
-/// Multi-resource packing (Grandl et al., SIGCOMM 2014): server by server, of the bundles that fit, the one of the
-/// highest alignment less the weighted work that remains, both scaled to the same mean; shortest first at equal
-/// alignment.
+/// Multi-resource packing (Grandl et al., SIGCOMM 2014): server by server, of the bundles that fit, the one with the highest
+/// alignment less its weighted remaining work, both scaled to the same mean; at equal alignment, shortest first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Alignment {
     server: usize,
 }
 
 impl Alignment {
-    /// From the first server on.
+    /// Begins a slot at the first server.
     pub(super) fn begin(&mut self) {
         self.server = 0;
     }

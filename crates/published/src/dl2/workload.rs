@@ -1,4 +1,4 @@
-//! Workloads: the published generator.
+//! Workloads of DL2's world, by the published generator.
 
 use thiserror::Error;
 
@@ -9,7 +9,7 @@ use apportion::spec::nearest::name_list;
 use apportion::throughput::elastic::ElasticThroughputs;
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// How many jobs arrive in a slot; never more than the rate.
+/// A law of the number of jobs that arrive in a slot; never more than the rate.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
@@ -18,26 +18,26 @@ pub enum Arrivals {
     /// The published counts of this rate, from a random one of the first five slots on.
     #[default]
     Google,
-    /// The rate.
+    /// Exactly the rate.
     Uniform,
-    /// Poisson of this mean.
+    /// Poisson with the rate as its mean.
     Poisson,
 }
 
-/// A workload to draw.
+/// Options of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkloadOptions {
-    /// How many jobs.
+    /// The number of jobs.
     pub n_jobs: usize,
-    /// How they arrive.
+    /// How jobs arrive.
     pub arrivals: Arrivals,
     /// The most arrivals in a slot.
     pub rate: u32,
-    /// Epochs of a job whose share is 1.
+    /// Epochs of a job type whose share of epochs is 1.
     pub epochs_max: u32,
-    /// Multiply each job's epochs by U(0.9, 1.1), in hundredths.
+    /// Whether each job's epochs are multiplied by a factor of U(0.9, 1.1), in hundredths.
     pub vary_epochs: bool,
-    /// A job's true epochs are those its owner estimates times 1 + U(−e, e).
+    /// Error e of estimates: a job's true epochs are its owner's estimate times 1 + U(−e, e).
     pub estimate_error: f64,
 }
 
@@ -65,7 +65,7 @@ pub enum WorkloadError {
         /// The arrival rates that were published.
         known: String,
     },
-    /// No job would ever arrive, or never be done.
+    /// An option is out of range.
     #[error("{what} is {value}, expected {expected}")]
     Value {
         /// The name of the option.
@@ -135,10 +135,10 @@ fn check(options: &WorkloadOptions) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// Above it, e to the minus rate would vanish.
+/// The largest rate: beyond it, e to the minus rate would vanish.
 const RATE_MAX: u32 = 500;
 
-/// Counts of arrivals, slot by slot, without end.
+/// An endless sequence of counts of arrivals, slot by slot.
 struct Counts<'a> {
     arrivals: Arrivals,
     rate: u32,
@@ -178,7 +178,7 @@ impl<'a> Counts<'a> {
             }
             Arrivals::Uniform => self.rate,
             Arrivals::Poisson => {
-                // Knuth: how many uniform factors until the product falls below e^−rate.
+                // Knuth's method: the number of uniform factors before the product falls below e^−rate.
                 let least = (-f64::from(self.rate)).exp();
                 let (mut count, mut product) = (0, self.draws.uniform());
                 while product > least {
