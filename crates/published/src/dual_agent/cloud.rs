@@ -1,4 +1,4 @@
-//! The cloud in its rounds: leases, restarts, fees, and what is learned of servers' speeds.
+//! The cloud in its rounds: leases, restarts, fees, and measurements of servers' speeds.
 
 use std::sync::Arc;
 
@@ -15,28 +15,28 @@ use crate::world::{Status, World};
 use apportion::index::{Id, JobId, ServerId};
 use apportion::throughput::server_speeds::{FilterOptions, SpeedFilter, SwitchingFilter, SwitchingOptions};
 
-/// Servers that a job may be on.
+/// The most servers that a job may be on.
 pub const PARTS_MAX: usize = 16;
 
-/// Seconds after which the last measurement of a server says nothing: stragglers do on average for so long.
+/// Seconds after which the last measurement of a server is forgotten: the mean time for which a server straggles.
 pub const FORGOTTEN_S: f64 = 3600.0;
 
-/// The rules of the cloud.
+/// Options of the cloud.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CloudOptions {
-    /// Servers for each of the published cluster's.
+    /// Number of servers for each server of the published cluster.
     pub scale: f64,
     /// Length of a round in seconds.
     pub round_s: f64,
-    /// Rounds that a job keeps its servers for; after that it waits among the others.
+    /// Rounds for which a job keeps its servers; after that it waits in the queue again.
     pub lease_rounds: u64,
-    /// Seconds that a job loses when it goes on elsewhere, or after it stood still.
+    /// Seconds that a job loses when it goes on on other servers, or after it stood still.
     pub restart_s: f64,
     /// How servers' speeds drift.
     pub drift: DriftOptions,
     /// The model of servers' speeds that the filter assumes.
     pub filter: FilterOptions,
-    /// The model of servers' speeds that the filter assumes where stragglers are told apart.
+    /// The model of servers' speeds that the filter with a state for stragglers assumes.
     pub switching: SwitchingOptions,
 }
 
@@ -57,20 +57,20 @@ impl Default for CloudOptions {
 /// The outcome of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoundOutcome {
-    /// Seconds for which jobs were there and not done, all jobs added.
+    /// Seconds for which jobs were present and not done, summed over jobs.
     pub job_s: f64,
     /// Dollars for workers held.
     pub fee: f64,
 }
 
-/// The service times of an owner's jobs so far: their sum, and how many.
+/// The service times of an owner's finished jobs: their sum, s, and their number.
 #[derive(Clone, Copy, Debug, Default)]
 struct History {
     service_s: f64,
     n: f64,
 }
 
-/// Servers that drift, jobs that rent them, and the filter that watches.
+/// A cloud of servers whose speeds drift, the jobs that rent them, and the filters that estimate the speeds.
 #[derive(Clone, Debug)]
 pub struct Cloud {
     pub(super) world: World,
@@ -79,25 +79,25 @@ pub struct Cloud {
     pub(super) filter: SpeedFilter,
     pub(super) switching: SwitchingFilter,
     options: CloudOptions,
-    /// How much each job feels drift: [job].
+    /// Factor of each job on the bias and walk of servers: [job].
     pub(super) sensitivity: Vec<f64>,
-    /// Where each job was put last: [job].
+    /// The last parts of each job: [job].
     last_parts: Vec<Vec<Part>>,
-    /// Round in which its lease is over: [job].
+    /// Round in which each job's lease is over: [job].
     lease_end: Vec<u64>,
-    /// Fraction of this round that it spends restarting: [job].
+    /// Fraction of this round that each job spends restarting: [job].
     restarting: Vec<f64>,
     histories: [History; N_OWNERS as usize],
     fee: f64,
     ran: Vec<(JobId, f64)>,
     ended: Vec<JobId>,
     measured: Vec<(ServerId, f64)>,
-    /// What was measured last, 0 before that: [server].
+    /// Log speed of each server as last measured, 0 before the first measurement: [server].
     last_measured: Vec<f64>,
 }
 
 impl Cloud {
-    /// Without jobs.
+    /// A cloud without jobs.
     pub fn new(tables: Arc<Tables>, options: CloudOptions) -> Self {
         let servers = servers(options.scale);
         let kinds = vec![JobKind { task: [[0, 1], [0, 0]] }; tables.n_models() * SIZES.len()];
@@ -133,7 +133,7 @@ impl Cloud {
         }
     }
 
-    /// Begins with these jobs; the drift is the seed's.
+    /// Begins again with these jobs; `seed` is for the drift.
     pub fn reset(&mut self, jobs: &[WorldJob], seed: u64) {
         self.world.reset(jobs);
         self.drift = Drift::new(self.world.servers(), self.options.drift, self.options.round_s, seed);
@@ -150,7 +150,7 @@ impl Cloud {
         self.begin_round();
     }
 
-    /// Moves jobs that have arrived, and jobs with leases that are over, to the queue.
+    /// Begins a round: jobs that have arrived, and jobs whose leases are over, join the queue.
     pub fn begin_round(&mut self) {
         self.world.begin_round();
         let round = self.world.round();
@@ -158,7 +158,7 @@ impl Cloud {
         ended.clear();
         ended.extend(self.world.placed().iter().filter(|job| self.lease_end[job.index()] <= round));
         for &job in &ended {
-            // A placed job can always be taken off.
+            // Preemption of a placed job is never rejected.
             let _ = self.world.apply(Decision::Preempt { job });
         }
         self.ended = ended;
@@ -167,7 +167,7 @@ impl Cloud {
     /// Gives a waiting job these servers for a lease.
     ///
     /// # Errors
-    /// If it cannot have them; nothing has changed then.
+    /// If it cannot have them; the cloud is then unchanged.
     pub fn place(&mut self, job: JobId, parts: &[Part]) -> Result<(), Rejected> {
         let stays = self.may_stay(job) && self.last_parts[job.index()] == parts;
         self.world.apply(Decision::Place { job, parts })?;
@@ -181,7 +181,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Ends the round: jobs run, pay, and show how fast their servers are.
+    /// Ends the round: jobs run, pay, and measure the speeds of their servers.
     pub fn end_round(&mut self) -> RoundOutcome {
         // The end of a round is always applied.
         let _ = self.world.apply(Decision::EndRound);
@@ -217,7 +217,7 @@ impl Cloud {
         outcome
     }
 
-    /// What jobs' step times show of their servers: that of the first job on each.
+    /// Measures the servers in use by the step times of the first job on each.
     fn measure(&mut self) {
         self.measured.clear();
         for server in self.world.servers().ids() {
@@ -228,7 +228,7 @@ impl Cloud {
         }
     }
 
-    /// Dollars per worker and hour where a job was put last.
+    /// Dollars per worker and hour of a job's last servers.
     fn price(&self, job: JobId) -> f64 {
         let part = self.last_parts[job.index()].first();
         part.map_or(0.0, |part| TYPES[type_of(self.world.servers(), part.server)].price)
@@ -239,60 +239,60 @@ impl Cloud {
         &self.world
     }
 
-    /// The rules.
+    /// The options.
     pub fn options(&self) -> &CloudOptions {
         &self.options
     }
 
-    /// Speeds by type of job.
+    /// Speeds and contention by job type.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// How servers drift: what only an oracle knows.
+    /// The true speeds of servers, which only an oracle knows.
     pub fn drift(&self) -> &Drift {
         &self.drift
     }
 
-    /// The estimates of servers' speeds from measurements.
+    /// The filter that estimates servers' speeds from measurements.
     pub fn filter(&self) -> &SpeedFilter {
         &self.filter
     }
 
-    /// The estimates of servers' speeds from measurements if stragglers are told apart.
+    /// The filter that estimates servers' speeds with a state for stragglers.
     pub fn switching(&self) -> &SwitchingFilter {
         &self.switching
     }
 
-    /// The speeds of servers that the jobs of the last round measured.
+    /// Log speeds of the servers that were measured in the last round.
     pub fn measured(&self) -> &[(ServerId, f64)] {
         &self.measured
     }
 
-    /// Log speed of a server as it was measured last; 0 before that, and after [`FORGOTTEN_S`]: only servers
-    /// in use are measured, so that a straggler that is avoided would otherwise count as one for ever.
+    /// Log speed of a server as last measured; 0 before the first measurement, and [`FORGOTTEN_S`] after the last. Only servers in
+    /// use are measured, so an avoided straggler would otherwise count as one for ever.
     pub fn last_measured(&self, server: ServerId) -> f64 {
         if self.filter.since_s(server) <= FORGOTTEN_S { self.last_measured[server.index()] } else { 0.0 }
     }
 
-    /// Dollars so far.
+    /// Dollars paid so far.
     pub fn fee(&self) -> f64 {
         self.fee
     }
 
-    /// Where a job was put last; nothing if it never was.
+    /// The last parts of a job; none if it was never placed.
     pub fn last_parts(&self, job: JobId) -> &[Part] {
         &self.last_parts[job.index()]
     }
 
-    /// Whether a job ran until now and its servers still have room for it: there it goes on at no cost.
+    /// Whether a waiting job ran in the last round and its servers still have room for it, so that it can go on there at no cost.
     pub fn may_stay(&self, job: JobId) -> bool {
         let round = self.world.round();
         let fits = |part: &Part| self.world.free(part.server)[ACCELERATOR] >= part.count;
         round > 0 && self.world.last_ran[job] == round && self.last_parts[job.index()].iter().all(fits)
     }
 
-    /// Mean seconds that an owner's finished jobs ran, if any is.
+    /// Mean seconds for which an owner's finished jobs ran, if there are any.
     pub fn history_s(&self, owner: u32) -> Option<f64> {
         let History { service_s, n } = self.histories[owner as usize % N_OWNERS as usize];
         (n > 0.0).then(|| service_s / n)
@@ -307,15 +307,15 @@ impl Cloud {
         free
     }
 
-    /// Whether servers of some type on which a job runs have room for all of it.
+    /// Whether a job fits on free servers of some type on which it runs; `free` are workers by type.
     pub fn fits(&self, job: JobId, free: &[u32; N_TYPES]) -> bool {
         let WorldJob { job_type, workers, .. } = *self.world.job(job);
         (0..N_TYPES)
             .any(|kind| free[kind] >= u32::from(workers) && self.tables.speed_there(job_type, kind) > 0.0)
     }
 
-    /// Seconds until a placed job is done if its servers keep their true speeds until its lease ends, and it runs on
-    /// its fastest type without neighbours from then on. By its owner's estimate of the work.
+    /// Seconds until a placed job is done, by its owner's estimate of the work, if its servers keep their true speeds until its
+    /// lease ends and it runs on its fastest type without neighbours from then on.
     pub fn until_done_s(&self, job: JobId) -> f64 {
         let parts = self.last_parts(job);
         let Some(first) = parts.first() else { return 0.0 };
@@ -335,11 +335,11 @@ impl Cloud {
         if left_s <= relative * lease_s { left_s / relative } else { lease_s + left_s - relative * lease_s }
     }
 
-    /// Seconds that the rest of a job takes on its fastest type, undisturbed: as it is, or as its owner estimates.
+    /// Seconds that the rest of a job takes on its fastest type, undisturbed: by its true work, or by its owner's estimate.
     pub fn remaining_s(&self, job: JobId, estimated: bool) -> f64 {
         let WorldJob { job_type, work, work_estimated, .. } = *self.world.job(job);
         let left = (if estimated { work_estimated } else { work }) - self.world.progress(job);
-        // A job that outlasts its estimate is taken to be nearly done.
+        // At least 2 % of the estimated work counts as left, also of a job that outlasts its estimate.
         left.max(0.02 * work_estimated) / self.tables.best_speed(job_type)
     }
 }

@@ -1,39 +1,40 @@
-//! The servers: PAI's table of 2020, scaled.
+//! The servers of the cloud: PAI's table of 2020, scaled.
 
 use crate::world::{ACCELERATOR, Servers};
 use apportion::index::{Id, ServerId, WorkerTypeId};
 
-/// Types of servers.
+/// The number of server types.
 pub const N_TYPES: usize = 5;
 
-/// Servers of a rack, at most; all of one type.
+/// The most servers of a rack, all of one type.
 pub const SERVERS_PER_RACK: u32 = 8;
 
-/// How fast a worker of a type is, by the columns of the measured throughputs, fastest first.
+/// The speed of a worker of a type, by columns of the measured throughputs (fastest first).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpeedOf {
-    /// As measured.
+    /// The measured speed of a column.
     Measured(usize),
-    /// The geometric mean of two measured ones: what lies between and was not measured.
+    /// The geometric mean of the speeds of two columns, for a type between them that was not measured.
     Between(usize, usize),
 }
 
 /// A type of servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ServerType {
-    /// How many the published cluster has.
+    /// The number of servers in the published cluster.
     pub n_published: u32,
-    /// Accelerators of a server.
+    /// Number of accelerators of a server.
     pub workers: u16,
-    /// How fast they are.
+    /// Speed of the accelerators.
     pub speed: SpeedOf,
     /// Dollars per worker and hour.
     pub price: f64,
 }
 
-/// Servers with accelerators in the table of Alibaba's PAI, 2020 (cluster-trace-gpu-v2020), in order of speed: V100 of
-/// 32 and of 16 GB, P100, T4, and older ones. Prices are those of on-demand accelerators in Google's cloud in 2020 (of
-/// 32 GB, as much more as in Amazon's); the older ones cost and run as a K80 does, and a T4 lies between it and a P100.
+/// Types of servers with accelerators in the table of Alibaba's PAI, 2020 (cluster-trace-gpu-v2020), in order of speed: V100 of 32
+/// and of 16 GB, P100, T4, and older ones. Prices are those of on-demand accelerators in Google's cloud in 2020 (for 32 GB, raised
+/// by the ratio of Amazon's prices). The older ones have the price and speed of a K80, and the speed of a T4 lies between a K80 and
+/// a P100.
 pub const TYPES: [ServerType; N_TYPES] = [
     ServerType { n_published: 135, workers: 8, speed: SpeedOf::Measured(0), price: 3.16 },
     ServerType { n_published: 104, workers: 8, speed: SpeedOf::Measured(0), price: 2.48 },
@@ -42,7 +43,7 @@ pub const TYPES: [ServerType; N_TYPES] = [
     ServerType { n_published: 280, workers: 8, speed: SpeedOf::Measured(2), price: 0.45 },
 ];
 
-/// The published cluster times `scale`, at least one server of each type.
+/// The servers of the published cluster times `scale`, at least one of each type.
 pub fn servers(scale: f64) -> Servers {
     let mut servers = Servers::new();
     let mut rack = 0;
@@ -63,7 +64,7 @@ pub fn type_of(servers: &Servers, server: ServerId) -> usize {
     servers.worker_type(server).index()
 }
 
-/// Accelerators of each type.
+/// The number of accelerators of each type.
 pub fn workers_by_type(servers: &Servers) -> [u32; N_TYPES] {
     let mut workers = [0; N_TYPES];
     for server in servers.ids() {

@@ -1,18 +1,18 @@
-//! How fast each server is against its type, and how that drifts.
+//! The drifting speed of each server relative to its type.
 //!
-//! z = bias + walk + straggle, the logarithm of a factor on speed:
+//! z = bias + walk + straggle is the logarithm of a factor on speed:
 //!
 //! - the **bias** is fixed, normal, and correlated within racks of a type;
 //! - the **walk** is an Ornstein–Uhlenbeck process, so that it stays bounded;
-//! - a **straggler** is slowed by a factor of about five for an exponential time, and 5 % of servers are at any time.
+//! - a **straggler** is slowed by a factor of about five for an exponential time, and at any time 5 % of servers are stragglers.
 //!
-//! A job feels bias and walk in its own measure. Magnitudes are fitted to the coefficients of variation of step times
-//! that Alibaba publishes of 100 jobs of ten workers (PAI's mini-batch times): deviation 0.07 in the median and log-normal
-//! over jobs, one worker in twenty a straggler by a factor exp|N(1.6, 0.4)|. That stragglers stay where they are for an
-//! hour is assumed: the publication does not say on which server a worker ran.
+//! Each job has its own factor on bias and walk. Magnitudes are fitted to the coefficients of variation of step times that
+//! Alibaba publishes of 100 jobs of ten workers (PAI's mini-batch times): deviation 0.07 in the median and log-normal over
+//! jobs, one worker in twenty a straggler by a factor exp|N(1.6, 0.4)|. That a server straggles for an hour is an
+//! assumption: the publication does not say on which server a worker ran.
 //!
-//! Every number is a function of (seed, server, round, use) alone, so a server's speed does not depend on what is
-//! scheduled, nor on what else is drawn.
+//! Every number is a function of (seed, server, round, use) alone, so a server's speed depends neither on the schedule nor on other
+//! draws.
 
 use std::f64::consts::TAU;
 
@@ -21,7 +21,7 @@ use crate::world::Servers;
 use apportion::index::{Id, JobId, ServerId};
 use apportion::workload::random::mixed;
 
-/// The model's constants.
+/// Constants of the model of drift.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DriftOptions {
     /// Standard deviation of the bias.
@@ -34,11 +34,11 @@ pub struct DriftOptions {
     pub relaxation_s: f64,
     /// Fraction of servers that straggle in the long run.
     pub stragglers: f64,
-    /// Mean and deviation of how much slower they are, as a logarithm.
+    /// Mean and standard deviation of the logarithm of a straggler's slowdown.
     pub depth: (f64, f64),
-    /// Mean seconds for which they do.
+    /// Mean seconds for which a server straggles.
     pub straggle_s: f64,
-    /// Standard deviation, over jobs, of the logarithm of how much they feel bias and walk.
+    /// Standard deviation, over jobs, of the logarithm of their factor on bias and walk.
     pub sensitivity: f64,
     /// Standard deviation of the logarithm of a step time measured over a round.
     pub noise: f64,
@@ -60,7 +60,7 @@ impl Default for DriftOptions {
     }
 }
 
-/// What a number is drawn for.
+/// The use of a drawn number.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 enum Use {
@@ -73,12 +73,12 @@ enum Use {
     Noise,
 }
 
-/// 64 bits of a counter: its words mixed in one after another.
+/// 64 random bits of a seed and a counter, whose words are mixed in one after another.
 fn bits(seed: u64, words: [u64; 4]) -> u64 {
     words.into_iter().fold(seed, |state, word| mixed(state ^ word))
 }
 
-/// Uniform in [0, 1).
+/// A number uniform in [0, 1).
 fn uniform(seed: u64, of: Use, which: u64, when: u64, part: u64) -> f64 {
     (bits(seed, [of as u64, which, when, part]) >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
@@ -88,23 +88,23 @@ fn normal(seed: u64, of: Use, which: u64, when: u64) -> f64 {
     radius * (TAU * uniform(seed, of, which, when, 1)).cos()
 }
 
-/// The servers' speeds now.
+/// The current speeds of the servers.
 #[derive(Clone, Debug)]
 pub struct Drift {
     options: DriftOptions,
     round_s: f64,
     seed: u64,
     round: u64,
-    /// [server].
+    /// Bias of each server: [server].
     bias: Vec<f64>,
-    /// [server].
+    /// Walk of each server: [server].
     walk: Vec<f64>,
-    /// How much slower, as a logarithm; 0 of most: [server].
+    /// Logarithm of each server's slowdown as a straggler, negative; 0 if it does not straggle: [server].
     straggle: Vec<f64>,
 }
 
 impl Drift {
-    /// At the start of rounds of this length.
+    /// Speeds at the start, for rounds of `round_s` seconds.
     pub fn new(servers: &Servers, options: DriftOptions, round_s: f64, seed: u64) -> Self {
         let (mut bias, mut walk, mut straggle) = (Vec::new(), Vec::new(), Vec::new());
         for server in servers.ids() {
@@ -120,12 +120,12 @@ impl Drift {
         Self { options, round_s, seed, round: 0, bias, walk, straggle }
     }
 
-    /// The constants.
+    /// The constants of the model.
     pub fn options(&self) -> &DriftOptions {
         &self.options
     }
 
-    /// Goes on to the next round.
+    /// Advances to the next round.
     pub fn step(&mut self) {
         self.round += 1;
         let Self { options, round_s, seed, round, .. } = *self;
@@ -146,24 +146,24 @@ impl Drift {
         }
     }
 
-    /// How much a job feels bias and walk.
+    /// A job's factor on bias and walk.
     pub fn sensitivity(&self, job: JobId) -> f64 {
         let drawn = normal(self.seed, Use::Sensitivity, job.index() as u64, 0);
         (self.options.sensitivity * drawn).exp()
     }
 
-    /// z of a server for a job of this sensitivity.
+    /// Log speed z of a server for a job of this sensitivity.
     pub fn log_speed(&self, server: ServerId, sensitivity: f64) -> f64 {
         self.steady(server, sensitivity) + self.straggle[server.index()]
     }
 
-    /// What z would be if the server did not straggle.
+    /// Log speed z of a server without straggling.
     pub fn steady(&self, server: ServerId, sensitivity: f64) -> f64 {
         let server = server.index();
         sensitivity * (self.bias[server] + self.walk[server])
     }
 
-    /// z as a job's step times on a server show it this round.
+    /// Log speed z of a server as measured by a job's step times in this round.
     pub fn measured(&self, server: ServerId, job: JobId, sensitivity: f64) -> f64 {
         let which = (job.index() as u64) << 32 | server.index() as u64;
         self.log_speed(server, sensitivity)

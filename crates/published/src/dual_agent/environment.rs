@@ -1,5 +1,5 @@
-//! The dual-agent scheduler's world as an environment of two agents: see
-//! [the module](crate::dual_agent) for what is seen and done, and [`network`](super::network) for what decides.
+//! The dual-agent scheduler's world as an environment of two agents: see [the module](crate::dual_agent) for the world, and
+//! [`network`](super::network) for the networks.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ mod jobs;
 
 pub use jobs::Jobs;
 
-/// What can be learned here.
+/// The system `dual_agent`.
 pub const SYSTEM: Registered = Registered {
     name: "dual_agent",
     decides: "who is next and, by a second agent, where it goes, on servers whose speeds drift",
@@ -50,31 +50,31 @@ pub struct DualAgentWorld {
     /// Mean time between arrivals.
     #[schemars(extend("x-unit" = "s"))]
     pub gap_s: f64,
-    /// Servers, as a part of PAI's.
+    /// Number of servers, as a part of PAI's.
     pub scale: f64,
-    /// Jobs that are seen.
+    /// The number of jobs in view.
     pub seen_jobs: usize,
-    /// Servers that are seen.
+    /// The number of servers in view.
     pub seen_servers: usize,
-    /// What is known of servers beside their types.
+    /// The agents' knowledge of servers beside their types.
     pub knowledge: Knowledge,
-    /// An order in place of the ordering agent, as ORDER, ORDER/patient or ORDER/patient=NUMBER/expecting=NUMBER.
+    /// An order that takes the place of the ordering agent, as ORDER, ORDER/patient or ORDER/patient=NUMBER/expecting=NUMBER.
     pub order: Option<String>,
-    /// A placement in place of the placement agent.
+    /// A placement rule that takes the place of the placement agent.
     pub placement: Option<String>,
-    /// Completion time that a dollar is worth, λ.
+    /// The completion time that a dollar is worth, λ.
     #[schemars(extend("x-unit" = "h/$"))]
     pub fee_weight: f64,
-    /// Whether the placement agent sees what a rule would do, as networks beside a rule have to.
+    /// Whether the placement agent sees a rule's choice, which networks beside a rule need.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub advised: bool,
-    /// Whether the placement agent chooses among whole placements that the rule proposes, in place of one server after another.
+    /// Whether the placement agent chooses among whole placements that a rule proposes, rather than one server after another.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub proposals: bool,
-    /// How much faster a job must be elsewhere for that rule to move it.
+    /// The factor by which a job must be faster elsewhere for the rule to move it.
     #[serde(skip_serializing_if = "is_usual")]
     pub moving: f64,
-    /// How much of its speed a job gives up by that rule to leave room elsewhere.
+    /// The part of its speed that a job gives up by the rule, where it goes anew, for servers on which 16 fewer workers stay free.
     #[serde(skip_serializing_if = "is_zero")]
     pub packing: f64,
     /// Steps after which an episode is cut off.
@@ -114,10 +114,10 @@ impl Default for DualAgentWorld {
 }
 
 impl DualAgentWorld {
-    /// How its episodes are played.
+    /// The options of its episodes.
     ///
     /// # Errors
-    /// If an option is out of its range; says which.
+    /// If an option is out of its range; the error names it.
     pub fn episode(&self) -> Result<EpisodeOptions, String> {
         let (seen_jobs, seen_servers) = (self.seen_jobs, self.seen_servers);
         let counts = [
@@ -176,7 +176,7 @@ impl DualAgentWorld {
     /// An environment of these options, still to be reset.
     ///
     /// # Errors
-    /// If an option is out of its range; says which.
+    /// If an option is out of its range; the error names it.
     pub fn environment(&self, tables: &Arc<Tables>) -> Result<DualAgentEnvironment, String> {
         let episode = self.episode()?;
         let workload = self.workload(1.0);
@@ -220,8 +220,8 @@ impl DualAgentEnvironment {
         &self.episode
     }
 
-    /// Plays the episode of a seed by a rule, and shows each action: by `srtf`, or by `srtf_patient`, which stops where no
-    /// job fits where it is fast enough; `srtf/patient=NUMBER` says how fast that is.
+    /// Plays the episode of a seed by a rule, and shows each observation, mask and action. The rules are `srtf`, and `srtf_patient`
+    /// or `srtf/patient=NUMBER`, which stop if no job fits on servers where it has at least this part of its best speed.
     ///
     /// # Errors
     /// If there is no such rule.

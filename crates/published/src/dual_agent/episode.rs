@@ -14,35 +14,35 @@ use crate::world::ACCELERATOR;
 use crate::world::{Part, WorldJob};
 use apportion::index::{Id, JobId, ServerId};
 
-/// The ordering agent.
+/// The number of the ordering agent.
 pub const ORDERING: usize = 0;
 
-/// The placement agent.
+/// The number of the placement agent.
 pub const PLACEMENT: usize = 1;
 
-/// How an episode is played.
+/// Options of an episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpisodeOptions {
-    /// Rows that are seen.
+    /// The number of rows of jobs and servers.
     pub window: Window,
-    /// What is known of servers.
+    /// The agents' knowledge of servers.
     pub knowledge: Knowledge,
     /// A rule in place of the ordering agent.
     pub order: Option<Order>,
-    /// How that rule waits, and how a rule moves that the placement agent sees.
+    /// How that rule waits, and how the rule that the placement agent sees moves jobs.
     pub waiting_rule: WaitingRule,
     /// A rule in place of the placement agent.
     pub placement: Option<Placement>,
     /// λ: hours of completion time that a dollar is worth.
     pub fee_weight: f64,
-    /// Whether the placement agent sees, last, what a rule would do: 1 for that action, 0 for others.
+    /// Whether the placement agent's observation ends in a rule's choice: 1 for that action, 0 for others.
     pub advised: bool,
-    /// Whether the placement agent chooses among whole placements that a rule proposes, in place of servers.
+    /// Whether the placement agent chooses among whole placements that a rule proposes, rather than servers.
     pub proposals: bool,
 }
 
 impl EpisodeOptions {
-    /// Numbers that the placement agent sees.
+    /// The length of the placement agent's observation.
     pub const fn placement_length(&self) -> usize {
         if self.proposals {
             return self.window.team_length() + 2 + N_PROPOSALS * PROPOSAL_FEATURES;
@@ -67,7 +67,7 @@ impl Default for EpisodeOptions {
     }
 }
 
-/// The decision that is due, of the ordering agent or of the placement agent; or none, as the episode is over.
+/// The next decision: of the ordering agent, of the placement agent, or none as the episode is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     Order,
@@ -78,25 +78,25 @@ enum Turn {
 /// The outcome of an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EpisodeStep {
-    /// −(hours of all jobs there + λ dollars) per job of the episode, until the next decision.
+    /// −(hours of all jobs present + λ · dollars) per job of the episode, until the next decision.
     pub reward: f64,
-    /// Rounds until then.
+    /// The number of rounds until the next decision.
     pub rounds: u32,
     /// Whether all jobs are done.
     pub done: bool,
 }
 
-/// An episode: reset, then act until it is done. A decision with one possible answer is made without an action: no waiting
-/// job fits, or only one server does.
+/// An episode: reset, then step until it is done. A decision without a choice is made without an action: no waiting job fits, or
+/// only one server does.
 #[derive(Clone, Debug)]
 pub struct DualAgentEpisode {
     cloud: Cloud,
     options: EpisodeOptions,
     turn: Turn,
     free: [u32; N_TYPES],
-    /// Jobs that are seen, by estimated time left.
+    /// Jobs in view, by estimated remaining time.
     jobs: Vec<JobId>,
-    /// Servers that are seen.
+    /// Servers in view.
     servers: Vec<ServerId>,
     /// Servers on which the chosen job may go on.
     candidates: Vec<ServerId>,
@@ -106,14 +106,14 @@ pub struct DualAgentEpisode {
     needed: u16,
     rule: RulePlayer,
     placer: Placer,
-    /// Where the teacher would put the chosen job.
+    /// The teacher's placement of the chosen job.
     advised: Vec<Part>,
     sorted: Vec<(f64, u32)>,
     prospects: Prospects,
 }
 
 impl DualAgentEpisode {
-    /// In a cloud, still to be reset.
+    /// An episode in a cloud, still to be reset.
     pub fn new(cloud: Cloud, options: EpisodeOptions) -> Self {
         let teacher = match options.knowledge {
             Knowledge::Posterior | Knowledge::Mean => Placement::Posterior,
@@ -147,7 +147,7 @@ impl DualAgentEpisode {
         }
     }
 
-    /// Begins with these jobs; the drift is the seed's.
+    /// Begins with these jobs, and goes on to the first decision; `seed` is for the drift.
     pub fn reset(&mut self, jobs: &[WorldJob], seed: u64) -> EpisodeStep {
         self.cloud.reset(jobs, seed);
         self.rule.begin();
@@ -165,7 +165,7 @@ impl DualAgentEpisode {
         &self.options
     }
 
-    /// The agent that is to decide.
+    /// The number of the agent that decides next.
     pub fn agent(&self) -> usize {
         match self.turn {
             Turn::Place { .. } => PLACEMENT,
@@ -179,7 +179,7 @@ impl DualAgentEpisode {
         }
     }
 
-    /// Goes on to where an agent decides.
+    /// Goes on to the next decision of an agent.
     fn settle(&mut self) -> EpisodeStep {
         let mut step = EpisodeStep::default();
         loop {
@@ -207,7 +207,7 @@ impl DualAgentEpisode {
                 Turn::Place { job, .. } => {
                     if self.options.placement.is_some() {
                         let parts = self.rule.placement(&self.cloud, job).unwrap_or_default().to_vec();
-                        // What does not fit after all waits.
+                        // A job whose placement is rejected waits.
                         let _ = self.cloud.place(job, &parts);
                         self.turn = Turn::Order;
                         continue;
@@ -303,7 +303,7 @@ impl DualAgentEpisode {
         self.needed = self.cloud.world().job(job).workers;
         let seen = self.jobs.iter().position(|other| *other == job);
         let row = seen.unwrap_or_else(|| {
-            // A rule may choose a job that is not seen: it is shown in place of the last.
+            // A rule may choose a job out of view: it is shown in place of the last job.
             self.jobs.pop();
             self.jobs.push(job);
             self.jobs.len() - 1
@@ -314,7 +314,7 @@ impl DualAgentEpisode {
         }
     }
 
-    /// Where the job was, or one more server.
+    /// Takes the servers that the job was on, for action 0, or one more server.
     fn take(&mut self, job: JobId, action: usize) {
         if action == 0 {
             self.parts.clear();
@@ -327,20 +327,20 @@ impl DualAgentEpisode {
             self.needed -= count;
         }
         if self.needed == 0 {
-            // What does not fit after all waits; the masks see to it that all does.
+            // A job whose placement is rejected waits; the masks prevent that.
             let _ = self.cloud.place(job, &self.parts);
             self.turn = Turn::Order;
         }
     }
 
     fn take_proposal(&mut self, job: JobId, place: usize) {
-        // What does not fit after all waits; what is proposed does.
+        // A job whose placement is rejected waits; proposals fit.
         let _ = self.cloud.place(job, &self.proposals.all()[place].parts);
         self.turn = Turn::Order;
     }
 
-    /// Writes what may be done: rows of jobs and, last, nothing more in this round; or to stay, and rows of candidates.
-    /// While nothing runs, something must.
+    /// Writes the mask of allowed actions. The ordering agent has rows of jobs and, last, the end of the round, which is masked
+    /// while no job runs. The placement agent has proposals, or staying and rows of candidates.
     pub fn mask(&self, mask: &mut [bool]) {
         mask.fill(false);
         match self.turn {
@@ -381,8 +381,8 @@ impl DualAgentEpisode {
         }
     }
 
-    /// The teacher's action: the job of least estimated time left, on the servers where it is expected to be fastest. With
-    /// `patience` it skips jobs that would be too slow there, or stops. None after actions that the teacher would not take.
+    /// The teacher's action: the job with the least estimated remaining time, on the servers where it is expected to be fastest.
+    /// With `patience` the teacher skips jobs that would be too slow there, or stops. None after actions that it would not take.
     pub fn advice(&self, patience: f64) -> Option<usize> {
         match self.turn {
             Turn::Over => None,
@@ -446,7 +446,7 @@ impl DualAgentEpisode {
         }
     }
 
-    /// Writes what a critic judges, [`STATE_LEN`] numbers.
+    /// Writes the state for the critic, [`STATE_LEN`] numbers.
     pub fn state(&self, state: &mut [f32]) {
         state.fill(0.0);
         debug_assert_eq!(state.len(), STATE_LEN, "as long as it says");
@@ -473,7 +473,7 @@ impl DualAgentEpisode {
     }
 }
 
-/// Adds a row to a mean and a maximum.
+/// Adds a row to the mean and the maximum of n rows.
 fn pool(pooled: &mut [f32], row: &[f32], n: usize) {
     let (mean, most) = pooled.split_at_mut(row.len());
     for ((mean, most), value) in mean.iter_mut().zip(most).zip(row) {

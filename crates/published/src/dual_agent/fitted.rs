@@ -1,4 +1,5 @@
-//! Filters whose constants are fitted to servers that drift in a given way, so that none is judged by another's.
+//! Filters with constants fitted to servers that drift in a given way, so that no filter is judged with constants for other
+//! servers.
 
 use crate::dual_agent::cloud::CloudOptions;
 use crate::dual_agent::cluster::servers;
@@ -7,20 +8,20 @@ use apportion::index::{Id, JobId, ServerId};
 use apportion::throughput::server_speeds::{FilterOptions, Record, SwitchingOptions, fit};
 use apportion::workload::random::SeedStreams;
 
-/// Rounds that constants are fitted to.
+/// The number of rounds that constants are fitted to.
 const N_ROUNDS: usize = 150;
 
-/// Chance of a server to be measured in one of these.
+/// Probability that a server is measured in one of these rounds.
 const SEEN: f64 = 0.1;
 
-/// Steps in which the fit improves the best of its grid.
+/// The number of steps in which the fit improves the best point of its grid.
 const N_STEPS: usize = 40;
 
-/// Seed of the servers that constants are fitted to: of no workload.
+/// Seed of the servers that constants are fitted to, which no workload has.
 const SEED: u64 = u64::MAX;
 
-/// The options, with the constants of both filters fitted to other servers that drift as theirs do. The one that tells
-/// stragglers apart knows how many there are, and for how long.
+/// The options with the constants of both filters fitted to other servers with the same law of drift. The filter with a state for
+/// stragglers is given their fraction and their mean duration.
 #[must_use]
 pub fn fitted(options: CloudOptions) -> CloudOptions {
     let DriftOptions { stragglers, straggle_s, .. } = options.drift;
@@ -38,7 +39,7 @@ fn fitted_to(options: &CloudOptions, drift: DriftOptions) -> FilterOptions {
     let mut draws = SeedStreams::new(SEED).stream("who is seen");
     let round = |number: usize| {
         drift.step();
-        // Jobs come and go, and differ in what they feel.
+        // Each round has another job, for jobs differ in their sensitivity.
         let job = JobId::from_index(number);
         let sensitivity = drift.sensitivity(job);
         let seen: Vec<ServerId> = servers.ids().filter(|_| draws.uniform() < SEEN).collect();

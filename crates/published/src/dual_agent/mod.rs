@@ -1,9 +1,9 @@
-//! The dual-agent scheduler's world, a reconstruction: gangs that rent servers of several types in a cloud, where
-//! servers of one type are unequal and drift.
+//! The dual-agent scheduler's world, reconstructed: gangs rent servers of several types in a cloud, where servers of one type have
+//! unequal speeds that drift.
 //!
-//! Of the scheduler (Xing et al., KDD 2023, doi 10.1145/3580305.3599241) only the abstract was at hand: an ordering agent
-//! and a placement agent, trained together, the second aware of servers' uncertain speeds by a Random Walk Gaussian
-//! Process. Everything below is ours, and no number here is a published one.
+//! Only the abstract of the scheduler (Xing et al., KDD 2023, doi 10.1145/3580305.3599241) was at hand: an ordering agent and a
+//! placement agent, trained together, the second aware of servers' uncertain speeds by a Random Walk Gaussian Process. Everything
+//! below is our own, and no number here is a published one.
 //!
 //! | what      | value                                                                                          |
 //! |-----------|------------------------------------------------------------------------------------------------|

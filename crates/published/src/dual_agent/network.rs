@@ -1,6 +1,6 @@
-//! The two agents' networks, for deciding: sets are squeezed into two summaries, which are all that the agents tell each
-//! other, so the cost is linear in jobs and servers, and what is decided depends neither on their order nor on their
-//! number.
+//! The two agents' networks for decisions. Sets of jobs and servers are squeezed into two summaries, which are all that the
+//! agents tell each other, so the cost is linear in jobs and servers, and decisions depend neither on the order of rows nor
+//! on the room for them.
 //!
 //! ```text
 //! eᵢ = encode(job i)      s = squeeze(mean e, max e, whole)      e ← e ⊙ 2σ(gate[s, q]) + message[s, q]
@@ -9,13 +9,13 @@
 //! placement: logit of candidate c = candidate[c, e of the chosen job, s, q]
 //! ```
 //!
-//! A candidate is a server, or a whole placement that a rule proposes ([`Choices`]); those have networks of their own names.
+//! A candidate is a server, or a whole placement that a rule proposes ([`Choices`]); each kind has networks of its own names.
 //!
-//! Beside a rule ([`residual`](super::residual)) scores and logits are added to the rule's, and linear functions of the rows
-//! themselves, `job` and `place`, to them.
+//! Beside a rule ([`residual`](super::residual)), scores and logits are added to the rule's, together with linear functions of
+//! the rows themselves, `job` and `place`.
 //!
-//! Gates and messages are alike for all members of a set and gates are positive, so means and maxima follow from those
-//! before, and communicating costs no pass over the sets.
+//! Gates and messages are equal for all members of a set, and gates are positive. New means and maxima follow from the old ones, so
+//! communication needs no pass over the sets.
 
 use serde::Deserialize as _;
 
@@ -28,32 +28,32 @@ use apportion_learn::checkpoint::{Checkpoint, CheckpointError, NetworkKind};
 use apportion_learn::network::{Activation, Mlp, NetworkError};
 use apportion_learn::tensors::Tensors;
 
-/// The name of this network in checkpoints.
+/// The kind of these networks in checkpoints.
 pub const NAME: &str = "dual_agent";
 
-/// Times that the summaries are exchanged.
+/// The number of times that the summaries are exchanged.
 pub const N_EXCHANGES: usize = 2;
 
-/// Numbers before the sets: counts, and the whole.
+/// The number of numbers before the sets in an observation: two counts, and the numbers about the whole.
 pub const HEAD: usize = 2 + GLOBAL_FEATURES;
 
-/// What the placement agent chooses among.
+/// The choices of the placement agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choices {
     /// Servers, one after another.
     Servers {
-        /// Whether it sees what a rule would do.
+        /// Whether the agent sees a rule's choice.
         advised: bool,
     },
     /// Whole placements.
     Proposals,
 }
 
-/// Beginnings of the names of tensors that only one of [`Choices`] has.
+/// Prefixes of the names of tensors that belong to one of the [`Choices`] alone.
 pub const HEADS: [&str; 4] = ["actor.candidate.", "actor.place.", "actor.proposal.", "actor.choice."];
 
 impl Choices {
-    /// Numbers about each.
+    /// The number of numbers in a choice's row.
     pub const fn n_features(self) -> usize {
         match self {
             Self::Servers { .. } => CANDIDATE_FEATURES,
@@ -61,7 +61,7 @@ impl Choices {
         }
     }
 
-    /// The names of what scores them: a network, and a linear function beside a rule.
+    /// The names of the network that scores choices, and of the linear function beside a rule.
     pub const fn heads(self) -> [&'static str; 2] {
         match self {
             Self::Servers { .. } => ["candidate", "place"],
@@ -69,7 +69,7 @@ impl Choices {
         }
     }
 
-    /// Rows that there is room for among so many actions.
+    /// The number of rows of choices, for a number of actions.
     pub const fn n_rows(self, n_actions: usize) -> usize {
         match self {
             Self::Servers { .. } => n_actions,
@@ -78,17 +78,17 @@ impl Choices {
     }
 }
 
-/// Where sets lie in an observation.
+/// The layout of sets in an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Rows for jobs.
+    /// The number of rows for jobs.
     pub n_jobs: usize,
-    /// Rows for servers.
+    /// The number of rows for servers.
     pub n_servers: usize,
 }
 
 impl Layout {
-    /// From the lengths of an agent's observation and logits, and what the placement agent chooses among.
+    /// The layout of an agent's observation, from the lengths of observation and logits and the choices of the placement agent.
     pub fn of(agent: usize, n_numbers: usize, n_actions: usize, choices: Choices) -> Self {
         let n = n_actions.saturating_sub(1);
         let rest = n_numbers.saturating_sub(HEAD);
@@ -102,23 +102,23 @@ impl Layout {
         }
     }
 
-    /// Where servers begin.
+    /// Position of the rows of servers.
     pub const fn servers(&self) -> usize {
         HEAD + self.n_jobs * JOB_FEATURES
     }
 
-    /// Where the chosen job and the candidates begin.
+    /// Position of the chosen job's row number, followed by the candidates.
     pub const fn candidates(&self) -> usize {
         self.servers() + self.n_servers * SERVER_FEATURES
     }
 
-    /// Where advice begins, if there is any.
+    /// Position of the advice, if there is any.
     pub const fn advice(&self) -> usize {
         self.candidates() + 2 + (self.n_servers + 1) * CANDIDATE_FEATURES
     }
 }
 
-/// Both agents.
+/// The networks of both agents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetActor {
     communicates: bool,
@@ -128,7 +128,7 @@ pub struct SetActor {
     servers: Mlp,
     squeeze_jobs: Mlp,
     squeeze_servers: Mlp,
-    /// Gate and message of jobs, of servers.
+    /// Gate and message of jobs, and gate and message of servers.
     exchange: [[Mlp; 2]; 2],
     score: Mlp,
     stop: Mlp,
@@ -137,7 +137,7 @@ pub struct SetActor {
     beside: Option<Beside>,
 }
 
-/// A rule, and linear functions of a job's row with the whole and of a candidate's or a proposal's.
+/// A rule, and linear functions of a job's row with the whole and of a choice's row.
 #[derive(Clone, Debug, PartialEq)]
 struct Beside {
     rule: Residual,
@@ -145,23 +145,23 @@ struct Beside {
     place: Mlp,
 }
 
-/// A set after encoding, and what has been told to it.
+/// A set after encoding, with the gates and messages that it has received.
 struct Squeezed {
-    /// [member × width], as encoded.
+    /// Members as encoded: [member × width].
     rows: Vec<f32>,
     mean: Vec<f32>,
     most: Vec<f32>,
-    /// A member is rows ⊙ gate + message.
+    /// Product of the gates so far: a member is now rows ⊙ gate + message.
     gate: Vec<f32>,
     message: Vec<f32>,
 }
 
 impl SetActor {
-    /// Of tensors `actor.….LAYER.weight` and `….bias`, deciding alone or beside a rule. Those that do not `communicate`
-    /// see nothing of each other.
+    /// Networks from the tensors `actor.….LAYER.weight` and `….bias`, alone or beside a rule. Agents that do not communicate get
+    /// zeros for each other's summaries.
     ///
     /// # Errors
-    /// If one is missing, or sizes do not fit.
+    /// If a tensor is missing, or sizes do not fit.
     pub fn from_tensors(
         tensors: &Tensors,
         communicates: bool,
@@ -230,10 +230,10 @@ impl SetActor {
         Ok(actor)
     }
 
-    /// Of a checkpoint's weights.
+    /// Networks from a checkpoint's weights.
     ///
     /// # Errors
-    /// If they are of another network, or damaged.
+    /// If the weights are of another network, or damaged.
     pub fn from_checkpoint(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
         match &checkpoint.header.network {
             NetworkKind::Own { name } if name == NAME => {}
@@ -282,14 +282,14 @@ impl SetActor {
         }
     }
 
-    /// Writes a member of a set as gate and message have changed it.
+    /// Writes a member of a set, changed by the set's gate and message.
     fn member(&self, set: &Squeezed, row: usize, output: &mut [f32]) {
         let encoded = set.rows[row * self.width..].iter().zip(&set.gate).zip(&set.message);
         for (output, ((value, gate), message)) in output.iter_mut().zip(encoded) {
             *output = value * gate + message;
         }
     }
-    /// Logits of jobs, as they are in the set and as they were seen with the whole.
+    /// Writes logits of jobs, from the set's members and its summary, and from the observed rows and the whole.
     fn order(
         &self,
         (jobs, s): (&Squeezed, &[f32]),
@@ -310,7 +310,7 @@ impl SetActor {
         }
     }
 
-    /// Logits of candidates.
+    /// Writes logits of candidates.
     fn place(
         &self,
         (rows, advice): (&[f32], &[f32]),
@@ -335,7 +335,7 @@ impl SetActor {
     }
 }
 
-/// Whether the agents of a checkpoint tell each other their summaries, and the rule beside them.
+/// Options of a checkpoint's networks: (whether the agents tell each other their summaries, the rule beside them).
 ///
 /// # Errors
 /// If its header cannot be read.
@@ -347,7 +347,7 @@ pub fn options_of(checkpoint: &Checkpoint) -> Result<(bool, Option<Residual>), C
     Ok((!silent, rule))
 }
 
-/// A count in an observation.
+/// The value of a count in an observation.
 #[expect(clippy::cast_sign_loss, reason = "a count")]
 pub fn count(number: f32) -> usize {
     number as usize

@@ -1,7 +1,7 @@
-//! What the two agents see: sets of jobs, of servers and of candidates, each member a row of numbers.
+//! Observations of the two agents: sets of jobs, of servers and of candidates, each member a row of numbers.
 //!
-//! Rows beyond the last member are zero, and the counts say how many there are; what is decided does not depend on how
-//! many rows there is room for, nor on the order of the rows. Numbers are scaled to about −1 to 1.
+//! Rows beyond the last member are zero, and counts give the number of members; decisions depend neither on the room for rows nor
+//! on their order. Numbers are scaled to about −1 to 1.
 
 use crate::dual_agent::cloud::Cloud;
 use crate::dual_agent::cluster::{N_TYPES, TYPES, type_of, workers_by_type};
@@ -11,51 +11,51 @@ use crate::world::ACCELERATOR;
 use crate::world::{Part, WorldJob};
 use apportion::index::{Id, JobId, ServerId};
 
-/// Numbers about a waiting job: log waiting time; log estimated time left; workers; log worker-hours had; part left;
-/// whether it may go on where it was; log estimated fee left; log of what its owner's jobs took; its speed on each type
-/// as a part of its best; whether it fits now; the expected log speed, against its best, where that is highest now, and
-/// the speed of the type there.
+/// The number of numbers about a waiting job: log waiting time; log estimated remaining time; workers; log worker-hours had;
+/// remaining part; whether it may go on where it was; log estimated remaining fee; log of its owner's mean service time; its speed
+/// on each type relative to its best; whether it fits now; the highest expected log speed on free servers, against its best; and
+/// the relative speed of the type there.
 pub const JOB_FEATURES: usize = 11 + N_TYPES;
 
-/// Numbers about a server with free workers: free part; speed of its type; expected log speed and its deviation; load;
-/// log price; time since it was measured; size.
+/// The number of numbers about a server with free workers: free part; speed of its type; expected log speed and its deviation;
+/// load; log price; time since it was measured; size.
 pub const SERVER_FEATURES: usize = 8;
 
-/// Numbers about a server on which the chosen job may go: free part; speed of its type for the job; expected log speed
-/// and its deviation; log of what the job would retain; load; log price; whether in the rack of chosen servers; part
-/// of the gang that is placed; part of the rest that fits here; time since it was measured; whether the job ran here;
-/// its expected log speed here, against its best.
+/// The number of numbers about a server on which the chosen job may go: free part; speed of its type for the job; expected log
+/// speed and its deviation; log of the job's retention; load; log price; whether it is in the rack of a chosen server; part of the
+/// gang that is placed; part of the rest that fits here; time since it was measured; whether the job ran here; the job's expected
+/// log speed here, against its best.
 pub const CANDIDATE_FEATURES: usize = 13;
 
-/// Numbers about the whole: free part of each type; log of jobs waiting and placed; workers wanted; utilization; log
-/// of the mean time left of waiting jobs.
+/// The number of numbers about the whole: free part of each type; log of the number of jobs waiting and of those placed; workers
+/// wanted; utilization; log of the mean remaining time of waiting jobs.
 pub const GLOBAL_FEATURES: usize = 5 + N_TYPES;
 
-/// Where a job's row has the logarithm of its estimated hours left, over 4.
+/// Position in a job's row of ln of its estimated remaining hours, / 4.
 pub const JOB_TIME_LEFT: usize = 1;
 
-/// Where a job's row has its workers, over 16.
+/// Position in a job's row of its workers, / 16.
 pub const JOB_WORKERS: usize = 2;
 
-/// Where a job's row has the speed of the type on which the job is expected to be fastest now.
+/// Position in a job's row of the relative speed of the type on which it is expected to be fastest now.
 pub const JOB_RELATIVE: usize = 10 + N_TYPES;
 
-/// Where a job's row has the log speed expected on the type on which the job is expected to be fastest now.
+/// Position in a job's row of its highest expected log speed on free servers.
 pub const JOB_EXPECTED: usize = 9 + N_TYPES;
 
-/// Where a candidate's row has the job's expected log speed.
+/// Position in a candidate's row of the job's expected log speed.
 pub const CANDIDATE_EXPECTED: usize = 12;
 
-/// Where numbers about the whole have the logarithm of jobs placed.
+/// Position in the numbers about the whole of the logarithm of the number of placed jobs.
 pub const WHOLE_PLACED: usize = N_TYPES + 1;
 
-/// Numbers that a critic judges: the global ones; means and maxima of jobs and servers; the chosen job; the agent that acts
-/// next; running jobs' number, worker-weighted and plain time left; parts of all jobs that came, are there, are done;
-/// running jobs' time left with their servers as fast as they are, which agents do not know; waiting jobs' plain and
-/// worker-weighted time left.
+/// The number of numbers in a critic's state: the numbers about the whole; means and maxima of the rows of jobs and servers; the
+/// chosen job's row; the agent that acts next; of running jobs their number and their worker-weighted and plain remaining time; the
+/// parts of all jobs that have arrived, are present, are done; the remaining time of running jobs at the true speeds of their
+/// servers, which agents do not know; the plain and worker-weighted remaining time of waiting jobs.
 pub const STATE_LEN: usize = GLOBAL_FEATURES + 3 * JOB_FEATURES + 2 * SERVER_FEATURES + 10;
 
-/// What is known of servers beside their types.
+/// The agents' knowledge of servers beside their types.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]
@@ -68,37 +68,37 @@ pub enum Knowledge {
     Switching,
     /// The mean alone.
     Mean,
-    /// What was measured last, and when.
+    /// The last measurement, and its age.
     Last,
     /// Nothing.
     None,
-    /// The truth.
+    /// The true speeds.
     Oracle,
 }
 
-/// How many rows there is room for.
+/// Numbers of rows in an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Jobs, by least estimated time left.
+    /// The most jobs; those with the least estimated remaining time are kept.
     pub n_jobs: usize,
-    /// Servers, and candidates, by best expected speed and room.
+    /// The most servers, and the most candidates; those with the best expected speed and room are kept.
     pub n_servers: usize,
 }
 
 impl Window {
-    /// Numbers that both agents see: how many jobs and servers there are, numbers about the
-    /// whole, jobs, servers.
+    /// The length of the part that both agents see: numbers of jobs and of servers, numbers about the whole, rows of jobs, rows of
+    /// servers.
     pub const fn team_length(&self) -> usize {
         2 + GLOBAL_FEATURES + self.n_jobs * JOB_FEATURES + self.n_servers * SERVER_FEATURES
     }
 
-    /// Numbers that the placement agent sees: the team's, the chosen job's row, how many candidates there are,
-    /// and the candidates, of which the first stands for where the job was.
+    /// The length of the placement agent's observation: the part that both see, the chosen job's row number, the number of
+    /// candidates, and their rows, the first of which stands for the servers that the job was on.
     pub const fn placement_length(&self) -> usize {
         self.team_length() + 2 + self.n_candidates() * CANDIDATE_FEATURES
     }
 
-    /// Keeps the servers of least cost among (cost, number), as many as there is room for, in order of their numbers.
+    /// Keeps the servers with the least cost among (cost, id), as many as there is room for, in order of their ids.
     pub(super) fn keep_servers(&self, sorted: &mut Vec<(f64, u32)>, kept: &mut Vec<ServerId>) {
         if sorted.len() > self.n_servers {
             sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
@@ -109,19 +109,19 @@ impl Window {
         kept.sort_unstable();
     }
 
-    /// Candidates at most.
+    /// The most candidates.
     pub const fn n_candidates(&self) -> usize {
         self.n_servers + 1
     }
 }
 
-/// Seconds in which all but 1/e of a measurement's newness is gone, as agents see its age.
+/// Time constant of a measurement's age as agents see it, 1 − e^(−age / `AGE_S`), in seconds.
 pub const AGE_S: f64 = 7200.0;
 
 /// Largest absolute value of a feature.
 pub const FEATURE_MAX: f32 = 10.0;
 
-/// Writes numbers, none of them too large.
+/// Writes numbers, clamped to [`FEATURE_MAX`].
 pub fn put(row: &mut [f32], numbers: &[f64]) {
     for (place, number) in row.iter_mut().zip(numbers) {
         #[expect(clippy::cast_possible_truncation, reason = "networks compute with 32-bit floats")]
@@ -130,11 +130,11 @@ pub fn put(row: &mut [f32], numbers: &[f64]) {
     }
 }
 
-/// The best that is expected of free servers of each type for gangs of each size: log speed against the type, on one
-/// server and over several; −∞ where they do not fit.
+/// The best expected log speeds, against the type, of free servers of each type for gangs of each size, on one server and over
+/// several; −∞ where they do not fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prospects {
-    /// [type][size][on one, over several].
+    /// Log speeds: [type][size][on one, over several].
     log_speed: [[[f64; 2]; SIZES.len()]; N_TYPES],
 }
 
@@ -145,7 +145,7 @@ impl Default for Prospects {
 }
 
 impl Prospects {
-    /// Of what is free now. `sorted` is room to work in.
+    /// Computes the prospects of the servers that are free now. `sorted` is room to work in.
     pub fn look(&mut self, cloud: &Cloud, knowledge: Knowledge, sorted: &mut Vec<(f64, u32)>) {
         *self = Self::default();
         let world = cloud.world();
@@ -171,8 +171,8 @@ impl Prospects {
         }
     }
 
-    /// The highest expected log speed of a job, and the speed of the type there, both against its best; contention left
-    /// out.
+    /// The highest expected log speed of a job, and the relative speed of the type there, both against its best and without
+    /// contention.
     pub fn of(&self, cloud: &Cloud, knowledge: Knowledge, job: JobId) -> Option<(f64, f64)> {
         let WorldJob { job_type, workers, .. } = *cloud.world().job(job);
         let size = SIZES.iter().position(|size| *size == workers)?;
@@ -199,7 +199,7 @@ impl Prospects {
     }
 }
 
-/// Writes what is known of a job.
+/// Writes the row of a job.
 pub fn job_row(
     cloud: &Cloud,
     (knowledge, prospects): (Knowledge, &Prospects),
@@ -236,7 +236,7 @@ pub fn job_row(
     put(&mut row[8 + N_TYPES..], &[f64::from(cloud.fits(job, free)), expected.max(-3.0), relative]);
 }
 
-/// Expected log speed of a server, its deviation, and how long ago it was measured, from 0 to 1.
+/// [expected log speed of a server, its deviation, age of its measurement from 0 to 1].
 pub(super) fn known(cloud: &Cloud, knowledge: Knowledge, server: ServerId, job: Option<JobId>) -> [f64; 3] {
     let filter = cloud.filter();
     let age = 1.0 - (-filter.since_s(server) / AGE_S).exp();
@@ -256,7 +256,7 @@ pub(super) fn known(cloud: &Cloud, knowledge: Knowledge, server: ServerId, job: 
     }
 }
 
-/// Writes what is known of a server.
+/// Writes the row of a server.
 pub fn server_row(cloud: &Cloud, knowledge: Knowledge, server: ServerId, row: &mut [f32]) {
     let world = cloud.world();
     let kind = type_of(world.servers(), server);
@@ -279,7 +279,7 @@ pub struct Gang<'a> {
     pub needed: u16,
 }
 
-/// Writes what is known of a server as a candidate for a gang.
+/// Writes the row of a server as a candidate for a gang.
 pub fn candidate_row(cloud: &Cloud, knowledge: Knowledge, gang: &Gang, server: ServerId, row: &mut [f32]) {
     let world = cloud.world();
     let servers = world.servers();
@@ -314,7 +314,7 @@ pub fn candidate_row(cloud: &Cloud, knowledge: Knowledge, gang: &Gang, server: S
     );
 }
 
-/// Writes the candidate that stands for all the servers that a job was on: the slowest of them counts.
+/// Writes the row of the candidate that stands for all servers that a job was on, with the speed of the slowest.
 pub fn stay_row(cloud: &Cloud, knowledge: Knowledge, job: JobId, row: &mut [f32]) {
     let world = cloud.world();
     let parts = cloud.last_parts(job);
@@ -341,7 +341,7 @@ pub fn stay_row(cloud: &Cloud, knowledge: Knowledge, job: JobId, row: &mut [f32]
     put(row, &[free, speed, mean, deviation, retained, 1.0 - free, price, 1.0, 0.0, 1.0, age, 1.0, expected]);
 }
 
-/// Writes numbers about the whole.
+/// Writes the numbers about the whole.
 pub fn global_row(cloud: &Cloud, free: &[u32; N_TYPES], row: &mut [f32]) {
     let world = cloud.world();
     let all = workers_by_type(world.servers());

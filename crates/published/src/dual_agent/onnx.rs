@@ -1,6 +1,6 @@
-//! The dual-agent scheduler's networks over sets ([`network`](super::network)) as an ONNX file.
+//! Writer of the dual-agent scheduler's networks over sets ([`network`](super::network)) as an ONNX file.
 //!
-//! Rows beyond a count are of no account in means and maxima, as there; their logits mean nothing, and are masked.
+//! Rows beyond a count do not count in means and maxima, as in the networks themselves; their logits mean nothing, and are masked.
 
 use crate::dual_agent::EpisodeOptions;
 use crate::dual_agent::episode::ORDERING;
@@ -19,18 +19,18 @@ use apportion_learn::onnx::write::{Graph, Message, axes, floats, integers, model
 /// The parts of a decision that are written to ONNX: networks, rule and options.
 #[derive(Clone, Copy, Debug)]
 pub struct Sets<'a> {
-    /// `actor.…`.
+    /// The weights, `actor.…`.
     pub tensors: &'a Tensors,
     /// Whether the agents hear each other's summaries.
     pub communicates: bool,
     /// The rule beside the networks.
     pub rule: Option<Residual>,
-    /// How many rows are seen, and of what.
+    /// Options of the episode, which give the numbers of rows and their kinds.
     pub episode: EpisodeOptions,
 }
 
-/// Both agents as an ONNX file: inputs `observation` and `observation.1`, outputs `logits` and `logits.1`. `metadata` is kept
-/// under the key `apportion`.
+/// Both agents' networks as an ONNX file: inputs `observation` and `observation.1`, outputs `logits` and `logits.1`. `metadata` is
+/// stored under the key `apportion`.
 ///
 /// # Errors
 /// If a network is missing.
@@ -58,14 +58,14 @@ pub fn write_sets(sets: &Sets<'_>, metadata: &str) -> Result<Vec<u8>, NetworkErr
     Ok(model(writer.graph, metadata))
 }
 
-/// A set: members [batch × n × width], mean and maximum [batch × width].
+/// Names of the tensors of a set: members [batch × n × width], mean and maximum [batch × width].
 struct Set {
     members: String,
     mean: String,
     most: String,
 }
 
-/// The names of the tensors that both agents decide from.
+/// Names of the tensors that both agents decide from.
 struct Team {
     rows: String,
     whole: String,
@@ -113,7 +113,7 @@ impl Writer<'_> {
         made
     }
 
-    /// With a number beside it.
+    /// Appends an operator on an input and a number.
     fn by(&mut self, operator: &str, input: &str, number: f32) -> String {
         let number = self.constant(&[1], &[number]);
         self.op(operator, &[input, &number])
@@ -128,7 +128,7 @@ impl Writer<'_> {
         self.op("Slice", &[input, &from, &to, &axis])
     }
 
-    /// The batch first, whatever its size.
+    /// Appends a reshape to [batch, `rest`…], whatever the size of the batch.
     fn reshape(&mut self, input: &str, rest: &[usize]) -> String {
         // −1, as the format writes it.
         let shape: Vec<u64> =
@@ -145,7 +145,8 @@ impl Writer<'_> {
         n_layers
     }
 
-    /// y = x Wᵀ + b, of so many inputs from one on; without b where inputs are but a part.
+    /// Appends y = x Wᵀ + b, for all inputs of a layer or for a part of them, (first, length); without b for a part that does not
+    /// begin at 0.
     fn gemm(
         &mut self,
         name: &str,
@@ -168,7 +169,7 @@ impl Writer<'_> {
         Ok(self.apply("Gemm", &[input, &weight, &bias], &transposed))
     }
 
-    /// Layers from one on, with the positive part before each but the first.
+    /// Appends all layers of a network, with the positive part before each but the first.
     fn layers(&mut self, name: &str, input: &str) -> Result<String, NetworkError> {
         let first = self.gemm(name, 0, input, None)?;
         self.further(name, first)
@@ -182,7 +183,7 @@ impl Writer<'_> {
         Ok(numbers)
     }
 
-    /// A network of each member beside what all are told: [batch × n × outputs].
+    /// Appends a network of each member's numbers followed by numbers that all members are told: [batch × n × outputs].
     fn beside(
         &mut self,
         name: &str,
@@ -205,7 +206,7 @@ impl Writer<'_> {
         Ok(self.reshape(&given, &[n, n_outputs]))
     }
 
-    /// Encodes a set whose rows are [batch × n × length], as many as `count` says.
+    /// Appends the encoding of a set whose rows are [batch × n × length], of which `count` rows are members.
     fn encode(
         &mut self,
         name: &str,
@@ -301,7 +302,7 @@ impl Writer<'_> {
         Ok(self.concat(&[&scores, &stop], 1))
     }
 
-    /// Logits of jobs whose order and margin of a rule are changed.
+    /// Appends logits of jobs, by a rule's order and margin changed by `scores`.
     fn jobs_beside(&mut self, rule: Residual, team: &Team, scores: &str) -> String {
         let [time_left, relative, expected] = [JOB_TIME_LEFT, JOB_RELATIVE, JOB_EXPECTED]
             .map(|feature| self.slice(&team.rows, (feature, 1), 2));
@@ -344,7 +345,7 @@ impl Writer<'_> {
         let row = self.slice(seen, (layout.candidates(), 1), 1);
         let rows = self.slice(seen, (layout.candidates() + 2, n * length), 1);
         let rows = self.reshape(&rows, &[n, length]);
-        // The chosen job: the sum of all, of which the others count 0.
+        // The chosen job is a sum over jobs in which other jobs have the factor 0.
         let places: Vec<f32> = (0..team.n_jobs).map(|place| place as f32).collect();
         let places = self.constant(&[1, team.n_jobs], &places);
         let apart = self.op("Sub", &[&places, &row]);

@@ -1,4 +1,4 @@
-//! Where a job goes, by rules.
+//! Placement of jobs on servers, by rules.
 
 use crate::dual_agent::cloud::{Cloud, FORGOTTEN_S};
 use crate::dual_agent::cluster::{N_TYPES, type_of, workers_by_type};
@@ -11,35 +11,35 @@ use apportion::index::Id;
 use apportion::index::{JobId, ServerId};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// A rule for servers. All of a job's are of one type; a job that ran until now stays where it was, unless a rule that
-/// knows speeds finds it faster elsewhere by as much as its [`WaitingRule`] says.
+/// A rule for the servers of a job, which are all of one type. A job that ran until now stays where it was, unless a rule that
+/// knows speeds finds it faster elsewhere by the factor of its [`WaitingRule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// The first servers with room.
     FirstFit,
-    /// Those where least is left over.
+    /// The servers on which the fewest workers are left over.
     BestFit,
-    /// The type that has most of its workers free, and there the emptiest servers.
+    /// The type with the largest free part of its workers, and its emptiest servers.
     LoadBalancing,
-    /// The type on which it is fastest, as if servers of a type were alike.
+    /// The type on which the job is fastest, as if servers of a type were equal.
     FastestType,
-    /// Where it is expected to be fastest: by type, contention and the mean of what is known of servers.
+    /// The servers where the job is expected to be fastest: by type, contention and the filter's mean of servers' speeds.
     Posterior,
-    /// Where it is expected to be fastest, with servers' speeds by the filter that has stragglers as a second state.
+    /// The servers where the job is expected to be fastest, with servers' speeds by the filter with a state for stragglers.
     Switching,
-    /// Where it is expected to be fastest, with what was measured last as servers' speeds.
+    /// The servers where the job is expected to be fastest, with servers' speeds as last measured.
     LastMeasured,
-    /// Where it is fastest now: by type, contention and the true speeds of servers, which no policy can know.
+    /// The servers where the job is fastest now: by type, contention and the true speeds of servers, which no policy can know.
     Oracle,
-    /// Where it is fastest now, but for stragglers among servers that no job used in the last hour, which it does not
-    /// know: still more than step times show.
+    /// The servers where the job is fastest now, except that servers unused for an hour count as if they did not straggle. Still
+    /// more than step times show.
     MeasuredOracle,
-    /// Anywhere.
+    /// Random servers.
     Random,
 }
 
 impl Placement {
-    /// Whether it tells servers of one type apart.
+    /// Whether the rule knows the speeds of servers of one type.
     fn knows_servers(self) -> bool {
         matches!(
             self,
@@ -48,32 +48,32 @@ impl Placement {
     }
 }
 
-/// Servers whose log speeds differ by less are about as fast.
+/// Difference of log speeds below which servers count as equally fast.
 const ALIKE: f64 = 0.1;
 
-/// Free workers in which [`WaitingRule::packing`] is counted.
+/// The number of free workers that [`WaitingRule::packing`] refers to.
 const ROOM: f64 = 16.0;
 
-/// A rule at work.
+/// A placement rule at work.
 #[derive(Clone, Debug)]
 pub struct Placer {
     rule: Placement,
     waiting_rule: WaitingRule,
     draws: Stream,
-    /// Servers of a type with free workers: what they are sorted by, how many are free.
+    /// Servers of a type with free workers: (sort key, free workers, server).
     candidates: Vec<(f64, u16, ServerId)>,
     trial: Vec<Part>,
 }
 
 impl Placer {
-    /// `seed` is of what it draws.
+    /// A placement rule at work; `seed` is for its random choices.
     pub fn new(rule: Placement, waiting_rule: WaitingRule, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("dual-agent placement");
         Self { rule, waiting_rule, draws, candidates: Vec::new(), trial: Vec::new() }
     }
 
-    /// Writes where a job goes, if it fits anywhere. Gives how fast it is there, as a part of its speed on its fastest
-    /// type: on such servers, all alike and empty, or, as far as its [`WaitingRule`] says, as is expected of these.
+    /// Writes the placement of a job to `parts`, if it fits anywhere. Returns the job's speed there relative to its fastest type,
+    /// for equal and empty servers of the type or, as far as `expecting` in its [`WaitingRule`] says, for these very servers.
     pub fn place(&mut self, cloud: &Cloud, job: JobId, parts: &mut Vec<Part>) -> Option<f64> {
         let rule = self.rule;
         parts.clear();
@@ -118,7 +118,7 @@ impl Placer {
         (!parts.is_empty()).then(|| self.worth(cloud, job, parts))
     }
 
-    /// Writes all that a rule that knows speeds compares, and by what: [`place`](Self::place) takes the best.
+    /// Writes all placements that a rule that knows speeds compares, with their merits: [`place`](Self::place) takes the best.
     pub fn propose(&mut self, cloud: &Cloud, job: JobId, proposals: &mut Proposals) {
         for proposal in &mut proposals.all {
             proposal.parts.clear();
@@ -150,7 +150,7 @@ impl Placer {
         }
     }
 
-    /// What a speed on the servers tried is worth, beside the workers that stay free there.
+    /// The merit of a speed on the tried servers, reduced for the workers that stay free there.
     fn packed(&self, cloud: &Cloud, speed: f64) -> f64 {
         match self.waiting_rule.packing {
             0.0 => speed,
@@ -158,7 +158,7 @@ impl Placer {
         }
     }
 
-    /// The speed of a job on these servers over its best, which a patience is compared with.
+    /// The relative speed of a job on these servers that a patience is compared with.
     fn worth(&self, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
         let alike = relative(Placement::FastestType, cloud, job, parts);
         match self.waiting_rule.expecting {
@@ -167,7 +167,7 @@ impl Placer {
         }
     }
 
-    /// Tries servers of one type: one that holds the whole job, or as many as it takes. Gives whether that works.
+    /// Tries servers of one type for a job, a single one or, with `spread`, several. Returns whether the job fits, in `trial`.
     fn fill(&mut self, cloud: &Cloud, job: JobId, (server_type, spread): (usize, bool)) -> bool {
         let rule = self.rule;
         let world = cloud.world();
@@ -182,7 +182,7 @@ impl Placer {
             }
             let key = match rule {
                 Placement::FirstFit => 0.0,
-                // One server: the fullest. Several: the emptiest, for fewest are needed then.
+                // A single server is the fullest; several are the emptiest, so that the fewest are needed.
                 Placement::BestFit | Placement::FastestType if !spread => f64::from(free),
                 Placement::BestFit | Placement::FastestType | Placement::LoadBalancing => -f64::from(free),
                 Placement::Posterior
@@ -192,7 +192,7 @@ impl Placer {
                 | Placement::MeasuredOracle => {
                     let there = newcomer(cloud, job, spread, free.min(needed));
                     let retained = there.retention_on(world, cloud.tables(), server);
-                    // Of servers about as fast, the same as above.
+                    // Servers that are about equally fast are ordered by free workers as above.
                     let steps = ((log_speed(rule, cloud, job, server) + retained.ln()) / ALIKE).round();
                     let room = 0.01 * f64::from(free);
                     -steps + if spread { -room } else { room }
@@ -218,7 +218,7 @@ fn newcomer(cloud: &Cloud, job: JobId, spread: bool, workers: u16) -> Newcomer {
     Newcomer { job, job_type: cloud.world().job(job).job_type, spread, workers }
 }
 
-/// z of a server, as far as a rule knows it.
+/// Log speed z of a server, as far as a rule knows it.
 fn log_speed(rule: Placement, cloud: &Cloud, job: JobId, server: ServerId) -> f64 {
     match rule {
         Placement::Posterior => cloud.filter().mean(server),
@@ -238,7 +238,7 @@ fn log_speed(rule: Placement, cloud: &Cloud, job: JobId, server: ServerId) -> f6
     }
 }
 
-/// Steps/s of a job on these servers, as far as a rule knows.
+/// Steps/s of a job on these servers, as far as a rule knows them.
 fn predicted(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
     let Some(first) = parts.first() else { return 0.0 };
     let server_type = type_of(cloud.world().servers(), first.server);
@@ -256,12 +256,12 @@ fn predicted(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 
     cloud.tables().speed(job_type, server_type, spread) * slowest.exp() * retained
 }
 
-/// Steps/s of a job on these servers, as far as a rule knows, over the most that the job reaches on any type.
+/// The relative speed of a job on these servers: steps/s, as far as a rule knows them, over the job's best speed.
 fn relative(rule: Placement, cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
     predicted(rule, cloud, job, parts) / cloud.tables().best_speed(cloud.world().job(job).job_type)
 }
 
-/// Workers left free on these servers.
+/// The number of workers that stay free on these servers.
 fn left_over(cloud: &Cloud, parts: &[Part]) -> u16 {
     parts.iter().map(|part| cloud.world().free(part.server)[ACCELERATOR] - part.count).sum()
 }

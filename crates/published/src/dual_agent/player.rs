@@ -1,4 +1,4 @@
-//! The trained agents at work in a cloud of any size.
+//! Trained agents at work in a cloud of any size.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use apportion_learn::trained::Ports;
 use apportion_learn::trained::{Trained, TrainedError};
 use apportion_learn::vectorized::PlayError as EpisodeError;
 
-/// The agents of a file, in the world that they were trained in as far as it says what they see. Of an ONNX model that
-/// this program did not write the sizes say how many jobs and servers that are.
+/// The agents of a file, with the options of the episodes that they were trained in. For an ONNX model that this program did not
+/// write, the window follows from the sizes of inputs and outputs.
 ///
 /// # Errors
 /// If the file holds something else.
@@ -50,10 +50,10 @@ pub fn read_agents(trained: &Trained) -> Result<(Arc<dyn Actor>, EpisodeOptions)
     }
 }
 
-/// How episodes of a training of this specification are played.
+/// The options of the episodes of a training with this specification.
 ///
 /// # Errors
-/// If it is not one of the dual-agent scheduler's.
+/// If its world is not one of the dual-agent scheduler's.
 pub fn episode_of(spec: &Value) -> Result<EpisodeOptions, CheckpointError> {
     let world = spec.get("world").filter(|world| !world.is_null());
     let world = world.map_or_else(|| Ok(DualAgentWorld::default()), DualAgentWorld::deserialize);
@@ -61,7 +61,7 @@ pub fn episode_of(spec: &Value) -> Result<EpisodeOptions, CheckpointError> {
     options.map_err(|reason| CheckpointError::Header { reason })
 }
 
-/// The window that networks of these sizes see.
+/// The window of networks with inputs and outputs of these sizes.
 #[cfg(feature = "onnx")]
 pub fn window_of(order: &Ports, placement: &Ports) -> Result<Window, TrainedError> {
     let one_less = |ports: &Ports, of: &str| match ports.logits.length {

@@ -1,9 +1,9 @@
-//! Whole placements for one job, of which the placement agent chooses one: where the job was, and for each type of
-//! servers what a rule would do there on one server and over several.
+//! Whole placements for one job, of which the placement agent chooses one: the servers that the job was on, and for each type of
+//! servers a rule's placement on one server and over several.
 //!
-//! A rule looks at its own job's speed and at the workers that stay free. A row says as well what a placement costs
-//! other jobs, on the same servers and in the queue; and it has products of what differs between placements with
-//! what does not, so that a linear function of rows can choose by circumstances.
+//! A rule looks at its job's speed and at the workers that stay free. A row also has the cost of a placement to other jobs, on the
+//! same servers and in the queue. It has products of properties, which differ between placements, with circumstances, which do not,
+//! so that a linear function of rows can choose by circumstances.
 
 use crate::dual_agent::cloud::Cloud;
 use crate::dual_agent::cluster::{N_TYPES, type_of};
@@ -14,31 +14,31 @@ use crate::world::ACCELERATOR;
 use crate::world::{Part, WorldJob};
 use apportion::index::JobId;
 
-/// Where a job was, and each type on one server and over several.
+/// The number of proposals: the servers that a job was on, and each type on one server and over several.
 pub const N_PROPOSALS: usize = 1 + 2 * N_TYPES;
 
-/// Numbers about a proposal: the logarithm of what it is worth to the rule, against the best; properties; its
-/// contention as a logarithm; time since its slowest server was measured; part of the rest of the job for which it
-/// restarts; its type; products of properties with circumstances.
+/// The number of numbers about a proposal: the logarithm of its merit against the best; the logarithm of the job's retention; time
+/// since its slowest server was measured; restart time as a part of the job's remaining time; properties; its type; products of
+/// properties with circumstances.
 ///
-/// Properties are expected log speed against the job's best, workers that stay free on its servers, whether the job stays,
-/// whether it is spread, the deviation of its slowest server, what it slows others on its servers, and what it takes from
-/// waiting jobs. Circumstances are log hours left, log workers, and log of jobs waiting.
+/// Properties are expected log speed against the job's best, workers that stay free on its servers, whether the job stays, whether
+/// it is spread, the deviation of its slowest server, the slowdown of other jobs on its servers, and the loss of waiting jobs.
+/// Circumstances are log remaining hours, log workers, and log of the number of waiting jobs.
 pub const PROPOSAL_FEATURES: usize = 4 + N_PROPERTIES + N_TYPES + N_PROPERTIES * N_CIRCUMSTANCES;
 
-/// Where a proposal's row has the logarithm of what it is worth to the rule, 0 of the best.
+/// Position in a proposal's row of the logarithm of its merit against the best, which has 0.
 pub const PROPOSAL_MERIT: usize = 0;
 
 const N_PROPERTIES: usize = 7;
 const N_CIRCUMSTANCES: usize = 3;
 
-/// Jobs that wait, by time left, of which it is asked what a proposal takes from them.
+/// The number of waiting jobs, by remaining time, whose loss by a proposal is computed.
 const N_OTHERS: usize = 4;
 
-/// Seconds of a job that count where one's loss is weighed against another's: as long as a lease.
+/// The most seconds of a job's remaining time that count where losses of jobs are compared: a lease.
 const COUNTED_S: f64 = 3600.0;
 
-/// The part of its best speed that a job is taken to have where it does not fit.
+/// The relative speed that a job counts with where it does not fit.
 const NOWHERE: f64 = 0.05;
 
 /// A placement that a rule proposes.
@@ -46,13 +46,13 @@ const NOWHERE: f64 = 0.05;
 pub struct Proposal {
     /// Servers; none if there is no such placement now.
     pub parts: Vec<Part>,
-    /// What the rule goes by, the more the better; 0 if there is no such placement.
+    /// The rule's merit of the placement, the more the better; 0 if there is no such placement.
     pub merit: f64,
-    /// Speed that is expected there, as a part of the job's best.
+    /// The expected speed there, relative to the job's best.
     pub relative: f64,
 }
 
-/// All that is proposed for a job.
+/// All proposals for a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposals {
     pub(super) all: [Proposal; N_PROPOSALS],
@@ -65,22 +65,23 @@ impl Default for Proposals {
 }
 
 impl Proposals {
-    /// The place of what the rule itself does on one server of a type, or over several.
+    /// The position of the rule's placement on one server of a type, or over several.
     pub const fn place_of(server_type: usize, spread: bool) -> usize {
         1 + 2 * server_type + if spread { 1 } else { 0 }
     }
 
-    /// The proposals in the order of places; missing ones have merit 0.
+    /// The proposals in order of positions; missing proposals have merit 0.
     pub fn all(&self) -> &[Proposal] {
         &self.all
     }
 
-    /// How many there are.
+    /// The number of proposals that are not missing.
     pub fn count(&self) -> usize {
         self.all.iter().filter(|proposal| proposal.merit > 0.0).count()
     }
 
-    /// The place of what the rule does, if it does anything: of equals the first.
+    /// The position of the proposal with the largest merit, which is the rule's choice; of equals, the first. None if all are
+    /// missing.
     pub fn best(&self) -> Option<usize> {
         let mut best = None;
         let mut most = 0.0;
@@ -92,7 +93,7 @@ impl Proposals {
         best
     }
 
-    /// Writes a row for each proposal, zeros for missing ones. `waiting` are jobs by time left.
+    /// Writes a row for each proposal, zeros for missing ones. `waiting` are jobs by remaining time.
     pub fn rows(
         &self,
         (cloud, knowledge): (&Cloud, Knowledge),
@@ -166,8 +167,8 @@ impl Proposal {
     }
 }
 
-/// The cost of a job to other jobs on its servers: the logarithm of each one's slowdown times how long both are there, over
-/// the job's own time.
+/// The cost of a job to other jobs on its servers: the sum of each job's log slowdown times the time that both are there, over the
+/// placed job's own time.
 fn harm(cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
     let (world, tables) = (cloud.world(), cloud.tables());
     let model = Tables::model(world.job(job).job_type);
@@ -197,12 +198,12 @@ fn harm(cloud: &Cloud, job: JobId, parts: &[Part]) -> f64 {
     sum
 }
 
-/// The next jobs that wait, and what is free for them.
+/// The next waiting jobs, and the workers that are free for them.
 struct Others {
-    /// Their types and workers, and how much each counts against the job that is placed.
+    /// The jobs, each with its weight against the job that is placed.
     jobs: Vec<(WorldJob, f64)>,
     free: [u32; N_TYPES],
-    /// Most free workers of a server of each type.
+    /// The most free workers of any server of each type.
     most: [u16; N_TYPES],
 }
 
@@ -220,7 +221,7 @@ impl Others {
         Self { jobs, free: cloud.free_by_type(), most }
     }
 
-    /// By how much the type that each would be fastest on is slower once these servers are taken, as logarithms.
+    /// The weighted sum of log slowdowns of the waiting jobs on their fastest free type once these workers are taken.
     fn loss(&self, cloud: &Cloud, parts: &[Part], workers: u16) -> f64 {
         let world = cloud.world();
         let Some(first) = parts.first() else { return 0.0 };
@@ -256,7 +257,7 @@ mod tests {
     use crate::dual_agent::{CloudOptions, WorkloadOptions, generate};
     use apportion::index::{Id, ServerId};
 
-    /// One server of each type: of 8, 8, 2, 2 and 8 workers. Jobs of the model that asks most of its host.
+    /// A cloud of one server of each type, with 8, 8, 2, 2 and 8 workers, and jobs of the model with the largest load on its host.
     fn cloud(sizes_and_hours: &[(usize, f64)]) -> Cloud {
         let tables = Arc::new(Tables::embedded().unwrap());
         let model = (0..tables.n_models()).find(|model| tables.host(*model) > 1.499).unwrap();
@@ -284,10 +285,10 @@ mod tests {
         cloud.place(first, &[workers(0, 4)]).unwrap();
         let close =
             |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} {expected}");
-        // Load 12 on 8 workers, 1/(1 + 0.5·0.5), for half of the hour that counts.
+        // A load of 12 on 8 workers slows by 1/(1 + 0.5·0.5), for half of the hour that counts.
         close(harm(&cloud, own, &[workers(0, 4)]), 0.5 * 1.25_f64.ln());
         close(harm(&cloud, own, &[workers(1, 4)]), 0.0);
-        // Eight workers have the second server, or once that is taken the last, for a quarter of the hour.
+        // A job of eight workers has the second server or, once that is taken, the last one, for a quarter of the hour.
         let others = Others::of(&cloud, own, &[first, own, last]);
         let others = Others { jobs: others.jobs[1..].to_vec(), ..others };
         let speed = |kind: usize| cloud.tables().speed(cloud.world().job(last).job_type, kind, false);
@@ -298,7 +299,7 @@ mod tests {
         close(others.loss(&cloud, &[workers(4, 4)], 4), 0.0);
     }
 
-    /// The best of what is proposed is what the rule does, and rows say so.
+    /// The best proposal is the rule's choice, and has the highest merit in its row.
     #[test]
     fn the_best_is_what_the_rule_does() {
         let tables = Arc::new(Tables::embedded().unwrap());

@@ -1,5 +1,5 @@
-//! A rule's scores, to which networks may add theirs in place of deciding from nothing: a training then begins with the
-//! rule itself, and where only one agent is trained the other stays the rule.
+//! A rule's scores, to which networks may add their own. A training then begins with the rule itself, and if only one agent is
+//! trained, the other stays the rule.
 //!
 //! ```text
 //! order of job i  = −ln hours left − service · ln workers              margin of job i = ln(speed where it would go / patience)
@@ -7,11 +7,10 @@
 //! logit of candidate c = ln(expected speed) + 0.3, or as much as is `advised`, where the rule would put the job
 //! ```
 //!
-//! Speeds are parts of the job's best; that of a margin is the type's, or as far as the rule is `expecting` what is
-//! expected of the very servers. While nothing runs the margin does not count. To order and to margin the ordering
-//! agent adds a number each, the placement agent adds one to a candidate's logit; each is the sum of what its network
-//! says and of a linear function of the row itself. A whole placement that the rule proposes has the logarithm of what
-//! it is worth to the rule, and nothing else.
+//! Speeds are relative to the job's best. The speed in a margin is the type's or, as far as `expecting` says, the expected
+//! speed on the very servers. While no job runs, the margin does not count. The ordering agent adds a number to order and one
+//! to margin, the placement agent adds one to a candidate's logit; each is the sum of its network's output and of a linear
+//! function of the row itself. A whole placement that the rule proposes has the logarithm of its merit, and nothing else.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,40 +21,40 @@ use crate::dual_agent::observe::{
 /// Logit of stopping, below that of any job that is fast enough.
 pub const STOP: f32 = -50.0;
 
-/// How much a job loses for each factor of e by which it is too slow.
+/// The loss of a job's logit for each factor of e by which it is too slow.
 pub const TOO_SLOW: f32 = 1e4;
 
-/// What the rule's own choice of a server gains.
+/// The default gain of the logit of the rule's own choice of a server.
 pub const ADVISED: f64 = 0.3;
 
-/// What the rule's staying where a job was gains: a job moves only for more.
+/// The default gain of the logit of staying: a job moves only if it gains more.
 pub const STAYING: f64 = 0.14;
 
-/// Four times a job's feature is the logarithm of its hours left.
+/// Factor from a job's feature to ln of its remaining hours.
 pub const TIME_LEFT_SCALE: f32 = 4.0;
 
-/// So many times a job's feature is its workers.
+/// Factor from a job's feature to its number of workers.
 pub const WORKERS_SCALE: f32 = 16.0;
 
-/// Least speed of which a logarithm is taken.
+/// The smallest speed whose logarithm is taken.
 pub const SPEED_MIN: f32 = 1e-3;
 
-/// The rule: by estimated time left, where a job is expected to be fastest.
+/// A rule beside networks: jobs by estimated remaining time, on the servers where a job is expected to be fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Residual {
-    /// Its patience, above 0.
+    /// Patience of the rule, above 0 and at most 1: the least part of its best speed at which a job starts while others run.
     pub patience: f64,
-    /// How much of a margin is the speed that is expected on the very servers, from 0 to 1, in logarithms.
+    /// The weight, from 0 to 1, in the margin of the expected log speed on the very servers, in place of that of their type.
     #[serde(default, skip_serializing_if = "is_none")]
     pub expecting: f64,
-    /// How much a job's workers count beside its time left: 1 = least worker-hours first.
+    /// The weight of a job's workers beside its remaining time: 1 = least worker-hours first.
     #[serde(default, skip_serializing_if = "is_none")]
     pub service: f64,
-    /// What staying where a job was gains.
+    /// The gain of the logit of staying where a job was.
     #[serde(default = "staying", skip_serializing_if = "is_staying")]
     pub staying: f64,
-    /// What the rule's own choice of a server gains: the more, the less it is departed from.
+    /// The gain of the logit of the rule's own choice of a server.
     #[serde(default = "advised", skip_serializing_if = "is_advised")]
     pub advised: f64,
 }
@@ -84,7 +83,7 @@ fn is_none(expecting: &f64) -> bool {
 }
 
 impl Residual {
-    /// A rule of this patience, and of no further options.
+    /// A rule with this patience, and other options at their defaults.
     pub const fn of(patience: f64) -> Self {
         Self { patience, expecting: 0.0, service: 0.0, staying: STAYING, advised: ADVISED }
     }
@@ -94,7 +93,7 @@ impl Residual {
         self.patience.ln() as f32
     }
 
-    /// The logit of a job of this row, order and margin being changed by so much.
+    /// The logit of a job with this row; `order` and `margin` are added to the rule's.
     pub fn job(&self, whole: &[f32], row: &[f32], [order, margin]: [f32; 2]) -> f32 {
         let mut order = order - TIME_LEFT_SCALE * row[JOB_TIME_LEFT];
         if self.service > 0.0 {
@@ -109,7 +108,7 @@ impl Residual {
         if whole[WHOLE_PLACED] > 0.0 { order + TOO_SLOW * margin.min(0.0) } else { order }
     }
 
-    /// What a candidate of this row has before its agent says anything.
+    /// The rule's part of the logit of a candidate with this row.
     pub fn candidate(&self, stays: bool, row: &[f32], advised: f32) -> f32 {
         row[CANDIDATE_EXPECTED]
             + self.advised as f32 * advised

@@ -1,4 +1,4 @@
-//! Rules: an order of the queue, and a placement.
+//! Rules of the cloud: an order of the queue, and a placement.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,37 +13,37 @@ use apportion::index::JobId;
 use apportion::spec::nearest::{did_you_mean, name_list, suggestion};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// The order of the queue. Jobs are tried in it, and jobs that do not fit are skipped.
+/// An order of the queue. Jobs are tried in this order, and jobs that do not fit are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As they came.
+    /// Order of arrival.
     Fifo,
-    /// Least true time left on the fastest type, which no policy can know.
+    /// Least true remaining time on the fastest type, which no policy can know.
     Srtf,
-    /// Least time left, as owners estimate it.
+    /// Least remaining time, as owners estimate it.
     SrtfEstimated,
-    /// Least worker-seconds left, as owners estimate it (Tiresias, where it is known).
+    /// Least remaining worker-seconds, as owners estimate them (Tiresias with known durations).
     SrsfEstimated,
-    /// Least worker-seconds had so far (Tiresias).
+    /// Least worker-seconds received so far (Tiresias).
     Las,
-    /// Best fit to what is free, less the worker-seconds left (Tetris).
+    /// Best fit to the free workers, less the true remaining worker-seconds (Tetris).
     Tetris,
-    /// At random.
+    /// Random order.
     Random,
 }
 
-/// A pair of rules.
+/// An order and a placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     /// The order in which jobs are placed.
     pub order: Order,
     /// The rule by which a job's servers are chosen.
     pub placement: Placement,
-    /// How it waits and moves.
+    /// When the rule makes jobs wait and when it moves them.
     pub waiting_rule: WaitingRule,
 }
 
-/// A run is given up after so many rounds.
+/// Limits after which a run is given up.
 pub const LIMITS: Limits = Limits { decisions_max: 100_000, rounds_max: 50_000 };
 
 const ORDERS: [(&str, Order); 7] = [
@@ -70,7 +70,7 @@ const PLACEMENTS: [(&str, Placement); 10] = [
 ];
 
 impl Rule {
-    /// All pairs of rules that a table has by default, the best of them made patient, and the random one.
+    /// The rules that a table has by default: all pairs of orders and placements, some of them with patience, and the random rule.
     pub fn all() -> impl Iterator<Item = Self> {
         let orders = ORDERS.into_iter().filter(|(_, order)| *order != Order::Random);
         let pairs = orders.flat_map(|(_, order)| {
@@ -108,7 +108,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// No such rule.
+/// A text that is no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown rule `{text}`: {reason}")]
 pub struct UnknownRule {
@@ -125,7 +125,7 @@ impl FromStr for Rule {
 }
 
 impl Rule {
-    /// A rule, or what is wrong with the first part of it that is.
+    /// Reads a rule; the error is about the first part that is wrong.
     fn read(text: &str) -> Result<Self, String> {
         let (pair, waiting_rule) = WaitingRule::split_off(text)?;
         let mut parts = pair.split('/');
@@ -149,18 +149,18 @@ impl Rule {
     }
 }
 
-/// The order of this name.
+/// The order of a name.
 ///
 /// # Errors
-/// If there is none; says which there are, and which was probably meant.
+/// If there is none; the error lists the names and suggests the nearest.
 pub fn order_named(name: &str) -> Result<Order, String> {
     named("order", name, &ORDERS)
 }
 
-/// The placement of this name.
+/// The placement of a name.
 ///
 /// # Errors
-/// If there is none; says which there are, and which was probably meant.
+/// If there is none; the error lists the names and suggests the nearest.
 pub fn placement_named(name: &str) -> Result<Placement, String> {
     named("placement", name, &PLACEMENTS)
 }
@@ -174,13 +174,13 @@ fn named<T: Copy>(what: &str, name: &str, known: &[(&'static str, T)]) -> Result
     })
 }
 
-/// What comes after a placement and was probably meant by this, with its number.
+/// The option after a placement that a misspelled part probably means, with its number.
 fn after_placement(part: &str) -> Option<String> {
     let (name, number) = part.find('=').map_or((part, ""), |at| part.split_at(at));
     did_you_mean(name, WAITING_OPTIONS).map(|near| format!("{near}{number}"))
 }
 
-/// A rule at work.
+/// A rule of the cloud at work.
 #[derive(Clone, Debug)]
 pub struct RulePlayer {
     rule: Rule,
@@ -191,7 +191,7 @@ pub struct RulePlayer {
 }
 
 impl RulePlayer {
-    /// `seed` is of what it draws.
+    /// A rule at work; `seed` is for its random choices.
     pub fn new(rule: Rule, seed: u64) -> Self {
         let draws = SeedStreams::new(seed).stream("dual-agent rule");
         Self {
@@ -203,7 +203,7 @@ impl RulePlayer {
         }
     }
 
-    /// The job to try next of those not yet tried in this round, if one fits.
+    /// The next job that fits and has not been tried in this round.
     pub fn next_job(&mut self, cloud: &Cloud) -> Option<JobId> {
         let free = cloud.free_by_type();
         let mut best: Option<(f64, JobId)> = None;
@@ -240,25 +240,25 @@ impl RulePlayer {
         }
     }
 
-    /// Whether a job, if it goes where a rule puts it, is as fast there as a patient rule asks.
+    /// Whether a job, on the servers where the placement puts it, is as fast as the rule's patience asks.
     pub fn is_worth(&mut self, cloud: &Cloud, job: JobId) -> bool {
         let least = self.rule.waiting_rule.least_speed(cloud);
         least == 0.0
             || self.placer.place(cloud, job, &mut self.parts).is_some_and(|relative| relative >= least)
     }
 
-    /// Where a job goes, if anywhere.
+    /// The placement of a job, if it fits and is fast enough there.
     pub fn placement(&mut self, cloud: &Cloud, job: JobId) -> Option<&[Part]> {
         let relative = self.placer.place(cloud, job, &mut self.parts)?;
         (relative >= self.rule.waiting_rule.least_speed(cloud)).then_some(self.parts.as_slice())
     }
 
-    /// A job is not to be tried again in this round.
+    /// Marks a job as tried in this round.
     pub fn pass(&mut self, job: JobId) {
         self.tried.push(job);
     }
 
-    /// A round begins.
+    /// Begins a round.
     pub fn begin(&mut self) {
         self.tried.clear();
     }
@@ -277,7 +277,7 @@ impl RulePlayer {
             while let Some(job) = self.next_job(cloud) {
                 self.pass(job);
                 if self.placement(cloud, job).is_some() {
-                    // What does not fit after all waits.
+                    // A job whose placement is rejected waits.
                     let _ = cloud.place(job, &self.parts);
                 }
             }

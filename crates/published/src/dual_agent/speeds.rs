@@ -1,4 +1,4 @@
-//! v = T\[job, type\] · min over servers exp(z) · ρ(contention) · c(consolidation).
+//! Speeds of jobs in the cloud: v = T\[job, type\] · min over servers exp(z) · ρ(contention) · c(consolidation).
 
 use crate::dual_agent::cluster::type_of;
 use crate::dual_agent::drift::Drift;
@@ -9,12 +9,12 @@ use crate::world::World;
 use crate::world::{Rate, Speeds};
 use apportion::index::{Id, JobId, JobTypeId, ServerId};
 
-/// Speeds of a round.
+/// Speeds of jobs in a round.
 #[derive(Debug)]
 pub(super) struct CloudSpeeds<'a> {
     pub(super) tables: &'a Tables,
     pub(super) drift: &'a Drift,
-    /// How much each job feels its servers' drift: [job].
+    /// Factor of each job on the bias and walk of servers: [job].
     pub(super) sensitivity: &'a [f64],
     /// Fraction of this round that each job spends restarting: [job].
     pub(super) restarting: &'a [f64],
@@ -43,17 +43,17 @@ impl Speeds for CloudSpeeds<'_> {
 pub struct Newcomer {
     /// The job.
     pub job: JobId,
-    /// Its type.
+    /// The job's type.
     pub job_type: JobTypeId,
-    /// Whether it is on several servers.
+    /// Whether the job is on several servers.
     pub spread: bool,
-    /// Its workers there, if it is not there yet; 0 if it is.
+    /// Number of its workers on the server if it is not there yet; 0 if it is.
     pub workers: u16,
 }
 
 impl Newcomer {
-    /// What it retains of its speed on a server: beside each other spread job the measured fraction, the least of them,
-    /// times what crowded processors and buses leave.
+    /// The job's retention on a server: the least measured fraction beside another spread job, times the factor of crowded
+    /// processors and buses.
     pub fn retention_on(&self, world: &World, tables: &Tables, server: ServerId) -> f64 {
         let mut network: f64 = 1.0;
         let model = Tables::model(self.job_type);
@@ -70,7 +70,7 @@ impl Newcomer {
     }
 }
 
-/// Workers of a placed job on a server.
+/// The number of workers of a placed job on a server.
 pub fn workers_on(world: &World, job: JobId, server: ServerId) -> u16 {
     let there = |part: &&crate::world::Part| part.server == server && part.role == Role::Worker;
     world.parts(job).iter().find(there).map_or(0, |part| part.count)

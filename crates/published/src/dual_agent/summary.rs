@@ -1,25 +1,25 @@
-//! A run in numbers.
+//! Summaries of runs in the cloud.
 
 use crate::dual_agent::cloud::Cloud;
 use crate::world::{Summary, percentile};
 
-/// What a run came to. Means and percentiles are over jobs that are done.
+/// A summary of a run. Means and percentiles are over jobs that are done.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DualAgentSummary {
-    /// As of any world.
+    /// The summary of any world.
     pub run: Summary,
     /// 95th percentile of the time from arrival to completion, seconds.
     pub completion_p95_s: f64,
-    /// 99th percentile.
+    /// 99th percentile of the time from arrival to completion, seconds.
     pub completion_p99_s: f64,
-    /// Mean of completion time over what the job takes alone on its fastest type.
+    /// Mean over jobs of completion time over the time that the job takes alone on its fastest type.
     pub slowdown: f64,
     /// Dollars for all workers held.
     pub fee: f64,
 }
 
 impl Cloud {
-    /// The run so far in numbers.
+    /// The summary of the run so far.
     pub fn summary(&self) -> DualAgentSummary {
         let world = self.world();
         let mut completion: Vec<f64> = world.outcomes().map(|outcome| outcome.completion_s).collect();

@@ -1,4 +1,4 @@
-//! Speeds and contention by type of job, from measured tables.
+//! Speeds and contention by job type, from measured tables.
 
 use crate::dual_agent::cluster::{N_TYPES, SpeedOf, TYPES};
 use apportion::index::{Id, JobTypeId};
@@ -8,13 +8,13 @@ use apportion::throughput::{Throughputs, ThroughputsError};
 /// Numbers of workers that jobs need.
 pub const SIZES: [u16; 5] = [1, 2, 4, 8, 16];
 
-/// How much a server's crowded processors and buses slow its jobs: 1/(1 + η (load − 1)₊).
+/// Factor η by which a server's crowded processors and buses slow its jobs: 1/(1 + η (load − 1)₊).
 pub const HOST_SLOWDOWN: f64 = 0.5;
 
-/// What any job retains, however crowded its servers.
+/// The smallest retention under network contention, however crowded a job's servers.
 pub const RETENTION_FLOOR: f64 = 0.35;
 
-/// Dense tables, [job type] being model × size.
+/// Dense tables of speeds and contention; [job type] is [model × size].
 #[derive(Clone, Debug)]
 pub struct Tables {
     n_models: usize,
@@ -22,15 +22,14 @@ pub struct Tables {
     alone: Vec<f64>,
     /// Steps/s over several servers: [job type × server type].
     spread: Vec<f64>,
-    /// What a spread job retains beside another on a server: [model × neighbour's model].
+    /// Retention of a spread job beside another on a server: [model × neighbour's model].
     retained: Vec<f64>,
-    /// Load that one worker puts on its server's processors and buses, as a part of what a worker's share of the
-    /// server bears: [model].
+    /// Load of one worker on its server's processors and buses, relative to a worker's share of the server: [model].
     host: Vec<f64>,
 }
 
 impl Tables {
-    /// From the embedded measurements: Gavel's throughputs, and DeepShare's retention under contention.
+    /// Tables from the embedded measurements: Gavel's throughputs, and DeepShare's retention under contention.
     ///
     /// # Errors
     /// If the throughputs are missing.
@@ -38,12 +37,12 @@ impl Tables {
         Ok(Self::new(&*Throughputs::embedded("osdi20")?, &SpreadThroughputs::deepshare()))
     }
 
-    /// Job types of `throughputs`, each at all sizes. Sixteen workers were not measured: they gain over eight what eight
-    /// gain over four.
+    /// Tables of the job types of `throughputs` as models, each at all sizes. Sixteen workers were not measured: their gain over
+    /// eight is that of eight over four.
     ///
-    /// Which of `contention`'s models a job type is like is not known either: both are ranked by how much they lose when
-    /// spread or crowded, and those of like rank share a row. By rank too, jobs of many short steps ask more of their
-    /// hosts, from 0.7 to 1.5 of a worker's share.
+    /// The correspondence with `contention`'s models is not known either: models of both are ranked by their loss when spread or
+    /// crowded, and models of the same rank share a row. The load on hosts is also by rank: from 0.7 of a worker's share for models
+    /// with the slowest steps to 1.5 for the fastest.
     pub fn new(throughputs: &Throughputs, contention: &SpreadThroughputs) -> Self {
         let mut names: Vec<&str> = Vec::new();
         for row in throughputs.rows() {
@@ -107,22 +106,22 @@ impl Tables {
         tables
     }
 
-    /// How many models there are.
+    /// The number of models.
     pub fn n_models(&self) -> usize {
         self.n_models
     }
 
-    /// The type of a job: its model's position and its size's.
+    /// The job type of a model and a size, by their positions.
     pub fn job_type(model: usize, size: usize) -> JobTypeId {
         JobTypeId::from_index(model * SIZES.len() + size)
     }
 
-    /// The model of a type of job.
+    /// The position of a job type's model.
     pub fn model(job_type: JobTypeId) -> usize {
         job_type.index() / SIZES.len()
     }
 
-    /// The workers that a type of job needs.
+    /// The number of workers that a job type needs.
     pub fn workers(job_type: JobTypeId) -> u16 {
         SIZES[job_type.index() % SIZES.len()]
     }
@@ -133,7 +132,7 @@ impl Tables {
         table[job_type.index() * N_TYPES + server_type]
     }
 
-    /// Steps/s of a job on as few servers of a type as hold it.
+    /// Steps/s of a job on the fewest servers of a type that hold it.
     pub fn speed_there(&self, job_type: JobTypeId, server_type: usize) -> f64 {
         self.speed(job_type, server_type, Self::workers(job_type) > TYPES[server_type].workers)
     }
@@ -143,18 +142,18 @@ impl Tables {
         (0..N_TYPES).map(|server_type| self.speed_there(job_type, server_type)).fold(0.0, f64::max)
     }
 
-    /// What a spread job of one model retains beside a spread job of another.
+    /// Retention of a spread job of one model beside a spread job of another.
     pub fn retained(&self, model: usize, other: usize) -> f64 {
         self.retained[model * self.n_models + other].max(RETENTION_FLOOR)
     }
 
-    /// Load of one worker of a model on its server, as a part of a worker's share.
+    /// Load of one worker of a model on its server, relative to a worker's share.
     pub fn host(&self, model: usize) -> f64 {
         self.host[model]
     }
 }
 
-/// The place of each of n when sorted by a key, ties by position.
+/// The rank of each of n items by a key, ties by position.
 fn ranks(n: usize, key: impl Fn(usize) -> f64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|one, other| key(*one).total_cmp(&key(*other)).then(one.cmp(other)));
@@ -165,7 +164,7 @@ fn ranks(n: usize, key: impl Fn(usize) -> f64) -> Vec<usize> {
     ranks
 }
 
-/// Means of the measured fractions over sizes and spreads: [model × neighbour's model].
+/// Retention of models, as means of the measurements over sizes and spreads: [model × neighbour's model].
 fn retained_by_model(contention: &SpreadThroughputs) -> Vec<f64> {
     let n = contention.job_types.len();
     let (mut sums, mut counts) = (vec![0.0; n * n], vec![0.0; n * n]);

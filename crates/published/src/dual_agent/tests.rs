@@ -1,4 +1,4 @@
-//! The drift against what was published, the cloud's rules by hand, and rules against slow ones.
+//! Tests of the drift against published statistics, of the cloud's rules by hand, and of rules against slow implementations.
 
 #![expect(clippy::float_cmp, reason = "numbers chosen so that sums are exact, or copies compared")]
 
@@ -36,8 +36,8 @@ fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[(part * (sorted.len() - 1) as f64).round() as usize]
 }
 
-/// Of 100 jobs of ten workers, Alibaba publishes step times; the coefficient of variation over workers has these
-/// quantiles. Their third quartile is where stragglers begin, so it moves most.
+/// The quantiles of the coefficient of variation of step times over workers, against those of 100 jobs of ten workers that Alibaba
+/// publishes. Stragglers begin at the third quartile, so it varies most.
 #[test]
 fn gangs_of_ten_vary_as_published() {
     let servers = servers(0.05);
@@ -127,7 +127,7 @@ fn speeds_do_not_depend_on_what_is_scheduled() {
     assert_eq!(after("fifo/first_fit"), after("random/random"));
 }
 
-/// One worker for so many steps.
+/// A job of one worker for a number of minutes.
 fn small(tables: &Tables, minutes: f64, arrival_s: f64) -> WorldJob {
     let job_type = Tables::job_type(0, 0);
     let work = minutes * 60.0 * tables.speed(job_type, 0, false);
@@ -172,7 +172,7 @@ fn leases_restarts_and_fees_by_hand() {
     round(&mut cloud);
     assert_eq!(cloud.world().waiting(), [second, first]);
     assert!(cloud.may_stay(first) && !cloud.may_stay(second));
-    // Going on in place costs nothing; elsewhere, a minute.
+    // Going on in place costs nothing; on other servers, a minute.
     cloud.place(first, &parts).unwrap();
     round(&mut cloud);
     assert!((minutes_left(&cloud) - 35.0).abs() < 1e-9);
@@ -181,7 +181,7 @@ fn leases_restarts_and_fees_by_hand() {
     cloud.place(first, &elsewhere).unwrap();
     assert_eq!(round(&mut cloud).job_s, 600.0);
     assert!((minutes_left(&cloud) - 26.0).abs() < 1e-9);
-    // Whoever stood still restarts even where it was.
+    // A job that stood still restarts even where it was.
     round(&mut cloud);
     round(&mut cloud);
     assert!(!cloud.may_stay(first));
@@ -197,7 +197,7 @@ fn crowded_servers_slow_their_jobs() {
     let tables = tables();
     let options = CloudOptions { scale: 1e-6, drift: still(), ..CloudOptions::default() };
     let mut cloud = Cloud::new(Arc::clone(&tables), options);
-    // The model that asks most of its host.
+    // The model with the largest load on its host.
     let busiest = (0..tables.n_models())
         .max_by(|one, other| tables.host(*one).total_cmp(&tables.host(*other)))
         .unwrap();
@@ -209,7 +209,7 @@ fn crowded_servers_slow_their_jobs() {
         cloud.place(JobId::from_index(number), &[Part::workers(ServerId::from_index(0), 1)]).unwrap();
     }
     cloud.end_round();
-    // Load 1.5: 1/(1 + 0.5·0.5).
+    // A load of 1.5 slows by 1/(1 + 0.5·0.5).
     assert!(
         (cloud.world().progress(JobId::from_index(0)) - 0.8 * 300.0 * tables.speed(job_type, 0, false)).abs()
             < 1e-6
@@ -266,7 +266,7 @@ fn the_oracle_finds_the_fastest_server() {
         let best = cloud.world().servers().ids().map(speed).fold(0.0, f64::max);
         let mut player = RulePlayer::new("srtf/oracle".parse().unwrap(), 0);
         let parts = player.placement(&cloud, job).unwrap().to_vec();
-        // Servers that differ by less than a tenth count as alike.
+        // Servers whose speeds differ by less than a tenth count as equal.
         assert!(speed(parts[0].server) > 0.9 * best, "seed {seed}");
     }
 }
@@ -296,7 +296,7 @@ fn every_rule_finishes_and_knowing_more_is_better() {
     assert!(mean("srtf/fastest_type") < mean("random/random"));
 }
 
-/// What is expected of the free servers, against a slow look at every one of them, and the last measurements.
+/// Prospects of the free servers and last measurements, against slow implementations.
 #[test]
 fn prospects_and_last_measurements_are_what_a_slow_look_finds() {
     let tables = tables();
@@ -305,7 +305,7 @@ fn prospects_and_last_measurements_are_what_a_slow_look_finds() {
     let mut cloud = Cloud::new(Arc::clone(&tables), CloudOptions { scale: 0.02, ..CloudOptions::default() });
     cloud.reset(&jobs.unwrap(), 9);
     let mut player = RulePlayer::new("srtf/posterior".parse().unwrap(), 1);
-    // Round and number of each server's last measurement; twelve rounds later it is forgotten.
+    // Round and value of each server's last measurement, which is forgotten twelve rounds later.
     let mut measured = vec![(0, 0.0); cloud.world().servers().len()];
     let (mut prospects, mut sorted) = (Prospects::default(), Vec::new());
     let (mut n_found, mut n_forgotten) = (0, 0);
@@ -319,7 +319,7 @@ fn prospects_and_last_measurements_are_what_a_slow_look_finds() {
             let close = |one: (f64, f64), other: f64| (one.0 - other).abs() < 1e-12;
             assert!(found.map_or(slow == f64::NEG_INFINITY, |found| close(found, slow)), "{found:?} {slow}");
         }
-        // The last few stay out, so that some wait.
+        // At most twelve jobs are placed, so that some wait.
         while let Some(job) = player.next_job(&cloud).filter(|_| cloud.world().placed().len() < 12) {
             player.pass(job);
             if let Some(parts) = player.placement(&cloud, job).map(<[Part]>::to_vec) {
@@ -339,7 +339,7 @@ fn prospects_and_last_measurements_are_what_a_slow_look_finds() {
     assert!(n_found > 50 && n_forgotten > 10, "{n_found} {n_forgotten}");
 }
 
-/// The highest log speed against its best that servers of one type, all expected to be at least so fast, give a job.
+/// The highest log speed of a job, against its best, on servers of one type that are all expected to be at least so fast.
 fn slow_prospect(cloud: &Cloud, job: JobId) -> f64 {
     let (world, tables) = (cloud.world(), cloud.tables());
     let WorldJob { job_type, workers, .. } = *world.job(job);

@@ -1,5 +1,4 @@
-//! The dual-agent scheduler's networks in training: what [`dual_agent::network`](crate::dual_agent::network)
-//! decides by, with gradients.
+//! The dual-agent scheduler's networks in training: those of [`dual_agent::network`](crate::dual_agent::network), with gradients.
 
 use candle_core::{Device, Result, Tensor, Var};
 use serde::{Deserialize, Serialize};
@@ -19,17 +18,17 @@ use apportion_learn::training::linear::linear;
 use apportion_learn::training::model::{Model, Parameters, orthogonal};
 use apportion_learn::training::{TrainingError, within};
 
-/// Sizes of the networks.
+/// Options of networks over sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SetOptions {
-    /// Numbers that a member of a set is encoded as, and of hidden layers.
+    /// The number of numbers that encode a member of a set, and of outputs of hidden layers.
     pub width: usize,
-    /// Numbers of a summary.
+    /// The number of numbers in a summary.
     pub summary: usize,
     /// Whether the agents tell each other their summaries.
     pub communicates: bool,
-    /// A rule to whose scores the networks add theirs; needs `world.advised`.
+    /// A rule to whose scores the networks add their own; needs `world.advised`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residual: Option<Residual>,
 }
@@ -41,8 +40,10 @@ impl Default for SetOptions {
 }
 
 impl SetOptions {
+    /// Checks the options.
+    ///
     /// # Errors
-    /// If one is out of its range.
+    /// If an option is out of its range.
     pub fn check(&self) -> std::result::Result<(), TrainingError> {
         let (sizes, expected) = (1..=1024, "a whole number from 1 to 1024");
         within(sizes.contains(&self.width), "sets.width", self.width, expected)?;
@@ -65,10 +66,10 @@ impl SetOptions {
     }
 }
 
-/// Layers of a network, from its input on.
+/// Layers of a network, (weight, bias), from its input on.
 type Layers = Vec<(Var, Var)>;
 
-/// Both agents, and their critic.
+/// The networks of both agents, and their critic.
 #[derive(Debug)]
 pub struct SetModel {
     parameters: Parameters,
@@ -87,7 +88,7 @@ pub struct SetModel {
     critic: Layers,
 }
 
-/// A rule, and linear functions of a job's row with the whole and of a candidate's.
+/// A rule, and linear functions of a job's row with the whole and of a choice's row.
 #[derive(Debug)]
 struct Beside {
     rule: Residual,
@@ -95,7 +96,8 @@ struct Beside {
     place: Layers,
 }
 
-/// What the team knows: jobs [batch × jobs × width] as they have become, and the summaries [batch × summary].
+/// Tensors that both agents decide from: rows of jobs and the whole as observed, jobs [batch × jobs × width] after communication,
+/// and the summaries [batch × summary].
 struct Team {
     rows: Tensor,
     whole: Tensor,
@@ -113,9 +115,9 @@ struct Squeezed {
 }
 
 impl SetModel {
-    /// Tensors `actor.NETWORK.LAYER.weight` and `….bias`, `critic.LAYER.weight` and `….bias`. Weights start with
-    /// orthogonal rows or columns of gain √2; the last layers of heads and gates near 0, so that all actions begin
-    /// alike and nothing is told.
+    /// Networks with drawn weights: tensors `actor.NETWORK.LAYER.weight` and `….bias`, `critic.LAYER.weight` and `….bias`. Weights
+    /// start with orthogonal rows or columns of gain √2. Heads, gates and messages start near 0, so that all actions begin equal
+    /// and messages begin empty.
     ///
     /// # Errors
     /// If the spaces are not those of two agents, or the library fails.
@@ -155,7 +157,7 @@ impl SetModel {
             [told_to("job_gate")?, told_to("job_message")?],
             [told_to("server_gate")?, told_to("server_message")?],
         ];
-        // Beside a rule they begin as the rule.
+        // Networks beside a rule begin as the rule: their last layers are 0.
         let (n_scores, small) = if residual.is_some() { (2, 0.0) } else { (1, 0.01) };
         let score = network("actor.score", &[width + summary, width, n_scores], small)?;
         let stop = network("actor.stop", &[told, width, 1], small)?;
@@ -223,7 +225,7 @@ impl SetModel {
     }
 }
 
-/// Encodes the first rows of a set, of which each observation has so many.
+/// Encodes a set; `counts` is the number of members in each observation.
 fn encode(layers: &Layers, rows: &Tensor, counts: &[usize]) -> Result<Squeezed> {
     let (batch, n, _) = rows.dims3()?;
     let encoded = dense(layers, rows)?.relu()?;
@@ -238,12 +240,12 @@ fn encode(layers: &Layers, rows: &Tensor, counts: &[usize]) -> Result<Squeezed> 
     Ok(Squeezed { rows: encoded, mean, most })
 }
 
-/// Members [batch × n × length] of a set that begins at a place of each observation.
+/// Rows [batch × n × length] of a set that begins at position `from` of each observation.
 fn set(seen: &Tensor, from: usize, (n, length): (usize, usize)) -> Result<Tensor> {
     seen.narrow(1, from, n * length)?.contiguous()?.reshape((seen.dim(0)?, n, length))
 }
 
-/// Layers with the positive part between them.
+/// The output of layers with the positive part between them.
 fn dense(layers: &Layers, input: &Tensor) -> Result<Tensor> {
     let mut numbers = input.clone();
     for (number, (weight, bias)) in layers.iter().enumerate() {
@@ -265,14 +267,14 @@ fn tell([gate, message]: &[Layers; 2], set: &Squeezed, told: &Tensor) -> Result<
     Ok(Squeezed { rows, mean, most })
 }
 
-/// Puts what all members are told behind each: [batch × n × …].
+/// Members, each followed by the numbers that all are told: [batch × n × …].
 fn beside(members: &Tensor, told: &Tensor) -> Result<Tensor> {
     let (batch, n, _) = members.dims3()?;
     let told = told.unsqueeze(1)?.broadcast_as((batch, n, told.dim(1)?))?.contiguous()?;
     Tensor::cat(&[members, &told], 2)
 }
 
-/// Logits [batch × n × 1] of jobs whose order and margin of a rule are changed by `scores` [batch × n × 2].
+/// Logits [batch × n × 1] of jobs, by a rule's order and margin changed by `scores` [batch × n × 2].
 fn jobs_beside(rule: Residual, rows: &Tensor, whole: &Tensor, scores: &Tensor) -> Result<Tensor> {
     let left = (rows.narrow(2, JOB_TIME_LEFT, 1)? * f64::from(TIME_LEFT_SCALE))?;
     let mut order = (scores.narrow(2, 0, 1)? - left)?;
@@ -289,7 +291,7 @@ fn jobs_beside(rule: Residual, rows: &Tensor, whole: &Tensor, scores: &Tensor) -
     order - lost
 }
 
-/// Logits [batch × n × 1] as [batch × room].
+/// Logits [batch × n × 1] as [batch × room], padded with zeros.
 fn widened(logits: &Tensor, room: usize) -> Result<Tensor> {
     let logits = logits.squeeze(2)?;
     let n = logits.dim(1)?;
@@ -376,10 +378,10 @@ mod tests {
     use apportion_learn::actor::Scratch;
     use apportion_learn::environment::Environment;
 
-    /// What was seen, what it was given, what was allowed.
+    /// (observation, logits of each form, mask).
     type Seen = (Vec<f32>, Vec<Vec<f32>>, Vec<bool>);
 
-    /// Observations of both agents on the way through an episode, and the logits that both forms give them.
+    /// The logits of both forms of the networks for observations of both agents on the way through an episode.
     #[test]
     fn the_actor_decides_as_the_model_in_training_does() {
         let tables = Arc::new(Tables::embedded().unwrap());
@@ -443,7 +445,7 @@ mod tests {
                 let found = found.unwrap().to_vec2::<f32>().unwrap();
                 let pairs = found.iter().flatten().zip(expected.iter().flatten()).zip(mask);
                 for ((found, expected), _) in pairs.filter(|(_, allowed)| **allowed) {
-                    // What a margin is rounded by counts so much more often.
+                    // Rounding of a margin is multiplied by `TOO_SLOW`, so the tolerance is wider.
                     let close = if *expected < STOP { 1e-4 } else { 1e-5 };
                     assert!((found - expected).abs() < close * expected.abs().max(1.0), "{found} {expected}");
                 }

@@ -1,28 +1,27 @@
-//! When a rule makes a job wait, and when it moves a job.
+//! Rules for waiting and moving: when a rule makes a job wait, and when it moves a job.
 
 use std::fmt;
 
 use crate::dual_agent::cloud::Cloud;
 
-/// The patience of a rule that is `/patient` and no more.
+/// The patience of `/patient` without a number.
 pub const PATIENCE: f64 = 0.3;
 
-/// How much faster a job must be elsewhere to move, where nothing else is said.
+/// The default factor by which a job must be faster elsewhere to move.
 pub const WORTH_MOVING: f64 = 1.15;
 
 /// Names of the options that may follow a rule's placement.
 pub const WAITING_OPTIONS: [&str; 4] = ["patient", "expecting", "moving", "packing"];
 
-/// How a rule waits and moves.
+/// A rule for waiting and moving.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WaitingRule {
-    /// The least part of its best speed at which a job runs on a type, or spread, rather than wait, while others run;
-    /// 0 = it runs wherever it can.
+    /// The least part of its best speed at which a job runs, while other jobs run, rather than wait; 0 = it runs wherever it can.
     pub patience: f64,
-    /// How much of what that is compared with is the speed that is expected on the very servers, in logarithms; 0 = none:
-    /// servers of a type are taken to be alike and empty.
+    /// The weight, from 0 to 1 and in logarithms, of the expected speed on the very servers in the speed that patience is compared
+    /// with; at 0, servers of a type count as equal and empty.
     pub expecting: f64,
-    /// How much faster a job must be elsewhere to move.
+    /// The factor by which a job must be faster elsewhere to move.
     pub moving: f64,
     /// The part of its speed that a job gives up, where it goes anew, for servers on which 16 fewer workers stay free.
     pub packing: f64,
@@ -35,11 +34,11 @@ impl Default for WaitingRule {
 }
 
 impl WaitingRule {
-    /// What comes before `/patient` or `/patient=NUMBER`, `/expecting=NUMBER`, `/packing=NUMBER`, from 0 to 1, and
-    /// `/moving=NUMBER`, from 1 to 10, and what they say.
+    /// Splits options off the end of a text: (the text before them, the rule that they give). The options are `/patient` or
+    /// `/patient=NUMBER`, `/expecting=NUMBER`, `/packing=NUMBER`, from 0 to 1, and `/moving=NUMBER`, from 1 to 10.
     ///
     /// # Errors
-    /// If a number is none or out of its range; says of which.
+    /// If an option has no number or one out of its range; the error names the option.
     pub fn split_off(text: &str) -> Result<(&str, Self), String> {
         let mut waiting_rule = Self::default();
         let mut before = text;
@@ -68,8 +67,8 @@ impl WaitingRule {
         Ok((before, waiting_rule))
     }
 
-    /// The part of its best speed below which a job waits: none while nothing runs, for then nothing is measured and
-    /// nothing would ever seem faster.
+    /// The part of its best speed below which a job waits; 0 while no job runs, because then nothing is measured and no server
+    /// would ever seem faster.
     pub fn least_speed(&self, cloud: &Cloud) -> f64 {
         if cloud.world().placed().is_empty() { 0.0 } else { self.patience }
     }

@@ -1,4 +1,4 @@
-//! Jobs: a stand-in for PAI's trace, whose tables of jobs are not at hand.
+//! Workloads: drawn jobs that stand in for PAI's trace, whose tables of jobs are not at hand.
 
 use thiserror::Error;
 
@@ -6,16 +6,16 @@ use crate::dual_agent::tables::{SIZES, Tables};
 use crate::world::WorldJob;
 use apportion::workload::random::SeedStreams;
 
-/// What is drawn.
+/// Options of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkloadOptions {
-    /// Jobs.
+    /// The number of jobs.
     pub n_jobs: usize,
-    /// Mean seconds between arrivals, exponential; 0 = all at once.
+    /// Mean seconds between arrivals, which are exponential; 0 = all jobs at once.
     pub gap_s: f64,
-    /// Mean minutes on the fastest type, if it has a server to itself. Durations are Gavel's law, shortened to it.
+    /// Mean minutes of a job on its fastest type, undisturbed. Durations follow Gavel's law, scaled to this mean.
     pub duration_min: f64,
-    /// Standard deviation of the logarithm of what owners estimate, over what is.
+    /// Standard deviation of the logarithm of owners' estimates of work over the true work.
     pub estimate_error: f64,
 }
 
@@ -37,21 +37,23 @@ pub struct WorkloadError {
     pub expected: &'static str,
 }
 
-/// Shares of [`SIZES`]: gangs, as production traces have them, wider than Gavel's.
+/// Shares of [`SIZES`] among jobs: wider gangs than Gavel's, as in production traces.
 const SIZE_SHARES: [f64; SIZES.len()] = [0.30, 0.15, 0.20, 0.20, 0.15];
 
-/// Owners of jobs, each with a habit of short or long ones.
+/// The number of owners, each with a habit of short or long jobs.
 pub const N_OWNERS: u32 = 12;
 
 /// Standard deviation of the logarithm of an owner's habit.
 const HABIT: f64 = 0.5;
 
-/// Minutes of Gavel's durations on average: 10^U(1.5, 3), and of every fifth job 10^U(3, 4).
+/// Mean minutes of Gavel's durations: 10^U(1.5, 3), and 10^U(3, 4) for every fifth job.
 const GAVEL_MEAN_MIN: f64 = 1006.0;
 
 impl WorkloadOptions {
+    /// Checks the options.
+    ///
     /// # Errors
-    /// If one is out of its range.
+    /// If an option is out of its range.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let within = |fine: bool, field, value, expected| {
             if fine { Ok(()) } else { Err(WorkloadError { field, value, expected }) }

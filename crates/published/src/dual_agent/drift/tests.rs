@@ -1,4 +1,4 @@
-//! The engine's estimates of servers' speeds, against servers that drift as here.
+//! Tests of the engine's estimates of servers' speeds against servers that drift by this model.
 
 use super::*;
 use crate::dual_agent::cluster::servers;
@@ -10,7 +10,7 @@ use apportion::workload::random::SeedStreams;
 
 const ROUND_S: f64 = 300.0;
 
-/// Measurements of rounds, each of one server in ten, drawn at random.
+/// Measurements of rounds, each with about one server in ten, drawn at random.
 fn simulated(servers: &Servers, options: DriftOptions, n_rounds: usize, seed: u64) -> Vec<Record> {
     let mut drift = Drift::new(servers, options, 300.0, seed);
     let mut draws = SeedStreams::new(seed).stream("who is seen");
@@ -25,8 +25,8 @@ fn simulated(servers: &Servers, options: DriftOptions, n_rounds: usize, seed: u6
     (0..n_rounds).map(round).collect()
 }
 
-/// In a steady world, which no study trains in: no stragglers, 4 times the bias and 2 times the walk, racks correlated by
-/// 0.9. In the default one servers of a rack tell too little of one another for this.
+/// Predictions in a steady world, which no study trains in: no stragglers, 4 times the bias and 2 times the walk, racks correlated
+/// by 0.9. In the default world, servers of a rack say too little about one another for this.
 #[test]
 fn the_process_foretells_better_than_what_knows_less() {
     let servers = servers(0.02);
@@ -74,7 +74,7 @@ fn the_default_constants_foretell_about_as_well_as_any() {
     assert!(found.log_likelihood > best.log_likelihood - 0.1, "{found:?}, {best:?} of {fitted:?}");
 }
 
-/// Squared errors of expected speeds, over rounds in which one server in five is measured.
+/// Squared errors of expected speeds of both filters, over rounds in which one server in five is measured.
 #[test]
 fn it_is_nearer_to_the_truth_than_a_filter_to_which_stragglers_are_noise() {
     let servers = servers(0.02);

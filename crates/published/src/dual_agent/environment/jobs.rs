@@ -1,4 +1,4 @@
-//! How many jobs an episode of the dual-agent scheduler's world has.
+//! The number of jobs of an episode of the dual-agent scheduler's world.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How many jobs an episode has.
+/// The number of jobs of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Jobs {
-    /// Always as many.
+    /// The same number for every episode.
     Fixed(usize),
-    /// More and more while a training goes on.
+    /// A number that grows while a training goes on.
     Growing {
-        /// At its beginning.
+        /// The number at the beginning of the training.
         from: usize,
-        /// At its end, and where nothing is trained.
+        /// The number at the end of the training, and outside of trainings.
         to: usize,
     },
 }
@@ -39,10 +39,10 @@ impl<'de> Deserialize<'de> for Jobs {
     }
 }
 
-/// Reads a number of jobs; the error for any other value names what is expected.
+/// Reader of a number of jobs; the error for any other value says what is expected.
 struct JobsVisitor;
 
-/// The keys of a number that grows.
+/// The keys of a growing number.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Range {

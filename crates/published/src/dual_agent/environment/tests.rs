@@ -66,12 +66,12 @@ fn the_teacher_plays_as_its_rule_does() {
     assert!(environment.demonstrate("drf", 5, &mut |_, _, _, _| {}).unwrap_err().contains("`srtf_patient`"));
     let by_rule = by_rule("srtf_estimated/posterior");
     assert_eq!(environment.episode().cloud().summary().run.completion_s, by_rule);
-    // Jobs are seen from the round after they come.
+    // Jobs are present from the start of the round after their arrival.
     let hours = by_rule / 3600.0;
     assert!((-reward - hours).abs() < 300.0 / 3600.0, "{reward} {hours}");
 }
 
-/// Mean completion time of the jobs of seed 5, in seconds.
+/// Mean completion time of the jobs of seed 5 under a rule, in seconds.
 fn by_rule(text: &str) -> f64 {
     let tables = tables();
     let jobs = generate(&tables, &world().workload(0.0), 5).unwrap();
@@ -81,7 +81,7 @@ fn by_rule(text: &str) -> f64 {
     RulePlayer::new(rule, 0).run(&mut cloud).unwrap().run.completion_s
 }
 
-/// A teacher's half beside the rule of the other half plays as the whole rule does, whatever is known of servers.
+/// A teacher for one agent and a rule for the other play as the pair of rules does, with every knowledge of servers.
 #[test]
 fn one_agent_and_a_rule_play_as_the_pair_of_rules_does() {
     let knowledge = [
@@ -107,7 +107,7 @@ fn one_agent_and_a_rule_play_as_the_pair_of_rules_does() {
     assert!(found[0] != found[1] && found[1] != found[2] && found[0] != by_rule("srtf_estimated/posterior"));
 }
 
-/// With random weights; beside a rule, heads say nothing.
+/// Networks of random weights; beside a rule, their heads are 0.
 fn actor(width: usize, summary: usize, beside: Option<Residual>) -> SetActor {
     actor_of(width, summary, beside, Choices::Servers { advised: beside.is_some() })
 }
@@ -146,7 +146,8 @@ fn actor_of(width: usize, summary: usize, beside: Option<Residual>, choices: Cho
     SetActor::from_tensors(&tensors, true, beside).unwrap()
 }
 
-/// The rule's scores alone do what the rule does, but that it plans a gang whole and they choose one server after another.
+/// The rule's scores alone play as the rule does, except that the rule plans whole gangs and the scores choose one server after
+/// another.
 #[test]
 fn networks_that_say_nothing_play_as_the_rule_beside_them() {
     let world = DualAgentWorld { advised: true, jobs: Jobs::Fixed(40), gap_s: 30.0, ..world() };
@@ -173,7 +174,7 @@ fn networks_that_say_nothing_play_as_the_rule_beside_them() {
     }
 }
 
-/// Whole placements are the rule's own, so networks that say nothing place as it does, to the last bit.
+/// Whole placements are the rule's own, so networks of 0 place as the rule does, to the last bit.
 #[test]
 fn networks_that_say_nothing_choose_the_placements_of_the_rule() {
     let waiting_rule = "patient=0.45/expecting=0.6";
