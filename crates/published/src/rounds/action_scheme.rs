@@ -1,5 +1,4 @@
-//! How a learned scheduler decides a round: observations, masks and actions on a [`RoundState`], the same in training and
-//! in use.
+//! Action schemes of learned schedulers: observations, masks and actions on a [`RoundState`], the same in training and in use.
 
 use std::fmt;
 
@@ -12,24 +11,24 @@ use apportion::problem::ActiveJob;
 use apportion::workload::Combination;
 use apportion_learn::environment::Space;
 
-/// Observations, masks and actions by which rounds are decided.
+/// An action scheme: the observations, masks and actions by which rounds are decided.
 pub trait ActionScheme: fmt::Debug + Send {
     /// One space per agent.
     fn spaces(&self) -> Vec<Space>;
 
-    /// Can it decide about these jobs on these servers at all?
+    /// Checks that the scheme can decide about these jobs on these servers.
     ///
     /// # Errors
-    /// If not; says why, and what would help.
+    /// If it cannot, with the reason and what would help.
     fn check(&self, round: &RoundState) -> Result<(), String> {
         let _ = round;
         Ok(())
     }
 
-    /// Goes on to the first action of a round; what goes on from the round before has been placed already.
+    /// Begins the decisions of a round, in which continuing jobs have been placed already, and goes on to the first action.
     fn begin(&mut self, round: &mut RoundState);
 
-    /// Is nothing left to be decided in this round?
+    /// Whether nothing is left to be decided in this round.
     fn is_over(&self) -> bool;
 
     /// The agent that acts next.
@@ -40,58 +39,58 @@ pub trait ActionScheme: fmt::Debug + Send {
     /// Writes the observation.
     fn observe(&self, round: &RoundState, observation: &mut [f32]);
 
-    /// Writes which actions are allowed: at least one until the round [is over](Self::is_over).
+    /// Writes the mask of allowed actions: at least one until the round [is over](Self::is_over).
     fn mask(&self, round: &RoundState, mask: &mut [bool]);
 
     /// Carries out an allowed action, and goes on to the next.
     fn act(&mut self, round: &mut RoundState, action: usize);
 
-    /// The teacher's action.
+    /// The teacher's action, if it has one.
     fn advice(&self, round: &RoundState) -> Option<usize>;
 
-    /// Length of the critic's state; 0 if the observation will do.
+    /// Length of the critic's state; 0 if the critic judges the observation.
     fn state_length(&self) -> usize {
         0
     }
 
-    /// Writes them.
+    /// Writes the critic's state.
     fn state(&self, round: &RoundState, state: &mut [f32]) {
         let _ = (round, state);
     }
 
-    /// A round goes by in which every job continues and nothing is decided. The scheme is left as [`begin`](Self::begin) leaves it
-    /// in such a round.
+    /// Notes a round in which every job continues and nothing is decided. The scheme is left as [`begin`](Self::begin) leaves it in
+    /// such a round.
     fn pass(&mut self) {}
 
-    /// Which jobs continue on their workers without a decision: all, unless something has changed.
+    /// Which jobs continue on their workers in this round without a decision.
     fn continuation(&self, memory: &mut Memory, view: &RoundView<'_>) -> Continuation;
 }
 
-/// Which jobs continue on their workers.
+/// The jobs that continue on their workers in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Continuation {
     /// All jobs; nothing is decided in this round.
     Everything,
-    /// No job; all is decided anew.
+    /// No job; everything is decided anew.
     Nothing,
-    /// Jobs that retained more than this part of their speed; the others go to the end of the queue.
+    /// Jobs that retained more than this part of their expected speed; other jobs go to the end of the queue.
     Retaining(f64),
 }
 
-/// How a round begins.
+/// The beginning of a round.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 #[derive(Debug)]
 pub(super) enum Opened {
-    /// Every job goes on where it is, and none waits: the placements, of which the memory knows already.
+    /// Every job goes on where it is, and none waits: the placements, whose expectations the memory has already.
     Undisturbed(Vec<Placed>),
-    /// The jobs that go on are placed, and the first action is there to be decided, if there is any.
+    /// The continuing jobs are placed: (the round, whether there is an action to be decided).
     Begun(RoundState, bool),
 }
 
-/// Begins a round. Where every job goes on and none waits, which is so in most, the state of the round is not made.
+/// Begins a round. If every job goes on and none waits, as in most rounds, no state of the round is made.
 ///
 /// # Errors
-/// If these jobs on these servers cannot be decided about.
+/// If the scheme cannot decide about these jobs on these servers.
 pub(super) fn open(
     scheme: &mut dyn ActionScheme,
     memory: &mut Memory,
@@ -112,8 +111,8 @@ pub(super) fn open(
     Ok(Opened::Begun(round, decides))
 }
 
-/// The placements of the round before, job by job, if every job had one, retained more than this part of its speed there, and the
-/// workers are still up.
+/// The placements of the round before, job by job, if every job had one, retained more than this part of its expected speed, and
+/// its workers are still up.
 fn all_retaining(memory: &Memory, view: &RoundView<'_>, least: f64) -> Option<Vec<Placed>> {
     if view.previous.is_empty() {
         return None;
@@ -130,7 +129,7 @@ fn all_retaining(memory: &Memory, view: &RoundView<'_>, least: f64) -> Option<Ve
     view.problem.jobs().enumerate().map(stays).collect()
 }
 
-/// The expectation of a job that goes on, as [`close`] would find it.
+/// The expected throughput of a job that goes on, as [`close`] would find it.
 fn expected_again(memory: &Memory, view: &RoundView<'_>, job: JobIndex, placed: &Placed) -> Expected {
     let kind = placed.worker_type;
     let mut on: Vec<ServerId> = placed.workers.iter().map(|worker| view.locations[*worker].server).collect();
@@ -143,11 +142,11 @@ fn expected_again(memory: &Memory, view: &RoundView<'_>, job: JobIndex, placed: 
     Expected { by_type: view.problem.throughput()[(job, kind)], expected }
 }
 
-/// Begins a round of which the memory has learned: what goes on is placed, and the first action is there to be decided, if there is
-/// any.
+/// Begins a round of which the memory has learned: continuing jobs are placed. Returns the round, and whether there is an action to
+/// be decided.
 ///
 /// # Errors
-/// If these jobs on these servers cannot be decided about.
+/// If the scheme cannot decide about these jobs on these servers.
 pub(super) fn begin(
     scheme: &mut dyn ActionScheme,
     memory: &mut Memory,
@@ -178,7 +177,7 @@ pub(super) fn begin(
     Ok((round, decides))
 }
 
-/// Ends a decided round: stores what is expected of its placed jobs.
+/// Ends a decided round: stores the expected throughputs of its placed jobs in the memory.
 pub(super) fn close(memory: &mut Memory, round: &RoundState) {
     for (job, placed) in round.placed() {
         let kind = placed.worker_type;

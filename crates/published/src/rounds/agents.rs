@@ -1,5 +1,4 @@
-//! The dual-agent scheduler's two agents on a [`RoundState`]: one chooses the next job, the other its servers, one at
-//! a time.
+//! The dual-agent scheduler's two agents on a [`RoundState`]: one chooses the next job, the other its servers, one at a time.
 
 use super::action_scheme::{ActionScheme, Continuation};
 use super::gang::{Plan, plan};
@@ -15,14 +14,14 @@ use apportion::index::{Id, JobIndex, ServerId, WorkerId};
 use apportion::policy::RoundView;
 use apportion_learn::environment::Space;
 
-/// What the agents see, and when they decide anew.
+/// Options of the agents: their view, and when they decide anew.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AgentsOptions {
-    /// Rows that there is room for.
+    /// The number of rows of jobs and servers.
     pub window: Window,
-    /// Whether the placement agent sees what a rule would do.
+    /// Whether the placement agent sees a rule's choice.
     pub advised: bool,
-    /// Rounds after which all is decided anew, if no job or worker has come or gone before.
+    /// Rounds after which everything is decided anew, if no job or worker has come or gone before.
     pub lease_rounds: u64,
 }
 
@@ -34,27 +33,27 @@ enum Turn {
     Over,
 }
 
-/// The agents at work on a round. A decision with one possible answer is made without an action: no waiting job
-/// fits, or only one server does.
+/// The agents at work on a round. A decision without a choice is made without an action: no waiting job fits, or only one server
+/// does.
 #[derive(Clone, Debug)]
 pub struct Agents {
     options: AgentsOptions,
     turn: Turn,
-    /// Jobs that are seen, by time left.
+    /// Jobs in view, by remaining time.
     jobs: Vec<JobIndex>,
-    /// Those of them that fit.
+    /// Whether each job in view fits.
     fits: Vec<bool>,
     servers: Vec<ServerId>,
     candidates: Vec<ServerId>,
     may_stay: bool,
     chosen: Vec<WorkerId>,
     needed: usize,
-    /// Where the rule would put the chosen job.
+    /// The rule's placement of the chosen job.
     advised: Option<Plan>,
 }
 
 impl Agents {
-    /// Without a round.
+    /// Agents without a round.
     pub fn new(options: AgentsOptions) -> Self {
         Self {
             options,
@@ -75,7 +74,7 @@ impl Agents {
         self.options.window.placement_length() + if self.options.advised { n } else { 0 }
     }
 
-    /// Goes on to where an agent decides.
+    /// Goes on to the next decision of an agent.
     fn settle(&mut self, round: &mut RoundState) {
         loop {
             match self.turn {
@@ -109,7 +108,7 @@ impl Agents {
             round.waiting().iter().map(|job| (round.job_state(*job).left_s, *job)).collect();
         sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let free = round.free_by_type();
-        // Those that fit come first: what does not fit is seen where there is room.
+        // Jobs that fit come first; others are in view only where there is room.
         sorted.sort_by_key(|(_, job)| !round.fits(*job, &free));
         sorted.truncate(self.options.window.n_jobs);
         sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
@@ -159,7 +158,7 @@ impl Agents {
         self.turn = Turn::Place { job, row };
     }
 
-    /// Where the job was, or one more server.
+    /// Takes the workers that the job had, for action 0, or one more server.
     fn take(&mut self, round: &mut RoundState, job: JobIndex, action: usize) {
         if action == 0 {
             round.stay(job);
@@ -176,7 +175,7 @@ impl Agents {
         }
     }
 
-    /// The workers that a server gives: the ones that the rule takes there, else its fastest.
+    /// The workers that a server gives: those that the rule takes there, or else its fastest.
     fn offered(&self, round: &RoundState, server: ServerId) -> Vec<WorkerId> {
         let planned = self.advised.iter().flat_map(|plan| &plan.workers);
         let planned: Vec<WorkerId> =
@@ -202,7 +201,7 @@ impl Agents {
     }
 }
 
-/// The servers of least cost among (cost, server), as many as there is room for, in their order.
+/// The servers with the least cost among (cost, server), as many as there is room for, by id.
 fn cheapest(mut sorted: Vec<(f64, ServerId)>, room: usize) -> Vec<ServerId> {
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
     sorted.truncate(room);
@@ -281,7 +280,7 @@ impl ActionScheme for Agents {
             Turn::Over => {}
             Turn::Order => {
                 mask[..self.fits.len()].copy_from_slice(&self.fits);
-                // While nothing runs, something must.
+                // The end of the round is masked while no job is placed.
                 mask[self.options.window.n_jobs] = !round.placed().is_empty();
             }
             Turn::Place { .. } => {
@@ -367,7 +366,7 @@ impl ActionScheme for Agents {
     }
 }
 
-/// Adds a row to a mean and a maximum.
+/// Adds a row to the mean and the maximum of n rows.
 fn pool(pooled: &mut [f32], row: &[f32], n: usize) {
     let (mean, most) = pooled.split_at_mut(row.len());
     for ((mean, most), value) in mean.iter_mut().zip(most).zip(row) {

@@ -1,10 +1,10 @@
-//! DeepShare's decisions (Ryu and Eo, ICPADS 2023) on a [`RoundState`]: servers are grouped in cells of four of one type, and
-//! an action starts a job on a set of a cell's servers, spread evenly, or nothing more there.
+//! DeepShare's decisions (Ryu and Eo, ICPADS 2023) on a [`RoundState`]: servers are grouped in cells of four of one type. An action
+//! starts a job on a set of a cell's servers, spread evenly, or leaves the cell.
 //!
-//! As in its own world, a job goes on where it is as long as it makes more than 0.6 of what is expected of its workers,
-//! else it goes to the end of the queue; an action starts the first job of 1, 2, 4, 8 workers for which there is room.
-//! What differs: jobs may be on one server; there are several cells, offered one after another, those of the first type
-//! first; and of a job is seen, in place of a serial number, what distinguishes it here.
+//! As in its own world, a job goes on where it is as long as its throughput is more than 0.6 of that expected of its workers;
+//! otherwise it goes to the end of the queue. An action starts the first job of 1, 2, 4, 8 workers for which there is room.
+//! Unlike there, jobs may be on one server; there are several cells, offered one after another, cells of the first type first;
+//! and observations have a job's properties in place of a serial number.
 
 use std::ops::Range;
 
@@ -20,23 +20,23 @@ use apportion_learn::environment::Space;
 /// Numbers of workers that jobs need.
 const DEMANDS: [u32; 4] = [1, 2, 4, 8];
 
-/// The servers of each action but the last, which starts nothing more in the cell.
+/// The servers of each action but the last, which leaves the cell.
 const SERVER_SETS: [&[usize]; 11] =
     [&[0], &[1], &[2], &[3], &[0, 1], &[0, 2], &[0, 3], &[1, 2], &[1, 3], &[2, 3], &[0, 1, 2, 3]];
 
-/// The action that starts nothing more.
+/// The action that leaves the cell.
 const NOTHING: usize = SERVER_SETS.len();
 
-/// Numbers about a server: free part; log of its fastest free worker's speed; jobs on other servers too; whether there is
-/// one.
+/// The number of numbers about a server: free part; log speed of its fastest free worker; number of its jobs that are on other
+/// servers too; whether the server exists.
 const OF_SERVER: usize = 4;
 
-/// Numbers about the first job of a demand: whether there is one; its speed here against its best; log hours left; log
-/// hours since it came; the part of its speed that it retains if it is scattered.
+/// The number of numbers about the first job of a demand: whether there is one; its speed here against its best; log remaining
+/// hours; log hours since its arrival; the part of its speed that it retains if it is scattered.
 const OF_JOB: usize = 5;
 
-/// Numbers about the whole: place of the cell's type; jobs waiting; free workers of the types before, of this one and of
-/// those after, as parts.
+/// The number of numbers about the whole: position of the cell's type; number of waiting jobs; free parts of the workers of the
+/// types before, of this type and of the types after.
 const OF_WHOLE: usize = 5;
 
 const LENGTH: usize = SERVERS_PER_CELL * OF_SERVER + DEMANDS.len() * OF_JOB + OF_WHOLE;
@@ -44,9 +44,9 @@ const LENGTH: usize = SERVERS_PER_CELL * OF_SERVER + DEMANDS.len() * OF_JOB + OF
 /// The agent at work on a round.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
-    /// The servers of each cell, by their places among all.
+    /// The servers of each cell, as a range of all servers.
     groups: Vec<Range<usize>>,
-    /// The cell that is being offered; none are left when it is their number.
+    /// The cell that is being offered; the number of cells once none is left.
     offered: usize,
     allowed: [bool; NOTHING + 1],
 }
@@ -67,7 +67,7 @@ impl Cells {
         Some((job, workers))
     }
 
-    /// Goes on to a cell where something can be started.
+    /// Goes on to a cell in which some job can be started.
     fn settle(&mut self, round: &RoundState) {
         let waiting = first_of_demands(round);
         while let Some(cell) = self.cell(round) {
@@ -75,7 +75,7 @@ impl Cells {
                 *allowed = started(round, &waiting, cell, action).is_some();
             }
             if self.allowed[..NOTHING].contains(&true) {
-                // While nothing runs, something must.
+                // The cell cannot be left while no job is placed.
                 self.allowed[NOTHING] = !round.placed().is_empty();
                 return;
             }
@@ -89,7 +89,7 @@ fn cells(round: &RoundState) -> impl Iterator<Item = &[Server]> {
     round.servers().as_slice().chunk_by(|one, other| one.group == other.group)
 }
 
-/// The first waiting job of each demand; of other numbers of workers, of the demand above.
+/// The first waiting job of each demand; a job with another number of workers counts to the next larger demand.
 fn first_of_demands(round: &RoundState) -> [Option<JobIndex>; DEMANDS.len()] {
     let mut found = [None; DEMANDS.len()];
     for &job in round.waiting() {
@@ -100,7 +100,7 @@ fn first_of_demands(round: &RoundState) -> [Option<JobIndex>; DEMANDS.len()] {
     found
 }
 
-/// The job that an action starts in a cell: the first of these for which there is room.
+/// The job that an action starts in a cell: the first of the `waiting` jobs for which there is room.
 fn started(
     round: &RoundState,
     waiting: &[Option<JobIndex>],
@@ -119,7 +119,7 @@ fn started(
     waiting.iter().flatten().copied().find(fits)
 }
 
-/// Does a cell of so many servers hold a gang, as many workers on each of one, two or four of them?
+/// Whether a cell of `n_servers` servers can hold a gang with equally many workers on each of one, two or four of them.
 pub(super) fn cell_holds(n_servers: usize, per_server: usize, n_workers: usize) -> bool {
     let fits = |n: usize| n <= n_servers && n_workers.is_multiple_of(n) && n_workers / n <= per_server;
     [1, 2, SERVERS_PER_CELL].into_iter().any(fits)
@@ -218,7 +218,7 @@ impl ActionScheme for Cells {
         self.settle(round);
     }
 
-    /// The narrowest set, and of equals the fullest servers; wherever anything fits.
+    /// The action of the smallest allowed set of servers, and of equal sets, that with the fewest free workers.
     fn advice(&self, round: &RoundState) -> Option<usize> {
         let cell = self.cell(round)?;
         let room = |action: usize| {

@@ -1,4 +1,4 @@
-//! Decisions inside rounds as an environment: the simulator, with the policy's place taken by actions.
+//! Decisions inside rounds as an environment: the simulator, in which actions take the place of a policy.
 
 use super::action_scheme::{ActionScheme, Opened, close, open};
 use super::memory::Memory;
@@ -16,7 +16,7 @@ fn undecided(reason: String) -> SimulationError {
     PolicyError::Undecided { policy: NAME.to_owned(), reason }.into()
 }
 
-/// Stands where the simulation has a policy, and is not asked: actions place.
+/// A placeholder for the simulation's policy, which is never asked: actions place jobs.
 #[derive(Debug)]
 pub(super) struct Actions;
 
@@ -34,7 +34,7 @@ impl RoundPolicy for Actions {
     }
 }
 
-/// One workload on its way.
+/// A running episode of one workload.
 #[derive(Debug)]
 struct Episode {
     simulation: Simulation,
@@ -43,16 +43,16 @@ struct Episode {
     memory: Memory,
     round: RoundState,
     n_jobs: usize,
-    /// What rewards have been paid for.
+    /// The sum of the rewards given so far.
     paid: f64,
     /// Rounds since the last action.
     n_rounds: u32,
-    /// The simulation failed, and cannot go on.
+    /// Whether the simulation failed, and cannot go on.
     broken: bool,
 }
 
 impl Episode {
-    /// Runs the simulation to where something is to be decided. False if nothing ever is again.
+    /// Runs the simulation to the next decision. False if there is none.
     fn advance(&mut self) -> Result<bool, ScenarioError> {
         while self.simulation.reach_boundary(&mut self.presence)? == Step::Advanced {
             let Self { scheme, memory, .. } = self;
@@ -84,8 +84,8 @@ impl Episode {
         Ok(())
     }
 
-    /// What is to be paid since the last time: less the hours that jobs were there, per job of the episode, or the parts of
-    /// their work that jobs did.
+    /// The reward since the last one: less the hours that jobs were present, per job of the episode, or the sum over jobs of the
+    /// part of its work that each did.
     fn reward(&mut self, reward: Reward) -> f64 {
         let due = match reward {
             Reward::Presence => {
@@ -138,7 +138,7 @@ impl RoundsEnvironment {
             return Ok(None);
         }
         let opened = simulation.look(|view| open(&mut *scheme, &mut memory, view))?;
-        // Nothing goes on from a round before the first.
+        // The first round has no jobs that continue.
         let Some(Opened::Begun(round, decides)) = opened.transpose().map_err(undecided)? else {
             return Ok(None);
         };
@@ -162,7 +162,7 @@ impl RoundsEnvironment {
         Ok(Some(episode))
     }
 
-    /// Plays the episode of a seed as the teacher decides, and shows each action.
+    /// Plays the episode of a seed as the teacher decides, and shows each observation, mask and action.
     ///
     /// # Errors
     /// If an action is refused.
@@ -195,7 +195,7 @@ impl Environment for RoundsEnvironment {
     }
 
     fn reset(&mut self, seed: u64) {
-        // The same options made an episode before.
+        // Errors are unexpected: these options are checked beforehand.
         self.episode = self.begin(seed).ok().flatten();
         let status = if self.episode.is_some() { Status::Running } else { Status::Terminated };
         (self.n_steps, self.status) = (0, Some(status));

@@ -1,4 +1,4 @@
-//! Workers for a gang, and its expected speed on them.
+//! Choice of workers for a gang, by its expected speed on them.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -8,10 +8,10 @@ use super::round_state::{RoundState, Server, kept_of, n_servers_least};
 use apportion::index::{IndexVec, JobIndex, ServerId, WorkerId, WorkerTypeId};
 use apportion::problem::Problem;
 
-/// The part of its speed that a job gives up for servers that it fills, where half of them stayed free otherwise.
+/// The part of its speed that a job gives up for servers that it fills, compared with servers of which half would stay free.
 const PACKING: f64 = 0.02;
 
-/// Some workers for a job, and its expected speed there as a part of its speed on its fastest type.
+/// Workers for a job, with its expected speed on them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     /// Whether these are the workers of the round before.
@@ -20,25 +20,25 @@ pub(super) struct Plan {
     pub(super) servers: Vec<ServerId>,
     /// The workers.
     pub(super) workers: Vec<WorkerId>,
-    /// Expected speed.
+    /// The expected speed, relative to the job's speed on its fastest type.
     pub(super) expected: f64,
 }
 
-/// Free workers for gangs of some size.
+/// Free workers for gangs of one size.
 #[derive(Clone, Debug, PartialEq)]
 struct Offer {
     servers: Vec<ServerId>,
     workers: Vec<WorkerId>,
-    /// Expected speed of the slowest, against its type.
+    /// Expected speed of the slowest worker, relative to its type.
     slowest: f64,
     /// The number that a rule compares; 1 if all workers are as fast as their type.
     worth: f64,
 }
 
-/// The best of one type for gangs of each size that waits: on as few servers as hold them, and on more.
+/// The best offers of one type by size of gang: [on as few servers as hold it, on more].
 type OfType = BTreeMap<usize, [Option<Offer>; 2]>;
 
-/// The best of each type, found when it is first asked for.
+/// The best offers of each type, found when they are first needed.
 #[derive(Clone, Debug)]
 pub(super) struct Offers(IndexVec<WorkerTypeId, OnceCell<OfType>>);
 
@@ -74,7 +74,7 @@ fn of_type(round: &RoundState, kind: WorkerTypeId) -> OfType {
     round.sizes().iter().map(best).collect()
 }
 
-/// Expected speeds of some workers against their type: of the slowest, and in the mean.
+/// Expected speeds of workers relative to their type: (of the slowest, mean).
 pub(super) fn speeds(known: impl Fn(WorkerId) -> Known, workers: &[WorkerId]) -> (f64, f64) {
     let speed = |worker: &WorkerId| known(*worker).log_speed.min(1.0).exp();
     let slowest = workers.iter().map(speed).fold(f64::INFINITY, f64::min);
@@ -86,9 +86,9 @@ fn offer(round: &RoundState, servers: Vec<ServerId>, workers: Vec<WorkerId>) -> 
     Offer { servers, workers, slowest, worth }
 }
 
-/// The worth of workers for a gang, after the log speed of the slowest, which sets the gang's speed. The more of the
-/// cluster's workers are in demand, the more a difference between slowest and mean speed costs, so that workers of a gang
-/// are about equally fast. Free workers that stay beside the gang, where a larger one would fit, cost a little.
+/// Workers for a gang judged: (speed of the slowest worker, which sets the gang's speed; worth). The more of the cluster's workers
+/// are in demand, the more a difference between slowest and mean speed costs, so that workers of a gang are about equally fast.
+/// Free workers that stay beside the gang, where a larger gang would fit, cost a little.
 pub(super) fn worth(round: &RoundState, servers: &[ServerId], workers: &[WorkerId]) -> (f64, f64) {
     let (slowest, mean) = speeds(|worker| round.known(worker), workers);
     let pressure = round.pressure();
@@ -99,15 +99,15 @@ pub(super) fn worth(round: &RoundState, servers: &[ServerId], workers: &[WorkerI
     (slowest, (slowest - pressure * (mean - 1.0)).max(0.0) * (1.0 - 2.0 * PACKING * left))
 }
 
-/// The expected speed of a job on these workers, as a part of its speed on its fastest type.
+/// The expected speed of a job on these workers, relative to its speed on its fastest type.
 pub(super) fn expected(round: &RoundState, job: JobIndex, kind: WorkerTypeId, workers: &[WorkerId]) -> f64 {
     let sizes = (workers.len(), round.servers_of(workers).len());
     let speeds = (speeds(|worker| round.known(worker), workers).0, round.job_state(job).fastest);
     expected_of(round.problem(), (job, kind), sizes, speeds)
 }
 
-/// The expected throughput of a job on `n_workers` workers of a type on `n_servers` servers, by the speed of the slowest worker against
-/// its type and the job's throughput on its fastest worker type.
+/// The expected speed of a job on `n_workers` workers of a type on `n_servers` servers, relative to its speed on its fastest type.
+/// `slowest` is the speed of the slowest worker relative to its type, `fastest` the job's steps/s on its fastest type.
 pub(super) fn expected_of(
     problem: &Problem,
     (job, kind): (JobIndex, WorkerTypeId),
@@ -119,7 +119,7 @@ pub(super) fn expected_of(
     problem.throughput()[(job, kind)] / fastest * slowest * kept
 }
 
-/// Where a rule puts a job: where it is expected to be fastest, less what it takes from others. None if it fits nowhere.
+/// The rule's placement of a job: the workers with the largest product of expected speed and worth. None if it fits nowhere.
 pub(super) fn plan(round: &RoundState, job: JobIndex) -> Option<Plan> {
     let needed = round.problem().jobs()[job].scale_factor as usize;
     let mut best: Option<(f64, f64, &Offer)> = None;
@@ -151,8 +151,8 @@ pub(super) fn plan(round: &RoundState, job: JobIndex) -> Option<Plan> {
     })
 }
 
-/// Free workers of a type for a gang: neighbours in speed on one server; or on several that are equally free, neighbours in
-/// speed; or on those with the most room.
+/// Sets of free workers of a type for a gang: neighbours in speed on one server; if no server has room, on neighbours in speed
+/// among the servers with the most free workers, and on further servers with less room where needed.
 fn proposals(round: &RoundState, kind: WorkerTypeId, needed: usize) -> Vec<(Vec<ServerId>, Vec<WorkerId>)> {
     let all = round.servers().enumerate();
     let mut of_kind: Vec<(ServerId, &Server)> =
@@ -188,7 +188,7 @@ fn proposals(round: &RoundState, kind: WorkerTypeId, needed: usize) -> Vec<(Vec<
     found
 }
 
-/// Sizes of gangs that may wait, ascending.
+/// Different sizes of gangs, ascending.
 pub(super) fn sizes(workers: impl Iterator<Item = u32>) -> Vec<usize> {
     let mut sizes: Vec<usize> = workers.map(|workers| workers as usize).collect();
     sizes.sort_unstable();

@@ -1,4 +1,4 @@
-//! The memory of a policy from round to round: jobs' histories, and estimates of workers' speeds.
+//! The memory of a policy between rounds: jobs' histories, and estimates of workers' speeds.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use apportion::policy::{Location, Placed, RoundView};
 use apportion::throughput::server_speeds::{FilterOptions, FilterState, ServerPlace, SpeedFilter};
 use apportion::units::Seconds;
 
-/// Seconds in which all but 1/e is forgotten of workers that are not measured.
+/// Seconds in which the estimated log speed of a worker that is not measured decays to 1/e.
 const DECAY_S: f64 = 3600.0;
 
-/// What is known of a worker.
+/// The estimated speed of a worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
-    /// Expected logarithm of its speed against its type.
+    /// Expected logarithm of its speed relative to its type.
     pub log_speed: f64,
-    /// The standard deviation of that.
+    /// The standard deviation of the logarithm.
     pub deviation: f64,
-    /// How long ago it was measured, s; infinite if it never was.
+    /// Time since it was measured, s; infinite if it never was.
     pub since_s: f64,
 }
 
@@ -29,21 +29,21 @@ pub struct Known {
 pub struct JobHistory {
     /// Time that it ran, s.
     pub service_s: f64,
-    /// Steps that were left when it was first seen.
+    /// Remaining steps when it was first seen.
     pub steps_at_first: f64,
-    /// What it was seen to make in the last round, of what was expected of its workers; 1 if it did not run.
+    /// Its throughput in the last round, relative to that expected of its workers; 1 if it did not run.
     pub retained: f64,
-    /// Its place in the queue: the later it came, or was sent back, the larger.
+    /// Its position in the queue: the later it arrived or was sent back, the larger.
     pub queued: u64,
 }
 
-/// What a job was expected to make in a round, steps/s.
+/// The expected throughput of a job in a round, steps/s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
-    /// On such workers, on as few servers as hold it.
+    /// On average workers of its type, on as few servers as hold it.
     pub by_type: f64,
-    /// By what is known of these workers, on the servers where they are.
+    /// On these very workers, by their estimated speeds and their servers.
     pub expected: f64,
 }
 
@@ -67,7 +67,7 @@ struct Remembered {
     decided: Option<Decided>,
 }
 
-/// The last round in which all was decided anew: the jobs and workers that were there.
+/// The last round in which everything was decided anew, with the jobs and workers that it had.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Decided {
@@ -76,7 +76,7 @@ struct Decided {
     workers: Vec<WorkerId>,
 }
 
-/// What must survive a checkpoint.
+/// The part of a memory that a checkpoint holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryState {
@@ -86,7 +86,7 @@ pub struct MemoryState {
 }
 
 impl Memory {
-    /// A round begins: takes in what the one before showed.
+    /// Begins a round: takes in the throughputs of the round before, and the jobs that have come and gone.
     pub fn learn(&mut self, view: &RoundView<'_>) {
         let elapsed = self.remembered.now.map_or(0.0, |before| view.now.get() - before.get());
         self.remembered.now = Some(view.now);
@@ -137,23 +137,23 @@ impl Memory {
         }
     }
 
-    /// What a job had, if it has been seen.
+    /// The history of a job, if it has been seen.
     pub fn history(&self, job: JobId) -> Option<&JobHistory> {
         self.remembered.history.get(&job)
     }
 
-    /// This is expected of a job in this round.
+    /// Stores the expected throughput of a job in this round.
     pub fn expect(&mut self, job: JobId, expected: Expected) {
         self.remembered.expected.insert(job, expected);
     }
 
-    /// What is known of a worker.
+    /// The estimated speed of a worker.
     pub fn known(&self, worker: WorkerId) -> Known {
         let place = as_server(worker);
         self.filter.as_ref().map_or(
             Known { log_speed: 0.0, deviation: OPTIONS.deviation, since_s: f64::INFINITY },
             |filter| Known {
-                // Only workers in use are measured; without this, a slow one that is avoided would stay slow for ever.
+                // Only workers in use are measured; without the decay, a slow worker that is avoided would stay slow for ever.
                 log_speed: filter.mean(place) * (-filter.since_s(place) / DECAY_S).exp(),
                 deviation: filter.variance(place).sqrt(),
                 since_s: filter.since_s(place),
@@ -161,7 +161,8 @@ impl Memory {
         )
     }
 
-    /// Have jobs come or gone, or workers, since the last decision, or has it been so many rounds? If so, this is one.
+    /// Whether jobs or workers have come or gone since everything was last decided anew, or `rounds_max` rounds have passed. If so,
+    /// this round is stored as the last.
     pub fn is_due(&mut self, view: &RoundView<'_>, rounds_max: u64) -> bool {
         let jobs = || view.problem.jobs().iter().map(|active| active.id);
         let workers = || view.free.iter().flatten().copied();
@@ -177,7 +178,7 @@ impl Memory {
         due
     }
 
-    /// What must survive a checkpoint.
+    /// The part of the memory that a checkpoint holds.
     pub fn state(&self) -> MemoryState {
         MemoryState {
             remembered: self.remembered.clone(),
@@ -185,8 +186,7 @@ impl Memory {
         }
     }
 
-    /// Takes back what [`state`](Self::state) gave, when the first view shows what workers there are. False if that was of
-    /// other workers.
+    /// Restores a [`state`](Self::state), once a view shows which workers there are. False if the state is of other workers.
     pub fn restore(&mut self, state: MemoryState, view: &RoundView<'_>) -> bool {
         let mut filter = SpeedFilter::new(&as_servers(view), OPTIONS);
         let fits = state.filter.as_ref().is_none_or(|state| filter.restore(state));
@@ -195,10 +195,10 @@ impl Memory {
     }
 }
 
-/// What is assumed of workers' speeds: as in the dual-agent scheduler's own world.
+/// The model of workers' speeds that the filter assumes, as in the dual-agent scheduler's own world.
 const OPTIONS: FilterOptions = FilterOptions::FITTED;
 
-/// Workers as the filter's servers, and their servers as its racks.
+/// Workers as servers of the filter, and their servers as its racks.
 fn as_servers(view: &RoundView<'_>) -> Vec<ServerPlace> {
     let place = |location: &Location| ServerPlace {
         worker_type: location.worker_type,
@@ -211,7 +211,7 @@ fn as_server(worker: WorkerId) -> ServerId {
     ServerId::from_index(worker.index())
 }
 
-/// The worker that a gang's speed is attributed to: the one expected to be slowest. None for a gang over several
+/// The worker that a gang's speed is attributed to: the worker that is expected to be slowest. None for a gang over several
 /// servers, whose network may be the cause.
 fn slowest(
     filter: &SpeedFilter,

@@ -1,17 +1,18 @@
-//! Deciding inside rounds, on concrete workers: the dual-agent scheduler and DeepShare in the simulator that every policy
-//! is compared in.
+//! Decisions inside rounds, on concrete workers: the dual-agent scheduler and DeepShare in the simulator in which every policy is
+//! compared.
 //!
 //! A round begins as a [`RoundState`]: jobs, free workers and their estimated speeds. An [`ActionScheme`] defines its
 //! observation, the actions, and what an action does; training and use share it. There are two:
 //!
-//! - [`Agents`]: of the dual-agent scheduler, with its rows and networks as they are. One says which job is next, the other
-//!   gives it servers. All is decided anew when a job or a worker has come or gone, or after a lease;
-//! - [`Cells`]: of DeepShare, whose cluster of four servers becomes a cell of four of one type. An action starts a job on
-//!   one, two or four of them; what runs goes on while it is not slowed too much.
+//! - [`Agents`]: the agents of the dual-agent scheduler, with its rows and networks as they are. One picks the next job, the other
+//!   gives it servers. Everything is decided anew when a job or a worker has come or gone, or after a lease;
+//! - [`Cells`]: the agent of DeepShare, whose cluster of four servers becomes a cell of four servers of one type. An action starts
+//! a
+//!   job on one, two or four of them; a running job goes on while it is not slowed too much.
 //!
-//! Workers' speeds are [estimated](apportion::throughput::server_speeds) from what jobs were seen to make on them.
-//! [`LearnedRounds`] is the policy, behind the seam of [`RoundPolicy`](apportion::policy::RoundPolicy): what it places runs on
-//! the very workers that it names, by the simulator's clock, contention, faults and metrics.
+//! Workers' speeds are [estimated](apportion::throughput::server_speeds) from the throughputs of jobs on them.
+//! [`LearnedRounds`] is the policy, a [`RoundPolicy`](apportion::policy::RoundPolicy): jobs run on the very workers that it names,
+//! by the simulator's clock, contention, faults and metrics.
 
 mod memory;
 mod round_state;

@@ -1,4 +1,4 @@
-//! A learned scheduler at work inside rounds, of a simulation or of jobs that really run.
+//! The policy of learned schedulers inside rounds, in simulations and on live clusters.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use apportion::workload::random::{SeedStreams, Stream};
 use apportion_learn::actor::{Actor, ActorError, Choice, Scratch, draw, masked_softmax, most_probable};
 use apportion_learn::environment::Space;
 
-/// Decides rounds by an actor.
+/// A policy that decides rounds by an actor.
 #[derive(Debug)]
 pub struct LearnedRounds {
     name: String,
@@ -22,9 +22,9 @@ pub struct LearnedRounds {
     spaces: Vec<Space>,
     memory: Memory,
     draws: Stream,
-    /// What a checkpoint held, until the first view says of which workers.
+    /// The memory of a checkpoint, until the first view shows which workers there are.
     to_restore: Option<MemoryState>,
-    /// What is still to be said of this round, the last first.
+    /// The placements of this round that are still to be given, in reverse order.
     decided: Vec<Placed>,
     scratch: Scratch,
     observation: Vec<f32>,
@@ -40,7 +40,7 @@ struct State {
 }
 
 impl LearnedRounds {
-    /// A policy that has decided nothing yet; `seed` is of what it draws.
+    /// A policy that has decided nothing yet; `seed` is for its random choices.
     pub fn new(
         name: impl Into<String>,
         scheme: Box<dyn ActionScheme>,

@@ -1,4 +1,4 @@
-//! Networks that decide inside rounds, from their weights.
+//! Networks that decide inside rounds, read from their weights.
 
 use std::sync::Arc;
 
@@ -15,16 +15,17 @@ use apportion_learn::actor::{Actor, UniformActor};
 use apportion_learn::checkpoint::CheckpointError;
 use apportion_learn::trained::{Trained, TrainedError};
 
-/// Whoever decides, and with what eyes.
+/// An actor, and the action scheme that it decides by.
 pub type Decider = (Arc<dyn Actor>, Box<dyn ActionScheme>);
 
-/// The same without weights: every allowed action is as likely.
+/// A decider without weights, which draws uniformly from the allowed actions.
 pub fn uniform(scheme: ActionSchemeName) -> Decider {
     let world = RoundsWorld { scheme, ..RoundsWorld::default() };
     (Arc::new(UniformActor), world.scheme())
 }
 
-/// The decider in a file of weights. Two agents may also be of their own world, whose rows are the same.
+/// The decider in a file of weights. Two agents may also have been trained in the dual-agent scheduler's own world, whose rows are
+/// the same.
 ///
 /// # Errors
 /// If the file holds something else.
@@ -36,7 +37,7 @@ pub fn read_decider(trained: &Trained, scheme: ActionSchemeName) -> Result<Decid
         let [order, placement] = &ports[..] else {
             return Err(TrainedError::Agents { found: ports.len(), expected: 2 });
         };
-        // Of a model that this program did not write the sizes say how much it sees.
+        // The window of a model that this program did not write follows from its sizes.
         let window = player::window_of(order, placement)?;
         let [seen_jobs, seen_servers] = [window.n_jobs, window.n_servers];
         return Ok((actor, RoundsWorld { seen_jobs, seen_servers, ..RoundsWorld::default() }.scheme()));
@@ -53,7 +54,7 @@ pub fn read_decider(trained: &Trained, scheme: ActionSchemeName) -> Result<Decid
     Ok((actor, seen))
 }
 
-/// What two agents of a training inside rounds see, as networks over sets are told; none of another training.
+/// The options of episodes, for networks over sets, of a training of two agents inside rounds; none for another training.
 ///
 /// # Errors
 /// If its world cannot be read.
@@ -66,7 +67,7 @@ pub fn episode_of(spec: &Value) -> Result<Option<EpisodeOptions>, CheckpointErro
     Ok(Some(EpisodeOptions { window, advised: world.advised, ..EpisodeOptions::default() }))
 }
 
-/// The world that a training inside rounds names.
+/// The world of a training inside rounds, if it has one.
 fn read_world(spec: &Value) -> Result<Option<RoundsWorld>, CheckpointError> {
     let fault = |reason: String| CheckpointError::Header { reason };
     let world = spec.get("world").filter(|world| !world.is_null());
@@ -75,7 +76,7 @@ fn read_world(spec: &Value) -> Result<Option<RoundsWorld>, CheckpointError> {
     Ok(world)
 }
 
-/// What a training of this specification sees.
+/// The world of rounds that fits weights of a training with this specification.
 fn world_of(spec: &Value, scheme: ActionSchemeName) -> Result<RoundsWorld, TrainedError> {
     let system = spec.get("system").and_then(Value::as_str);
     if system == Some("dual_agent") && scheme == ActionSchemeName::Agents {

@@ -1,4 +1,4 @@
-//! A round being decided: waiting jobs, free workers, and the placements so far.
+//! The state of a round that is being decided: waiting jobs, free workers, and the placements so far.
 
 use super::gang::{Offers, sizes};
 use super::memory::{Known, Memory};
@@ -8,18 +8,18 @@ use apportion::policy::{Placed, RoundView};
 use apportion::problem::{ActiveJob, Colocation, Problem};
 use apportion::workload::Combination;
 
-/// A server, or what of it is up.
+/// A server, with its workers that are up.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// The type of its workers.
+    /// The worker type of its workers.
     pub kind: WorkerTypeId,
-    /// Those that are up.
+    /// The number of its workers that are up.
     pub n_workers: usize,
-    /// Those that are free, the one that is expected to be fastest first.
+    /// Its free workers, by descending expected speed.
     pub free: Vec<WorkerId>,
-    /// Jobs there that are on other servers too.
+    /// The number of its jobs that are on other servers too.
     pub n_spread: usize,
-    /// The servers of a rack, or of a cell, are alike in this.
+    /// The number of its cell, which up to [`SERVERS_PER_CELL`] neighbouring servers of a type share.
     pub group: u32,
 }
 
@@ -28,22 +28,22 @@ pub struct Server {
 pub struct JobState {
     /// Steps/s on the fastest type that has workers enough.
     pub fastest: f64,
-    /// Time left there, s.
+    /// Remaining time on that type, s.
     pub left_s: f64,
     /// Time that it ran, s.
     pub service_s: f64,
-    /// The part of its steps that is left of what was left when it was first seen.
+    /// The part that is left of the steps that it had when first seen.
     pub part_left: f64,
-    /// What it made in the round before, of what was expected of its workers; 1 if it did not run.
+    /// Its throughput in the round before, relative to that expected of its workers; 1 if it did not run.
     pub retained: f64,
     /// The workers that it had in the round before, if they are still up.
     pub previous: Option<Placed>,
 }
 
-/// Servers of one type that are looked at together, as DeepShare has them.
+/// The number of servers of a cell, as in DeepShare's cluster.
 pub const SERVERS_PER_CELL: usize = 4;
 
-/// A round being decided.
+/// The state of a round that is being decided.
 #[derive(Clone, Debug)]
 pub struct RoundState {
     problem: Problem,
@@ -53,14 +53,14 @@ pub struct RoundState {
     known: IndexVec<WorkerId, Known>,
     waiting: Vec<JobIndex>,
     placed: Vec<(JobIndex, Placed)>,
-    /// The part of all workers that the jobs there are want, at most 1.
+    /// The workers that all jobs want over the workers that are up, at most 1.
     pressure: f64,
     sizes: Vec<usize>,
     offers: Offers,
 }
 
 impl RoundState {
-    /// The beginning of a round: nothing is placed. What was remembered is of the rounds before.
+    /// A round in which nothing is placed yet; `memory` is of the rounds before.
     pub fn new(view: &RoundView<'_>, memory: &Memory) -> Self {
         let problem = view.problem.clone();
         let known: IndexVec<WorkerId, Known> =
@@ -108,12 +108,12 @@ impl RoundState {
         &self.servers
     }
 
-    /// What is known of a job.
+    /// The state of a job.
     pub fn job_state(&self, job: JobIndex) -> &JobState {
         &self.job_states[job]
     }
 
-    /// What is known of a worker.
+    /// The estimated speed of a worker.
     pub fn known(&self, worker: WorkerId) -> Known {
         self.known[worker]
     }
@@ -123,27 +123,27 @@ impl RoundState {
         self.server_of[worker]
     }
 
-    /// Jobs without workers that could have some if others had none, by arrival.
+    /// Jobs without workers that run on some type with workers enough, in the order of the queue.
     pub fn waiting(&self) -> &[JobIndex] {
         &self.waiting
     }
 
-    /// What has been placed, in order.
+    /// Jobs that have been placed, in order, with their placements.
     pub fn placed(&self) -> &[(JobIndex, Placed)] {
         &self.placed
     }
 
-    /// The part of all workers that are up which the jobs there are want, at most 1.
+    /// The workers that all jobs want over the workers that are up, at most 1.
     pub fn pressure(&self) -> f64 {
         self.pressure
     }
 
-    /// Sizes of gangs, ascending.
+    /// Different sizes of gangs, ascending.
     pub fn sizes(&self) -> &[usize] {
         &self.sizes
     }
 
-    /// Where gangs may go.
+    /// The best free workers for gangs.
     pub(super) fn offers(&self) -> &Offers {
         &self.offers
     }
@@ -163,12 +163,12 @@ impl RoundState {
         self.problem.throughput()[(job, kind)]
     }
 
-    /// The same as a part of its speed on the fastest.
+    /// The speed of a job on a type, relative to its speed on its fastest type.
     pub fn relative(&self, job: JobIndex, kind: WorkerTypeId) -> f64 {
         self.speed(job, kind) / self.job_states[job].fastest
     }
 
-    /// The part of its speed that a job retains on a type when it is on more servers than it needs; 1 where nothing is known of that.
+    /// The part of its speed that a job retains on a type when it is on more servers than it needs; 1 where that was not measured.
     pub fn kept(&self, job: JobIndex, kind: WorkerTypeId) -> f64 {
         kept_of(&self.problem, job, kind)
     }
@@ -178,13 +178,13 @@ impl RoundState {
         n_servers_least(&self.problem, kind, n_workers)
     }
 
-    /// Could the job have all its workers somewhere, by what is free of each type?
+    /// Whether the job fits on some type, by the free workers of each type.
     pub fn fits(&self, job: JobIndex, free: &IndexVec<WorkerTypeId, u32>) -> bool {
         let needed = self.problem.jobs()[job].scale_factor;
         free.enumerate().any(|(kind, free)| *free >= needed && self.speed(job, kind) > 0.0)
     }
 
-    /// Are the workers free that the job had in the round before?
+    /// Whether the workers that the job had in the round before are free.
     pub fn may_stay(&self, job: JobIndex) -> bool {
         self.job_states[job].previous.as_ref().is_some_and(|placed| {
             placed.workers.iter().all(|worker| self.servers[self.server_of[*worker]].free.contains(worker))
@@ -208,7 +208,7 @@ impl RoundState {
         self.offers.forget(worker_type);
     }
 
-    /// Leaves a job where it was in the round before, if its workers are free.
+    /// Leaves a job on its workers of the round before, if they are free; returns whether they were.
     pub fn stay(&mut self, job: JobIndex) -> bool {
         let stays = self.may_stay(job);
         if stays && let Some(placed) = self.job_states[job].previous.clone() {
@@ -225,7 +225,7 @@ impl RoundState {
         on
     }
 
-    /// Sorts waiting jobs by when they arrived or were sent back to the queue.
+    /// Sorts waiting jobs by the time at which they arrived or were sent back to the queue.
     pub fn sort_by_queue(&mut self, memory: &Memory) {
         let place =
             |job: &JobIndex| memory.history(self.problem.jobs()[*job].id).map(|history| history.queued);
@@ -243,7 +243,7 @@ pub(super) fn fastest_of(problem: &Problem, job: JobIndex) -> f64 {
     row.zip(problem.cluster().types().iter()).map(large_enough).fold(0.0, f64::max)
 }
 
-/// The part of its speed that a job retains on a type when it is on more servers than it needs; 1 where nothing is known of that.
+/// The part of its speed that a job retains on a type when it is on more servers than it needs; 1 where that was not measured.
 pub(super) fn kept_of(problem: &Problem, job: JobIndex, kind: WorkerTypeId) -> f64 {
     let Colocation::Rows { throughputs, columns } = problem.colocation() else { return 1.0 };
     let scattered = problem.jobs()[job].row.zip(columns[kind]);
@@ -258,7 +258,7 @@ pub(super) fn n_servers_least(problem: &Problem, kind: WorkerTypeId, n_workers: 
     n_workers.div_ceil(per_server as usize)
 }
 
-/// Servers with what is free of them, and the group of each: every so many of a type.
+/// Servers with their free workers and their cells: every [`SERVERS_PER_CELL`] neighbouring servers of a type.
 fn servers_of(view: &RoundView<'_>, known: &IndexVec<WorkerId, Known>) -> IndexVec<ServerId, Server> {
     let n_servers = view.locations.iter().map(|location| location.server.index() + 1).max().unwrap_or(0);
     let nothing = Server { kind: Id::from_index(0), n_workers: 0, free: Vec::new(), n_spread: 0, group: 0 };

@@ -1,7 +1,7 @@
-//! What the two agents see of a [`RoundState`]: the rows of the dual-agent scheduler's own world
-//! ([`observe`](crate::dual_agent::observe)), so that its networks serve here too. Worker types take the places
-//! of that world's five, the one that the cluster lists first being the fastest; and where that world knows what a job's owner had before, here is the
-//! logarithm of its workers.
+//! Observations of the two agents on a [`RoundState`]: the rows of the dual-agent scheduler's own world
+//! ([`observe`](crate::dual_agent::observe)), so that its networks serve here too. Worker types take the places of that world's
+//! five, and the type that the cluster lists first counts as the fastest. The logarithm of a job's workers is in the place of its
+//! owner's history.
 
 use super::gang::{expected, plan};
 use super::round_state::{RoundState, Server};
@@ -10,7 +10,7 @@ use crate::dual_agent::observe::{AGE_S, put};
 use apportion::index::{Id, JobIndex, ServerId, WorkerId, WorkerTypeId};
 use apportion::units::DollarsPerWorkerHour;
 
-/// The price of workers where a cluster has none.
+/// The price of workers, in dollars an hour, where a cluster has none.
 const PRICE: f64 = 1.0;
 
 fn age(since_s: f64) -> f64 {
@@ -22,7 +22,7 @@ fn log_price(round: &RoundState, kind: WorkerTypeId) -> f64 {
     price.map_or(PRICE, DollarsPerWorkerHour::get).max(0.01).ln() / 2.0
 }
 
-/// Writes numbers about the whole.
+/// Writes the numbers about the whole.
 pub(super) fn global_row(round: &RoundState, row: &mut [f32]) {
     let types = round.problem().cluster().types();
     let free = round.free_by_type();
@@ -48,7 +48,7 @@ pub(super) fn global_row(round: &RoundState, row: &mut [f32]) {
     );
 }
 
-/// Writes what is known of a waiting job.
+/// Writes the row of a waiting job.
 pub(super) fn job_row(round: &RoundState, job: JobIndex, row: &mut [f32]) {
     let active = &round.problem().jobs()[job];
     let job_state = round.job_state(job);
@@ -85,7 +85,7 @@ pub(super) fn job_row(round: &RoundState, job: JobIndex, row: &mut [f32]) {
     put(&mut row[8 + N_TYPES..], &[f64::from(found.is_some()), log_speed, relative]);
 }
 
-/// Writes what is known of a server that has free workers.
+/// Writes the row of a server that has free workers.
 pub(super) fn server_row(round: &RoundState, server: ServerId, row: &mut [f32]) {
     let found = &round.servers()[server];
     let capacity = found.n_workers.max(1) as f64;
@@ -102,15 +102,15 @@ pub(super) fn server_row(round: &RoundState, server: ServerId, row: &mut [f32]) 
 /// A gang that is being placed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gang<'a> {
-    /// Whose.
+    /// The job of the gang.
     pub(super) job: JobIndex,
-    /// What it has.
+    /// Workers that it has been given.
     pub(super) chosen: &'a [WorkerId],
     /// Workers that it still needs.
     pub(super) needed: usize,
 }
 
-/// Writes what is known of a server, and of the workers that it gives, as a candidate for a gang.
+/// Writes the row of a server as a candidate for a gang, with the workers that it gives.
 pub(super) fn candidate_row(
     round: &RoundState,
     gang: &Gang<'_>,
@@ -128,7 +128,7 @@ pub(super) fn candidate_row(
     write_candidate(round, gang, (found.kind, taken), [f64::from(beside), f64::from(was)], row);
 }
 
-/// Writes the candidate that stands for all the workers that a job had in the round before.
+/// Writes the row of the candidate that stands for all workers that a job had in the round before.
 pub(super) fn stay_row(round: &RoundState, job: JobIndex, row: &mut [f32]) {
     if let Some(placed) = &round.job_state(job).previous {
         let gang = Gang { job, chosen: &[], needed: placed.workers.len() };

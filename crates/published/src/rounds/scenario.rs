@@ -1,4 +1,4 @@
-//! Scenarios of episodes inside rounds: workloads, and what slows their jobs.
+//! Scenarios of episodes inside rounds: workloads, and conditions that slow their jobs.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use apportion::policy::RoundPolicy;
 use apportion::simulator::{Contention, Options, Simulation, Stragglers};
 use apportion::units::JobsPerHour;
 
-/// What slows jobs in an episode, beside the type of their workers.
+/// A condition that slows jobs in an episode, beside the type of their workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Condition {
-    /// By how much a job on several servers is slowed for each other such job on its busiest link; 0 = not at all.
+    /// The slowdown of a job on several servers for each other such job on its busiest link; 0 = none.
     pub contention: f64,
-    /// Each worker's speed is uniform between this much below 1 and 1.
+    /// The range of workers' speeds: each is uniform between 1 less this and 1.
     pub straggling: f64,
-    /// Rounds after which those speeds are drawn anew; none = never.
+    /// Rounds after which these speeds are drawn anew; never by default.
     pub straggling_rounds: Option<u64>,
 }
 
 /// The scenarios of episodes that are decided inside rounds, each under several conditions.
 #[derive(Clone, Debug)]
 pub struct RoundsScenario {
-    /// Cluster, speeds and jobs; the seed says which, and then at which rate, each scenario at every rate of its own in turn.
+    /// Cluster, speeds and jobs. The seed picks a scenario and a rate: scenarios take turns, each with all its rates in turn.
     pub scenarios: Vec<Scenario>,
-    /// What slows jobs; the seed says which, each with every rate in turn.
+    /// Conditions that slow jobs; the seed picks one, and each is used with every rate in turn.
     pub conditions: Vec<Condition>,
 }
 
@@ -56,12 +56,12 @@ impl RoundsScenario {
         scenario.hours(self.simulation(seed, policy)?)
     }
 
-    /// Jobs of the episode of a seed.
+    /// The number of jobs of the episode of a seed.
     pub(super) fn n_jobs(&self, seed: u64) -> usize {
         of_seed(&self.scenarios, seed).map_or(0, |scenario| scenario.n_jobs)
     }
 
-    /// What the episode of a seed is of: the scenario, its rate and the condition.
+    /// The scenario, the rate and the condition of the episode of a seed.
     pub(super) fn of(&self, seed: u64) -> Result<(&Scenario, JobsPerHour, Condition), ScenarioError> {
         let scenario = of_seed(&self.scenarios, seed).ok_or(ScenarioError::NoRate)?;
         let of_rates = seed / self.scenarios.len() as u64;

@@ -1,4 +1,4 @@
-//! What is decided inside rounds is what the simulator runs.
+//! Tests that the simulator runs the decisions made inside rounds, and tests of the schemes' rules.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn by_chance(scheme: ActionSchemeName, seed: u64) -> Box<LearnedRounds> {
     Box::new(LearnedRounds::new("tested", scheme, Arc::new(UniformActor), Choice::Sampled, seed))
 }
 
-/// Logits that depend on what is seen in no simple way, so that every row matters.
+/// An actor whose logits depend on the observation in no simple way, so that every row matters.
 #[derive(Debug)]
 struct Stirred;
 
@@ -138,7 +138,7 @@ fn a_stopped_simulation_goes_on_as_if_it_had_not_been() {
     }
 }
 
-/// A scheduler that is told what happens in a simulation, and has to grant the same leases.
+/// A scheduler that is told the events of a simulation, and has to grant the same leases.
 #[derive(Debug)]
 struct Beside {
     scheduler: Scheduler,
@@ -192,7 +192,7 @@ fn a_scheduler_places_as_the_simulator_does() {
     }
 }
 
-/// The state of a round, made whether anything is to be decided in it or not.
+/// The state of a round, and whether there is an action, also of rounds in which nothing is to be decided.
 pub(super) fn begun(
     scheme: &mut dyn ActionScheme,
     memory: &mut Memory,
@@ -203,7 +203,7 @@ pub(super) fn begun(
     begin(scheme, memory, view, continuation)
 }
 
-/// A round of some rounds into a simulation, and its memory.
+/// Shows `look` the rounds of a simulation with their memory.
 fn rounds(condition: Condition, seed: u64, mut look: impl FnMut(&RoundState, &Memory, u64)) {
     let scenario = scenario(vec![condition]);
     let window = Window { n_jobs: 24, n_servers: 8 };
@@ -231,7 +231,7 @@ fn rounds(condition: Condition, seed: u64, mut look: impl FnMut(&RoundState, &Me
     }
 }
 
-/// The rule's place against all sets of free workers of one server.
+/// The rule's placement against all sets of free workers of one server.
 #[test]
 fn the_rule_finds_the_best_workers_of_a_server() {
     let condition = Condition { straggling: 0.6, ..Condition::default() };
@@ -284,7 +284,7 @@ fn what_jobs_make_shows_how_fast_their_workers_are() {
         assert!(round.problem().n_jobs() > 0);
     });
     assert!(n_measured >= 4 && slow < -0.2 && fast > slow + 0.1, "{n_measured} {slow} {fast}");
-    // Where nothing is slow, nothing is thought to be.
+    // Where no worker is slow, none is estimated to be.
     rounds(Condition::default(), 3, |_, memory, _| {
         for worker in (0..24).map(WorkerId::from_index) {
             assert!(memory.known(worker).log_speed.abs() < 1e-9);
@@ -292,8 +292,8 @@ fn what_jobs_make_shows_how_fast_their_workers_are() {
     });
 }
 
-/// DeepShare's rules: a job that makes more than 0.6 of what is expected goes on where it is, another goes to the end of the
-/// queue; what starts is spread evenly over one, two or four servers of a cell, the first that fits of those of its size.
+/// DeepShare's rules: a job with more than 0.6 of its expected throughput goes on where it is, others go to the end of the queue; a
+/// job that starts is the first of its size that fits, spread evenly over one, two or four servers of a cell.
 #[test]
 fn cells_keep_what_runs_well_and_spread_what_starts_evenly() {
     let scenario =
@@ -398,7 +398,7 @@ fn what_goes_on_stays_on_its_workers() {
     assert!(n_kept > 20, "{n_kept}");
 }
 
-/// Of the first job, while the cluster is empty and nothing has been measured: from the matrix alone.
+/// The rows of the first job in an empty cluster, before any measurement, which follow from the matrix alone.
 #[test]
 fn rows_say_what_the_matrix_does() {
     let mut seen = false;

@@ -1,4 +1,4 @@
-//! Rounds in which every job goes on: what is found without the state of the round is what that would say.
+//! Tests of rounds in which every job goes on: the result without the state of the round is the result with it.
 
 use super::action_scheme::{ActionScheme, Opened, close, open};
 use super::cells::Cells;
@@ -10,7 +10,7 @@ use crate::gangs::Presence;
 use apportion::policy::Placed;
 use apportion::simulator::Step;
 
-/// The observation and the mask of the scheme.
+/// The scheme's observation, its mask, and whether the round is over.
 fn shown(cells: &Cells, round: &super::RoundState) -> (Vec<f32>, Vec<bool>, bool) {
     let space = &cells.spaces()[0];
     let (mut seen, mut mask) = (vec![0.0; space.observation_length()], vec![false; space.n_actions]);

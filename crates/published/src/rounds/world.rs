@@ -1,4 +1,4 @@
-//! The world of decisions inside rounds, as training documents have it.
+//! The world of the system `rounds` in training documents.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use apportion_learn::environment::Status;
 use apportion_learn::system::{Registered, System, SystemError, check_counts, check_seen, options};
 use apportion_learn::vectorized::Finished;
 
-/// What can be learned here.
+/// The system `rounds`.
 pub const SYSTEM: Registered = Registered {
     name: "rounds",
     decides: "what those two agents decide, or DeepShare's, on the very workers of the simulator that every policy is \
@@ -45,24 +45,24 @@ fn open(world: &Value) -> Result<System, SystemError> {
         }))
 }
 
-/// The action scheme: which actions there are, and what each means for the round.
+/// An action scheme: the actions and their meaning for a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionSchemeName {
-    /// The dual-agent scheduler's.
+    /// The dual-agent scheduler's two agents.
     #[default]
     Agents,
-    /// DeepShare's.
+    /// DeepShare's agent, on cells of four servers.
     Cells,
 }
 
 impl ActionSchemeName {
-    /// The network that decides, if it is not dense layers.
+    /// The kind of the network that decides, if it is not dense layers.
     pub(super) fn network(self) -> Option<&'static str> {
         (self == Self::Agents).then_some(network::NAME)
     }
 
-    /// What weights for it are of.
+    /// Description in error messages of the network that the scheme needs.
     pub(super) fn expected(self) -> &'static str {
         match self {
             Self::Agents => "network of two agents",
@@ -71,7 +71,7 @@ impl ActionSchemeName {
     }
 }
 
-/// One more cluster to learn on.
+/// A further cluster to learn on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FurtherCluster {
@@ -79,7 +79,7 @@ pub struct FurtherCluster {
     pub workers: u32,
     /// Workers of a server.
     pub per_server: u32,
-    /// Rates of arrival, in jobs per hour.
+    /// Arrival rates, in jobs per hour.
     pub rates: Vec<f64>,
     /// Jobs of an episode.
     pub jobs: usize,
@@ -89,35 +89,35 @@ pub struct FurtherCluster {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoundsWorld {
-    /// The action scheme: which actions there are, and what each means for the round.
+    /// The action scheme: the actions and their meaning for a round.
     #[serde(rename = "play")]
     pub scheme: ActionSchemeName,
-    /// A throughput matrix that ships with the program.
+    /// Name of a throughput matrix that ships with the program.
     pub throughputs: String,
-    /// Workers of each of its types.
+    /// Workers of each worker type of the matrix.
     pub workers: u32,
     /// Workers of a server.
     pub per_server: u32,
-    /// Rates of arrival, in jobs per hour; the seed of an episode says which.
+    /// Arrival rates, in jobs per hour; the seed of an episode picks one.
     pub rates: Vec<f64>,
-    /// Further clusters; the seed says on which an episode is.
+    /// Further clusters; the seed of an episode picks one of all clusters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<FurtherCluster>,
-    /// What slows jobs beside the type of their workers; the seed says which.
+    /// Conditions that slow jobs, beside the type of their workers; the seed of an episode picks one.
     pub conditions: Vec<Condition>,
     /// Jobs of an episode.
     pub jobs: usize,
-    /// Whether some need several workers.
+    /// Whether some jobs need several workers.
     pub multi_worker: bool,
-    /// Jobs that two agents see.
+    /// The number of jobs in view of two agents.
     pub seen_jobs: usize,
-    /// Servers that they see.
+    /// The number of servers in view of two agents.
     pub seen_servers: usize,
-    /// Whether the placement agent sees what a rule would do, as networks beside a rule have to.
+    /// Whether the placement agent sees a rule's choice, which networks beside a rule need.
     pub advised: bool,
-    /// Rounds after which two agents decide all anew, if no job or worker has come or gone before.
+    /// Rounds after which two agents decide everything anew, if no job or worker has come or gone before.
     pub lease_rounds: u64,
-    /// What a reward is for; trainings are judged by completion times whatever it is.
+    /// The quantity that is rewarded. Trainings are judged by completion times, whatever it is.
     pub reward: Reward,
     /// Steps after which an episode is cut off.
     pub step_limit: u64,
@@ -213,7 +213,7 @@ impl RoundsWorld {
         Ok(RoundsScenario { scenarios, conditions: self.conditions.clone() })
     }
 
-    /// What sees and acts.
+    /// The action scheme of these options.
     pub fn scheme(&self) -> Box<dyn ActionScheme> {
         match self.scheme {
             ActionSchemeName::Agents => {
@@ -225,7 +225,7 @@ impl RoundsWorld {
         }
     }
 
-    /// An environment, still to be reset, and the data that it is made of.
+    /// A maker of environments, still to be reset, and a text of the data that they are made of.
     pub(super) fn environment(
         &self,
     ) -> Result<(impl Fn() -> RoundsEnvironment + Clone + use<>, String), String> {
@@ -236,7 +236,7 @@ impl RoundsWorld {
         Ok((move || RoundsEnvironment::new(world.clone(), scenario.clone()), data))
     }
 
-    /// Plays the episode of a seed: the return is less its mean completion time in hours.
+    /// Plays the episode of a seed. The return is less its mean completion time, h.
     pub(super) fn judge(&self, actor: Arc<dyn Actor>, choice: Choice, seed: u64) -> Result<Finished, String> {
         let policy = LearnedRounds::new("rounds", self.scheme(), actor, choice, seed);
         let scenario = self.scenario()?;
