@@ -1,16 +1,16 @@
-//! Deciding: from what is seen to logits, from logits to an action.
+//! Decisions: from observations to logits, and from logits to actions.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// What turns an observation into logits, one number per action: an action's probability is proportional to the
-/// exponential of its logit. Shared by the threads that try it out.
+/// An actor, which turns an observation into logits, one number per action. An action's probability is proportional to the
+/// exponential of its logit. Threads share an actor.
 pub trait Actor: fmt::Debug + Send + Sync {
-    /// Writes the logits of `agent` for one observation. The scratch is for intermediate numbers.
+    /// Writes the logits of `agent` for one observation. `scratch` is room for intermediate numbers.
     ///
     /// # Errors
-    /// If the network cannot be evaluated, which those of this program always can.
+    /// If the network cannot be evaluated, which does not happen for networks of this program.
     fn logits(
         &self,
         agent: usize,
@@ -20,7 +20,7 @@ pub trait Actor: fmt::Debug + Send + Sync {
     ) -> Result<(), ActorError>;
 }
 
-/// Why there is no decision.
+/// Why an actor gives no decision.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ActorError {
     /// Logits that make no probabilities.
@@ -34,7 +34,7 @@ pub enum ActorError {
     /// A network that cannot be evaluated.
     #[error("the network cannot be evaluated: {reason}")]
     Failed {
-        /// Why.
+        /// Why it cannot be evaluated, in words.
         reason: String,
     },
 }
@@ -46,7 +46,7 @@ pub struct Scratch {
     pub(super) to: Vec<f32>,
 }
 
-/// Every allowed action is as likely: the control that every learner is measured against.
+/// An actor that draws uniformly from the allowed actions: the control that every learner is measured against.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UniformActor;
 
@@ -63,12 +63,12 @@ impl Actor for UniformActor {
     }
 }
 
-/// Turns logits into probabilities of the allowed actions, in place; the masked have exactly 0.
+/// Turns logits into probabilities of the allowed actions, in place; masked actions have exactly 0.
 ///
-/// If all are masked, all are 0. What a masked logit is does not matter; −∞ means never.
+/// If all actions are masked, all probabilities are 0. Masked logits do not matter; a logit of −∞ gives probability 0.
 ///
 /// # Errors
-/// If an allowed action's logit is not a number or +∞, or all are −∞.
+/// If the logit of an allowed action is not a number or +∞, or those of all are −∞.
 pub fn masked_softmax(logits: &mut [f32], mask: &[bool]) -> Result<(), ActorError> {
     let mut largest = f32::NEG_INFINITY;
     let mut first = None;
@@ -95,7 +95,7 @@ pub fn masked_softmax(logits: &mut [f32], mask: &[bool]) -> Result<(), ActorErro
     Ok(())
 }
 
-/// The action that a uniform number in [0, 1) draws. An action of probability 0 is drawn only if all have it.
+/// The action that a uniform number in [0, 1) draws from probabilities. An action of probability 0 is drawn only if all are 0.
 pub fn draw(probabilities: &[f32], uniform: f64) -> usize {
     let total: f64 = probabilities.iter().map(|probability| f64::from(*probability)).sum();
     let mut left = uniform * total;
@@ -112,7 +112,7 @@ pub fn draw(probabilities: &[f32], uniform: f64) -> usize {
     last
 }
 
-/// The most probable action, of several the first.
+/// The most probable action; of equals, the first.
 pub fn most_probable(probabilities: &[f32]) -> usize {
     let mut best = 0;
     for (action, probability) in probabilities.iter().enumerate() {
@@ -123,15 +123,15 @@ pub fn most_probable(probabilities: &[f32]) -> usize {
     best
 }
 
-/// How an action is chosen from probabilities.
+/// A way to choose an action from probabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "train", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Drawn with its probability.
+    /// An action drawn from the probabilities.
     #[default]
     Sampled,
-    /// The most probable.
+    /// The most probable action.
     MostProbable,
 }
 

@@ -1,28 +1,28 @@
-//! What every environment must do, tried on one.
+//! Check of an environment against the rules that every environment must follow.
 
 use std::fmt;
 
 use crate::environment::{Environment, Refused, Status};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// A rule that an environment can break.
+/// A rule that every environment must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// At least one agent; bounds in order and as many low as high; at least one action.
+    /// Spaces have at least one agent, as many lower as upper bounds, in order, and at least one action.
     Spaces,
     /// The agent that acts next has a space.
     Agent,
-    /// Every entry of observation, mask and state is written, and looking changes nothing.
+    /// Observing writes every entry of observation, mask and state, and changes nothing.
     Observe,
     /// Observations and states are finite, and observations within their bounds.
     Bounds,
     /// A running episode has an allowed action.
     Mask,
-    /// What is masked or unknown is refused as such, and what is allowed is carried out.
+    /// Masked and unknown actions are refused as such, and allowed actions are carried out.
     Refusal,
     /// Rewards are finite.
     Reward,
-    /// Same seed, same actions, same everything.
+    /// Equal seeds and actions give equal episodes.
     Determinism,
     /// A reset leaves nothing behind of the episode before.
     Reset,
@@ -33,7 +33,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// What it asks for.
+    /// The rule in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Spaces => "every agent has a space with bounds in order and at least one action",
@@ -51,27 +51,27 @@ impl Rule {
     }
 }
 
-/// A rule that was broken, and where it was first seen.
+/// A rule that was broken, with the first case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The rule.
     pub rule: Rule,
-    /// What was seen: the seed, the step, the values.
+    /// The case in words: the seed, the step, the values.
     pub seen: String,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Each broken rule once.
+    /// Broken rules, each once.
     pub violations: Vec<Violation>,
-    /// Episodes that ended by themselves.
+    /// The number of episodes that ended by themselves.
     pub n_terminated: u64,
-    /// Episodes that were cut off.
+    /// The number of episodes that were cut off.
     pub n_truncated: u64,
-    /// Episodes that were left running at the check's own limit.
+    /// The number of episodes that were left running at the check's own limit.
     pub n_unfinished: u64,
-    /// Steps tried.
+    /// The number of steps taken.
     pub n_steps: u64,
 }
 
@@ -81,7 +81,7 @@ impl CheckReport {
         self.violations.is_empty()
     }
 
-    /// For tests.
+    /// Panics unless the check passed, for tests.
     ///
     /// # Panics
     /// If a rule was broken; the message is the report.
@@ -110,12 +110,12 @@ impl fmt::Display for CheckReport {
     }
 }
 
-/// How much is tried.
+/// Options of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
     /// Seed of the actions and of the episodes.
     pub seed: u64,
-    /// Episodes tried.
+    /// The number of episodes.
     pub n_episodes: u32,
     /// Steps after which an episode is left.
     pub n_steps_max: u64,
@@ -127,7 +127,7 @@ impl Default for CheckOptions {
     }
 }
 
-/// Holds environments of one make to every [`Rule`], by episodes of random allowed actions.
+/// Checks environments of one make against every [`Rule`], by episodes of random allowed actions.
 pub fn check<E: Environment>(make: impl Fn() -> E, options: CheckOptions) -> CheckReport {
     let mut report =
         CheckReport { violations: Vec::new(), n_terminated: 0, n_truncated: 0, n_unfinished: 0, n_steps: 0 };
@@ -146,7 +146,7 @@ pub fn check<E: Environment>(make: impl Fn() -> E, options: CheckOptions) -> Che
         }
         let again = trial.replay(&mut make(), &first);
         if again != first {
-            // A fresh one that repeats itself shows that it was the used one that remembered something.
+            // If a fresh environment repeats itself, the used one has kept something from the episodes before.
             let once_more = trial.replay(&mut make(), &first);
             let rule = if once_more == again { Rule::Reset } else { Rule::Determinism };
             report.complain(rule, || difference(seed, &first, &again));
@@ -183,12 +183,12 @@ fn check_spaces<E: Environment>(environment: &E, report: &mut CheckReport) -> bo
     report.passed()
 }
 
-/// All that an episode shows, floats by their bits.
+/// Everything that an episode shows, floats as bits.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Episode {
     seen: Vec<Seen>,
     actions: Vec<usize>,
-    /// Reward's bits, rounds, whether it counts, status.
+    /// Transitions: (bits of the reward, rounds, whether it counts, status).
     outcomes: Vec<(u32, u32, bool, Status)>,
 }
 
@@ -215,13 +215,13 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Whether what was seen makes a comparison of runs pointless.
+    /// Whether broken rules make a comparison of runs pointless.
     fn is_disturbed(&self) -> bool {
         let disturbs = |rule| matches!(rule, Rule::Agent | Rule::Observe | Rule::Refusal);
         self.report.violations.iter().any(|violation| disturbs(violation.rule))
     }
 
-    /// An episode of random actions, with every rule watched.
+    /// Plays an episode of random actions, and checks every rule on the way.
     fn play<E: Environment>(&mut self, environment: &mut E, stream: &mut Stream) -> Episode {
         let mut episode = Episode::default();
         environment.reset(self.seed);
@@ -251,7 +251,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Plays the actions of an episode again; nothing is watched.
+    /// Plays the actions of an episode again, without further checks of its steps.
     fn replay<E: Environment>(&mut self, environment: &mut E, first: &Episode) -> Episode {
         let mut episode = Episode::default();
         environment.reset(self.seed);
@@ -267,7 +267,7 @@ impl Trial<'_> {
         episode
     }
 
-    /// Carries an allowed action out; whether the episode goes on.
+    /// Carries out an allowed action; returns whether the episode goes on.
     fn act<E: Environment>(&mut self, environment: &mut E, action: usize, episode: &mut Episode) -> bool {
         let (seed, step) = (self.seed, episode.actions.len());
         episode.actions.push(action);
@@ -329,7 +329,7 @@ impl Trial<'_> {
         }
     }
 
-    /// What the environment shows, asked twice with different leftovers in the slices.
+    /// The environment's observation, mask and state, asked for twice with different leftovers in the slices.
     fn look<E: Environment>(&mut self, environment: &E) -> Option<Seen> {
         let (seed, agent) = (self.seed, environment.agent());
         let Some(space) = environment.spaces().get(agent) else {

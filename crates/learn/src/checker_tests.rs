@@ -1,4 +1,4 @@
-//! One environment that is right, and the same with one fault each: every fault is found, and no other reported.
+//! Tests of the checker on a right environment and on copies with one fault each: every fault is found, and no other is reported.
 
 use std::cell::Cell;
 
@@ -31,7 +31,7 @@ enum Fault {
     TruncatesUndeclared,
 }
 
-/// A counter that is to reach 10: an action adds 0, 1 or 2, and 2 is masked on even numbers.
+/// A counter that ends at 10: an action adds 0, 1 or 2, and 2 is masked on even numbers.
 #[derive(Debug)]
 struct Counter {
     fault: Fault,

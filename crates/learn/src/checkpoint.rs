@@ -1,4 +1,4 @@
-//! Trained weights as files: safetensors with a header that says what they are and how to make them again.
+//! Files of trained weights: safetensors with a header that describes the weights and how to make them again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,53 +8,53 @@ use crate::network::{Activation, MlpActor, NetworkError};
 use crate::tensors::{Tensors, TensorsError};
 use apportion::spec::run::sha256;
 
-/// The format that this version writes and reads.
+/// The format of the files that this version writes and reads.
 pub const FORMAT: &str = "apportion/learned-v1";
 
-/// The entry of the metadata that holds the header.
+/// The key of the metadata's entry that holds the header.
 const KEY: &str = "apportion";
 
-/// What can be done with a file.
+/// The contents of a file, and so its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Contents {
-    /// Decide: the weights of the actors, as tensors of the model's names.
+    /// The weights of the actors, by the model's names, for decisions.
     Weights,
-    /// Go on with the training, bit for bit: weights under `model.`, and all else that the algorithm keeps.
+    /// A whole training, which can go on bit for bit: weights under `model.`, and all other state of the algorithm.
     Training,
 }
 
-/// What the weights are of.
+/// A kind of network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum NetworkKind {
     /// Dense layers, `actor.AGENT.LAYER.weight` and `….bias`.
     Mlp {
-        /// What follows each hidden layer.
+        /// The activation after each hidden layer.
         activation: Activation,
-        /// Networks of actors.
+        /// The number of agents, each with a network.
         n_agents: usize,
     },
     /// A network that a system defines itself.
     Own {
-        /// Which one.
+        /// Name of the network.
         name: String,
     },
 }
 
-/// Where weights come from.
+/// The header of a file of weights, which says where they come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// [`FORMAT`].
+    /// The format, [`FORMAT`].
     format: String,
-    /// What can be done with the file.
+    /// The contents of the file.
     pub contents: Contents,
-    /// What the weights are of.
+    /// The kind of network.
     pub network: NetworkKind,
-    /// The whole specification of the training.
+    /// The whole specification of the training, or of an import.
     pub spec: Value,
-    /// SHA-256 of the data that it trains on, in hexadecimal.
+    /// SHA-256 of the data that the training uses, in hexadecimal.
     pub data_digest: String,
     /// SHA-256 of the file of weights that the training began with, in hexadecimal, if its specification says `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,93 +64,93 @@ pub struct Header {
     pub raised: Vec<Raised>,
     /// The seed of the training.
     pub seed: u64,
-    /// Version of the program that wrote it.
+    /// Version of the program that wrote the file.
     pub crate_version: String,
     /// Updates made so far.
     pub n_updates: u64,
     /// Decisions taken in training so far.
     pub n_decisions: u64,
-    /// SHA-256 of names, shapes and numbers, in hexadecimal.
+    /// SHA-256 of the tensors' names, shapes and numbers, in hexadecimal.
     tensors_digest: String,
-    /// What the algorithm keeps beside arrays.
+    /// The algorithm's state beside arrays.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     state: Value,
 }
 
-/// A budget that was raised.
+/// A budget of a training before it was raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Raised {
     /// Decisions after which the training was to end.
     pub decisions: u64,
-    /// Validations without a new best after which it was to end early.
+    /// Validations without a new best after which the training was to end early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<u32>,
     /// Updates made until it was raised.
     pub n_updates: u64,
 }
 
-/// Weights, or a training between two updates, with where they come from.
+/// Weights, or a training between two updates, with their header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// Where they come from.
+    /// The header.
     pub header: Header,
     /// The arrays.
     pub tensors: Tensors,
 }
 
-/// A file that is no checkpoint of this version.
+/// Why a file is no checkpoint of this version.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
-    /// No safetensors file, or a damaged one.
+    /// The file is no safetensors file, or a damaged one.
     #[error(transparent)]
     Tensors(#[from] TensorsError),
-    /// A safetensors file of something else.
+    /// The safetensors file has no header of this program.
     #[error("it has no header `{KEY}`: it was not written by this program")]
     NoHeader,
-    /// Another version.
+    /// The file is of another format.
     #[error("it is of format `{found}`, expected `{FORMAT}`")]
     Format {
-        /// Its format.
+        /// The format of the file.
         found: String,
     },
-    /// A header that says something else.
+    /// The header cannot be read.
     #[error("its header is damaged: {reason}")]
     Header {
         /// Why the header is damaged, in words.
         reason: String,
     },
-    /// Numbers that differ from the ones written.
+    /// The numbers differ from the ones that were written.
     #[error("its numbers are not those that were written: the file is damaged")]
     Digest,
-    /// Weights without a training.
+    /// The file holds weights without a training.
     #[error("it holds weights alone, with which no training can go on")]
     WeightsOnly,
-    /// Weights that make no network.
+    /// The weights make no network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A network that needs its own system to be read.
+    /// The network needs its own system to be read.
     #[error("its network is `{name}`, not dense layers")]
     Kind {
-        /// Which network.
+        /// Name of the network.
         name: String,
     },
 }
 
-/// What a header says of a training.
+/// The provenance of weights, which becomes part of the header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provenance {
-    /// What the weights are of.
+    /// The kind of network.
     pub network: NetworkKind,
-    /// The whole specification.
+    /// The whole specification of the training.
     pub spec: Value,
-    /// SHA-256 of the data that it trains on, in hexadecimal.
+    /// SHA-256 of the data that the training uses, in hexadecimal.
     pub data_digest: String,
-    /// SHA-256 of the file of weights that it began with, in hexadecimal.
+    /// SHA-256 of the file of weights that the training began with, in hexadecimal.
     pub from_digest: Option<String>,
-    /// Budgets that it had before.
+    /// Budgets that the training had before they were raised.
     pub raised: Vec<Raised>,
-    /// The seed.
+    /// The seed of the training.
     pub seed: u64,
     /// Updates made so far.
     pub n_updates: u64,
@@ -159,16 +159,16 @@ pub struct Provenance {
 }
 
 impl Checkpoint {
-    /// A training between two updates: all its arrays, and its other state.
+    /// A checkpoint of a training between two updates: all its arrays, and its other state.
     pub fn of_training(provenance: Provenance, tensors: Tensors, state: Value) -> Self {
         Self::new(Contents::Training, provenance, tensors, state)
     }
 
-    /// Weights alone, by the model's names; critics are left out.
+    /// A checkpoint of weights alone, by the model's names; critics are left out.
     pub fn of_weights(provenance: Provenance, weights: &Tensors) -> Self {
         let mut kept = Tensors::default();
         for (name, shape, numbers) in weights.iter().filter(|(name, ..)| !name.starts_with("critic.")) {
-            // As many numbers as before.
+            // Shape and numbers come from a tensor, so the insertion cannot fail.
             let _ = kept.insert(name, shape.to_vec(), numbers.to_vec());
         }
         Self::new(Contents::Weights, provenance, kept, Value::Null)
@@ -195,10 +195,10 @@ impl Checkpoint {
         Self { header, tensors }
     }
 
-    /// What the algorithm kept beside arrays.
+    /// The algorithm's state beside arrays.
     ///
     /// # Errors
-    /// If these are weights alone.
+    /// If the checkpoint holds weights alone.
     pub fn state(&self) -> Result<&Value, CheckpointError> {
         match self.header.contents {
             Contents::Training => Ok(&self.header.state),
@@ -214,7 +214,7 @@ impl Checkpoint {
         }
     }
 
-    /// This checkpoint's weights, for deciding only.
+    /// A checkpoint of this one's weights alone, for decisions.
     #[must_use]
     pub fn slim(&self) -> Self {
         let header = self.header.clone();
@@ -234,7 +234,7 @@ impl Checkpoint {
     /// The actors, if they are dense layers.
     ///
     /// # Errors
-    /// If they are not, or are damaged.
+    /// If the networks are not dense layers, or are damaged.
     pub fn actor(&self) -> Result<MlpActor, CheckpointError> {
         match &self.header.network {
             NetworkKind::Mlp { activation, n_agents } => {
@@ -244,7 +244,7 @@ impl Checkpoint {
         }
     }
 
-    /// The file's bytes: the same for the same checkpoint.
+    /// The bytes of the checkpoint's file, which are equal for equal checkpoints.
     ///
     /// # Errors
     /// If the header is too large.
@@ -254,15 +254,15 @@ impl Checkpoint {
         Ok(self.tensors.to_safetensors((KEY, &header))?)
     }
 
-    /// Reads a file's bytes.
+    /// Reads a checkpoint from a file's bytes.
     ///
     /// # Errors
-    /// If they are damaged, something else, or of another version.
+    /// If the file is damaged, something else, or of another version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CheckpointError> {
         let (tensors, header) = Tensors::from_safetensors(bytes, KEY)?;
         let header = header.ok_or(CheckpointError::NoHeader)?;
         let damaged = |error: serde_json::Error| CheckpointError::Header { reason: error.to_string() };
-        // The format first: another version's header may have other fields.
+        // The format is checked first, because another version's header may have other fields.
         let fields: Value = serde_json::from_str(&header).map_err(damaged)?;
         let format = fields.get("format").and_then(Value::as_str).unwrap_or_default();
         if format != FORMAT {

@@ -1,41 +1,41 @@
-//! The seam between what is to be controlled and what learns to control it.
+//! The interface between environments, which are controlled, and learners.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// What an agent sees and may do: fixed for an environment's life.
+/// The space of an agent's observations and actions, fixed for an environment's life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Space {
     /// Smallest value of each number of the observation.
     pub low: Vec<f32>,
     /// Largest value of each number of the observation.
     pub high: Vec<f32>,
-    /// Actions are numbered from 0 to one less than this. Sets of varying size are padded to their largest: the
-    /// mask says which actions exist.
+    /// The number of actions, which are numbered from 0. Sets of varying size are padded to their largest size; the mask says which
+    /// actions exist.
     pub n_actions: usize,
 }
 
 impl Space {
-    /// Observations of `length` numbers, each from `low` to `high`.
+    /// A space of observations of `length` numbers, each from `low` to `high`.
     pub fn uniform(length: usize, (low, high): (f32, f32), n_actions: usize) -> Self {
         Self { low: vec![low; length], high: vec![high; length], n_actions }
     }
 
-    /// Numbers in an observation.
+    /// The number of numbers in an observation.
     pub fn observation_length(&self) -> usize {
         self.low.len()
     }
 }
 
-/// Where an episode stands after a step.
+/// The status of an episode after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It goes on.
+    /// The episode goes on.
     Running,
-    /// It is over for good: nothing can be gained after it, so its last state is worth nothing.
+    /// The episode is over for good: nothing can be gained after it, so its last state has the value 0.
     Terminated,
-    /// It was cut off by a limit on its length: what would have come after is estimated from its last state.
+    /// The episode was cut off by a limit on its length: the rewards that would have followed are estimated from its last state.
     Truncated,
 }
 
@@ -56,33 +56,33 @@ impl fmt::Display for Status {
     }
 }
 
-/// What an action led to.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transition {
-    /// What the team of agents gained since the action before.
+    /// The reward of the team of agents since the action before.
     pub reward: f32,
-    /// Rounds that passed: 0 if more is decided within the same round.
+    /// The number of rounds that passed: 0 if the same round has more decisions.
     pub rounds: u32,
-    /// Whether there is something to learn from it; not, for example, if the action could not be carried out.
-    /// Learners that replay single actions leave it out; learners on whole episodes do not.
+    /// Whether the action is a sample to learn from; not, for example, if it could not be carried out. Learners that replay single
+    /// actions leave out other actions; learners on whole episodes do not.
     pub counts: bool,
     /// The job to which the reward is attributed, by its number; none where it is attributed to no single job.
     pub owner: Option<usize>,
-    /// Where the episode stands.
+    /// The status of the episode.
     pub status: Status,
 }
 
 impl Transition {
-    /// A step of one round, from which there is something to learn.
+    /// A transition of one round that is a sample to learn from.
     pub fn new(reward: f32, status: Status) -> Self {
         Self { reward, rounds: 1, counts: true, owner: None, status }
     }
 }
 
-/// An action that was not carried out; nothing has changed.
+/// Why an action was not carried out; the environment is then unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// The mask forbade it.
+    /// The action is masked.
     #[error("action {action} is masked")]
     Masked {
         /// The action.
@@ -93,7 +93,7 @@ pub enum Refused {
     Unknown {
         /// The action.
         action: usize,
-        /// How many there are.
+        /// The number of actions.
         n_actions: usize,
     },
     /// The episode is over.
@@ -101,19 +101,18 @@ pub enum Refused {
     Over,
 }
 
-/// Something that one agent controls, or several in turn, one action at a time.
+/// An environment that one agent controls, or several in turn, one action at a time.
 ///
-/// Everything that happens is a function of the seed given to [`reset`](Self::reset) and of the actions since: this
-/// is what lets a training stop and go on, bit for bit. [`check`](crate::checker::check) holds an environment to
-/// every sentence here.
+/// Everything that happens is a function of the seed given to [`reset`](Self::reset) and of the actions since, so a training can
+/// stop and go on bit for bit. [`check`](crate::checker::check) checks an environment against every sentence here.
 ///
-/// After the step that ended an episode, the environment still shows the last state, whose value an episode that was
-/// cut off is estimated by.
+/// After the step that ended an episode, the environment still shows the last state, from which the rest of a truncated episode is
+/// estimated.
 pub trait Environment: fmt::Debug + Send {
-    /// One space per agent; at least one. Always the same.
+    /// The spaces, one per agent and at least one, which never change.
     fn spaces(&self) -> &[Space];
 
-    /// The agent that acts next. Observation, mask and action are its own.
+    /// The number of the agent that acts next, to which observation, mask and action belong.
     fn agent(&self) -> usize {
         0
     }
@@ -121,40 +120,40 @@ pub trait Environment: fmt::Debug + Send {
     /// Begins an episode.
     fn reset(&mut self, seed: u64);
 
-    /// Writes what the agent sees and which of its actions it may take: every entry of both.
+    /// Writes the observation and the mask of allowed actions of the agent that acts next: every entry of both.
     ///
     /// `observation` has its space's [`observation_length`](Space::observation_length), `mask` its `n_actions`; at
     /// least one action is allowed while the episode runs.
     fn observe(&self, observation: &mut [f32], mask: &mut [bool]);
 
-    /// Carries an action out.
+    /// Carries out an action.
     ///
     /// # Errors
-    /// If it is masked or unknown, or the episode is over; nothing has changed then.
+    /// If the action is masked or unknown, or the episode is over; the environment is then unchanged.
     fn step(&mut self, action: usize) -> Result<Transition, Refused>;
 
-    /// Steps after which an episode is truncated if it has not terminated: none is truncated without such a limit.
+    /// The number of steps after which an episode is truncated if it has not terminated; without a limit, none is truncated.
     fn step_limit(&self) -> Option<u64> {
         None
     }
 
-    /// Numbers in the state that a critic judges in training; 0 if the agent's own observation will do.
+    /// The number of numbers in the critic's state; 0 if the critic judges the agent's own observation.
     fn state_length(&self) -> usize {
         0
     }
 
-    /// Writes the state that a critic judges: all that the agents know together.
+    /// Writes the critic's state, which all agents' knowledge together makes up.
     fn state(&self, state: &mut [f32]) {
         let _ = state;
     }
 
-    /// How far a training has come, from 0 to 1: episodes that begin after this may be harder.
+    /// Sets the progress of the training, from 0 to 1: episodes that begin later may be harder.
     fn set_progress(&mut self, share: f64) {
         let _ = share;
     }
 }
 
-/// Receives the agent, observation, mask and action of each step.
+/// A function that receives the agent, observation, mask and action of each step.
 pub type Show<'a> = dyn FnMut(usize, &[f32], &[bool], usize) + 'a;
 
 impl<E: Environment + ?Sized> Environment for Box<E> {

@@ -1,4 +1,4 @@
-//! How well an actor does in episodes of given seeds.
+//! Evaluation of an actor in episodes of given seeds.
 
 use rayon::prelude::*;
 
@@ -7,11 +7,11 @@ use crate::environment::{Environment, Status};
 use crate::vectorized::{Finished, PlayError};
 use apportion::workload::random::SeedStreams;
 
-/// Steps after which an episode without a limit of its own is given up, as truncated.
+/// The number of steps after which an episode without a limit of its own is given up, as truncated.
 const STEPS_MAX: usize = 10_000_000;
 
-/// Plays one episode per seed, in parallel. Same seeds, same result, whatever was played before and on however
-/// many threads: actions are drawn by a stream of each episode's seed.
+/// Plays one episode per seed, in parallel. Actions are drawn by a stream of each episode's seed, so the result does not depend on
+/// earlier episodes or on the number of threads.
 ///
 /// # Errors
 /// If the actor gives no probabilities, or an environment refuses an action that its mask allows.
@@ -24,7 +24,7 @@ pub fn evaluate<E: Environment>(
     seeds.par_iter().map(|seed| play(&mut make(), actor, choice, *seed)).collect()
 }
 
-/// Plays the episode of a seed; the environment is left at its end.
+/// Plays the episode of a seed, and leaves the environment at its end.
 ///
 /// # Errors
 /// If the actor gives no probabilities, or the environment refuses an action that its mask allows.
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_most_probable_of_equals_is_the_first() {
-        // Left wherever there is a left: only starts in the last column, going up and left, never arrive.
+        // The most probable of equals is left where there is a left, so no walk reaches the last corner.
         let episodes = mean(Choice::MostProbable, 2);
         assert!(episodes.iter().all(|episode| episode.status == Status::Truncated && episode.n_steps == 50));
     }

@@ -1,11 +1,11 @@
-//! Dense layers, for deciding: no library needed, one observation at a time.
+//! Dense layers for decisions, one observation at a time, without a library.
 
 use thiserror::Error;
 
 use crate::actor::{Actor, ActorError, Scratch};
 use crate::tensors::{Tensors, TensorsError};
 
-/// What follows a layer's sum.
+/// An activation, applied to a layer's sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "train", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -13,7 +13,7 @@ pub enum Activation {
     /// Hyperbolic tangent.
     #[default]
     Tanh,
-    /// The positive part.
+    /// The positive part, max(0, x).
     Relu,
 }
 
@@ -29,9 +29,9 @@ impl Activation {
 /// One layer: y = W x + b.
 #[derive(Clone, Debug, PartialEq)]
 struct Dense {
-    /// [inputs × outputs], so that one input's weights lie together.
+    /// Weights [inputs × outputs], so that one input's weights lie together.
     weights: Vec<f32>,
-    /// [outputs].
+    /// Bias [outputs].
     bias: Vec<f32>,
 }
 
@@ -57,13 +57,13 @@ pub struct Mlp {
     activation: Activation,
 }
 
-/// Tensors that are no such network.
+/// Why tensors make no network of dense layers.
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// A tensor is missing.
     #[error(transparent)]
     Tensors(#[from] TensorsError),
-    /// Sizes that do not fit together.
+    /// Sizes do not fit together.
     #[error("`{name}` has shape {shape:?}, expected {expected}")]
     Shape {
         /// The tensor.
@@ -73,7 +73,7 @@ pub enum NetworkError {
         /// The shape that would fit, in words.
         expected: String,
     },
-    /// No layer.
+    /// There is no layer.
     #[error("there is no layer `{prefix}.0`")]
     Empty {
         /// The network's name.
@@ -127,22 +127,22 @@ impl Mlp {
         Ok(Self { layers, n_inputs: first, activation })
     }
 
-    /// Layers, each of a weight and a bias.
+    /// The number of layers, each of a weight and a bias.
     pub fn n_layers(&self) -> usize {
         self.layers.len()
     }
 
-    /// Numbers that it takes.
+    /// The number of inputs.
     pub fn n_inputs(&self) -> usize {
         self.n_inputs
     }
 
-    /// Numbers that it gives.
+    /// The number of outputs.
     pub fn n_outputs(&self) -> usize {
         self.layers.last().map_or(0, |layer| layer.bias.len())
     }
 
-    /// Writes the outputs for one input.
+    /// Writes the outputs for one observation.
     pub fn forward(&self, input: &[f32], scratch: &mut Scratch, output: &mut [f32]) {
         let Scratch { from, to } = scratch;
         from.clear();
@@ -162,17 +162,17 @@ fn mismatch(name: &str, shape: &[usize], expected: String) -> NetworkError {
     NetworkError::Shape { name: name.to_owned(), shape: shape.to_vec(), expected }
 }
 
-/// Agents that each decide by a network of their own.
+/// An actor of agents that each decide by a network of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MlpActor {
     networks: Vec<Mlp>,
 }
 
 impl MlpActor {
-    /// Of the networks `actor.0`, `actor.1` and so on, one per agent.
+    /// An actor of the networks `actor.0`, `actor.1` and so on, one per agent.
     ///
     /// # Errors
-    /// If there are fewer, or one is damaged.
+    /// If there are fewer networks, or one is damaged.
     pub fn from_tensors(
         tensors: &Tensors,
         n_agents: usize,

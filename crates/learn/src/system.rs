@@ -1,4 +1,4 @@
-//! What a learned scheduler declares, so that it can be trained by its name: from a world's options to environments.
+//! Systems: the declarations of learned schedulers, by which they are trained by name, from a world's options to environments.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use apportion::policy::Policy;
 use apportion::spec::Source;
 use apportion::spec::run::sha256;
 
-/// A learned scheduler and its name: what its module declares, and a list of systems names.
+/// A learned scheduler with its name, as its module declares it and a list of systems has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Registered {
-    /// Its name in training documents.
+    /// Name of the system in training documents.
     pub name: &'static str,
-    /// What is decided, in one line.
+    /// Description of the decisions, in one line.
     pub decides: &'static str,
-    /// Opens the system in a world of these options; with null, in the published one. What it opens has the name above.
+    /// Opens the system, under the name above, in a world of these options; null means the default options.
     pub open: fn(&Value) -> Result<System, SystemError>,
 }
 
-/// Something that can be learned: environments of one world.
+/// A system, which can be learned: environments of one world.
 ///
 /// ```
 /// use apportion_learn::system::System;
@@ -36,41 +36,41 @@ pub struct Registered {
 /// ```
 #[derive(Clone)]
 pub struct System {
-    /// Its name in training documents.
+    /// Name of the system in training documents.
     pub name: &'static str,
     /// SHA-256 of the data that its world is made of, in hexadecimal.
     pub data_digest: String,
-    /// The network that decides, if it is not dense layers: its name in files.
+    /// Name in files of the network that decides, if it is not dense layers.
     pub own_network: Option<&'static str>,
-    /// Plays an episode to judge an actor, where that is not by the environment's rewards.
+    /// Plays an episode to judge an actor, where actors are not judged by the environment's rewards.
     pub play: Option<Play>,
-    /// What the return of an episode is where an actor is judged: in words, with its unit.
+    /// Description, with its unit, of the return of an episode by which an actor is judged.
     pub judged_by: &'static str,
-    /// Plays an episode to judge an actor by the jobs' service times, where results were published so: see
-    /// `validation.measure`. The return is less these times, over a baseline's.
+    /// Plays an episode to judge an actor by the jobs' service times, where results were published so: see `validation.measure`.
+    /// The return is less these times over a baseline's.
     pub service: Option<Play>,
-    /// Plays an episode to judge an actor by the jobs' mean service and completion times: see `validation.measure`. The
-    /// return is less these times, over a baseline's.
+    /// Plays an episode to judge an actor by the jobs' mean service and completion times: see `validation.measure`. The return is
+    /// less these times over a baseline's.
     pub times: Option<Play>,
-    /// Shows what others do.
+    /// Plays an episode as a teacher decides, if the system has teachers.
     pub demonstrate: Option<Demonstrate>,
     make: Arc<dyn Fn() -> Box<dyn Environment> + Send + Sync>,
 }
 
-/// Plays the episode of a seed; says why it cannot. The return is less the mean completion time.
+/// A function that plays the episode of a seed to judge an actor; the error says why it cannot.
 pub type Play = Arc<dyn Fn(Arc<dyn Actor>, Choice, u64) -> Result<Finished, String> + Send + Sync>;
 
-/// Plays the episode of a seed as a teacher decides, and shows each action; says why it cannot.
+/// A function that plays the episode of a seed as a teacher decides, and shows each action; the error says why it cannot.
 pub type Demonstrate = Arc<dyn Fn(&Teacher<'_>, u64, &mut Show<'_>) -> Result<(), String> + Send + Sync>;
 
-/// Makes a policy of a name; says why it cannot.
+/// A function that makes the policy of a name; the error says why it cannot.
 pub type MakePolicy<'a> = dyn Fn(&str) -> Result<Box<dyn Policy>, String> + 'a;
 
-/// A policy or rule of which examples are shown.
+/// A teacher: a policy or rule whose decisions are shown as examples.
 pub struct Teacher<'a> {
-    /// A name that the system knows, or that of a policy.
+    /// Name of a rule that the system knows, or of a policy.
     pub name: &'a str,
-    /// Makes a policy of a name; says why it cannot.
+    /// Makes the policy of a name.
     pub policy: &'a MakePolicy<'a>,
 }
 
@@ -87,18 +87,18 @@ impl fmt::Debug for System {
     }
 }
 
-/// Why there is no such system.
+/// Why a system cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SystemError {
-    /// No such name.
+    /// There is no system of the name.
     #[error("unknown system `{name}`, expected one of {known}")]
     Unknown {
         /// The name.
         name: String,
-        /// The names of the systems that there are.
+        /// The names of all systems.
         known: String,
     },
-    /// Options that its world does not have.
+    /// The world refuses its options.
     #[error("{reason}")]
     World {
         /// Why the world refuses its options, in words.
@@ -113,8 +113,8 @@ impl From<String> for SystemError {
 }
 
 impl System {
-    /// Environments that `make` makes, still to be reset, of a world of this data. Dense layers decide, there is no teacher, and
-    /// actors are judged by the rewards of an episode.
+    /// A system of the environments that `make` makes, still to be reset, whose world is made of this data. Dense layers decide,
+    /// there is no teacher, and actors are judged by the rewards of an episode.
     pub fn new(
         name: &'static str,
         data: &str,
@@ -133,7 +133,7 @@ impl System {
         }
     }
 
-    /// This system, with actors judged by what `play` returns: in words, `judged_by`.
+    /// This system, with actors judged by the return of `play`, which `judged_by` describes.
     #[must_use]
     pub fn with_play(
         self,
@@ -143,7 +143,7 @@ impl System {
         Self { judged_by, play: Some(Arc::new(play)), ..self }
     }
 
-    /// This system, with teachers that `demonstrate` lets play.
+    /// This system, with teachers that are played by `demonstrate`.
     #[must_use]
     pub fn with_teachers(
         self,
@@ -152,7 +152,7 @@ impl System {
         Self { demonstrate: Some(Arc::new(demonstrate)), ..self }
     }
 
-    /// This system, decided by the network of this name, if there is one.
+    /// This system, decided by the network of this name, or by dense layers if there is none.
     #[must_use]
     pub fn with_network(self, own_network: Option<&'static str>) -> Self {
         Self { own_network, ..self }
@@ -164,17 +164,16 @@ impl System {
     }
 }
 
-/// The most jobs or servers that are seen at once. A training keeps thousands of observations, each as long as all that is
-/// seen in it.
+/// The most jobs or servers in view. A training keeps thousands of observations, whose length grows with the view.
 const N_SEEN_MAX: usize = 1024;
 
-/// The most jobs, servers or workers of a world that are believed: it has to hold them.
+/// The most jobs, servers or workers of a world, which has to hold them in memory.
 pub const COUNT_MAX: u64 = 1_000_000;
 
-/// Refuses counts of 0, and more than a world is believed to hold; and a limit of 0 steps.
+/// Checks that counts are from 1 to [`COUNT_MAX`], and the limit on steps, too.
 ///
 /// # Errors
-/// With the first such field.
+/// If one is not; the error names the first such field.
 pub fn check_counts(counts: &[(&str, u64)], step_limit: u64) -> Result<(), String> {
     for (field, value) in counts.iter().chain([&("step_limit", step_limit)]) {
         if *value == 0 {
@@ -187,10 +186,10 @@ pub fn check_counts(counts: &[(&str, u64)], step_limit: u64) -> Result<(), Strin
     }
 }
 
-/// Refuses to see more at once than trainings can keep.
+/// Checks that the number of jobs or servers in view is small enough for a training to keep.
 ///
 /// # Errors
-/// If `n`, which documents call `field`, is more.
+/// If `n`, which documents call `field`, is larger.
 pub fn check_seen(field: &str, n: usize) -> Result<(), SystemError> {
     if n <= N_SEEN_MAX {
         return Ok(());
@@ -198,10 +197,10 @@ pub fn check_seen(field: &str, n: usize) -> Result<(), SystemError> {
     Err(SystemError::World { reason: format!("`{field}` is {n}, expected at most {N_SEEN_MAX}") })
 }
 
-/// A world's options; without any, the defaults.
+/// Reads a world's options; null means the defaults.
 ///
 /// # Errors
-/// If it has no such options.
+/// If the world has no such options.
 pub fn options<T: Default + DeserializeOwned>(world: &Value) -> Result<T, SystemError> {
     if world.is_null() {
         return Ok(T::default());
@@ -210,7 +209,7 @@ pub fn options<T: Default + DeserializeOwned>(world: &Value) -> Result<T, System
         .map_err(|error| SystemError::World { reason: in_words::<T>(world, &error.to_string()) })
 }
 
-/// A complaint of serde's about a world, in the words that documents have for it: with the field that it is about.
+/// An error message of serde's about a world, in the words of errors about documents, which name the field.
 fn in_words<T: DeserializeOwned>(world: &Value, complaint: &str) -> String {
     let read_again = Source::new("world", world.to_string()).parse::<T>();
     let said = read_again.err().and_then(|error| error.diagnostics.first().map(|said| said.message.clone()));

@@ -11,37 +11,37 @@ pub struct Tensors {
     by_name: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
 }
 
-/// Tensors that are not what they should be.
+/// Why tensors cannot be read, made or found.
 #[derive(Debug, Error)]
 pub enum TensorsError {
-    /// Bytes that are no safetensors file.
+    /// The bytes are no safetensors file.
     #[error("not a whole safetensors file: {0}")]
     Damaged(#[from] SafeTensorError),
-    /// A tensor of another kind of number.
+    /// A tensor has numbers of another type.
     #[error("`{name}` holds {found}, expected F32")]
     Kind {
         /// The tensor.
         name: String,
-        /// The kind of its numbers.
+        /// The type of its numbers.
         found: String,
     },
-    /// A tensor that is needed.
+    /// A tensor is missing.
     #[error("there is no tensor `{name}`")]
     Missing {
-        /// Its name.
+        /// The name of the tensor.
         name: String,
     },
-    /// A number of numbers that is not the shape's.
+    /// A tensor's numbers are more or fewer than its shape needs.
     #[error("`{name}` has {found} numbers, its shape {shape:?} needs another count")]
     Count {
         /// The tensor.
         name: String,
         /// Its shape.
         shape: Vec<usize>,
-        /// How many numbers there are.
+        /// The number of its numbers.
         found: usize,
     },
-    /// A number that is not finite.
+    /// A tensor has a number that is not finite.
     #[error("`{name}` holds a number that is not finite")]
     NotFinite {
         /// The tensor.
@@ -53,7 +53,7 @@ impl Tensors {
     /// Adds or replaces a tensor; the last index runs fastest.
     ///
     /// # Errors
-    /// If there are not as many numbers as the shape says.
+    /// If the numbers are more or fewer than the shape needs.
     pub fn insert(
         &mut self,
         name: impl Into<String>,
@@ -69,12 +69,12 @@ impl Tensors {
         Ok(())
     }
 
-    /// Takes a tensor out, if it is there.
+    /// Removes a tensor, if there is one of the name.
     pub fn remove(&mut self, name: &str) {
         self.by_name.remove(name);
     }
 
-    /// Whether there is such a tensor.
+    /// Whether there is a tensor of the name.
     pub fn contains(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
@@ -82,7 +82,7 @@ impl Tensors {
     /// A tensor's shape and numbers.
     ///
     /// # Errors
-    /// If there is none of this name.
+    /// If there is no tensor of the name.
     pub fn get(&self, name: &str) -> Result<(&[usize], &[f32]), TensorsError> {
         let found = self.by_name.get(name).map(|(shape, numbers)| (shape.as_slice(), numbers.as_slice()));
         found.ok_or_else(|| TensorsError::Missing { name: name.to_owned() })
@@ -95,7 +95,7 @@ impl Tensors {
             .map(|(name, (shape, numbers))| (name.as_str(), shape.as_slice(), numbers.as_slice()))
     }
 
-    /// The tensors whose names begin with `prefix`, which is cut off.
+    /// The tensors whose names begin with `prefix`, without the prefix.
     #[must_use]
     pub fn below(&self, prefix: &str) -> Self {
         let inside = |(name, tensor): (&String, &(Vec<usize>, Vec<f32>))| {
@@ -104,19 +104,19 @@ impl Tensors {
         Self { by_name: self.by_name.iter().filter_map(inside).collect() }
     }
 
-    /// Adds all of `other`, with `prefix` put before their names.
+    /// Adds all tensors of `other`, with `prefix` before their names.
     pub fn extend(&mut self, prefix: &str, other: &Self) {
         for (name, tensor) in &other.by_name {
             self.by_name.insert(format!("{prefix}{name}"), tensor.clone());
         }
     }
 
-    /// Numbers in all of them.
+    /// The number of numbers in all tensors.
     pub fn n_numbers(&self) -> usize {
         self.by_name.values().map(|(_, numbers)| numbers.len()).sum()
     }
 
-    /// A safetensors file with one entry of metadata, whose bytes depend on nothing else.
+    /// The bytes of a safetensors file with one entry of metadata, which depend on nothing else.
     ///
     /// # Errors
     /// If the header would be larger than the format allows.
@@ -132,7 +132,7 @@ impl Tensors {
             .iter()
             .map(|(name, shape, bytes)| Ok((*name, TensorView::new(Dtype::F32, (*shape).clone(), bytes)?)))
             .collect::<Result<_, SafeTensorError>>()?;
-        // The library keeps metadata in order of their hashes: one entry has only one order.
+        // The library writes metadata in order of their hashes, so only a single entry has a fixed order.
         let metadata = std::iter::once((key.to_owned(), value.to_owned())).collect();
         Ok(safetensors::serialize(views, Some(metadata))?)
     }

@@ -1,4 +1,4 @@
-//! Networks from files: this program's weights, or an ONNX model.
+//! Trained networks from files: this program's weights, or an ONNX model.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::onnx::OnnxActor;
 use crate::onnx::{OnnxError, is_onnx};
 
-/// What a file of weights holds.
+/// A trained network from a file.
 #[derive(Clone, Debug)]
 pub enum Trained {
-    /// Weights of this program.
+    /// This program's weights.
     Own(Box<Checkpoint>),
     /// An ONNX model.
     #[cfg(feature = "onnx")]
     Onnx(OnnxActor),
 }
 
-/// One end of an agent's network.
+/// The input or the output of an agent's network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// As complaints name it.
+    /// Name of the input or output in error messages.
     pub name: String,
-    /// Numbers that go through it.
+    /// The number of its numbers.
     pub length: usize,
 }
 
-/// Both ends of an agent's network.
+/// The input and the output of an agent's network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// The input, which takes the observation.
@@ -39,35 +39,35 @@ pub struct Ports {
     pub logits: Port,
 }
 
-/// A file that decides nothing here.
+/// Why a file gives no usable network.
 #[derive(Debug, Error)]
 pub enum TrainedError {
-    /// No weights of this program, or damaged ones.
+    /// The weights are not this program's, or are damaged.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// No ONNX model that decides.
+    /// The ONNX model cannot decide.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
-    /// A network of another kind.
+    /// The network is of another kind.
     #[error("its network is not a {expected}")]
     Kind {
         /// The kind of network that is expected.
         expected: &'static str,
     },
-    /// Another number of agents.
+    /// The file has networks for another number of agents.
     #[error("it has networks for {found} agents, expected {expected}")]
     Agents {
-        /// How many it has.
+        /// The number of agents in the file.
         found: usize,
-        /// How many decide.
+        /// The number of agents that decide.
         expected: usize,
     },
-    /// A network of other sizes.
+    /// A network has other sizes.
     #[error("its {place} has {found} numbers, expected {expected}")]
     Length {
-        /// Which end of which network.
+        /// Name of the input or output.
         place: String,
-        /// The numbers that go through it.
+        /// The number of its numbers.
         found: usize,
         /// The number that would fit, in words.
         expected: String,
@@ -75,25 +75,25 @@ pub enum TrainedError {
 }
 
 impl Port {
-    /// Is it of this length?
+    /// Checks the length; `of` describes the expected numbers.
     ///
     /// # Errors
-    /// If not.
+    /// If the length is another.
     pub fn expect(&self, length: usize, of: &str) -> Result<(), TrainedError> {
         if self.length == length { Ok(()) } else { Err(self.other_than(format!("{length}: {of}"))) }
     }
 
-    /// The complaint that it has not what is expected.
+    /// The error that the length is not the expected one.
     pub fn other_than(&self, expected: impl Into<String>) -> TrainedError {
         TrainedError::Length { place: self.name.clone(), found: self.length, expected: expected.into() }
     }
 }
 
 impl Trained {
-    /// Reads a file's bytes. An ONNX file is told by its name, or by how it begins.
+    /// Reads a network from a file's bytes. An ONNX file is recognized by its name or by its first bytes.
     ///
     /// # Errors
-    /// If they are damaged, something else, or of another version.
+    /// If the file is damaged, something else, or of another version.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, TrainedError> {
         if is_onnx(name, bytes) {
             #[cfg(feature = "onnx")]
@@ -104,7 +104,7 @@ impl Trained {
         Ok(Self::Own(Box::new(Checkpoint::from_bytes(bytes)?)))
     }
 
-    /// The specification of the training that made it; null of an ONNX model that says nothing of it.
+    /// The specification of the training that made the network; null for an ONNX model without one.
     pub fn spec(&self) -> &Value {
         match self {
             Self::Own(checkpoint) => &checkpoint.header.spec,
@@ -113,7 +113,7 @@ impl Trained {
         }
     }
 
-    /// The actor, with both ends of each agent's network.
+    /// The actor, with the input and the output of each agent's network.
     ///
     /// # Errors
     /// If the weights are of a network that its system defines itself.
@@ -141,10 +141,10 @@ impl Trained {
         }
     }
 
-    /// The actor of agents that see so many numbers and have so many actions, each.
+    /// The actor of agents with these sizes: (length of the observation, number of actions) of each.
     ///
     /// # Errors
-    /// If it is of others.
+    /// If its networks have other sizes, or another number of agents.
     pub fn actor_of(&self, sizes: &[(usize, usize)]) -> Result<Arc<dyn Actor>, TrainedError> {
         let (actor, ports) = self.actor()?;
         if ports.len() != sizes.len() {

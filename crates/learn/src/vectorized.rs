@@ -1,4 +1,4 @@
-//! Many copies of an environment, stepped in parallel, each by random numbers of its own.
+//! Many copies of an environment, stepped in parallel, each with random streams of its own.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use crate::actor::{Actor, ActorError, Scratch, draw, masked_softmax};
 use crate::environment::{Environment, Refused, Space, Status, Transition};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Copies of an environment, each in the middle of an episode.
+/// Copies of an environment, each in some episode.
 ///
-/// Copy i draws its episodes' seeds and its actions from two streams of the seed that only it has, so what it goes
-/// through depends neither on the number of threads nor on how many copies there are.
+/// Copy i draws its episodes' seeds and its actions from two streams of its own, so its episodes depend neither on the number of
+/// threads nor on the number of copies. Copies of a group share the stream of seeds.
 #[derive(Debug)]
 pub struct Vectorized<E> {
     lanes: Vec<Lane<E>>,
@@ -19,15 +19,15 @@ pub struct Vectorized<E> {
     state_length: usize,
 }
 
-/// One copy, and where it stands.
+/// One copy of an environment, and its state.
 #[derive(Debug)]
 struct Lane<E> {
     environment: E,
     seeds: Stream,
     choices: Stream,
-    /// Seed of the present episode and its actions so far: enough to be there again.
+    /// The present episode: its seed and its actions so far, from which it can be played again.
     episode: Present,
-    /// How far the training has come.
+    /// Progress of the training, from 0 to 1.
     share: f64,
     scratch: Scratch,
     logits: Vec<f32>,
@@ -39,12 +39,12 @@ struct Present {
     seed: u64,
     actions: Vec<usize>,
     reward: f64,
-    /// How far the training had come when it began.
+    /// Progress of the training when the episode began.
     #[serde(default)]
     share: f64,
 }
 
-/// The state of one copy that a checkpoint keeps.
+/// The state of one copy in a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneState {
@@ -53,7 +53,7 @@ pub struct LaneState {
     episode: Present,
 }
 
-/// An episode that came to its end.
+/// A finished episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Finished {
     /// The sum of its rewards.
@@ -64,48 +64,48 @@ pub struct Finished {
     pub status: Status,
 }
 
-/// How far each copy is taken.
+/// A length for which each copy is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// So many steps.
+    /// A number of steps.
     Steps(usize),
-    /// Until so many rounds have passed; the end of an episode ends a round.
+    /// A number of rounds; the end of an episode ends a round.
     Rounds(usize),
-    /// To the end of so many episodes.
+    /// A number of ends of episodes.
     Episodes(usize),
 }
 
-/// Something that looks at each step of one copy: a recorder of rollouts, for example.
+/// An observer of each step of one copy, such as a recorder of rollouts.
 pub trait Observer: Send {
-    /// Before a step: what the agent sees, and the state if the environment has one.
+    /// Notes the moment before a step.
     fn before(&mut self, moment: &Moment);
-    /// The action as it will be carried out; may be another than was drawn.
+    /// The action that is carried out, which may be another than the drawn one.
     fn choose(&mut self, moment: &Moment, drawn: usize, choices: &mut Stream) -> usize {
         let _ = (moment, choices);
         drawn
     }
-    /// After the step. If the episode is over, `last` shows the state that it ended in.
+    /// Notes the transition after a step. If the episode is over, `last` shows the state that it ended in.
     fn after(&mut self, action: usize, transition: &Transition, last: Option<&Moment>);
-    /// After the last step of a collection, if the episode still runs: what comes next.
+    /// Notes the next moment after the last step of a collection, if the episode still runs.
     fn rest(&mut self, moment: &Moment);
 }
 
-/// An agent's turn: what it observes, and which actions are allowed.
+/// An agent's turn: its observation and mask.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
-    /// The agent that is to decide.
+    /// The number of the agent that decides.
     pub agent: usize,
     /// The agent's observation.
     pub observation: &'a [f32],
-    /// The allowed actions.
+    /// The mask of allowed actions.
     pub mask: &'a [bool],
     /// The critic's state; empty if the environment has none.
     pub state: &'a [f32],
-    /// The probability of each action; empty where nothing was decided.
+    /// The probability of each action; empty at moments without a decision.
     pub probabilities: &'a [f32],
 }
 
-/// Watches nothing.
+/// An observer that records nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 
@@ -115,25 +115,25 @@ impl Observer for Nobody {
     fn rest(&mut self, _moment: &Moment) {}
 }
 
-/// Why copies could not be brought to where they were.
+/// Why copies could not be stepped or restored.
 #[derive(Debug, Error)]
 pub enum LaneError {
-    /// Another number of copies.
+    /// The saved state has another number of copies.
     #[error("there are {found} copies of the environment, expected {expected}")]
     Count {
-        /// How many were saved.
+        /// The number of saved copies.
         found: usize,
-        /// How many there are.
+        /// The number of copies.
         expected: usize,
     },
-    /// The environment does not take the actions that it took.
+    /// The environment refuses an action that it took before.
     #[error("copy {lane} of the environment refuses action {step} of its episode: {source}")]
     Replay {
-        /// Which copy.
+        /// Number of the copy.
         lane: usize,
-        /// Which action.
+        /// Number of the action in its episode.
         step: usize,
-        /// Why.
+        /// Why the action is refused.
         source: Refused,
     },
     /// An episode that cannot be played.
@@ -158,8 +158,8 @@ impl<E: Environment> Vectorized<E> {
         Self::grouped(make, n, 1, streams)
     }
 
-    /// `n` copies, each at the start of its first episode, where each `group` copies after one another play episodes of
-    /// the same seeds.
+    /// `n` copies, each at the start of its first episode, in groups of `group` successive copies that play episodes of the same
+    /// seeds.
     pub fn grouped(make: impl Fn(usize) -> E, n: usize, group: usize, streams: SeedStreams) -> Self {
         let lane = |number| Lane::new(make(number), (number, number / group.max(1)), streams);
         let lanes: Vec<Lane<E>> = (0..n).map(lane).collect();
@@ -169,26 +169,26 @@ impl<E: Environment> Vectorized<E> {
         Self { lanes, spaces, state_length }
     }
 
-    /// Copies.
+    /// The number of copies.
     pub fn n_lanes(&self) -> usize {
         self.lanes.len()
     }
 
-    /// One space per agent.
+    /// The spaces, one per agent.
     pub fn spaces(&self) -> &[Space] {
         &self.spaces
     }
 
-    /// Numbers in the critic's state, or 0.
+    /// The number of numbers in the critic's state; 0 if the environment has none.
     pub fn state_length(&self) -> usize {
         self.state_length
     }
 
-    /// Takes steps in each copy by drawing from the actor's probabilities; an observer per copy looks on.
-    /// Episodes that end are followed by the next. Returns the finished episodes, in order of copy and time.
+    /// Steps each copy with actions drawn from the actor's probabilities, under an observer per copy. Episodes that end are
+    /// followed by the next. Returns the finished episodes, in order of copy and time.
     ///
     /// # Errors
-    /// If an environment refuses an action that its mask allows.
+    /// If an environment refuses an action that its mask allows, or the actor gives no probabilities.
     ///
     /// # Panics
     /// If there are not as many observers as copies.
@@ -208,7 +208,7 @@ impl<E: Environment> Vectorized<E> {
         Ok(all)
     }
 
-    /// Tells all copies how far the training has come; episodes already under way go on as they are.
+    /// Sets the progress of the training in all copies; episodes that have taken actions go on as they are.
     pub fn set_progress(&mut self, share: f64) {
         for lane in &mut self.lanes {
             lane.share = share;
@@ -230,10 +230,10 @@ impl<E: Environment> Vectorized<E> {
         self.lanes.iter().map(state).collect()
     }
 
-    /// Brings each copy to where it was: its episode is begun anew and its actions are taken again.
+    /// Restores each copy: its episode is begun anew and its actions are taken again.
     ///
     /// # Errors
-    /// If there is another number of copies, or the environment is another.
+    /// If the state has another number of copies, or is of another environment.
     pub fn restore(&mut self, states: &[LaneState]) -> Result<(), LaneError> {
         if states.len() != self.lanes.len() {
             return Err(LaneError::Count { found: states.len(), expected: self.lanes.len() });
@@ -253,7 +253,7 @@ impl<E: Environment> Vectorized<E> {
     }
 }
 
-/// Arrays for the observations, masks and states of one copy.
+/// Room for the observation, mask and state of one copy.
 #[derive(Debug, Default)]
 struct Buffers {
     observation: Vec<f32>,
@@ -360,7 +360,7 @@ mod tests {
     use crate::actor::UniformActor;
     use crate::textbook::{Grid, Pairing, Walls};
 
-    /// Keeps all that it sees.
+    /// An observer that records everything.
     #[derive(Clone, Debug, Default, PartialEq)]
     struct Recorder {
         observations: Vec<f32>,

@@ -1,4 +1,4 @@
-//! What is asked of a model before it is handed to the library that runs it.
+//! Checks of a model before the library runs it.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use tract_onnx::pb::{GraphProto, ModelProto, TensorProto, ValueInfoProto, type_p
 
 use super::OnnxError;
 
-/// Operators whose results are drawn.
+/// Operators whose results are random.
 const DRAWN: [&str; 6] =
     ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
 
-/// Numbers that an agent may see at most: an observation has to be allocated.
+/// The largest length of an observation, which has to be allocated.
 const LENGTH_MAX: i64 = 1 << 24;
 
 pub(super) fn unfit(
@@ -59,7 +59,7 @@ pub(super) fn declared(model: &ModelProto) -> Result<Vec<Declared>, OnnxError> {
         .collect()
 }
 
-/// Numbers of an observation.
+/// The length of the observation that an input takes.
 fn length(input: &ValueInfoProto) -> Result<usize, OnnxError> {
     const EXPECTED: &str = "32-bit floats of shape [batch, numbers seen]";
     let place = || format!("input `{}`", input.name);
@@ -93,7 +93,7 @@ fn length(input: &ValueInfoProto) -> Result<usize, OnnxError> {
     }
 }
 
-/// Whatever tract would take on trust.
+/// Checks everything that tract would take on trust.
 fn checked(graph: &GraphProto) -> Result<(), OnnxError> {
     let mut made: BTreeSet<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
     for tensor in &graph.initializer {
@@ -121,7 +121,7 @@ fn checked(graph: &GraphProto) -> Result<(), OnnxError> {
     }
 }
 
-/// Has the tensor as many numbers as its shape says, in this file?
+/// Checks that a tensor has its numbers in this file, as many as its shape needs.
 fn whole(tensor: &TensorProto) -> Result<(), OnnxError> {
     let place = || format!("tensor `{}`", tensor.name);
     if tensor.data_location == Some(DataLocation::External as i32) {

@@ -1,4 +1,4 @@
-//! The one place where a panic of a library becomes an error.
+//! The guard that turns a panic of tract into an error, the only such place.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -8,15 +8,15 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does this thread read or evaluate a model? A panic then is not the end of the program, and nothing to report.
+/// Whether this thread reads or evaluates an ONNX model. A panic during that becomes an error and is not reported.
 pub fn is_guarded() -> bool {
     GUARDED.get()
 }
 
-/// Does `work`; if it panics, says so.
+/// The result of `work`, or an error with the message if it panics.
 ///
-/// tract trusts a model in places: it looks up names that a file may not have, and leaves kinds of numbers out by
-/// `unimplemented!`. A file is input, so this must be an error. What `work` leaves behind half done is dropped with it.
+/// tract trusts a model in places: it looks up names that a file may not have, and has `unimplemented!` for some kinds of numbers.
+/// A file is input, so this must be an error. Anything that `work` leaves half done is dropped with it.
 pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let before = GUARDED.replace(true);
     let outcome = catch_unwind(AssertUnwindSafe(work));

@@ -1,10 +1,11 @@
-//! ONNX files: networks made by other tools, and this program's for other tools.
+//! ONNX files: networks of other tools for this program, and this program's for other tools.
 //!
-//! A network that decides takes one observation and gives the logits of the actions, both of 32-bit floats:
-//! `[batch, numbers seen]` → `[batch, actions]`, the batch of 1 or of no fixed size. Where several agents decide, the
-//! file has one input and one output for each, in order. Masks are applied outside, to the logits.
+//! A network takes one observation and gives the logits of the actions, both 32-bit floats: `[batch, length]` → `[batch, actions]`,
+//! with a batch of 1 or of no fixed size. A file of several agents has one input and one output for each, in order. Masks are
+//! applied outside, to the logits.
 //!
-//! [`write()`] makes such files in any build, and the pieces in [`write`](mod@write) make those of other networks. To read them takes the feature `onnx`, and with it tract.
+//! [`write()`] makes such files in any build, and the pieces in [`write`](mod@write) make files of other networks. Reading needs
+//! the feature `onnx`, which builds tract.
 
 pub mod write;
 #[cfg(feature = "onnx")]
@@ -25,20 +26,20 @@ pub use guard::is_guarded;
 pub use read::OnnxActor;
 pub use write::write;
 
-/// A file that decides nothing here.
+/// Why an ONNX file gives no usable network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OnnxError {
-    /// This build cannot read it.
+    /// This build cannot read ONNX files.
     #[cfg(not(feature = "onnx"))]
     #[error("it is an ONNX file, which this build does not read: build with `--features onnx`")]
     NotBuilt,
-    /// Bytes that are no ONNX model, or not a whole one.
+    /// The bytes are no ONNX model, or not a whole one.
     #[error("not a whole ONNX file: {reason}")]
     Damaged {
         /// Why the file is not whole, in words.
         reason: String,
     },
-    /// A model that holds what decides nothing here.
+    /// A part of the model does not fit.
     #[error("its {place} {found}, expected {expected}")]
     Unfit {
         /// The input, output, tensor or operator.
@@ -48,16 +49,16 @@ pub enum OnnxError {
         /// The property that is expected, in words.
         expected: String,
     },
-    /// A model that cannot be evaluated.
+    /// The model cannot be evaluated.
     #[error("its network cannot be evaluated: {reason}")]
     Failed {
-        /// Why.
+        /// Why it cannot be evaluated, in words.
         reason: String,
     },
 }
 
-/// Is this an ONNX file? Its name ends in `.onnx`; or in nothing that is known, and its bytes begin as such files do,
-/// with a version, and not as safetensors, with the length of a header in braces.
+/// Whether a file is an ONNX file: its name ends in `.onnx`; or in no known ending, and its bytes begin with a version as ONNX
+/// files do, not with the length of a header in braces as safetensors do.
 pub fn is_onnx(name: &str, bytes: &[u8]) -> bool {
     match Path::new(name).extension().and_then(OsStr::to_str) {
         Some("onnx") => true,
@@ -66,7 +67,7 @@ pub fn is_onnx(name: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// Reads no file in this build, and so breaks off in none.
+/// Whether this thread reads or evaluates an ONNX model: never in this build.
 #[cfg(not(feature = "onnx"))]
 pub const fn is_guarded() -> bool {
     false

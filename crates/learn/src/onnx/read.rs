@@ -1,4 +1,4 @@
-//! Networks of other tools, run by tract.
+//! Reader of ONNX networks, which tract evaluates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use super::check::{Declared, declared, unfit};
 use super::guard::guarded;
 use crate::actor::{Actor, ActorError, Scratch};
 
-/// Agents that each decide by a network of an ONNX file.
+/// An actor of agents that each decide by a network of an ONNX file.
 ///
-/// One observation is evaluated at a time, on the thread that asks, so the logits are the same on any number of threads,
-/// and those of one row of features do not depend on the rows beside it. They may differ in the last digits between kinds
-/// of processors, for which tract has code of their own.
+/// One observation is evaluated at a time, on the calling thread, so logits are the same on any number of threads, and those of one
+/// row of features do not depend on other rows. They may differ in the last digits between kinds of processors, for which tract has
+/// code of their own.
 #[derive(Clone)]
 pub struct OnnxActor {
     networks: Vec<Network>,
@@ -39,10 +39,10 @@ impl fmt::Debug for OnnxActor {
 }
 
 impl OnnxActor {
-    /// Reads a file's bytes, and evaluates each network once.
+    /// Reads an actor from a file's bytes, and evaluates each network once.
     ///
     /// # Errors
-    /// If they are damaged, or make no network that decides.
+    /// If the file is damaged, or its networks cannot decide.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, OnnxError> {
         let read = || {
             let framework = onnx();
@@ -55,12 +55,12 @@ impl OnnxActor {
         guarded(read).unwrap_or_else(|reason| Err(OnnxError::Failed { reason }))
     }
 
-    /// The specification of the training, of a file that [`export`](crate::export) wrote; of another null.
+    /// The specification of the training, for a file that this program exported; null for others.
     pub fn spec(&self) -> &Value {
         &self.spec
     }
 
-    /// Of each agent, name and length of the input and of the output.
+    /// Name and length of the input and of the output of each agent.
     pub fn ports(&self) -> impl Iterator<Item = [(&str, usize); 2]> {
         self.networks.iter().map(|network| {
             let Declared { input, n_inputs, output } = &network.declared;
@@ -103,8 +103,8 @@ impl Network {
     }
 }
 
-/// What evaluates the output of an agent from its own input, and the shape of what it gives; none if that depends on what
-/// it is given.
+/// The plan that evaluates an agent's output from its own input, and the shape of the output; none if the shape depends on the
+/// input, or the output is not of 32-bit floats.
 fn plan(
     framework: &tract_onnx::Onnx,
     model: &ModelProto,
@@ -121,14 +121,14 @@ fn plan(
     Ok((graph.into_runnable()?, shape))
 }
 
-/// What the header in a model's metadata says of the training.
+/// The specification of the training in the header of a model's metadata; null if there is none.
 fn spec(model: &ModelProto) -> Value {
     let header = model.metadata_props.iter().find(|entry| entry.key == "apportion");
     let header = header.and_then(|entry| serde_json::from_str::<Value>(&entry.value).ok());
     header.and_then(|mut header| header.get_mut("spec").map(Value::take)).unwrap_or_default()
 }
 
-/// An error's causes, in one line.
+/// The message of an error with its causes, in one line.
 fn reason(error: &TractError) -> String {
     let causes: Vec<String> = error.chain().map(|cause| cause.to_string().replace('\n', " ")).collect();
     causes.join(": ")

@@ -1,6 +1,6 @@
-//! Dense layers as an ONNX file: a handful of protocol-buffer messages, written here.
+//! Writer of dense layers as an ONNX file: a handful of protocol-buffer messages.
 //!
-//! Field numbers are those of `onnx.proto3` (onnx.ai), messages are written in the order of their fields.
+//! Field numbers are those of `onnx.proto3` (onnx.ai); messages are written in the order of their fields.
 
 use crate::network::{Activation, Mlp, NetworkError};
 use crate::tensors::Tensors;
@@ -15,11 +15,11 @@ const INT64: u64 = 7;
 const INT: u64 = 2;
 const INTS: u64 = 7;
 
-/// The version of the format, and of the operators: old enough for every tool of these years.
+/// The versions of the format and of the operators, old enough for every current tool.
 const IR_VERSION: u64 = 8;
 const OPERATORS_VERSION: u64 = 13;
 
-/// A message in the making.
+/// A protocol-buffer message that is being built.
 #[derive(Clone, Debug, Default)]
 pub struct Message(Vec<u8>);
 
@@ -32,7 +32,7 @@ impl Message {
         self.0.push(number as u8);
     }
 
-    /// With a whole number as this field.
+    /// This message with a field that is a whole number.
     #[must_use]
     pub fn number(mut self, field: u64, number: u64) -> Self {
         self.raw(field << 3);
@@ -40,7 +40,7 @@ impl Message {
         self
     }
 
-    /// With bytes as this field.
+    /// This message with a field of bytes.
     #[must_use]
     pub fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
         self.raw(field << 3 | 2);
@@ -49,20 +49,20 @@ impl Message {
         self
     }
 
-    /// With a text as this field.
+    /// This message with a field that is a text.
     #[must_use]
     pub fn text(self, field: u64, text: &str) -> Self {
         self.bytes(field, text.as_bytes())
     }
 
-    /// With another message as this field.
+    /// This message with a field that is another message.
     #[must_use]
     pub fn message(self, field: u64, message: &Self) -> Self {
         self.bytes(field, &message.0)
     }
 }
 
-/// `ValueInfoProto`: a tensor of this kind of numbers and these extents, those that are not fixed by a name.
+/// A `ValueInfoProto`: a tensor of this type of numbers and these extents, with a name for an extent that is not fixed.
 pub fn value(name: &str, kind: u64, extents: &[Result<usize, &str>]) -> Message {
     let shape = extents.iter().fold(Message::default(), |all, extent| {
         let extent = match extent {
@@ -75,36 +75,36 @@ pub fn value(name: &str, kind: u64, extents: &[Result<usize, &str>]) -> Message 
     Message::default().text(1, name).message(2, &Message::default().message(1, &tensor))
 }
 
-/// Floats of `[batch, length]`.
+/// A `ValueInfoProto` of floats, `[batch, length]`.
 pub fn floats(name: &str, length: usize) -> Message {
     value(name, FLOAT, &[Err("batch"), Ok(length)])
 }
 
-/// `TensorProto`.
+/// A `TensorProto` of floats.
 pub fn tensor(name: &str, shape: &[usize], numbers: &[f32]) -> Message {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     let dims = shape.iter().fold(Message::default(), |all, extent| all.number(1, *extent as u64));
     dims.number(2, FLOAT).text(8, name).bytes(9, &bytes)
 }
 
-/// A list of 64-bit integers, of two's complement where they are signed.
+/// A `TensorProto` of a list of 64-bit integers, in two's complement where they are signed.
 pub fn integers(name: &str, numbers: &[u64]) -> Message {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     Message::default().number(1, numbers.len() as u64).number(2, INT64).text(8, name).bytes(9, &bytes)
 }
 
-/// `AttributeProto` of a number.
+/// An `AttributeProto` of a number.
 pub fn number_of(name: &str, number: u64) -> Message {
     Message::default().text(1, name).number(3, number).number(20, INT)
 }
 
-/// `AttributeProto` of the axes that an operator is along.
+/// An `AttributeProto` of the axes of an operator.
 pub fn axes(numbers: &[u64]) -> Message {
     let all = numbers.iter().fold(Message::default().text(1, "axes"), |all, axis| all.number(8, *axis));
     all.number(20, INTS)
 }
 
-/// `NodeProto`, named as what it gives.
+/// A `NodeProto`, with the name of its output.
 pub fn node(operator: &str, inputs: &[&str], output: &str) -> Message {
     let named = inputs.iter().fold(Message::default(), |all, input| all.text(1, input));
     named.text(2, output).text(3, output).text(4, operator)
@@ -113,7 +113,7 @@ pub fn node(operator: &str, inputs: &[&str], output: &str) -> Message {
 /// The parts of a `GraphProto`.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// Operators, in an order in which each comes after its inputs.
+    /// Operators, each after those that make its inputs.
     pub nodes: Vec<Message>,
     /// Constant tensors.
     pub weights: Vec<Message>,
@@ -123,7 +123,7 @@ pub struct Graph {
     pub outputs: Vec<Message>,
 }
 
-/// `ModelProto`.
+/// The bytes of a `ModelProto`, with `metadata` under the key `apportion`.
 pub fn model(graph: Graph, metadata: &str) -> Vec<u8> {
     let put = |all: Message, field: u64, messages: Vec<Message>| {
         messages.into_iter().fold(all, |all, message| all.message(field, &message))
@@ -143,8 +143,8 @@ pub fn model(graph: Graph, metadata: &str) -> Vec<u8> {
     model.0
 }
 
-/// The networks `actor.0`, `actor.1`, … of `tensors` as an ONNX file: inputs `observation`, `observation.1`, …, outputs
-/// `logits`, `logits.1`, …. The batch has no fixed size. `metadata` is kept under the key `apportion`.
+/// The networks `actor.0`, `actor.1`, … of `tensors` as an ONNX file: inputs `observation`, `observation.1`, …, outputs `logits`,
+/// `logits.1`, …. The batch has no fixed size. `metadata` is stored under the key `apportion`.
 ///
 /// # Errors
 /// If a network is missing, or its tensors do not fit together.
@@ -155,7 +155,7 @@ pub fn write(
 ) -> Result<Vec<u8>, NetworkError> {
     let Graph { mut nodes, mut weights, mut inputs, mut outputs } = Graph::default();
     for agent in 0..n_agents {
-        // The check of all shapes is that of the network that decides here.
+        // Reading the network as the program runs it checks all shapes.
         let network = Mlp::from_tensors(tensors, &format!("actor.{agent}"), activation)?;
         let of_agent = |name: &str| if agent == 0 { name.to_owned() } else { format!("{name}.{agent}") };
         let mut from = of_agent("observation");

@@ -1,7 +1,7 @@
-//! Policies that stable-baselines3 has trained: its `PPO("MlpPolicy")` files, made this program's.
+//! Import of policies that stable-baselines3 has trained: its `PPO("MlpPolicy")` files.
 //!
-//! The file is a zip archive whose entry `policy.pth` is an archive again, as PyTorch saves: a pickle that names
-//! arrays, and their memory in an entry each.
+//! The file is a zip archive whose entry `policy.pth` is itself an archive, as PyTorch saves: a pickle that names arrays, and an
+//! entry for the memory of each.
 
 mod pickle;
 
@@ -18,13 +18,13 @@ use crate::network::Activation;
 use crate::tensors::Tensors;
 use apportion::spec::run::sha256;
 
-/// Bytes that one entry may have when unpacked.
+/// The most bytes of one entry when unpacked.
 const ENTRY_BYTES_MAX: u64 = 1 << 28;
 
-/// Bytes that all arrays may have when unpacked, each counted with the whole entry that it is in.
+/// The most bytes of all arrays when unpacked, each counted with the whole entry that it is in.
 const ARRAYS_BYTES_MAX: u64 = 1 << 29;
 
-/// A file that is no policy of dense layers.
+/// Why a file is no policy of dense layers.
 #[derive(Debug, Error)]
 #[error("not a saved PPO policy of dense layers: {reason}")]
 pub struct ImportError {
@@ -37,12 +37,12 @@ impl ImportError {
     }
 }
 
-/// Reads a file of stable-baselines3's PPO with an `MlpPolicy`, for deciding.
+/// Reads a file of stable-baselines3's PPO with an `MlpPolicy` as a checkpoint for decisions.
 ///
-/// Its activation cannot be told from the arrays: it is taken to be the default, tanh.
+/// The arrays do not show the activation, which is assumed to be the default, tanh.
 ///
 /// # Errors
-/// If it is damaged, or another kind of policy.
+/// If the file is damaged, or of another kind of policy.
 pub fn import(bytes: &[u8]) -> Result<Checkpoint, ImportError> {
     let mut archive = open(bytes, "the file")?;
     let policy = entry(&mut archive, "policy.pth")?;
@@ -84,7 +84,7 @@ fn entry(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// The arrays of a dictionary that PyTorch saved, if they lie in no more than so many bytes.
+/// The arrays of a dictionary that PyTorch saved, if their entries have at most `n_bytes_max` bytes.
 fn arrays(bytes: &[u8], n_bytes_max: u64) -> Result<Tensors, ImportError> {
     let mut archive = open(bytes, "its entry `policy.pth`")?;
     let mut names = archive.file_names().filter_map(Result::ok);
@@ -160,7 +160,8 @@ fn array(
     Ok((shape, numbers))
 }
 
-/// `mlp_extractor.policy_net.0`, `….2` and so on, then `action_net`: the layers of the actor; likewise the critic's.
+/// The arrays with this program's names. The actor's layers are `mlp_extractor.policy_net.0`, `….2` and so on, then `action_net`;
+/// the critic's are named likewise.
 fn renamed(arrays: &Tensors) -> Result<Tensors, ImportError> {
     let mut renamed = Tensors::default();
     let mut n_renamed = 0;

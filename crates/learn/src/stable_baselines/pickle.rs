@@ -1,11 +1,11 @@
-//! As much of Python's pickle as a dictionary of arrays saved by PyTorch needs. Nothing is ever executed.
+//! Reader of the part of Python's pickle that a dictionary of arrays saved by PyTorch needs. Nothing is ever executed.
 
 use std::collections::BTreeMap;
 
 /// A value on the reader's stack.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Object {
-    /// None, a truth value, or something whose value does not matter.
+    /// None, a boolean, or something whose value does not matter.
     Nothing,
     /// An integer.
     Integer(i64),
@@ -13,28 +13,28 @@ pub(super) enum Object {
     Text(String),
     /// A tuple or a list.
     Sequence(Vec<Object>),
-    /// A dictionary, in its order.
+    /// A dictionary, in order.
     Dictionary(Vec<(Object, Object)>),
-    /// A name to be called.
+    /// The name of a function.
     Global(String),
-    /// An array's memory: its kind and the entry that it is in.
+    /// An array's memory: its kind, and the key of its entry.
     Storage { kind: String, key: String },
-    /// An array: where in which memory, shape and strides.
+    /// An array: memory, offset, shape and strides.
     Array { storage: Box<Object>, offset: i64, shape: Vec<Object>, strides: Vec<Object> },
-    /// Where a group begins.
+    /// The beginning of a group.
     Mark,
 }
 
-/// What the pickle holds.
+/// Reads the object of a pickle.
 pub(super) fn read(bytes: &[u8]) -> Result<Object, String> {
     Reader { bytes, at: 0, stack: Vec::new(), memo: BTreeMap::new(), n_copied: 0 }.run()
 }
 
-/// Values that may be copied from or to what is kept: no array needs nearly as many, and a short pickle can ask for
-/// any number by keeping pairs of pairs.
+/// The most values that may be copied to or from the memo. No array needs nearly as many, and a short pickle can ask for any number
+/// by storing pairs of pairs.
 const COPIES_MAX: usize = 1_000_000;
 
-/// Values within one another: an array has four. What walks through them does so by calling itself.
+/// The largest depth of nested values, which are walked through recursively. An array has a depth of four.
 const DEPTH_MAX: usize = 32;
 
 struct Reader<'a> {
@@ -46,7 +46,7 @@ struct Reader<'a> {
 }
 
 impl Object {
-    /// Values in it, itself included.
+    /// The number of values in the object, itself included.
     fn count(&self) -> usize {
         let all = |objects: &[Self]| objects.iter().map(Self::count).sum::<usize>();
         1 + match self {
@@ -57,7 +57,7 @@ impl Object {
         }
     }
 
-    /// Values within one another, itself included.
+    /// The depth of nested values in the object, itself included.
     fn depth(&self) -> usize {
         let deepest = |objects: &[Self]| objects.iter().map(Self::depth).max().unwrap_or(0);
         1 + match self {
@@ -65,14 +65,14 @@ impl Object {
             Self::Dictionary(items) => {
                 items.iter().map(|(key, value)| key.depth().max(value.depth())).max().unwrap_or(0)
             }
-            // Neither its memory nor its extents hold other values.
+            // Neither the memory nor the extents of an array hold other values.
             Self::Array { .. } => 1,
             _ => 0,
         }
     }
 }
 
-/// Values that are put into another.
+/// The values, if they are shallow enough to be put into another.
 fn shallow(objects: Vec<Object>) -> Result<Vec<Object>, String> {
     if objects.iter().any(|object| object.depth() >= DEPTH_MAX) {
         return Err(format!("its pickle nests values more than {DEPTH_MAX} deep"));
@@ -96,10 +96,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Instructions that put a value on the stack, and those that do nothing.
+    /// Executes an instruction that pushes a value, or does nothing. False if it is another instruction.
     fn push_constant(&mut self, code: u8) -> Result<bool, String> {
         let object = match code {
-            // PROTO and FRAME say nothing that is needed.
+            // PROTO and FRAME are not needed.
             0x80 => return self.take(1).map(|_| true),
             0x95 => return self.take(8).map(|_| true),
             b'N' | 0x88 | 0x89 => Object::Nothing,
@@ -132,7 +132,8 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Instructions that keep the top of the stack, and fetch what was kept.
+    /// Executes an instruction that stores the top of the stack in the memo, or fetches from it. False if it is another
+    /// instruction.
     fn remember(&mut self, code: u8) -> Result<bool, String> {
         let key = match code {
             b'q' | b'h' => u32::from(self.take_array::<1>()?[0]),
@@ -156,7 +157,7 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Instructions that make one value of others.
+    /// Executes an instruction that makes one value of others. False if it is another instruction.
     fn build(&mut self, code: u8) -> Result<bool, String> {
         let object = match code {
             b't' | b'l' => Object::Sequence(self.group()?),
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
                     _ => return Err("its pickle appends to no list".to_owned()),
                 }
             }
-            // BUILD: attributes of an object, such as the dictionary's versions of modules.
+            // BUILD: attributes of an object, such as the dictionary's versions of modules, which are dropped.
             b'b' => {
                 self.pop()?;
                 self.pop()?
@@ -214,7 +215,7 @@ impl<'a> Reader<'a> {
         Ok(Object::Dictionary(dictionary))
     }
 
-    /// Everything since the last mark.
+    /// Takes all values since the last mark, and the mark, off the stack.
     fn group(&mut self) -> Result<Vec<Object>, String> {
         let mark = self.stack.iter().rposition(|object| *object == Object::Mark);
         let mark = mark.ok_or("its pickle ends a group that it has not begun")?;
@@ -266,7 +267,7 @@ fn long(bytes: &[u8]) -> Result<i64, String> {
     Ok(i64::from_le_bytes(whole))
 }
 
-/// `('storage', kind, key, place, count)`.
+/// The memory that a persistent id refers to: `('storage', kind, key, place, count)`.
 fn storage(identity: Object) -> Result<Object, String> {
     if let Object::Sequence(parts) = identity
         && let [Object::Text(what), Object::Global(kind), Object::Text(key), ..] = parts.as_slice()
@@ -277,7 +278,7 @@ fn storage(identity: Object) -> Result<Object, String> {
     Err("its pickle refers to something that is no array's memory".to_owned())
 }
 
-/// The few calls that arrays need.
+/// The result of a call, for the few functions that arrays need.
 fn call(called: &Object, arguments: Object) -> Result<Object, String> {
     let (Object::Global(name), Object::Sequence(mut arguments)) = (called, arguments) else {
         return Err("its pickle calls something that is no name".to_owned());

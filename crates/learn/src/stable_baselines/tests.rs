@@ -1,4 +1,4 @@
-//! Files written here as stable-baselines3 and PyTorch write theirs, whole and damaged.
+//! Tests on files written as stable-baselines3 and PyTorch write theirs, whole and damaged.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use zip::write::SimpleFileOptions;
 use super::*;
 use crate::actor::{Actor, Scratch};
 
-/// An archive of entries that are not packed, as both programs write.
+/// An archive of uncompressed entries, as both programs write.
 fn archive(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
@@ -64,7 +64,7 @@ fn pickled(arrays: &[(&str, Vec<usize>, &str)]) -> Vec<u8> {
 /// Names, shapes and kinds of memory.
 type Shapes = Vec<(&'static str, Vec<usize>, &'static str)>;
 
-/// Sizes: 3 numbers seen, hidden layers of 4 and 2, 5 actions.
+/// Arrays of a policy with 3 observed numbers, hidden layers of 4 and 2, and 5 actions.
 fn shapes() -> Shapes {
     let float = "FloatStorage";
     vec![
@@ -165,7 +165,7 @@ fn damaged_files_are_refused_and_never_panic() {
         for change in [0x01, 0x28, 0x80, 0xff] {
             let mut damaged = pickle.clone();
             damaged[place] ^= change;
-            // Whatever it makes of that: it does not panic.
+            // The result does not matter: the reader must not panic.
             let _ = pickle::read(&damaged);
         }
         assert!(pickle::read(&pickle[..place]).is_err(), "cut at {place}");
@@ -206,7 +206,7 @@ fn arrays_that_would_be_too_large_together_are_refused() {
     let arrays = &shapes()[..2];
     let whole = saved(arrays);
     let policy = entry(&mut open(&whole, "the file").unwrap(), "policy.pth").unwrap();
-    // 12 numbers and 4.
+    // The arrays have 12 and 4 numbers of 4 bytes.
     assert_eq!(super::arrays(&policy, 64).unwrap().n_numbers(), 16);
     let error = super::arrays(&policy, 63).unwrap_err().to_string();
     assert!(error.contains("array `mlp_extractor.policy_net.0.bias`: it and those before it"), "{error}");

@@ -1,10 +1,10 @@
-//! A bandit: one choice among arms, and the episode is over.
+//! A bandit: an episode is one choice among arms.
 
 use super::admit;
 use crate::environment::{Environment, Refused, Space, Status, Transition};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Arms that pay 1 with a chance each, and nothing else. The best mean return is the highest chance.
+/// A bandit whose arms pay 1 with a probability each, and otherwise 0. The best mean return is the highest probability.
 #[derive(Debug)]
 pub struct Bandit {
     chances: Vec<f64>,
@@ -14,7 +14,7 @@ pub struct Bandit {
 }
 
 impl Bandit {
-    /// A bandit with an arm per chance.
+    /// A bandit with an arm for each probability.
     pub fn new(chances: Vec<f64>) -> Self {
         let spaces = [Space::uniform(1, (0.0, 1.0), chances.len())];
         Self { chances, spaces, stream: SeedStreams::new(0).stream("bandit"), over: true }

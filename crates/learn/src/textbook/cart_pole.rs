@@ -4,9 +4,9 @@ use super::admit;
 use crate::environment::{Environment, Refused, Space, Status, Transition};
 use apportion::workload::random::SeedStreams;
 
-/// Barto, Sutton and Anderson's cart and pole (1983) with the constants of Gymnasium's `CartPole-v1`: 1 a step as long
-/// as the cart is within 2.4 of the centre and the pole within 12° of upright; truncated after 500 steps, which is
-/// the best return.
+/// Barto, Sutton and Anderson's cart and pole (1983) with the constants of Gymnasium's `CartPole-v1`. The reward is 1 a step as
+/// long as the cart is within 2.4 of the centre and the pole within 12° of upright. Episodes are truncated after 500 steps, so 500
+/// is the best return.
 ///
 /// Observation: position, velocity, angle in radians, angular velocity. Actions: push left, push right.
 #[derive(Debug)]

@@ -1,22 +1,22 @@
-//! A walk on a grid to its last corner, as short as can be.
+//! A walk on a grid to its last corner, which should be as short as possible.
 
 use super::admit;
 use crate::environment::{Environment, Refused, Space, Status, Transition};
 use apportion::workload::random::SeedStreams;
 
-/// What happens to a step off the grid.
+/// A rule for steps off the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walls {
-    /// It is a step on the spot.
+    /// A step off the grid leaves the walker where it is.
     Bumped,
-    /// It is masked.
+    /// A step off the grid is masked.
     Masked,
 }
 
 /// A walk from a random cell to the last corner; every step costs 1. A corridor is a grid of one row.
 ///
-/// Observation: one number per cell, 1 where the walker stands. Actions: left, right, up, down. Terminated in the
-/// last corner, truncated after a number of steps.
+/// Observation: one number per cell, 1 where the walker stands. Actions: left, right, up, down. Episodes terminate in the last
+/// corner, and are truncated after a number of steps.
 #[derive(Debug)]
 pub struct Grid {
     width: usize,
@@ -33,7 +33,7 @@ impl Grid {
     /// A grid of width × height cells, at least two.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are fewer than two cells.
     pub fn new((width, height): (usize, usize), walls: Walls, step_limit: u64) -> Self {
         assert!(width * height >= 2, "a walk needs a start and an end");
         let spaces = [Space::uniform(width * height, (0.0, 1.0), 4)];
@@ -52,7 +52,7 @@ impl Grid {
         }
     }
 
-    /// The best return, discounted by γ per step, from each cell: by value iteration.
+    /// The best return from each cell, discounted by γ = `discount` per step, by value iteration.
     pub fn best_values(&self, discount: f64) -> Vec<f64> {
         let n_cells = self.width * self.height;
         let mut values = vec![0.0; n_cells];

@@ -1,4 +1,4 @@
-//! Small environments whose best return is known: what learners, the checker and the benchmarks are tried on.
+//! Small environments whose best return is known, for tests of learners and of the checker, and for benchmarks.
 
 mod bandit;
 mod cart_pole;

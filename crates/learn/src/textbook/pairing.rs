@@ -1,39 +1,39 @@
-//! Two agents in turn: one chooses which item is next, the other where it goes.
+//! Pairing by two agents in turn: one chooses the next item, the other its place.
 
 use super::admit;
 use crate::environment::{Environment, Refused, Space, Status, Transition};
 use apportion::workload::random::SeedStreams;
 
-/// What a turn's pair is worth less than that of the turn before.
+/// Factor from the reward of a pair to that of the same pair in the next turn.
 const DECAY: f32 = 0.7;
 
-/// n items with weights and n places with speeds, drawn anew each episode. In turn, the first agent chooses an item
-/// that is left and the second a place that is free; both gain weight × speed × 0.7ᵏ in the k-th turn. The best team
-/// takes the heaviest item to the fastest place, then the second heaviest to the second fastest (rearrangement).
+/// n items with weights and n places with speeds, drawn anew each episode. In each turn, the first agent chooses an item that is
+/// left and the second a place that is free; the reward is weight × speed × 0.7ᵏ in the k-th turn, from 0. The best team takes the
+/// heaviest item to the fastest place, then the second heaviest to the second fastest (rearrangement).
 ///
-/// First agent: the weights, 0 where an item is gone. Second: the weight of the chosen item, then the speeds, 0 where
-/// a place is taken. Both have n actions, masked where item or place is gone.
+/// The first agent observes the weights, 0 where an item is gone; the second the weight of the chosen item, then the speeds, 0
+/// where a place is taken. Both have n actions, masked where the item or place is gone.
 #[derive(Debug)]
 pub struct Pairing {
     n: usize,
     spaces: [Space; 2],
-    /// 0 where gone.
+    /// Weights of items, 0 where an item is gone: [n].
     weights: Vec<f32>,
-    /// 0 where taken.
+    /// Speeds of places, 0 where a place is taken: [n].
     speeds: Vec<f32>,
     chosen: Option<f32>,
     n_placed: usize,
 }
 
 impl Pairing {
-    /// Of `n` items and as many places.
+    /// An environment of `n` items and `n` places.
     pub fn new(n: usize) -> Self {
         let spaces = [Space::uniform(n, (0.0, 1.0), n), Space::uniform(n + 1, (0.0, 1.0), n)];
         let gone = vec![0.0; n];
         Self { n, spaces, weights: gone.clone(), speeds: gone, chosen: None, n_placed: n }
     }
 
-    /// The best return of the episode of this seed.
+    /// The best return of the episode of a seed.
     pub fn best_return(&self, seed: u64) -> f32 {
         let [mut weights, mut speeds] = self.draw(seed);
         let descending = |one: &f32, other: &f32| other.total_cmp(one);

@@ -1,9 +1,9 @@
-//! Actor and critic that learn from replayed samples, as DL2's released trainer does (Peng et al., 2021).
+//! Actor-critic learning from replayed samples, as in DL2's released trainer (Peng et al., 2021).
 //!
-//! As published, all decisions of a round share the reward of that round; options name others. A sample keeps the
+//! As published, all decisions of a round share the reward of that round; options name other rewards. A sample has the
 //! observation, the action, and the probabilities at that time. After each round one batch is drawn from the latest
 //! samples, by priority unless an option says otherwise. The actor goes down the gradient A(p − a) of the logits,
-//! without a ratio of probabilities; the critic goes towards the reward, or with a discount towards the return.
+//! without a ratio of probabilities; the critic goes towards the reward or, with a discount, towards the return.
 
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -25,56 +25,55 @@ use crate::tensors::Tensors;
 use crate::vectorized::{LaneState, Length, Vectorized};
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Which probabilities the gradient is taken at.
+/// The probabilities at which the gradient is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GradientAt {
-    /// Those of the time of the decision, as DL2's released trainer has it.
+    /// The probabilities at the time of the decision, as in DL2's released trainer.
     #[default]
     Released,
-    /// Those of the present weights.
+    /// The probabilities by the present weights.
     Recomputed,
 }
 
-/// Options of actor and critic.
+/// Options of actor-critic learning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActorCriticOptions {
-    /// Copies of the environment; each goes one round further per update.
+    /// Copies of the environment, each of which plays a round per update.
     pub n_environments: usize,
     /// Samples in a batch.
     pub batch: usize,
-    /// Samples kept; nothing is learned before there are so many.
+    /// The number of latest samples that are kept; nothing is learned before there are this many.
     pub replay: usize,
-    /// Whether a batch is all decisions of the latest round, whatever `batch` says: what DL2's ablation of replay learns
-    /// from.
+    /// Whether a batch is all decisions of the latest round, whatever `batch` says, as in DL2's ablation of replay.
     #[serde(skip_serializing_if = "is_default")]
     pub latest_round: bool,
-    /// Adam's rate, for actor and critic.
+    /// Adam's rate for actor and critic.
     pub learning_rate: Schedule,
-    /// Weight of the entropy, which is averaged over the batch and the actions.
+    /// Weight of the entropy, which is a mean over the batch, divided by the number of actions.
     pub entropy_weight: Schedule,
-    /// Which probabilities the gradient is taken at.
+    /// The probabilities at which the gradient is taken.
     pub gradient: GradientAt,
-    /// Discount of later rewards, γ, per round: a decision is judged by its round's reward and the critic's value of what follows, discounted.
-    /// Without, by its round's reward alone, as DL2's released trainer has it.
+    /// Discount of later rewards, γ, per round: a decision is judged by its reward and the discounted critic's value of the next
+    /// round. Without one, by its reward alone, as in DL2's released trainer.
     pub discount: Option<f64>,
-    /// Adam's rate for the critic alone, if it is another.
+    /// Adam's rate for the critic, if it differs from the actor's.
     #[serde(skip_serializing_if = "is_default")]
     pub critic_learning_rate: Option<Schedule>,
-    /// What the critic judges from.
+    /// The observation that the critic judges a decision from.
     #[serde(skip_serializing_if = "is_default")]
     pub baseline: Baseline,
-    /// Which reward is a decision's.
+    /// The reward that a decision is judged by.
     #[serde(skip_serializing_if = "is_default")]
     pub credit: Credit,
-    /// Whether the advantages of a batch are shifted and scaled to mean 0 and deviation 1, so that a step is as long
-    /// whatever rewards are counted in. DL2's released trainer does not.
+    /// Whether the advantages of a batch are shifted and scaled to mean 0 and deviation 1, so that the length of a step does not
+    /// depend on the unit of rewards. DL2's released trainer does not.
     #[serde(skip_serializing_if = "is_default")]
     pub normalize_advantages: bool,
-    /// Whether a critic says what was to be expected; otherwise the mean reward kept does.
+    /// Whether a critic gives the expected reward; otherwise it is the mean reward of the samples that are kept.
     pub critic: bool,
-    /// How samples are drawn: by priority, or each as likely.
+    /// Options of priorities, by which samples are drawn; null for a uniform draw.
     pub priorities: Option<PriorityOptions>,
 }
 
@@ -104,8 +103,10 @@ impl Default for ActorCriticOptions {
 }
 
 impl ActorCriticOptions {
+    /// Checks the options.
+    ///
     /// # Errors
-    /// If one is out of its range, or two contradict each other.
+    /// If an option is out of its range, or two contradict each other.
     pub fn check(&self) -> Result<(), TrainingError> {
         let positive = "a whole number above 0";
         within(self.n_environments > 0, "n_environments", self.n_environments, positive)?;
@@ -201,7 +202,7 @@ impl<E: Environment> ActorCritic<E> {
         })
     }
 
-    /// The mean reward of the samples kept.
+    /// The mean reward of the samples in the replay.
     fn mean_reward(&self) -> f64 {
         let samples = self.replay.samples();
         samples.iter().map(|sample| f64::from(sample.reward)).sum::<f64>() / samples.len().max(1) as f64
@@ -264,7 +265,7 @@ impl<E: Environment> ActorCritic<E> {
         Ok(figures)
     }
 
-    /// The targets of the critic: rewards and, with a discount, the discounted value of the observation that follows.
+    /// The targets of the critic for a batch: rewards plus, with a discount, the discounted value of the next observation.
     fn targets(&self, batch: &[&Sample]) -> Result<Vec<f32>, TrainingError> {
         let rewards = batch.iter().map(|sample| sample.reward);
         if self.options.discount.is_none() {
@@ -296,7 +297,7 @@ fn stacked(batch: &[&Sample], part: impl Fn(&Sample) -> &Vec<f32>) -> Result<Ten
     Ok(Tensor::from_vec(numbers, (batch.len(), length), &Device::Cpu)?)
 }
 
-/// The mean, and the standard deviation plus 1e-6, so that equal numbers can be divided by it.
+/// (mean, standard deviation + 1e-6), so that equal numbers can be divided by it, too.
 fn normalization(numbers: &[f32]) -> (f32, f32) {
     let n = numbers.len().max(1) as f32;
     let mean = numbers.iter().sum::<f32>() / n;
@@ -304,8 +305,8 @@ fn normalization(numbers: &[f32]) -> (f32, f32) {
     (mean, variance.sqrt() + 1e-6)
 }
 
-/// The derivatives by the logits, [samples × actions], of −Σ A log p(a)/B − c ΣH/(BK), and the mean of H: B samples of
-/// K actions with entropy H. They are A(p − a)/B + c p(log p + H)/(BK).
+/// The derivatives by the logits, [samples × actions], of −Σ A log p(a)/B − c ΣH/(BK) for B samples of K actions with entropy H,
+/// and the mean of H. The derivatives are A(p − a)/B + c p(log p + H)/(BK).
 fn slopes(
     probabilities: &[f32],
     actions: &[usize],

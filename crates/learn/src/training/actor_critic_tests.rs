@@ -1,4 +1,4 @@
-//! Learning from replay: its gradient is that of its loss, and it finds optima that are known.
+//! Tests of learning from replay: its gradient is that of its loss, and it finds known optima.
 
 use candle_core::{D, Var};
 
@@ -27,7 +27,7 @@ fn as_drawn(_lane: usize) -> Box<dyn Exploration> {
     Box::new(AsDrawn)
 }
 
-/// Small and quick.
+/// Options of a small and quick training.
 fn quick() -> ActorCriticOptions {
     ActorCriticOptions {
         batch: 64,
@@ -81,7 +81,7 @@ fn the_defaults_are_those_of_the_released_trainer() {
         (Schedule::Constant(1e-4), Schedule::Constant(0.1))
     );
     options.check().unwrap();
-    // Files of weights have the document that made them: what is as published is not written.
+    // Files of weights hold the document that made them, which leaves out options that are as published.
     let written = serde_json::to_value(&options).unwrap();
     let later = ["baseline", "credit", "latest_round", "normalize_advantages", "critic_learning_rate"];
     assert!(later.iter().all(|field| written.get(field).is_none()), "{written}");
@@ -113,7 +113,7 @@ fn the_best_arm_is_found_by_every_variant() {
 
 #[test]
 fn what_follows_counts_where_returns_are_discounted() {
-    // In a corridor each step costs the same: by the round's reward alone, no direction is better.
+    // In a corridor each step costs the same, so by the round's reward alone no direction is better.
     let end_probability = |discount| {
         let options = ActorCriticOptions { discount, gradient: GradientAt::Recomputed, ..quick() };
         let mut learner = learner(|_| Grid::new((4, 1), Walls::Masked, 30), as_drawn, options);
@@ -134,7 +134,7 @@ fn the_critic_has_a_rate_of_its_own() {
     let after = learner.model().parameters().to_tensors().unwrap();
     for (name, _, numbers) in before.iter() {
         let moved = numbers != after.get(name).unwrap().1;
-        // The actor sees a constant: its first layer's biases move as well.
+        // The actor's observation is a constant, so the biases of its first layer move as well.
         assert_eq!(moved, name.starts_with("actor."), "{name}");
     }
 }
@@ -170,7 +170,7 @@ fn explorations_take_allowed_actions_only() {
     assert_eq!(count(&mut Corrected { chance: 1.0, correct: named(to_masked) }), [1000, 0, 0]);
 }
 
-/// Something that can be called and shown.
+/// A function as a pointer, which can be called and has `Debug`.
 fn named(correct: fn(&Moment<'_>) -> Option<usize>) -> fn(&Moment<'_>) -> Option<usize> {
     correct
 }
@@ -192,7 +192,7 @@ fn a_training_that_was_stopped_goes_on_bit_for_bit() {
             options,
         )
     };
-    // Before the replay is full, and after.
+    // A training is stopped before the replay is full, and after.
     for n_updates in [50, 300] {
         let mut whole = begin();
         train(&mut whole, n_updates);

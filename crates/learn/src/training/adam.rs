@@ -18,7 +18,7 @@ pub struct AdamOptions {
     pub second_decay: f64,
     /// The number added to the root of the mean of the squares, ε.
     pub epsilon: f64,
-    /// Largest Euclidean norm of the whole gradient; longer ones are shortened to it.
+    /// Largest Euclidean norm of the whole gradient; longer gradients are shortened to it.
     pub gradient_norm_max: Option<f64>,
 }
 
@@ -28,7 +28,7 @@ impl Default for AdamOptions {
     }
 }
 
-/// Adam, and its two means per parameter.
+/// Adam, with its two means for each parameter.
 #[derive(Clone, Debug)]
 pub struct Adam {
     options: AdamOptions,
@@ -48,7 +48,7 @@ impl Adam {
     /// Takes a step down the gradient. Returns the gradient's norm before it was shortened.
     ///
     /// # Errors
-    /// If the gradient is not finite: nothing has changed then.
+    /// If the gradient is not finite; the parameters are then unchanged.
     pub fn step(
         &mut self,
         parameters: &Parameters,
@@ -62,7 +62,7 @@ impl Adam {
     /// was shortened.
     ///
     /// # Errors
-    /// If the gradient is not finite: nothing has changed then.
+    /// If the gradient is not finite; the parameters are then unchanged.
     pub fn step_by(
         &mut self,
         parameters: &Parameters,
@@ -107,7 +107,7 @@ impl Adam {
         Ok(norm)
     }
 
-    /// Steps taken so far.
+    /// The number of steps so far.
     pub fn n_steps(&self) -> u64 {
         self.n_steps
     }
@@ -115,7 +115,7 @@ impl Adam {
     /// The means, as tensors `first.NAME` and `second.NAME`.
     ///
     /// # Errors
-    /// Never, for parameters that these are the means of.
+    /// Never, for the parameters that Adam was made for.
     pub fn to_tensors(&self, parameters: &Parameters) -> Result<Tensors, TrainingError> {
         let mut tensors = Tensors::default();
         for (number, (name, variable)) in parameters.iter().enumerate() {
@@ -157,7 +157,7 @@ mod tests {
         Parameters::new(vec![("x".to_owned(), variable)])
     }
 
-    /// Gradients (3, −4)·x̂ whatever x is.
+    /// Gradients (3, −4), whatever the values of the parameters.
     fn gradients(parameters: &Parameters) -> GradStore {
         let slopes = Tensor::new(&[3f32, -4.0], &Device::Cpu).unwrap();
         let (_, variable) = parameters.iter().next().unwrap();
@@ -188,7 +188,7 @@ mod tests {
         let (short, long) = (parameter(&[0.0, 0.0]), parameter(&[0.0, 0.0]));
         let options = AdamOptions { epsilon: 1.0, gradient_norm_max: Some(0.5), ..AdamOptions::default() };
         Adam::new(&long, options).step(&long, &gradients(&long), 1.0).unwrap();
-        // 0.3/(0.3 + 1) and 0.4/(0.4 + 1)
+        // The gradient is shortened to (0.3, −0.4): steps of 0.3/(0.3 + 1) and 0.4/(0.4 + 1).
         for (found, expected) in numbers(&long).iter().zip([-0.3 / 1.3, 0.4 / 1.4]) {
             assert!((found - expected).abs() < 1e-5, "{found} {expected}");
         }

@@ -1,10 +1,9 @@
-//! Baselines from copies that play the same episodes (Mao et al., 2019, *Variance Reduction for Reinforcement
-//! Learning in Input-Driven Environments*): a gain that all copies have at a time is due to the arrivals, not to
-//! their actions.
+//! Baselines from copies that play the same episodes (Mao et al., 2019, *Variance Reduction for Reinforcement Learning in
+//! Input-Driven Environments*): a gain that all copies have at the same time is due to the arrivals, not to their actions.
 
 use super::rollout::Rollout;
 
-/// When each decision of a rollout was made: (episode, rounds since its beginning).
+/// The time of each decision of a rollout: (episode, rounds since its beginning).
 fn times(rollout: &Rollout) -> Vec<(usize, u64)> {
     let (mut episode, mut round) = (0, 0);
     let mut times = Vec::with_capacity(rollout.decisions.len());
@@ -18,9 +17,8 @@ fn times(rollout: &Rollout) -> Vec<(usize, u64)> {
     times
 }
 
-/// Subtracts from each advantage the mean of the other copies' advantages at its time: of the last decision of each
-/// until then in the same episode. `advantages` are [copy][decision] of copies that play the same episodes, each from
-/// its beginning.
+/// Subtracts from each advantage the mean of the other copies' advantages at its time, which are those of each copy's last decision
+/// until then in the same episode. `advantages` are [copy][decision], of copies that play the same whole episodes.
 pub(super) fn subtract_common(rollouts: &[Rollout], advantages: &mut [Vec<f32>]) {
     let times: Vec<Vec<(usize, u64)>> = rollouts.iter().map(times).collect();
     let before: Vec<Vec<f32>> = advantages.to_vec();
@@ -61,7 +59,7 @@ mod tests {
     #[test]
     fn what_others_gained_at_the_time_is_taken_off() {
         use Status::{Running, Terminated};
-        // Decisions in rounds 0, 0, 2 | 0 and 0, 1 | 0, 4.
+        // Two copies, each with two episodes: decisions in rounds 0, 0, 2 | 0 and in rounds 0, 1 | 0, 4.
         let one = rollout(&[(0, Running), (2, Running), (3, Terminated), (1, Terminated)]);
         let other = rollout(&[(1, Running), (1, Terminated), (4, Running), (1, Terminated)]);
         let mut advantages = vec![vec![1.0, 2.0, 3.0, 4.0], vec![10.0, 20.0, 30.0, 40.0]];

@@ -11,13 +11,13 @@ use super::{TrainingError, within};
 use crate::tensors::Tensors;
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// How the actor learns in a warm-up, by default as DL2's does.
+/// Options of an actor's learning in a warm-up. The defaults are DL2's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CloningOptions {
-    /// Examples in a batch; they are drawn without replacement.
+    /// Examples in a batch, which are drawn without replacement.
     pub batch: usize,
-    /// Examples kept, the latest; nothing is learned before there are so many.
+    /// The number of latest examples that are kept; nothing is learned before there are this many.
     pub capacity: usize,
     /// Adam's rate.
     pub learning_rate: f64,
@@ -37,13 +37,13 @@ pub struct Example {
     pub agent: usize,
     /// The agent's observation.
     pub observation: Vec<f32>,
-    /// The allowed actions.
+    /// The mask of allowed actions.
     pub mask: Vec<bool>,
-    /// The action taken: an allowed one.
+    /// The action that was taken, which is an allowed one.
     pub action: usize,
 }
 
-/// A warm-up by examples.
+/// Behaviour cloning in progress.
 #[derive(Debug)]
 pub struct Cloning {
     options: CloningOptions,
@@ -101,7 +101,7 @@ impl Cloning {
         self.next = (self.next + 1) % self.options.capacity;
     }
 
-    /// Takes a step down the cross-entropy of one batch, once there are enough examples. Returns its mean before the
+    /// Takes a step down the cross-entropy of one batch, once there are enough examples. Returns the mean cross-entropy before the
     /// step, in nats.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Cloning {
         Ok(Some(f64::from(loss.to_scalar::<f32>()?)))
     }
 
-    /// The state from which [`restore`](Self::restore) goes on, apart from the model.
+    /// The state, apart from the model, from which [`restore`](Self::restore) goes on.
     ///
     /// # Errors
     /// If the library fails.
@@ -150,7 +150,7 @@ impl Cloning {
     /// Goes on where another warm-up was saved.
     ///
     /// # Errors
-    /// If it was of another model or other options.
+    /// If the state is of another model or other options.
     pub fn restore(&mut self, model: &dyn Model, saved: &Saved) -> Result<(), TrainingError> {
         let state: CloningState = saved.state()?;
         if state.examples.len() > self.options.capacity || state.next >= self.options.capacity {
@@ -166,7 +166,7 @@ impl Cloning {
     }
 }
 
-/// −Σ log p(action) over one agent's examples.
+/// The cross-entropy of one agent's examples, −Σ log p(action), in nats.
 fn disagreement(model: &dyn Model, agent: usize, group: &[&Example]) -> Result<Tensor, TrainingError> {
     let length = group[0].observation.len();
     let seen: Vec<f32> = group.iter().flat_map(|example| example.observation.iter().copied()).collect();
@@ -192,7 +192,8 @@ mod tests {
         MlpModel::new(&spaces, 4, &layers, SeedStreams::new(2)).unwrap()
     }
 
-    /// The first agent's teacher takes the place of the largest allowed number, the second's that of the smallest.
+    /// Examples of two agents: the first agent's teacher takes the position of the largest allowed number, the second's that of the
+    /// smallest.
     fn examples(n: usize, name: &str) -> Vec<Example> {
         let mut stream = SeedStreams::new(6).stream(name);
         let mut one = |agent: usize| {

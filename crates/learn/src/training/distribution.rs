@@ -2,7 +2,7 @@
 
 use candle_core::{D, Device, Result, Tensor};
 
-/// The number that a masked action's logit is lowered by: its probability is then exactly 0, and so is its gradient.
+/// The number that is added to a masked action's logit, which makes its probability and its gradient exactly 0.
 const MASKED: f32 = -1e9;
 
 /// Numbers to add to logits, [rows × actions], so that masked actions are never taken.
@@ -14,7 +14,7 @@ pub fn penalty(mask: &[bool], n_actions: usize) -> Result<Tensor> {
     Tensor::from_vec(numbers, (mask.len() / n_actions, n_actions), &Device::Cpu)
 }
 
-/// Logarithms of the probabilities, [rows × actions]; of masked actions, far below any other.
+/// Logarithms of the probabilities, [rows × actions]; those of masked actions are far below all others.
 ///
 /// # Errors
 /// If the shapes do not fit.

@@ -1,5 +1,5 @@
-//! Evolution strategies (Salimans et al., 2017): weights move towards the disturbed copies that did better. They need
-//! no gradients, and take episodes of any kind.
+//! Evolution strategies (Salimans et al., 2017): weights move towards the disturbed copies that did better. Evolution strategies
+//! need no gradients, and work with episodes of any kind.
 //!
 //! An update draws pairs of disturbances ±σε and plays the same episodes with each. Returns become ranks from −½ to
 //! ½, and the n disturbed weights θ of the actors move by rate · Σ (u₊ − u₋) ε / ‖Σ (u₊ − u₋) ε‖ · √n σ: at rate 1 a
@@ -24,15 +24,15 @@ use apportion::workload::random::{SeedStreams, Stream};
 pub struct EvolutionOptions {
     /// Pairs of disturbances per update.
     pub pairs: usize,
-    /// Episodes that each is judged by.
+    /// Episodes that each disturbed copy is judged by.
     pub episodes: usize,
     /// Standard deviation of a disturbance of a weight, σ.
     pub deviation: f64,
     /// The length of a step, in disturbances.
     pub learning_rate: Schedule,
-    /// Beginnings of the names of tensors that are disturbed, as `actor.score.1`; all of the actors' if there are none.
-    /// Where networks know from a warm-up what matters, it may do to weigh that anew.
-    // Not written where there are none, as in files from before it existed.
+    /// Prefixes of the names of tensors that are disturbed, such as `actor.score.1`; by default, all tensors of actors are. After a
+    /// warm-up it may be enough to disturb the last layers.
+    // An empty list is not written, because files that are older than this option lack it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
 }
@@ -49,15 +49,17 @@ impl Default for EvolutionOptions {
     }
 }
 
-/// The beginning of the names of the actors' tensors: no critic judges here, so none is disturbed.
+/// Prefix of the names of the actors' tensors. No critic judges here, so its tensors are not disturbed.
 const ACTORS: &str = "actor.";
 
-/// The most episodes of an update that options may ask for.
+/// The most episodes of each sign in an update.
 const PLAYED_MAX: usize = 1_000_000;
 
 impl EvolutionOptions {
+    /// Checks the options.
+    ///
     /// # Errors
-    /// If one is out of its range.
+    /// If an option is out of its range.
     pub fn check(&self) -> Result<(), TrainingError> {
         let positive = "a whole number above 0";
         within(self.pairs > 0, "pairs", self.pairs, positive)?;
@@ -77,10 +79,10 @@ impl EvolutionOptions {
     }
 }
 
-/// Plays the episodes of these seeds with an actor.
+/// A function that plays the episodes of some seeds with an actor.
 pub type Play = Arc<dyn Fn(Arc<dyn Actor>, &[u64]) -> Result<Vec<Finished>, TrainingError> + Send + Sync>;
 
-/// A training by evolution strategies. Each episode that is played counts as one decision.
+/// A training by evolution strategies, in which each episode counts as one decision.
 pub struct Evolution {
     options: EvolutionOptions,
     budget: u64,
@@ -111,7 +113,7 @@ struct EvolutionState {
 }
 
 impl Evolution {
-    /// A training of `model` by episodes that `play` plays.
+    /// A training of `model`, with `play` to play episodes.
     ///
     /// # Errors
     /// If an option is out of its range.
@@ -161,7 +163,7 @@ impl Evolution {
     }
 }
 
-/// Ranks of these returns, from −½ to ½; equal returns share their mean rank.
+/// Ranks of returns, from −½ to ½; equal returns share their mean rank.
 fn ranks(returns: &[f64]) -> Vec<f64> {
     let others = (returns.len().max(2) - 1) as f64;
     let rank = |ranked: &f64| {
@@ -250,13 +252,13 @@ mod tests {
         Finished { total_reward, n_steps: 1, status: Status::Terminated }
     }
 
-    /// A network of two inputs and two logits. The return is minus the squared distance of its logits at (1, 1) from
-    /// (2, −1).
+    /// The training of a network of two inputs and two logits. The return is minus the squared distance of its logits at (1, 1)
+    /// from (2, −1).
     fn plane() -> Evolution {
         plane_of(&[]).unwrap()
     }
 
-    /// The training of [`plane`] in which only these tensors are disturbed; all if none are named.
+    /// The training of [`plane`] with only these tensors disturbed, or all if none is named.
     fn plane_of(only: &[&str]) -> Result<Evolution, TrainingError> {
         let play: Play = Arc::new(|actor: Arc<dyn Actor>, seeds: &[u64]| {
             let mut logits = [0.0; 2];
@@ -286,7 +288,7 @@ mod tests {
         assert!(first < -4.0 && last > -0.1, "{first} {last}");
     }
 
-    /// The biases alone reach the top as well: logits are what counts.
+    /// Moving the biases alone reaches the optimum, too, because the return depends only on logits.
     #[test]
     fn only_what_is_named_is_moved() {
         let mut evolution = plane_of(&["actor.0.0.bias"]).unwrap();

@@ -1,4 +1,4 @@
-//! Exploration: actions other than the ones drawn from the network's probabilities.
+//! Explorations: rules that take other actions than those drawn from the network's probabilities.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use super::TrainingError;
 use crate::vectorized::Moment;
 use apportion::workload::random::Stream;
 
-/// A rule that replaces drawn actions in training. A system that injects samples of its own has its rules here.
+/// A rule that replaces drawn actions in training, such as a system's own injection of samples.
 pub trait Exploration: fmt::Debug + Send {
-    /// Begins a round.
+    /// Notes the beginning of a round.
     fn begin_round(&mut self, stream: &mut Stream) {
         let _ = stream;
     }
 
-    /// The action to take where `drawn` was drawn; must be an allowed one.
+    /// The action to take in the place of `drawn`, which must be an allowed one.
     fn choose(&mut self, moment: &Moment, drawn: usize, stream: &mut Stream) -> usize;
 
     /// The state of the exploration, for a checkpoint.
@@ -26,7 +26,7 @@ pub trait Exploration: fmt::Debug + Send {
     /// Restores the state of an exploration.
     ///
     /// # Errors
-    /// If it is another exploration's.
+    /// If the state is another exploration's.
     fn restore(&mut self, state: &Value) -> Result<(), TrainingError> {
         let _ = state;
         Ok(())
@@ -43,13 +43,13 @@ impl Exploration for AsDrawn {
     }
 }
 
-/// The exploration that takes, with a chance, the action that `correct` names, if it is allowed; the drawn one
-/// otherwise.
+/// The exploration that takes, with a chance, the action of `correct`, if there is one and it is allowed; otherwise the drawn
+/// action.
 #[derive(Clone, Copy, Debug)]
 pub struct Corrected<F> {
-    /// ε.
+    /// The probability, ε.
     pub chance: f64,
-    /// The action to take in a moment that is plainly bad; none in any other.
+    /// A function that gives the action to take in a plainly bad moment, and none in others.
     pub correct: F,
 }
 
@@ -61,10 +61,10 @@ impl<F: Fn(&Moment) -> Option<usize> + fmt::Debug + Send> Exploration for Correc
     }
 }
 
-/// The exploration that takes, with a chance, any allowed action.
+/// The exploration that takes, with a chance, a uniformly drawn allowed action.
 #[derive(Clone, Copy, Debug)]
 pub struct EpsilonGreedy {
-    /// ε.
+    /// The probability, ε.
     pub chance: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The interface of every algorithm: a training that can be improved, saved and taken up again.
+//! The interface of all algorithms: trainings that can be updated, saved and restored.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::vectorized::Finished;
 
 /// A training in progress.
 pub trait Learner: fmt::Debug + Send {
-    /// Collects experience and learns from it, once.
+    /// Makes one update: collects experience and learns from it.
     ///
     /// # Errors
     /// If the environment breaks its contract, or the numbers are no longer finite.
     fn update(&mut self) -> Result<Progress, TrainingError>;
 
-    /// The networks as they are now.
+    /// The networks with their present weights.
     fn model(&self) -> &dyn Model;
 
     /// Updates made so far.
@@ -26,12 +26,12 @@ pub trait Learner: fmt::Debug + Send {
     /// Decisions taken in training so far.
     fn n_decisions(&self) -> u64;
 
-    /// The samples and the places of a replay that is not full yet; nothing is learned before it is.
+    /// (samples, capacity) of a replay that is not full yet, before which nothing is learned; none otherwise.
     fn filling(&self) -> Option<(usize, usize)> {
         None
     }
 
-    /// All that is needed to go on, bit for bit.
+    /// The whole state, from which the training can go on bit for bit.
     ///
     /// # Errors
     /// If the library fails.
@@ -40,7 +40,7 @@ pub trait Learner: fmt::Debug + Send {
     /// Goes on where another training of the same kind was saved.
     ///
     /// # Errors
-    /// If it was another kind.
+    /// If the state is of another kind of training.
     fn restore(&mut self, saved: &Saved) -> Result<(), TrainingError>;
 }
 
@@ -51,9 +51,9 @@ pub struct Progress {
     pub n_updates: u64,
     /// Decisions taken in training so far.
     pub n_decisions: u64,
-    /// The episodes that ended in it.
+    /// The episodes that ended in the update.
     pub finished: Vec<Finished>,
-    /// Figures of the algorithm's own, by name: the loss, the entropy.
+    /// Figures of the algorithm, by name, such as the loss or the entropy.
     pub figures: Vec<(&'static str, f64)>,
 }
 
@@ -65,7 +65,7 @@ impl Progress {
     }
 }
 
-/// A training between two updates.
+/// The saved state of a training between two updates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
     /// Weights under `model.`, Adam's means under `adam.`, and the other arrays of the algorithm.
@@ -75,7 +75,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// A training with a state that can be written.
+    /// A saved state of these tensors and this further state.
     ///
     /// # Errors
     /// If the state cannot be written.
@@ -85,16 +85,16 @@ impl Saved {
         Ok(Self { tensors, state })
     }
 
-    /// The state, read again.
+    /// The further state, as the algorithm's type.
     ///
     /// # Errors
-    /// If it is another algorithm's.
+    /// If the state is another algorithm's.
     pub(super) fn state<S: for<'de> Deserialize<'de>>(&self) -> Result<S, TrainingError> {
         S::deserialize(&self.state).map_err(|error| TrainingError::Checkpoint { reason: error.to_string() })
     }
 }
 
-/// A learner in any environment.
+/// A learner of any algorithm in any environment.
 pub type AnyLearner = Box<dyn Learner>;
 
 impl Learner for AnyLearner {

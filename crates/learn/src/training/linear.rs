@@ -1,14 +1,14 @@
-//! The dense layer as one operation of the automatic differentiation.
+//! The dense layer as a single operation of automatic differentiation.
 //!
-//! The library's own product asks the operating system for the number of cores at every call (27 µs of processor
-//! time, as much as a small layer takes) and may spread over threads. This one does neither, so that the same
-//! training gives the same bits however many threads there are, and it adds the bias on the way.
+//! The library's own product asks the operating system for the number of cores at every call (27 µs of processor time, as much as a
+//! small layer takes) and may use several threads. This operation does neither, so that a training gives the same bits on any
+//! number of threads, and it adds the bias on the way.
 
 use candle_core::{CpuStorage, CustomOp1, CustomOp3, Layout, Result, Shape, Tensor};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ShapeBuilder};
 
-/// x Wᵀ + b for x [… × inputs], W [outputs × inputs], b `[outputs]`: [… × outputs].
+/// The output x Wᵀ + b of a dense layer, [… × outputs], for x [… × inputs], W [outputs × inputs], b `[outputs]`.
 ///
 /// # Errors
 /// If the shapes do not fit.
@@ -26,7 +26,7 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: &Tensor) -> Result<Tensor> 
     output.reshape(shape)
 }
 
-/// A B + c for A [m × k], B [k × n], c [1 × n].
+/// The operation A B + c, for A [m × k], B [k × n], c [1 × n].
 struct MultiplyAdd;
 
 impl CustomOp3 for MultiplyAdd {
@@ -80,7 +80,7 @@ impl CustomOp3 for MultiplyAdd {
     }
 }
 
-/// The sum of the rows of [m × n], row after row: [1 × n]. The library's own sum goes through indices one by one.
+/// The operation that sums the rows of [m × n] to [1 × n], row after row. The library's own sum goes through indices one by one.
 struct SumOfRows;
 
 impl CustomOp1 for SumOfRows {

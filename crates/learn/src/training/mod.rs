@@ -1,10 +1,10 @@
 //! Training: networks with gradients by candle, and the algorithms that improve them.
 //!
 //! A [`Model`](model::Model) is the networks of a team, made of [`linear`] layers and [`distribution`]s and changed
-//! by [`adam`]. A [`Learner`](learner::Learner) improves one: by [`ppo`], from the decisions that a [`rollout`]
-//! recorded, alone or as a team with one critic; or by [`actor_critic`], from a [`replay`] of single decisions, with
+//! by [`adam`]. A [`Learner`](learner::Learner) improves a model: by [`ppo`], from the decisions that a [`rollout`]
+//! recorded, for one agent or a team with one critic; by [`actor_critic`], from a [`replay`] of single decisions, with
 //! an [`exploration`] that may replace drawn actions; or by [`evolution`], without gradients. [`cloning`] warms a
-//! model up by a teacher's examples. [`run`] takes a learner to the end of its budget, with validation on the way.
+//! model up by a teacher's examples. [`run`] takes a learner to the end of its budget, with validations on the way.
 
 pub mod linear;
 pub mod model;
@@ -44,16 +44,16 @@ pub enum TrainingError {
     /// A tensor is missing or damaged.
     #[error(transparent)]
     Tensors(#[from] TensorsError),
-    /// Tensors that make no network.
+    /// The tensors make no network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A checkpoint of another training.
+    /// The checkpoint is of another training.
     #[error("the checkpoint does not fit: {reason}")]
     Checkpoint {
         /// Why the checkpoint does not fit, in words.
         reason: String,
     },
-    /// Weights that a training cannot begin with.
+    /// The training cannot begin with the weights that it names.
     #[error("{reason}")]
     Beginning {
         /// Why the weights do not do, in words.
@@ -61,7 +61,7 @@ pub enum TrainingError {
         /// A remedy, in words.
         help: String,
     },
-    /// An option out of its range.
+    /// An option is out of its range.
     #[error("`{field}` is {value}, expected {expected}")]
     Option {
         /// The name of the option.
@@ -71,16 +71,16 @@ pub enum TrainingError {
         /// The values that are allowed, in words.
         expected: &'static str,
     },
-    /// An episode that cannot be played.
+    /// An episode cannot be played.
     #[error("an episode cannot be played: {reason}")]
     Play {
-        /// Why not.
+        /// Why it cannot be played, in words.
         reason: String,
     },
     /// The user asked the training to stop.
     #[error("the training was asked to stop")]
     Stopped,
-    /// Numbers that are no longer finite.
+    /// Numbers are no longer finite.
     #[error("the training has diverged: {what} is not finite; a lower learning rate may help")]
     Diverged {
         /// The quantity that is not finite.
@@ -88,7 +88,7 @@ pub enum TrainingError {
     },
 }
 
-/// Refuses an option out of its range.
+/// Checks that an option is within its range.
 ///
 /// # Errors
 /// If it is not `fine`.

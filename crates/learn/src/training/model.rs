@@ -12,7 +12,7 @@ use crate::network::{Activation, MlpActor};
 use crate::tensors::Tensors;
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// Named variables in a fixed order.
+/// Parameters: named variables in a fixed order.
 #[derive(Clone, Debug, Default)]
 pub struct Parameters {
     named: Vec<(String, Var)>,
@@ -34,7 +34,7 @@ impl Parameters {
         self.named.len()
     }
 
-    /// Are there no variables?
+    /// Whether there are no variables.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
     }
@@ -42,7 +42,7 @@ impl Parameters {
     /// Adds a variable.
     ///
     /// # Errors
-    /// If there are not as many numbers as the shape says.
+    /// If the numbers are more or fewer than the shape needs.
     pub fn add(&mut self, name: String, shape: &[usize], numbers: Vec<f32>) -> Result<Var, TrainingError> {
         let variable = Var::from_vec(numbers, shape, &Device::Cpu)?;
         self.named.push((name, variable.clone()));
@@ -75,10 +75,10 @@ impl Parameters {
     }
 }
 
-/// The numbers of a tensor that must have this shape.
+/// The numbers of a tensor that must have a given shape.
 ///
 /// # Errors
-/// If there is none of this name, or it has another shape.
+/// If there is no tensor of the name, or it has another shape.
 pub fn fitting(tensors: &Tensors, name: &str, shape: &[usize]) -> Result<Vec<f32>, TrainingError> {
     let (found, numbers) = tensors.get(name)?;
     if found == shape {
@@ -95,7 +95,7 @@ pub trait Model: std::fmt::Debug + Send {
     /// All variables that are learned.
     fn parameters(&self) -> &Parameters;
 
-    /// Logits [batch × actions] of an agent for observations [batch × observation length]; masks come later.
+    /// Logits [batch × actions] of an agent for observations [batch × observation length], before masks.
     ///
     /// # Errors
     /// If the library fails.
@@ -107,24 +107,23 @@ pub trait Model: std::fmt::Debug + Send {
     /// If the library fails.
     fn values(&self, states: &Tensor) -> candle_core::Result<Tensor>;
 
-    /// The actors with their present weights, for deciding on any thread.
+    /// The actors with their present weights, for decisions on any thread.
     ///
     /// # Errors
     /// If the library fails.
     fn actor(&self) -> Result<Box<dyn Actor>, TrainingError>;
 }
 
-/// A network's layers.
+/// Options of networks of dense layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MlpOptions {
     /// Outputs of each hidden layer.
     pub hidden: Vec<usize>,
-    /// What follows each hidden layer.
+    /// The activation after each hidden layer.
     pub activation: Activation,
-    /// Standard deviation of the normal numbers, redrawn beyond two deviations, that weights start from. Without,
-    /// they start with orthogonal rows or columns: gain √2 inside, 0.01 at the actor's end and 1 at the critic's.
-    /// Biases start at 0.
+    /// Standard deviation of the initial weights, which are normal and redrawn beyond two deviations. Without it, weights start
+    /// with orthogonal rows or columns: gain √2 inside, 0.01 at the actor's end and 1 at the critic's. Biases start at 0.
     pub initial_deviation: Option<f64>,
 }
 
@@ -135,7 +134,7 @@ impl Default for MlpOptions {
     }
 }
 
-/// Dense layers: an actor of its own for each agent, and a critic that shares nothing with them.
+/// A model of dense layers: an actor for each agent, and a critic that shares no layers with them.
 #[derive(Debug)]
 pub struct MlpModel {
     parameters: Parameters,
@@ -144,11 +143,10 @@ pub struct MlpModel {
     critic: Layers,
 }
 
-/// The most weights of all networks together: some 40 MB, four times that in training.
+/// The most weights of all networks together: some 40 MB, and four times that in training.
 const WEIGHTS_MAX: u128 = 10_000_000;
 
-/// The number of weights and biases of dense layers between an input and an output of these sizes; the largest number
-/// if there are more.
+/// The number of weights and biases of dense layers between an input and an output of these sizes; saturates at the largest number.
 fn n_weights(hidden: &[usize], (n_inputs, n_outputs): (usize, usize)) -> u128 {
     let sizes = [n_inputs].into_iter().chain(hidden.iter().copied());
     let next = hidden.iter().copied().chain([n_outputs]);
@@ -156,7 +154,7 @@ fn n_weights(hidden: &[usize], (n_inputs, n_outputs): (usize, usize)) -> u128 {
     of_layers.fold(0, u128::saturating_add)
 }
 
-/// Weights and biases, from the input on.
+/// Layers, (weight, bias), from the input on.
 type Layers = Vec<(Var, Var)>;
 
 impl MlpModel {

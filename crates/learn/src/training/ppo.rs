@@ -1,9 +1,9 @@
 //! Proximal policy optimization (Schulman et al., 2017), for one agent or a team with one critic (Yu et al., 2022).
 //!
-//! The defaults are those of stable-baselines3, which DeepShare trains with. Each update collects steps in each copy
+//! The defaults are those of stable-baselines3, with which DeepShare trains. Each update collects steps in each copy
 //! of the environment by the present actors, then goes over them several times in minibatches, down the gradient of
-//! −min(ρA, clip(ρ, 1 ± ε)A) + c_v (V − return)² − c_e H, where ρ is the probability of the action over what it was
-//! when taken, and A its advantage.
+//! −min(ρA, clip(ρ, 1 ± ε)A) + c_v (V − return)² − c_e H, where ρ is the action's probability over its probability
+//! when it was taken, and A its advantage.
 
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -27,14 +27,14 @@ use apportion::workload::random::{SeedStreams, Stream};
 pub struct PpoOptions {
     /// Copies of the environment.
     pub n_environments: usize,
-    /// Copies, one after another, that play the same episodes: what all of them gain at a time is no one's merit, and
-    /// is taken off the advantages. More than one needs `n_episodes`.
+    /// Number of successive copies that play the same episodes. The mean gain of the other copies of a group at the same time is
+    /// subtracted from a copy's advantages, because it is not due to actions. More than one needs `n_episodes`.
     pub group: usize,
     /// Steps in each copy per update.
     pub n_steps: usize,
     /// Whole episodes in each copy per update, in place of `n_steps`.
     pub n_episodes: Option<usize>,
-    /// Times that an update goes over the steps.
+    /// The number of times that an update goes over the steps.
     pub n_epochs: usize,
     /// Decisions in a minibatch; the last of an epoch may have fewer.
     pub minibatch: usize,
@@ -42,11 +42,11 @@ pub struct PpoOptions {
     pub learning_rate: Schedule,
     /// Discount of later rewards, γ.
     pub discount: f64,
-    /// What `discount` is per.
+    /// The unit of time that `discount` is per.
     pub discount_unit: DiscountUnit,
     /// The λ of generalized advantage estimation.
     pub smoothing: f64,
-    /// How far a ratio of probabilities is followed, ε.
+    /// The distance from 1 up to which a ratio of probabilities is followed, ε.
     pub clip: f64,
     /// Weight of the critic's error, c_v.
     pub value_weight: f64,
@@ -54,12 +54,11 @@ pub struct PpoOptions {
     pub entropy_weight: Schedule,
     /// Largest norm of a gradient.
     pub gradient_norm_max: f64,
-    /// Updates at first in which only the critic learns, so that warmed-up actors are not moved by a critic that knows
-    /// nothing yet.
+    /// The number of first updates in which only the critic learns, so that warmed-up actors are not moved by an untrained critic.
     pub critic_first: u64,
-    /// Mean divergence from the actors of the time, in nats, at which an update stops going over its decisions.
+    /// Mean divergence from the actors that took the decisions, in nats, above which an update stops going over them.
     pub divergence_max: Option<f64>,
-    /// Whether the advantages of each minibatch are brought to mean 0 and deviation 1.
+    /// Whether the advantages of each minibatch are shifted and scaled to mean 0 and deviation 1.
     pub normalize_advantages: bool,
 }
 
@@ -87,15 +86,17 @@ impl Default for PpoOptions {
     }
 }
 
-/// The most environments that options may ask for; each has its own state.
+/// The most copies of the environment, each of which has its own state.
 pub(super) const ENVIRONMENTS_MAX: usize = 10_000;
 
-/// The most decisions that options may ask to keep at once.
+/// The most decisions that are kept at once.
 pub(super) const DECISIONS_MAX: usize = 10_000_000;
 
 impl PpoOptions {
+    /// Checks the options.
+    ///
     /// # Errors
-    /// If one is out of its range.
+    /// If an option is out of its range.
     pub fn check(&self) -> Result<(), TrainingError> {
         let positive = "a whole number above 0";
         within(self.n_environments > 0, "n_environments", self.n_environments, positive)?;
@@ -135,14 +136,14 @@ impl PpoOptions {
     }
 }
 
-/// Adam's ε as stable-baselines3 has it for this algorithm.
+/// Adam's ε of this algorithm in stable-baselines3.
 const ADAM_EPSILON: f64 = 1e-5;
 
 /// A training by proximal policy optimization.
 #[derive(Debug)]
 pub struct Ppo<E> {
     options: PpoOptions,
-    /// Decisions after which schedules are at their end.
+    /// The number of decisions after which schedules are at their end.
     budget: u64,
     environments: Vectorized<E>,
     rollouts: Vec<Rollout>,
@@ -153,7 +154,7 @@ pub struct Ppo<E> {
     n_decisions: u64,
 }
 
-/// The state of the learner that is saved beside its arrays.
+/// The state of the learner beside its arrays, for a checkpoint.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PpoState {
@@ -164,7 +165,7 @@ struct PpoState {
     n_adam_steps: u64,
 }
 
-/// A decision to learn from.
+/// A decision to learn from, with its advantage and its return as the critic's target.
 #[derive(Clone, Copy)]
 struct Sample {
     lane: usize,
@@ -173,7 +174,7 @@ struct Sample {
     target: f32,
 }
 
-/// Sums over an update's minibatches.
+/// Sums of figures over an update's minibatches.
 #[derive(Default)]
 struct Sums {
     policy_loss: f64,
@@ -186,7 +187,7 @@ struct Sums {
 }
 
 impl<E: Environment> Ppo<E> {
-    /// A training of `model` in environments that `make` makes, all random numbers from `streams`.
+    /// A training of `model` in environments that `make` makes, with all random numbers from `streams`.
     ///
     /// # Errors
     /// If an option is out of its range.
@@ -311,7 +312,7 @@ impl<E: Environment> Ppo<E> {
         Ok(log_probabilities(&logits, &penalty(&mask, space.n_actions)?)?)
     }
 
-    /// −Σ min(ρA, clip(ρ)A).
+    /// The surrogate loss of a group of decisions, −Σ min(ρA, clip(ρ)A).
     fn surrogate(
         &self,
         logs: &Tensor,
@@ -344,7 +345,7 @@ impl Sums {
     }
 }
 
-/// The shift that is subtracted from advantages, and the factor that they are then multiplied by.
+/// (the shift that is subtracted from advantages, the factor that they are then multiplied by).
 fn normalization(batch: &[Sample]) -> (f32, f32) {
     if batch.len() < 2 {
         return (0.0, 1.0);

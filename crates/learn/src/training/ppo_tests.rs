@@ -1,4 +1,4 @@
-//! Proximal policy optimization finds optima that are known, and the same weights whatever the threads.
+//! Tests that proximal policy optimization finds known optima, and the same weights on any number of threads.
 
 use super::*;
 use crate::actor::{Actor, Scratch, masked_softmax};
@@ -20,7 +20,7 @@ fn ppo<E: Environment>(
     Ppo::new(make, model, options, 100_000, streams).unwrap()
 }
 
-/// Small and quick.
+/// Options of a small and quick training.
 fn quick() -> PpoOptions {
     PpoOptions {
         n_environments: 4,
@@ -31,7 +31,7 @@ fn quick() -> PpoOptions {
     }
 }
 
-/// The mean return of the last of so many updates that ended an episode.
+/// The mean return of the last of `n_updates` updates in which an episode ended.
 fn train(learner: &mut dyn Learner, n_updates: usize) -> f64 {
     let returns = (0..n_updates).filter_map(|_| learner.update().unwrap().mean_return());
     returns.last().unwrap()
@@ -90,7 +90,7 @@ fn a_pole_is_balanced() {
     };
     let mut learner = ppo(|_| CartPole::new(), options, vec![32, 32], 3);
     let best = (0..60).filter_map(|_| learner.update().unwrap().mean_return()).fold(0.0, f64::max);
-    // Gymnasium calls 475 of 500 solved.
+    // Gymnasium counts a mean return of 475 of 500 as solved.
     assert!(best >= 475.0, "{best}");
 }
 
@@ -112,7 +112,7 @@ fn a_team_with_one_critic_pairs_almost_as_well_as_can_be() {
     let best: f64 =
         (0..400).map(|_| f64::from(Pairing::new(N).best_return(seeds.next_u64()))).sum::<f64>() / 400.0;
     let (random, learned) = (play(&crate::actor::UniformActor, 400), play(&*actor, 400));
-    // Of the way from chance to the best that can be.
+    // The part of the way from the random to the best return.
     let share = (learned - random) / (best - random);
     assert!(share > 0.9 && share <= 1.0, "random {random}, learned {learned}, best {best}");
 }

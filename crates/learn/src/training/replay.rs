@@ -8,15 +8,15 @@ use apportion::workload::random::Stream;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PriorityOptions {
-    /// What is added to an error before it becomes a priority.
+    /// The number that is added to an error before it becomes a priority.
     pub error_added: f64,
     /// The largest error that counts.
     pub error_max: f64,
     /// The power that an error is raised to.
     pub exponent: f64,
-    /// β of the importance weights at first.
+    /// Initial β of the importance weights.
     pub correction: f64,
-    /// What β grows by at each draw, up to 1.
+    /// Increase of β at each draw, up to 1.
     pub correction_step: f64,
 }
 
@@ -26,10 +26,10 @@ impl Default for PriorityOptions {
     }
 }
 
-/// Priorities of the places of a ring, in a tree of their sums.
+/// Priorities of the positions of a ring, in a tree of their sums.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SumTree {
-    /// Node 1 is the root; node i's children are 2i and 2i + 1; the leaves are the second half.
+    /// Sums of the nodes: node 1 is the root, node i has the children 2i and 2i + 1, and the leaves are the second half.
     sums: Vec<f64>,
     n_leaves: usize,
 }
@@ -61,13 +61,13 @@ impl SumTree {
         self.sums[1]
     }
 
-    /// The place where the running sum of the priorities passes `mass`, from 0 to [`total`](Self::total). A place
-    /// of priority 0 is found only if all have it.
+    /// The position where the running sum of the priorities passes `mass`, from 0 to [`total`](Self::total). A position of priority
+    /// 0 is found only if all are 0.
     pub fn find(&self, mut mass: f64) -> usize {
         let mut node = 1;
         while node < self.n_leaves {
             let left = 2 * node;
-            // To the right only if there is anything: rounding may leave more mass than the tree has.
+            // The right child is taken only if it has priorities: rounding may leave more mass than the tree has.
             if mass < self.sums[left] || self.sums[left + 1] <= 0.0 {
                 node = left;
             } else {
@@ -79,23 +79,23 @@ impl SumTree {
     }
 }
 
-/// Places drawn, with their importance weights.
+/// Drawn positions, with their importance weights.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawn {
-    /// Places in the ring; one may come twice.
+    /// Positions in the ring; one may occur twice.
     pub places: Vec<usize>,
-    /// (P/P_min)^−β of each: at most 1.
+    /// Importance weight of each, (P/P_min)^−β, at most 1.
     pub weights: Vec<f32>,
 }
 
-/// A ring of the latest samples, with priorities that errors give them.
+/// A ring of the latest samples, with priorities from their errors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay<T> {
     options: PriorityOptions,
     samples: Vec<T>,
     tree: SumTree,
     capacity: usize,
-    /// The place of the next sample.
+    /// The position of the next sample.
     next: usize,
     n_draws: u64,
 }
@@ -106,7 +106,7 @@ impl<T> Replay<T> {
         Self { options, samples: Vec::new(), tree: SumTree::new(capacity), capacity, next: 0, n_draws: 0 }
     }
 
-    /// Adds a sample with a priority, in place of the oldest if there is no room.
+    /// Adds a sample with a priority, in the place of the oldest if there is no room.
     pub fn push(&mut self, sample: T, priority: f64) {
         if self.samples.len() < self.capacity {
             self.samples.push(sample);
@@ -117,17 +117,17 @@ impl<T> Replay<T> {
         self.next = (self.next + 1) % self.capacity;
     }
 
-    /// The samples, in the order of their places.
+    /// The samples, in the order of their positions.
     pub fn samples(&self) -> &[T] {
         &self.samples
     }
 
-    /// Is there no more room?
+    /// Whether the replay has all its samples.
     pub fn is_full(&self) -> bool {
         self.samples.len() == self.capacity
     }
 
-    /// Draws `n` places: one from each of n equal parts of the priorities' sum.
+    /// Draws `n` positions by priority: one from each of n equal parts of the sum of priorities.
     pub fn draw(&mut self, n: usize, stream: &mut Stream) -> Drawn {
         let correction = self.options.correction + self.options.correction_step * self.n_draws as f64;
         let correction = correction.min(1.0);
@@ -142,7 +142,7 @@ impl<T> Replay<T> {
         Drawn { weights: places.iter().map(weight).collect(), places }
     }
 
-    /// Draws `n` different places, each as likely.
+    /// Draws `n` different positions uniformly, or all if there are fewer.
     pub fn draw_uniformly(&mut self, n: usize, stream: &mut Stream) -> Drawn {
         let mut places: Vec<usize> = (0..self.samples.len()).collect();
         let n = n.min(places.len());
@@ -155,14 +155,14 @@ impl<T> Replay<T> {
         Drawn { weights: vec![1.0; n], places }
     }
 
-    /// The latest `n` samples, or all if there are fewer.
+    /// The positions of the latest `n` samples, or of all if there are fewer.
     pub fn latest(&self, n: usize) -> Drawn {
         let n = n.min(self.samples.len());
         let place = |back: usize| (self.next + self.capacity - 1 - back) % self.capacity;
         Drawn { weights: vec![1.0; n], places: (0..n).rev().map(place).collect() }
     }
 
-    /// Sets the priorities of places from their errors, such as the critic's.
+    /// Sets the priorities of positions from their errors, such as the critic's.
     pub fn learn_from(&mut self, errors: impl IntoIterator<Item = (usize, f64)>) {
         for (place, error) in errors {
             let error = (error.abs() + self.options.error_added).min(self.options.error_max);
@@ -170,7 +170,7 @@ impl<T> Replay<T> {
         }
     }
 
-    /// The state that a checkpoint keeps beside the samples.
+    /// The state beside the samples, for a checkpoint.
     pub fn state(&self) -> ReplayState {
         let priorities = (0..self.samples.len()).map(|place| self.tree.get(place)).collect();
         ReplayState { priorities, next: self.next, n_draws: self.n_draws }
@@ -194,8 +194,7 @@ impl<T> Replay<T> {
     }
 }
 
-/// The state of a replay beside its samples: priorities in order of the places, the next place and the number of
-/// draws.
+/// The state of a replay beside its samples: priorities in order of positions, the next position and the number of draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayState {

@@ -1,5 +1,4 @@
-//! Rollouts: a team's decisions in some steps of one copy of an environment, and how much better they were than
-//! expected.
+//! Rollouts: a team's decisions in some steps of one copy of an environment, and their advantages over expectation.
 
 use candle_core::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -7,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::environment::{Space, Status, Transition};
 use crate::vectorized::{Moment, Observer};
 
-/// Rows of numbers, all of one length.
+/// Rows of numbers of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows<T> {
-    /// Numbers in a row.
+    /// The number of numbers in a row.
     pub length: usize,
     /// The numbers, row by row.
     pub all: Vec<T>,
 }
 
 impl<T: Copy> Rows<T> {
-    /// No rows yet, of this length.
+    /// No rows yet, for rows of this length.
     pub fn new(length: usize) -> Self {
         Self { length, all: Vec::new() }
     }
@@ -32,7 +31,7 @@ impl<T: Copy> Rows<T> {
         self.all.len().checked_div(self.length).unwrap_or_default()
     }
 
-    /// These rows, one after another.
+    /// The numbers of some rows, one after another.
     pub fn gather(&self, rows: impl Iterator<Item = usize>) -> Vec<T> {
         rows.flat_map(|row| self.row(row).iter().copied()).collect()
     }
@@ -48,18 +47,18 @@ impl Rows<f32> {
     }
 }
 
-/// What time discounts rewards by.
+/// The unit of time by which rewards are discounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiscountUnit {
-    /// Every decision.
+    /// A decision.
     #[default]
     Step,
-    /// Every round: decisions within one are simultaneous.
+    /// A round: decisions within one are simultaneous.
     Round,
 }
 
-/// A decision, as it was made.
+/// A decision of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// The agent that decided.
@@ -81,13 +80,13 @@ pub struct Rollout {
     pub decisions: Vec<Decision>,
     /// The observations of each agent.
     pub observations: Vec<Rows<f32>>,
-    /// The allowed actions of each agent, one row per observation.
+    /// The masks of allowed actions of each agent, one row per observation.
     pub masks: Vec<Rows<bool>>,
     /// The states that the critic judges, one row per decision.
     pub states: Rows<f32>,
     /// The states after decisions that ended an episode, and after the last decision.
     pub ends: Rows<f32>,
-    /// The decisions that `ends` come after.
+    /// The number of the decision before each row of `ends`.
     pub ends_after: Vec<usize>,
     has_state: bool,
     log_probabilities: Vec<f32>,
@@ -110,7 +109,7 @@ impl Rollout {
         }
     }
 
-    /// Removes all decisions, and keeps the memory.
+    /// Removes all decisions, and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.decisions.clear();
         self.observations.iter_mut().for_each(|rows| rows.all.clear());
@@ -124,11 +123,11 @@ impl Rollout {
         if self.has_state { moment.state } else { moment.observation }
     }
 
-    /// Advantages and returns of the decisions, by generalized advantage estimation (Schulman et al., 2016):
-    /// Aᵢ = δᵢ + γλ Aᵢ₊₁ with δᵢ = rᵢ + γ Vᵢ₊₁ − Vᵢ, and the return is Aᵢ + Vᵢ. Nothing follows the end of an episode;
-    /// one that was cut off goes on with the value of its last state.
+    /// (advantage, return) of each decision, by generalized advantage estimation (Schulman et al., 2016): Aᵢ = δᵢ + γλ Aᵢ₊₁ with δᵢ
+    /// = rᵢ + γ Vᵢ₊₁ − Vᵢ, and the return is Aᵢ + Vᵢ. The value after the end of an episode is 0; after a truncated episode it is
+    /// the value of its last state.
     ///
-    /// `values` are of the states, `end_values` of the ends.
+    /// `values` are those of `states`, `end_values` those of `ends`.
     pub fn advantages(&self, values: &[f32], end_values: &[f32], weights: &GaeWeights) -> Vec<(f32, f32)> {
         let mut ends = self.ends_after.iter().zip(end_values).rev().peekable();
         let mut results = vec![(0.0, 0.0); self.decisions.len()];
@@ -226,7 +225,7 @@ mod tests {
         rollout
     }
 
-    /// Straight from the definition: Σₖ (γλ)ᵏ δ, each δ from its own successor.
+    /// Advantages by their definition, Σₖ (γλ)ᵏ δ, each δ from its own successor.
     fn by_definition(
         rewards: &[f32],
         values_after: &[f32],

@@ -1,4 +1,4 @@
-//! A training from its beginning, or from where it stopped, to the end of its budget.
+//! The run of a training, from its beginning or a checkpoint to the end of its budget.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,22 +10,25 @@ use super::{TrainingError, within};
 use crate::actor::Actor;
 use crate::tensors::Tensors;
 
-/// How long a training goes on, and how often it is looked at.
+/// The length of a training, and the interval of its validations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Decisions after which it ends; under `evolution`, which counts no decisions, episodes, in the result, `curve.csv` and headers, too.
+    /// Decisions after which the training ends. `evolution` counts episodes in place of decisions, also in the result, `curve.csv`
+    /// and headers.
     pub decisions: u64,
     /// Updates between validations.
     pub validate_every: u64,
-    /// Validations without a new best after which it ends early.
+    /// Validations without a new best after which the training ends early.
     #[serde(default)]
     pub patience: Option<u32>,
 }
 
 impl Budget {
+    /// Checks the budget.
+    ///
     /// # Errors
-    /// If nothing would be done.
+    /// If a number is 0.
     pub fn check(&self) -> Result<(), TrainingError> {
         within(self.decisions > 0, "decisions", self.decisions, "a whole number above 0")?;
         within(self.validate_every > 0, "validate_every", self.validate_every, "a whole number above 0")?;
@@ -38,14 +41,14 @@ impl Budget {
 pub struct CurvePoint {
     /// The counts and figures of the update.
     pub progress: Progress,
-    /// The mean return over the validation seeds, where it was looked at.
+    /// The mean return over the validation seeds, if the update was validated.
     pub validation: Option<f64>,
 }
 
 /// Why a training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Its decisions are spent.
+    /// Its budget of decisions is spent.
     Budget,
     /// No validation was better for long enough.
     Patience,
@@ -53,7 +56,7 @@ pub enum Ended {
     Stopped,
 }
 
-/// A learner on its way, with the best weights that validation has seen.
+/// A training in progress: a learner, with the best weights that validation has seen.
 #[derive(Debug)]
 pub struct Training<L> {
     learner: L,
@@ -62,18 +65,18 @@ pub struct Training<L> {
     n_without_best: u32,
 }
 
-/// The best weights so far.
+/// The best weights so far, by validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Best {
     /// Mean return over the validation seeds.
     pub validation: f64,
-    /// The number of updates at that time.
+    /// The number of updates that the weights had.
     pub n_updates: u64,
     /// The weights.
     pub weights: Tensors,
 }
 
-/// The state of a training that is saved beside its learner's.
+/// The state of a training beside its learner's arrays, for a checkpoint.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TrainingState {
@@ -86,7 +89,7 @@ impl<L: Learner> Training<L> {
     /// A training from the beginning.
     ///
     /// # Errors
-    /// If the budget lets nothing be done.
+    /// If the budget is not valid.
     pub fn new(learner: L, budget: Budget) -> Result<Self, TrainingError> {
         budget.check()?;
         Ok(Self { learner, budget, best: None, n_without_best: 0 })
@@ -102,7 +105,7 @@ impl<L: Learner> Training<L> {
         self.best.as_ref()
     }
 
-    /// An actor with the best weights; the training itself keeps its present ones.
+    /// An actor with the best weights; the training itself keeps its present weights.
     ///
     /// # Errors
     /// If the library fails.
@@ -116,7 +119,7 @@ impl<L: Learner> Training<L> {
         Ok(Some(actor?.into()))
     }
 
-    /// Judges the weights that the training begins with, after a warm-up or another training, so that they may stay the best.
+    /// Validates the weights that the training begins with, after a warm-up or another training, so that they may stay the best.
     ///
     /// # Errors
     /// If the validation fails.
@@ -127,8 +130,8 @@ impl<L: Learner> Training<L> {
         self.validate(validate)
     }
 
-    /// Goes on to the end of the budget. `validate` gives the mean return of an actor over the validation seeds,
-    /// and is the only thing that judges; `look` sees each point of the curve, between updates, and may stop it.
+    /// Runs to the end of the budget. `validate` gives the mean return of an actor over the validation seeds, by which alone
+    /// weights are judged; `look` gets each point of the curve, between updates, and may stop the training.
     ///
     /// # Errors
     /// If an update or a validation fails.
@@ -169,7 +172,7 @@ impl<L: Learner> Training<L> {
         Ok(found)
     }
 
-    /// All that is needed to go on, bit for bit.
+    /// The whole state, from which the training can go on bit for bit.
     ///
     /// # Errors
     /// If the library fails.
@@ -182,10 +185,10 @@ impl<L: Learner> Training<L> {
         Saved::new(tensors, &TrainingState { learner, best, n_without_best: self.n_without_best })
     }
 
-    /// Goes on where another was saved.
+    /// Goes on where another training was saved.
     ///
     /// # Errors
-    /// If it was another training.
+    /// If the state is of another training.
     pub fn restore(&mut self, saved: &Saved) -> Result<(), TrainingError> {
         let state: TrainingState = saved.state()?;
         self.learner.restore(&Saved { tensors: saved.tensors.clone(), state: state.learner })?;
@@ -237,7 +240,7 @@ mod tests {
 
     type Curve = Vec<CurvePoint>;
 
-    /// Runs to the end, or for `n_updates` updates.
+    /// Runs a training to its end, or for `n_updates` updates.
     fn run(training: &mut Training<Ppo<Grid>>, n_updates: usize) -> (Ended, Curve) {
         let mut curve = Vec::new();
         let ended = training
@@ -296,7 +299,7 @@ mod tests {
         resumed.restore(&Saved { tensors: read.tensors.clone(), state }).unwrap();
         assert_eq!(run(&mut whole, usize::MAX), run(&mut resumed, usize::MAX));
         assert_eq!(whole.save().unwrap(), resumed.save().unwrap());
-        // And the file decides as the training did.
+        // The file's weights decide as the training's.
         assert_eq!(
             validate(Arc::new(read.actor().unwrap())).unwrap(),
             validate(Arc::new(read.slim().actor().unwrap())).unwrap()

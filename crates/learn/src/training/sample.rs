@@ -1,4 +1,4 @@
-//! Samples: the decisions that a replay keeps, each with its reward.
+//! Samples of a replay: decisions, each with its reward.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,29 +10,29 @@ use crate::tensors::Tensors;
 use crate::vectorized::{Moment, Observer};
 use apportion::workload::random::Stream;
 
-/// What the critic judges decisions from, which is what they are held against.
+/// The observation from which the critic judges a decision, for the value that its reward is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
-    /// What was seen when each was made, as DL2's released trainer has it.
+    /// The decision's own observation, as in DL2's released trainer.
     #[default]
     Decision,
-    /// What was seen first in their round. In the middle of one, allocated jobs are no longer observed, and the reward of
-    /// the round is due to it.
+    /// The first observation of the decision's round. In the middle of a round, allocated jobs are no longer observed, though its
+    /// reward is due to them, too.
     Round,
 }
 
-/// Which reward a decision is judged by.
+/// The reward that a decision is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Credit {
-    /// That of its whole round, as published.
+    /// The reward of its whole round, as published.
     #[default]
     Round,
-    /// That of its own step, in worlds whose reward says what each step is worth.
+    /// The reward of its own step, in worlds that reward each step.
     Decision,
-    /// All that the job of its step gains in the round, in worlds that attribute rewards to jobs: what DL2's ablation of the
-    /// common reward was published with.
+    /// The sum of the rewards of its job in the round, in worlds that attribute rewards to jobs, as in DL2's published ablation of
+    /// the common reward.
     Job,
 }
 
@@ -41,12 +41,12 @@ pub enum Credit {
 pub(super) struct Sample {
     pub(super) observation: Vec<f32>,
     pub(super) mask: Vec<bool>,
-    /// Probabilities of the actions when it was made; 0 where masked.
+    /// Probabilities of the actions at the time of the decision; 0 where masked.
     pub(super) probabilities: Vec<f32>,
     pub(super) action: usize,
-    /// The reward that it is judged by: of its round, its step or its job.
+    /// The reward that the decision is judged by: of its round, its step or its job.
     pub(super) reward: f32,
-    /// The first observation of its round, where the critic judges from it; empty otherwise.
+    /// The first observation of its round, if the critic judges from it; empty otherwise.
     pub(super) first: Vec<f32>,
     /// The observation that follows the round: the first of the next round, or the last of the episode.
     pub(super) next: Vec<f32>,
@@ -54,7 +54,7 @@ pub(super) struct Sample {
     pub(super) discount: f32,
 }
 
-/// Gathers the decisions of a round until its reward is known.
+/// A recorder that gathers the decisions of a round until their rewards are known.
 #[derive(Debug)]
 pub(super) struct SlotRecorder {
     exploration: Box<dyn Exploration>,
@@ -64,10 +64,10 @@ pub(super) struct SlotRecorder {
     /// The first observation of this round, if the critic judges from it.
     first: Vec<f32>,
     pending: Vec<Sample>,
-    /// The job to which the reward of each pending sample belongs; none if to no job.
+    /// The job that the reward of each pending sample is attributed to, if any.
     owners: Vec<Option<usize>>,
     reward: f32,
-    /// Rounds that the last step took, if a round is over and the next observation has not been seen yet.
+    /// The number of rounds that the last step took, if a round is over and its next observation is not known yet.
     over: Option<u32>,
     is_new: bool,
     samples: Vec<Sample>,
@@ -201,7 +201,7 @@ impl Observer for SlotRecorder {
     }
 }
 
-/// The samples as arrays with a row per sample.
+/// Samples as arrays with a row per sample.
 pub(super) fn samples_to(samples: &[Sample]) -> Result<Tensors, TrainingError> {
     let mut tensors = Tensors::default();
     let mut add = |name: &str, numbers: Vec<f32>| {
@@ -225,7 +225,7 @@ pub(super) fn samples_to(samples: &[Sample]) -> Result<Tensors, TrainingError> {
     Ok(tensors)
 }
 
-/// The samples of arrays that [`samples_to`] made.
+/// Samples from arrays that [`samples_to`] made.
 pub(super) fn samples_from(tensors: &Tensors, space: &Space) -> Result<Vec<Sample>, TrainingError> {
     let n = tensors.get("actions")?.1.len();
     let column = |name: &str, length: usize| -> Result<&[f32], TrainingError> {
@@ -269,7 +269,8 @@ mod tests {
         Moment { agent: 0, observation, mask: &[true], state: &[], probabilities: &[1.0] }
     }
 
-    /// Two decisions of one round, worth 1 and 2, and one of the next, worth 4: (seen, first in its round, reward, next).
+    /// The samples of two decisions of one round, with rewards 1 and 2, and of one of the next, with reward 4: (observation, first
+    /// observation of its round, reward, next observation).
     fn recorded(baseline: Baseline, credit: Credit) -> Vec<(f32, Vec<f32>, f32, f32)> {
         let mut recorder = SlotRecorder::new(Box::new(AsDrawn), 0.5, (baseline, credit));
         let mut choices = SeedStreams::new(1).stream("choices");
@@ -293,7 +294,7 @@ mod tests {
     #[test]
     fn decisions_for_the_same_job_share_what_it_gains_where_the_world_says_whose_it_is() {
         let mut recorder = SlotRecorder::new(Box::new(AsDrawn), 0.5, (Baseline::Decision, Credit::Job));
-        // Jobs 7, 8 and 7 again, and the end of the slot, which is no job's.
+        // Decisions for jobs 7, 8 and 7 again, and the end of the slot, which belongs to no job.
         for (reward, owner, rounds) in
             [(1.0, Some(7), 0), (2.0, Some(8), 0), (4.0, Some(7), 0), (0.0, None, 1)]
         {
@@ -304,7 +305,7 @@ mod tests {
         recorder.rest(&moment(&[1.0]));
         let rewards: Vec<f32> = recorder.take_samples().iter().map(|sample| sample.reward).collect();
         assert_eq!(rewards, [5.0, 2.0, 5.0, 0.0]);
-        // The next slot owes nothing to the one before.
+        // Rewards of the next slot do not include those of the slot before.
         recorder.before(&moment(&[1.0]));
         recorder.after(0, &Transition { owner: Some(7), ..Transition::new(3.0, Status::Running) }, None);
         recorder.rest(&moment(&[2.0]));

@@ -1,4 +1,4 @@
-//! Numbers that stay, or change evenly, while a training goes on.
+//! Schedules: numbers that are constant, or change linearly, during a training.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A constant, or a straight line from the beginning of the training to its end.
+/// A constant, or a line from the beginning of the training to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Schedule {
     /// One number for the whole training.
     Constant(f64),
-    /// A line.
+    /// A number that changes linearly.
     Linear {
-        /// At the beginning.
+        /// The number at the beginning.
         from: f64,
-        /// At the end of the budget, and after it.
+        /// The number at the end of the budget, and after it.
         to: f64,
     },
 }
@@ -30,13 +30,13 @@ impl Schedule {
         }
     }
 
-    /// Whether it is a finite number, at least 0, throughout.
+    /// Whether the number is finite and at least 0 throughout.
     pub(super) fn is_fine(self) -> bool {
         [self.at(0.0), self.at(1.0)].iter().all(|value| value.is_finite() && *value >= 0.0)
     }
 }
 
-/// A number, or "from … to …".
+/// Writes a number, or "from … to …".
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Schedule {
     }
 }
 
-/// Reads a schedule; the error for any other value names what is expected.
+/// Reader of a schedule; the error for any other value says what is expected.
 struct ScheduleVisitor;
 
 /// The keys of a line.

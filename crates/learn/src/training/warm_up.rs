@@ -1,4 +1,4 @@
-//! A warm-up before a training: another policy shows what it does, and the actor learns to do the same.
+//! Warm-up before a training: another policy shows its decisions, and the actor learns to take them.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,18 +11,18 @@ use apportion::workload::random::SeedStreams;
 /// The most episodes that a warm-up plays.
 const EPISODES_MAX: u64 = 100_000;
 
-/// A warm-up before the training: another policy shows what it does, and the actor learns to do the same.
+/// A warm-up before the training: another policy shows its decisions, and the actor learns to take them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WarmUp {
-    /// What shows: a policy's name, or that of a rule of the system's own world.
+    /// Name of the teacher: of a policy, or of a rule of the system's own world.
     pub teacher: String,
-    /// Steps down the cross-entropy.
+    /// The number of steps down the cross-entropy.
     pub updates: u64,
-    /// Episodes between two steps are played until there are so many new examples; at first, until `capacity` is reached.
+    /// The number of new examples between two steps; before the first step there are `capacity` of them.
     #[serde(default = "one")]
     pub examples_per_update: usize,
-    /// How the actor learns.
+    /// Options of the actor's learning.
     #[serde(default)]
     pub cloning: CloningOptions,
 }
@@ -32,20 +32,22 @@ fn one() -> usize {
 }
 
 impl WarmUp {
+    /// Checks the options.
+    ///
     /// # Errors
-    /// If one is out of its range.
+    /// If an option is out of its range.
     pub fn check(&self) -> Result<(), TrainingError> {
         within(self.updates > 0, "updates", self.updates, "a whole number above 0")?;
         let fresh = self.examples_per_update;
         within(fresh > 0, "examples_per_update", fresh, "a whole number above 0")
     }
 
-    /// Warms a model up, and returns the mean cross-entropy of the first step and of the last. It depends on the
-    /// streams alone, so a training that was stopped before its first checkpoint begins with it anew. `stop` is asked
-    /// before each episode and each step.
+    /// Warms a model up, and returns the mean cross-entropy of the first step and of the last, in nats. The warm-up depends on the
+    /// streams alone, so a training that was stopped before its first checkpoint begins with it anew. `stop` is called before each
+    /// episode and each step.
     ///
     /// # Errors
-    /// If the system shows nothing, the teacher fails, the numbers are no longer finite, or it is to stop.
+    /// If the system has no teachers, the teacher fails, the numbers are no longer finite, or `stop` says so.
     pub fn run(
         &self,
         system: &System,
