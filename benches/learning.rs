@@ -1,4 +1,4 @@
-//! What does a decision cost in training, and what an update?
+//! Benchmarks of decisions in training, and of updates.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark of known inputs")]
 #![expect(clippy::cast_possible_truncation, reason = "the numbers of networks are 32-bit floats")]
@@ -16,7 +16,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 
 const STEPS: usize = 1_000;
 
-/// Dense layers of the size of DeepShare's actor: 64 → 64 → 64 → 8.
+/// An actor of random dense layers with two hidden layers. For DeepShare's space and `hidden` of 64 it has the size of DeepShare's
+/// actor: 64 → 64 → 64 → 8.
 fn actor(space: &Space, hidden: usize) -> MlpActor {
     let sizes = [space.observation_length(), hidden, hidden, space.n_actions];
     let mut stream = SeedStreams::new(1).stream("weights");
@@ -74,7 +75,7 @@ fn what_does_an_update_cost(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("what_does_a_minibatch_cost");
     group.sample_size(10);
     for minibatch in [64, 256] {
-        // 64 numbers seen, and nothing but the minibatches takes time.
+        // Observations have 64 numbers, and most of an update's time is spent on minibatches.
         let options = PpoOptions { n_steps: 1024, n_epochs: 1, minibatch, ..PpoOptions::default() };
         let streams = SeedStreams::new(1);
         let model = |lanes: &Vectorized<Grid>| {

@@ -1,5 +1,5 @@
-//! Benchmarks by criterion: `cargo bench -p apportion-benches`. A package of its own, so that tests compile no criterion.
-//! Here is what the measurements of the live scheduler share.
+//! Benchmarks by criterion: `cargo bench -p apportion-benches`. They are a package of their own, so that tests compile no
+//! criterion. This library is shared by the measurements of the live scheduler.
 
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "benchmarks of known inputs")]
 

@@ -1,4 +1,4 @@
-//! What do a live scheduler's rounds, submissions and answers cost?
+//! Benchmarks of a live scheduler's rounds and submissions.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark of known inputs")]
 
@@ -12,7 +12,7 @@ use apportion_benches::usage::time;
 use apportion_live::core::Request;
 use criterion::{Criterion, SamplingMode, criterion_group, criterion_main};
 
-/// A part of a round.
+/// A function that picks the time of a part of a round.
 type Part = fn(&Spent) -> Duration;
 
 /// Processor time of a round of 1,000 jobs on 500 workers.
@@ -33,7 +33,7 @@ fn rounds(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// An acknowledged submission to a scheduler with 1,000 jobs, and what the same disk takes to sync a page.
+/// Time of an acknowledged submission to a scheduler with 1,000 jobs, and of a page synced on the same disk.
 fn submissions(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let mut served = Served::start(folder.path());
@@ -52,7 +52,7 @@ fn submissions(criterion: &mut Criterion) {
                 let before = time();
                 let job = served.submit(submission, speeds);
                 took += time().saturating_sub(before);
-                // There are 1,000 again.
+                // The scheduler has 1,000 jobs again.
                 client.ask(Request::Cancel(job)).unwrap().unwrap();
             }
             took

@@ -1,4 +1,4 @@
-//! A day of a live scheduler on a pretend clock: what memory and disk it takes, and whether that grows.
+//! Measurement of memory and disk that a live scheduler takes, and their growth, in a day on a pretend clock.
 //!
 //! `cargo run --release -p apportion-benches --no-default-features --example live_day`
 
@@ -11,10 +11,10 @@ use apportion_benches::pretend::World;
 use apportion_benches::usage::{processor_time, resident_mb};
 use apportion_live::store::Store;
 
-/// How much is pretended, h.
+/// Length of the pretended time, h.
 const HOURS: usize = 24;
 
-/// How often it is looked, h.
+/// Interval between measurements, h.
 const LOOK: usize = 4;
 
 fn main() {

@@ -1,4 +1,4 @@
-//! A live scheduler with 10,000 active jobs: how long its answers take, and how much memory it has.
+//! Measurement of the answers and the memory of a live scheduler with 10,000 active jobs.
 //!
 //! `cargo run --release -p apportion-benches --no-default-features --example live_size`
 
@@ -15,16 +15,16 @@ use apportion_benches::served::Served;
 use apportion_benches::usage::{resident_mb, time};
 use serde_json::Value;
 
-/// How many jobs are active.
+/// The number of active jobs.
 const JOBS: usize = 10_000;
 
-/// Of the workers, how many must be held before anything is measured.
+/// The number of workers that must be held before answers are measured.
 const HELD: usize = 450;
 
-/// Of the submissions, after how many a page is synced beside them.
+/// The number of last submissions, each of which is followed by a page that is synced.
 const SYNCS: usize = 1_000;
 
-/// How often each thing is asked.
+/// The number of times that each path is asked for.
 const REPEATS: usize = 50;
 
 fn main() {
@@ -40,7 +40,7 @@ fn main() {
     let (mut times, mut beside, mut syncs) = (Vec::new(), Vec::new(), Vec::new());
     let mut file = File::create(folder.path().join("page")).unwrap();
     for number in 0..JOBS {
-        // None of them ends.
+        // Jobs are so long that none ends.
         let (submission, speeds) = jobs.next(1_000.0);
         let before = time();
         served.submit(submission, speeds);
@@ -76,7 +76,7 @@ fn main() {
     println!("resident after: {:.0} MB, agents included", resident_mb());
 }
 
-/// How many workers hold a job.
+/// The number of workers that hold a job.
 fn held(served: &Served) -> usize {
     let servers: Vec<Value> = serde_json::from_str(&served.get("/v1/servers")).unwrap();
     let jobs = servers.iter().flat_map(|server| server["jobs"].as_array().unwrap());

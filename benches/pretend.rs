@@ -1,6 +1,6 @@
-//! A cluster for measuring the live scheduler: its agents are real, and their programs only count steps.
+//! A pretend cluster for measurements of the live scheduler: its agents are real, and their programs only count steps.
 //!
-//! [`World`] drives a [`Core`] on a pretend clock. [`Node`] alone serves where a real driver is measured.
+//! [`World`] drives a [`Core`] on a pretend clock; measurements of a real driver use [`Node`] alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::usage::processor_time;
 /// Length of a round, s.
 pub const ROUND: f64 = 360.0;
 
-/// How often an agent reports, s.
+/// Interval between an agent's reports, s.
 pub const BEAT: usize = 3;
 
-/// How long a program takes before its first step, s.
+/// Time that a program takes before its first step, s.
 const START_UP: f64 = 10.0;
 
-/// How long after its last checkpoint a program writes the next, s.
+/// Time between a program's checkpoints, s.
 const CHECKPOINT: f64 = 600.0;
 
 /// The policy of all measurements.
@@ -44,7 +44,7 @@ pub fn cluster(per_server: u32) -> Cluster {
     cluster
 }
 
-/// The cluster's servers, none of which runs anything.
+/// The cluster's servers, without running programs.
 pub fn nodes(per_server: u32) -> Vec<Node> {
     let mut nodes = Vec::new();
     for (place, (worker_type, n)) in WORKERS.into_iter().enumerate() {
@@ -66,17 +66,17 @@ pub fn scheduler(per_server: u32) -> Scheduler {
     Scheduler::new(&cluster(per_server), Throughputs::embedded("osdi20").unwrap(), policy, options).unwrap()
 }
 
-/// Draws jobs of the measured types: two thirds on one worker, the others on 2 and 4.
+/// A source of random jobs of the measured types: two thirds on one worker, a sixth each on 2 and on 4.
 #[derive(Debug)]
 pub struct Jobs {
     draws: Stream,
-    /// Scale factors, and the rows of the matrix with each.
+    /// Scale factors, with the rows of the matrix that have each.
     rows: [(u32, Vec<RowId>); 3],
     n: u64,
 }
 
 impl Jobs {
-    /// All measured types that run on every worker type.
+    /// A source of all measured types that run on every worker type.
     pub fn new() -> Self {
         let throughputs = Throughputs::embedded("osdi20").unwrap();
         let of_size = |n: u32| {
@@ -87,7 +87,7 @@ impl Jobs {
         Self { draws: SeedStreams::new(0).stream("bench"), rows: [1, 2, 4].map(of_size), n: 0 }
     }
 
-    /// A job, and its steps/s by worker type. On the fastest type it takes `hours` hours on average.
+    /// The next job, and its steps/s by worker type. Jobs take `hours` hours on average on the first type, v100.
     pub fn next(&mut self, hours: f64) -> (Submission, [f64; 3]) {
         let throughputs = Throughputs::embedded("osdi20").unwrap();
         let size = [0, 0, 0, 0, 1, 2][self.draws.below(6)];
@@ -118,7 +118,7 @@ fn speeds(throughputs: &Throughputs, row: RowId) -> [f64; 3] {
     WORKERS.map(|(name, _)| throughputs.alone(row, throughputs.find_worker_type(name).unwrap()))
 }
 
-/// What the programs of a job are and have left on disk.
+/// The speeds of a job's programs, and their last checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     /// Steps/s, by worker type.
@@ -127,10 +127,10 @@ pub struct Work {
     pub saved: f64,
 }
 
-/// The work of all jobs that are active.
+/// The work of all active jobs.
 pub type Works = BTreeMap<JobNumber, Work>;
 
-/// A rank's program.
+/// The pretended program of a rank.
 #[derive(Debug)]
 struct Pretended {
     since: f64,
@@ -146,7 +146,7 @@ struct Pretended {
 #[derive(Debug)]
 pub struct Node {
     agent: Agent,
-    /// The place of its worker type.
+    /// The position of its worker type.
     place: usize,
     programs: BTreeMap<(Run, u32), Pretended>,
 }
@@ -157,7 +157,7 @@ impl Node {
         &self.agent.server().name
     }
 
-    /// Takes orders: programs start at once, and stop when they are next looked at.
+    /// Takes orders: programs start at once, and stop at the next report.
     pub fn take(&mut self, now: f64, orders: &Orders, works: &Works) {
         for act in self.agent.take(Seconds::new(now), orders) {
             match act {
@@ -188,7 +188,7 @@ impl Node {
         }
     }
 
-    /// What has happened here until now, as a report.
+    /// The report of everything that has happened on the server until now.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "steps are few")]
     pub fn report(&mut self, now: f64, works: &mut Works) -> Report {
         let (agent, place) = (&mut self.agent, self.place);
@@ -224,23 +224,22 @@ impl Node {
     }
 }
 
-/// Processor time of the core in a round.
+/// Processor time of the core in a round, and the numbers of its orders and reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     /// The decision, and the orders that follow at once.
     pub decision: Duration,
-    /// Everything from the decision until [`TURN`](World::TURN) s into the next round: what stops ends, and what is new
-    /// starts.
+    /// Everything from the decision until [`TURN`](World::TURN) s into the next round, in which runs end and start.
     pub turn: Duration,
     /// The whole round, with all reports.
     pub all: Duration,
-    /// Orders that followed from the decision at once.
+    /// The number of orders that followed at once from the decision.
     pub n_orders: usize,
-    /// Reports in the round.
+    /// The number of reports in the round.
     pub n_reports: usize,
 }
 
-/// A core, its pretend servers, and as many jobs at any instant: where one ends, another comes.
+/// A core, its pretend servers, and a constant number of jobs: where one ends, another comes.
 #[derive(Debug)]
 pub struct World {
     core: Core,
@@ -253,31 +252,31 @@ pub struct World {
     n_requests: u64,
     second: usize,
     store: Option<Store>,
-    /// Records so far.
+    /// Counts of the records so far.
     pub records: Records,
 }
 
-/// Records that the core has asked for.
+/// Counts of the records that the core has asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Records {
-    /// Times that a job was put on disk.
+    /// The number of times that a job was put on disk.
     pub jobs: usize,
-    /// Jobs that are over.
+    /// The number of jobs that are over.
     pub over: usize,
-    /// Lines of the event log,
+    /// The number of lines of the event log.
     pub events: usize,
-    /// and their bytes.
+    /// The number of bytes of the event log.
     pub event_bytes: usize,
-    /// Notes.
+    /// The number of notes.
     pub notes: usize,
-    /// Bytes of the scheduler's last state.
+    /// The number of bytes of the scheduler's last state.
     pub state_bytes: usize,
-    /// Times that something was put on disk.
+    /// The number of times that records were put on disk.
     pub commits: usize,
 }
 
 impl World {
-    /// How far into a round all that its decision asked for has been done, s.
+    /// Time into a round after which everything that its decision asked for has been done, s.
     pub const TURN: f64 = 10.0;
 
     /// A world of `n_jobs` jobs that take `hours` hours on average. If there is a store, the core's records go to it.
@@ -304,7 +303,7 @@ impl World {
             records: Records::default(),
         };
         let mut spent = Spent::default();
-        // All servers are here before the first job.
+        // All servers report before the first job arrives.
         for _ in 0..BEAT {
             world.go_on(&mut spent);
         }
@@ -312,7 +311,7 @@ impl World {
         world
     }
 
-    /// Now, in s.
+    /// The time of the pretend clock, s.
     pub fn now(&self) -> f64 {
         self.second as f64
     }
@@ -339,7 +338,7 @@ impl World {
         spent
     }
 
-    /// A second passes: a part of the servers reports, and the core is woken where it asked for it.
+    /// Lets a second pass: a part of the servers reports, and the core is woken if it asked for it.
     fn go_on(&mut self, spent: &mut Spent) {
         self.second += 1;
         for place in (self.second % BEAT..self.nodes.len()).step_by(BEAT) {
@@ -356,7 +355,7 @@ impl World {
         }
     }
 
-    /// New jobs come in place of the ones that are over.
+    /// Submits new jobs in place of those that are over.
     fn submit(&mut self, spent: &mut Spent) {
         while self.works.len() < self.n_jobs {
             let (submission, speeds) = self.jobs.next(self.hours);
@@ -380,7 +379,7 @@ impl World {
         self.put(step);
     }
 
-    /// A step goes to disk, and then to the servers.
+    /// Puts a step's records on disk, and then sends its orders to the servers.
     fn put(&mut self, step: Step) {
         if let Some(store) = &mut self.store {
             store.commit(&step.records).unwrap();

@@ -1,4 +1,4 @@
-//! A live scheduler as it is served: its driver on a store on disk, its front, and the pretend cluster's agents.
+//! A live scheduler in service: its driver on a store on disk, its front, and the pretend cluster's agents.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,7 +21,7 @@ use crate::pretend::{BEAT, Node, POLICY, ROUND, Work, Works, nodes, scheduler};
 /// Workers on each server.
 const PER_SERVER: u32 = 4;
 
-/// A scheduler that runs, its front, and its agents once they are started.
+/// A running scheduler, its front, and its agents once they are started.
 #[derive(Debug)]
 pub struct Served {
     driver: Option<Driver>,
@@ -47,12 +47,12 @@ impl Served {
         Self { driver: Some(driver), stop, threads: vec![front], address, works: Works::new() }
     }
 
-    /// Talks to the scheduler.
+    /// A client of the scheduler.
     pub fn client(&self) -> Client {
         self.driver.as_ref().unwrap().client()
     }
 
-    /// Submits a job of these steps/s, and waits until it is acknowledged.
+    /// Submits a job with these steps/s by worker type, and waits until it is acknowledged.
     pub fn submit(&mut self, submission: Submission, speeds: [f64; 3]) -> JobNumber {
         let answer = self.client().ask(Request::Submit(Box::new(submission))).unwrap();
         let Ok(Answer::Submitted { job, .. }) = answer else { panic!("{answer:?}") };
@@ -60,7 +60,7 @@ impl Served {
         job
     }
 
-    /// Starts the agents of all servers, on a thread. They know the jobs that have been submitted by now.
+    /// Starts the agents of all servers, on a thread. They know only the jobs that have been submitted before.
     pub fn join(&mut self) {
         let client = self.client();
         let (works, stop) = (self.works.clone(), Arc::clone(&self.stop));
@@ -95,7 +95,7 @@ impl Drop for Served {
     }
 }
 
-/// Reports from a part of the servers at a time, each at its beat, and takes the orders that have come.
+/// Reports from a part of the servers at a time, each once a beat, and takes the orders that have come, until `stop`.
 fn report(mut nodes: Vec<(Node, Receiver<Orders>)>, client: &Client, mut works: Works, stop: &AtomicBool) {
     let clock = Clock::at(Seconds::ZERO);
     let parts = 10 * BEAT;

@@ -1,4 +1,4 @@
-//! How many rounds a second?
+//! Benchmark of rounds per second.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark of known inputs")]
 

@@ -1,4 +1,4 @@
-//! What a decision costs, and where: the cases of `apportion bench`, small enough to be repeated.
+//! Benchmarks of decisions and of their parts: the cases of `apportion bench`, small enough to be repeated.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use apportion_studies::benchmark::{Instance, partition, split};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const JOBS: [usize; 3] = [64, 512, 2048];
-/// Slow backends are not asked for more.
+/// The most jobs for slow backends.
 const JOBS_MAX_SLOW: usize = 512;
-/// Parts that a problem is split into.
+/// Numbers of parts that a problem is split into.
 const PARTS: [usize; 3] = [1, 2, 8];
-/// Jobs of a problem that one job comes to or goes from.
+/// The number of jobs of the problem in which one job comes or goes.
 const JOBS_IN_SESSION: usize = 10_000;
 
 fn drawn(instance: &Instance, n_jobs: usize) -> Problem {
@@ -35,7 +35,7 @@ fn no_two_alike() -> Instance {
     Instance::Random { types: 3, heterogeneity: 10.0, density: 1.0 }
 }
 
-/// The published workload, every job with a weight of its own.
+/// The published workload, with a different weight for each job.
 fn unlike() -> Instance {
     Instance::Matrix { throughputs: "osdi20".to_owned(), distinct: true }
 }
@@ -86,7 +86,7 @@ fn one_decision(c: &mut Criterion) {
     group.finish();
 }
 
-/// The partitioned baseline: split at random, solved apart, put together again.
+/// The partitioned baseline: jobs are split at random, the parts solved apart and put together again.
 fn in_parts(c: &mut Criterion) {
     let mut group = c.benchmark_group("how_long_does_a_decision_in_parts_take");
     for (name, instance, kind) in [
@@ -139,7 +139,7 @@ fn around_a_solve(c: &mut Criterion) {
     group.finish();
 }
 
-/// One job goes or comes: decided on from scratch, and in a session.
+/// Decisions after one job has come or gone: from scratch, and in a session.
 fn the_next_round(c: &mut Criterion) {
     let mut group = c.benchmark_group("what_does_one_arrival_or_departure_cost");
     for (kind, instance) in [("standard", standard()), ("no two alike", no_two_alike())] {

@@ -1,4 +1,4 @@
-//! What this process has used: time and memory.
+//! Time and memory that this process has used.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ pub fn processor_time() -> Duration {
     time_of(ClockId::ProcessCPUTime)
 }
 
-/// Time since any instant that stays the same.
+/// Time since a fixed, arbitrary instant.
 pub fn time() -> Duration {
     time_of(ClockId::Monotonic)
 }
@@ -19,7 +19,7 @@ fn time_of(clock: ClockId) -> Duration {
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
-/// Memory of this process that is resident now, in MB.
+/// Resident memory of this process now, in MB.
 pub fn resident_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

@@ -1,4 +1,4 @@
-//! How many decisions a second in the worlds of learned schedulers, with their observation and mask?
+//! Benchmarks of decisions per second in the worlds of learned schedulers, with observation and mask.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark of known inputs")]
 
@@ -14,7 +14,7 @@ use apportion_published::dl2::{
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// One action in DeepShare's world as it is trained: look, draw, step, and begin again when all is done.
+/// One action in DeepShare's world, with a round for each: observe, mask, draw, step, and reset when all jobs are done.
 fn deepshare(criterion: &mut Criterion) {
     let tables = SpreadThroughputs::deepshare();
     let options = deepshare::EpisodeOptions {
@@ -45,7 +45,7 @@ fn deepshare(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One allowed action in DL2's world: look, mask, draw, step, and begin again when all is done.
+/// One allowed action in DL2's world: observe, mask, draw, step, and reset when all jobs are done.
 fn dl2(criterion: &mut Criterion) {
     let tables = ElasticThroughputs::dl2();
     let epochs: Vec<f64> = tables.job_types.iter().map(|job_type| job_type.samples_per_epoch).collect();
@@ -79,7 +79,7 @@ fn dl2(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One of the allowed actions, each as likely.
+/// A uniformly drawn allowed action.
 fn allowed(mask: &[bool], draws: &mut Stream) -> usize {
     let n = mask.iter().filter(|allowed| **allowed).count();
     let chosen = draws.below(n);

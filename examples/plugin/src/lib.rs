@@ -1,6 +1,6 @@
-//! A kind of policies of somebody else's: the heaviest jobs first, each on the fastest worker type with room for it.
+//! A plug-in with a kind of policies of its own: the heaviest jobs first, each on its fastest worker type with room for it.
 //!
-//! A policy file says `kind: weighted_first` and, if it likes, how many jobs may run at once: `at_most: 8`.
+//! A policy file has `kind: weighted_first` and, optionally, the most jobs that run at once: `at_most: 8`.
 
 use apportion::Problem;
 use apportion::allocation::Allocation;

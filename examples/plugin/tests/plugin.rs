@@ -1,4 +1,4 @@
-//! The plug-in's policies are found, checked and decided like any other.
+//! Tests that the plug-in's policies are found, checked and run like any other.
 
 use apportion::metrics::Recorder;
 use apportion::simulator::{Limits, Options, Outcome, Simulation};
