@@ -126,7 +126,7 @@ pub enum ElasticRuleName {
     ShortestOptimus,
 }
 
-/// When a learned policy decides anew.
+/// A rule of when a learned policy decides anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AskedName {
@@ -137,7 +137,7 @@ pub enum AskedName {
     Rounds,
 }
 
-/// How an action is chosen from probabilities.
+/// A way to choose an action from probabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceName {

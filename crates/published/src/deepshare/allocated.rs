@@ -42,7 +42,7 @@ pub struct AllocatedPolicy {
 }
 
 impl AllocatedPolicy {
-    /// What happens to placed jobs after a round.
+    /// The rule of placed jobs after a round under such policies.
     pub const AFTER_ROUND: AfterRound = AfterRound::PreemptAll;
 
     /// A policy in a world of these speeds.

@@ -45,7 +45,7 @@ pub enum Choices {
         /// Whether the agent sees a rule's choice.
         advised: bool,
     },
-    /// Whole placements.
+    /// Whole placements, which a rule proposes.
     Proposals,
 }
 

@@ -271,8 +271,8 @@ pub enum ElasticReward {
     Progress,
     /// For a slot, less one for each active job.
     ActiveJobs,
-    /// For a climb, the part of its work that its job does more in the slot by it. The sum over a slot is that of `progress`, but
-    /// attributed to jobs. The cost of resizing is not subtracted.
+    /// For a climb, the additional part of its work that its job does in the slot because of it. The sum over a slot is that of
+    /// `progress`, but attributed to jobs. The cost of resizing is not subtracted.
     OwnProgress,
 }
 

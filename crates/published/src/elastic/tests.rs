@@ -82,7 +82,7 @@ fn the_first_in_order_climbs_while_it_gets_faster() {
     let jobs = [job(transformer, 1e6), job(transformer, 1e3)];
     assert_eq!(first_slot(ElasticRule::Fifo, &jobs, 8), [Some((1, 8)), Some((0, 8))]);
     assert_eq!(first_slot(ElasticRule::Srtf, &jobs, 8), [Some((0, 8)), Some((1, 8))]);
-    // With four workers the language model is slower than with two, on v100, where it is fastest with one.
+    // On v100, the language model's fastest type with one worker, it is slower with four workers than with two.
     assert_eq!(first_slot(ElasticRule::Fifo, &[job(model, 1e6)], 8), [Some((0, 2))]);
 }
 

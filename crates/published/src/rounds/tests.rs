@@ -80,7 +80,7 @@ fn both_pass_the_check() {
     }
 }
 
-/// The same actor as a policy and in the environment: the rewards add up to the return that the policy is judged by.
+/// An actor as a policy against itself in the environment: rewards add up to the return that the policy is judged by.
 #[test]
 fn a_policy_does_what_its_actor_does_in_training() {
     for scheme in SCHEMES {

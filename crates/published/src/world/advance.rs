@@ -70,7 +70,7 @@ pub struct Rules {
     pub retention: Retention,
     /// When work counts as done.
     pub completions: Completions,
-    /// What happens after a round.
+    /// The rule of placed jobs after a round.
     pub after_round: AfterRound,
     /// Seconds at the start of a round in which a job stands still because its tasks differ, in number, role or worker type, from
     /// those that it last ran with, or because it did not run in the round before. A job's first start costs nothing, nor does a

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Jobs {
-    /// The same number for every episode.
+    /// A fixed number for every episode.
     Fixed(usize),
     /// A number that grows while a training goes on.
     Growing {
