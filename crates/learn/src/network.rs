@@ -142,7 +142,7 @@ impl Mlp {
         self.layers.last().map_or(0, |layer| layer.bias.len())
     }
 
-    /// Writes the outputs for one observation.
+    /// Writes the outputs for one input vector.
     pub fn forward(&self, input: &[f32], scratch: &mut Scratch, output: &mut [f32]) {
         let Scratch { from, to } = scratch;
         from.clear();

@@ -170,7 +170,7 @@ const N_SEEN_MAX: usize = 1024;
 /// The most jobs, servers or workers of a world, which has to hold them in memory.
 pub const COUNT_MAX: u64 = 1_000_000;
 
-/// Checks that counts are from 1 to [`COUNT_MAX`], and the limit on steps, too.
+/// Checks that counts are from 1 to [`COUNT_MAX`], and that the limit on steps is not 0.
 ///
 /// # Errors
 /// If one is not; the error names the first such field.

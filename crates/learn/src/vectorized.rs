@@ -11,7 +11,7 @@ use apportion::workload::random::{SeedStreams, Stream};
 /// Copies of an environment, each in some episode.
 ///
 /// Copy i draws its episodes' seeds and its actions from two streams of its own, so its episodes depend neither on the number of
-/// threads nor on the number of copies. Copies of a group share the stream of seeds.
+/// threads nor on the number of copies. Copies of a group have equal streams of seeds.
 #[derive(Debug)]
 pub struct Vectorized<E> {
     lanes: Vec<Lane<E>>,

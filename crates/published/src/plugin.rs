@@ -93,7 +93,7 @@ impl Plugin for LearnedPolicies {
     }
 }
 
-/// The action scheme of an actor of concrete workers; none for other actors.
+/// The action scheme of `actor: agents` and `actor: cells`; none for other actors.
 fn scheme_of(actor: ActorName) -> Option<ActionSchemeName> {
     match actor {
         ActorName::Agents => Some(ActionSchemeName::Agents),

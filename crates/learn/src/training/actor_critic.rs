@@ -55,8 +55,8 @@ pub struct ActorCriticOptions {
     pub entropy_weight: Schedule,
     /// The probabilities at which the gradient is taken.
     pub gradient: GradientAt,
-    /// Discount of later rewards, γ, per round: a decision is judged by its reward and the discounted critic's value of the next
-    /// round. Without one, by its reward alone, as in DL2's released trainer.
+    /// Discount of later rewards, γ, per round: a decision is judged by its reward and the critic's discounted value of the
+    /// observation after its round. Without one, by its reward alone, as in DL2's released trainer.
     pub discount: Option<f64>,
     /// Adam's rate for the critic, if it differs from the actor's.
     #[serde(skip_serializing_if = "is_default")]

@@ -123,9 +123,9 @@ impl Rollout {
         if self.has_state { moment.state } else { moment.observation }
     }
 
-    /// (advantage, return) of each decision, by generalized advantage estimation (Schulman et al., 2016): Aᵢ = δᵢ + γλ Aᵢ₊₁ with δᵢ
-    /// = rᵢ + γ Vᵢ₊₁ − Vᵢ, and the return is Aᵢ + Vᵢ. The value after the end of an episode is 0; after a truncated episode it is
-    /// the value of its last state.
+    /// (advantage, return) of each decision, by generalized advantage estimation (Schulman et al., 2016):
+    /// Aᵢ = δᵢ + γλ Aᵢ₊₁ with δᵢ = rᵢ + γ Vᵢ₊₁ − Vᵢ, and the return is Aᵢ + Vᵢ. The value after the end of an episode is 0;
+    /// after a truncated episode it is the value of its last state.
     ///
     /// `values` are those of `states`, `end_values` those of `ends`.
     pub fn advantages(&self, values: &[f32], end_values: &[f32], weights: &GaeWeights) -> Vec<(f32, f32)> {

@@ -119,7 +119,7 @@ pub fn is_shape(workers: u16, servers: usize) -> bool {
     servers <= N_SERVERS && per_server * servers == usize::from(workers) && per_server >= 1
 }
 
-/// The first waiting job of each demand: [demand].
+/// The first waiting job of each demand, in the order of [`DEMANDS`].
 pub fn candidates(world: &World) -> [Option<JobId>; DEMANDS.len()] {
     let mut found = [None; DEMANDS.len()];
     let mut n_found = 0;

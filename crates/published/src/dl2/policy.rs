@@ -43,7 +43,7 @@ pub enum Dl2Rule {
     TextbookOptimus,
     /// Optimal shares of slots, knowing the true speeds.
     Shares(Goal),
-    /// After the starting bundles, random actions of these weights: [worker, parameter server, both], and *nothing*.
+    /// After the starting bundles, random actions of these weights: (worker, parameter server, both), and *nothing*.
     Random([f64; 3], f64),
     /// The starting bundles only.
     StartingBundle,

@@ -6,9 +6,8 @@
 //!
 //! - [`Agents`]: the agents of the dual-agent scheduler, with its rows and networks as they are. One picks the next job, the other
 //!   gives it servers. Everything is decided anew when a job or a worker has come or gone, or after a lease;
-//! - [`Cells`]: the agent of DeepShare, whose cluster of four servers becomes a cell of four servers of one type. An action starts
-//! a
-//!   job on one, two or four of them; a running job goes on while it is not slowed too much.
+//! - [`Cells`]: the agent of DeepShare, whose cluster of four servers becomes a cell of four servers of one type. An action
+//!   starts a job on one, two or four of them; a running job goes on while it is not slowed too much.
 //!
 //! Workers' speeds are [estimated](apportion::throughput::server_speeds) from the throughputs of jobs on them.
 //! [`LearnedRounds`] is the policy, a [`RoundPolicy`](apportion::policy::RoundPolicy): jobs run on the very workers that it names,
