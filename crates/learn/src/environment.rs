@@ -22,7 +22,7 @@ impl Space {
         Self { low: vec![low; length], high: vec![high; length], n_actions }
     }
 
-    /// The number of numbers in an observation.
+    /// Length of an observation.
     pub fn observation_length(&self) -> usize {
         self.low.len()
     }
@@ -137,7 +137,7 @@ pub trait Environment: fmt::Debug + Send {
         None
     }
 
-    /// The number of numbers in the critic's state; 0 if the critic judges the agent's own observation.
+    /// Length of the critic's state; 0 if the critic judges the agent's own observation.
     fn state_length(&self) -> usize {
         0
     }

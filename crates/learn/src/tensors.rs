@@ -111,7 +111,7 @@ impl Tensors {
         }
     }
 
-    /// The number of numbers in all tensors.
+    /// Count of the numbers in all tensors.
     pub fn n_numbers(&self) -> usize {
         self.by_name.values().map(|(_, numbers)| numbers.len()).sum()
     }

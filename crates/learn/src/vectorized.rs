@@ -179,7 +179,7 @@ impl<E: Environment> Vectorized<E> {
         &self.spaces
     }
 
-    /// The number of numbers in the critic's state; 0 if the environment has none.
+    /// Length of the critic's state; 0 if the environment has none.
     pub fn state_length(&self) -> usize {
         self.state_length
     }

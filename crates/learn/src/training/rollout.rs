@@ -9,7 +9,7 @@ use crate::vectorized::{Moment, Observer};
 /// Rows of numbers of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows<T> {
-    /// The number of numbers in a row.
+    /// Length of a row.
     pub length: usize,
     /// The numbers, row by row.
     pub all: Vec<T>,

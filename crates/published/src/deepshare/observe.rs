@@ -10,13 +10,13 @@ use apportion::spec::Fidelity;
 /// The number of columns of an observation: workers of a server, then shapes of candidates.
 const N_COLUMNS: usize = 2 * WORKERS_PER_SERVER as usize;
 
-/// The number of numbers in an observation: [server × column], row-major.
+/// Length of an observation: [server × column], row-major.
 pub const OBSERVATION_LEN: usize = N_SERVERS * N_COLUMNS;
 
 /// Weight of the newest round in the mean utilization, for a span of 10 rounds.
 const UTILIZATION_WEIGHT: f64 = 2.0 / 11.0;
 
-/// The number of numbers of a server with [`ObservationKind::Counts`]: one for each model, and one for free workers.
+/// Length of a server's part with [`ObservationKind::Counts`]: one for each model, and one for free workers.
 const N_OF_SERVER: usize = N_MODELS + 1;
 
 /// A kind of observation of servers and candidates.
@@ -33,7 +33,7 @@ pub enum ObservationKind {
 }
 
 impl ObservationKind {
-    /// The number of numbers in an observation.
+    /// Length of an observation.
     pub const fn length(self) -> usize {
         match self {
             Self::Serials => OBSERVATION_LEN,

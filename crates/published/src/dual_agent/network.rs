@@ -34,7 +34,7 @@ pub const NAME: &str = "dual_agent";
 /// The number of times that the summaries are exchanged.
 pub const N_EXCHANGES: usize = 2;
 
-/// The number of numbers before the sets in an observation: two counts, and the numbers about the whole.
+/// Length of an observation before the sets: two counts, and the numbers about the whole.
 pub const HEAD: usize = 2 + GLOBAL_FEATURES;
 
 /// The choices of the placement agent.
@@ -53,7 +53,7 @@ pub enum Choices {
 pub const HEADS: [&str; 4] = ["actor.candidate.", "actor.place.", "actor.proposal.", "actor.choice."];
 
 impl Choices {
-    /// The number of numbers in a choice's row.
+    /// Length of a choice's row.
     pub const fn n_features(self) -> usize {
         match self {
             Self::Servers { .. } => CANDIDATE_FEATURES,

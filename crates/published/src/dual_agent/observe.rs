@@ -11,23 +11,23 @@ use crate::world::ACCELERATOR;
 use crate::world::{Part, WorldJob};
 use apportion::index::{Id, JobId, ServerId};
 
-/// The number of numbers about a waiting job: log waiting time; log estimated remaining time; workers; log worker-hours had;
+/// Length of a waiting job's row: log waiting time; log estimated remaining time; workers; log worker-hours had;
 /// remaining part; whether it may go on where it was; log estimated remaining fee; log of its owner's mean service time; its speed
 /// on each type relative to its best; whether it fits now; the highest expected log speed on free servers, against its best; and
 /// the relative speed of the type there.
 pub const JOB_FEATURES: usize = 11 + N_TYPES;
 
-/// The number of numbers about a server with free workers: free part; speed of its type; expected log speed and its deviation;
+/// Length of the row of a server with free workers: free part; speed of its type; expected log speed and its deviation;
 /// load; log price; time since it was measured; size.
 pub const SERVER_FEATURES: usize = 8;
 
-/// The number of numbers about a server on which the chosen job may go: free part; speed of its type for the job; expected log
+/// Length of the row of a server on which the chosen job may go: free part; speed of its type for the job; expected log
 /// speed and its deviation; log of the job's retention; load; log price; whether it is in the rack of a chosen server; part of the
 /// gang that is placed; part of the rest that fits here; time since it was measured; whether the job ran here; the job's expected
 /// log speed here, against its best.
 pub const CANDIDATE_FEATURES: usize = 13;
 
-/// The number of numbers about the whole: free part of each type; log of the number of jobs waiting and of those placed; workers
+/// Length of the numbers about the whole: free part of each type; log of the number of jobs waiting and of those placed; workers
 /// wanted; utilization; log of the mean remaining time of waiting jobs.
 pub const GLOBAL_FEATURES: usize = 5 + N_TYPES;
 
@@ -49,7 +49,7 @@ pub const CANDIDATE_EXPECTED: usize = 12;
 /// Position in the numbers about the whole of the logarithm of the number of placed jobs.
 pub const WHOLE_PLACED: usize = N_TYPES + 1;
 
-/// The number of numbers in a critic's state: the numbers about the whole; means and maxima of the rows of jobs and servers; the
+/// Length of a critic's state: the numbers about the whole; means and maxima of the rows of jobs and servers; the
 /// chosen job's row; the agent that acts next; of running jobs their number and their worker-weighted and plain remaining time; the
 /// parts of all jobs that have arrived, are present, are done; the remaining time of running jobs at the true speeds of their
 /// servers, which agents do not know; the plain and worker-weighted remaining time of waiting jobs.

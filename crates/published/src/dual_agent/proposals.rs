@@ -17,7 +17,7 @@ use apportion::index::JobId;
 /// The number of proposals: the servers that a job was on, and each type on one server and over several.
 pub const N_PROPOSALS: usize = 1 + 2 * N_TYPES;
 
-/// The number of numbers about a proposal: the logarithm of its merit against the best; the logarithm of the job's retention; time
+/// Length of a proposal's row: the logarithm of its merit against the best; the logarithm of the job's retention; time
 /// since its slowest server was measured; restart time as a part of the job's remaining time; properties; its type; products of
 /// properties with circumstances.
 ///

@@ -22,9 +22,9 @@ use apportion_learn::training::{TrainingError, within};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SetOptions {
-    /// The number of numbers that encode a member of a set, and of outputs of hidden layers.
+    /// Length of the encoding of a member of a set, and of hidden layers.
     pub width: usize,
-    /// The number of numbers in a summary.
+    /// Length of a summary.
     pub summary: usize,
     /// Whether the agents tell each other their summaries.
     pub communicates: bool,

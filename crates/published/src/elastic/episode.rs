@@ -12,13 +12,13 @@ use crate::world::World;
 use crate::world::{Part, Role, WorldJob};
 use apportion::index::{Id, JobId, ServerId, WorkerTypeId};
 
-/// The number of numbers in a job's column that do not depend on the worker type.
+/// Length of the part of a job's column that does not depend on the worker type.
 const N_OF_JOB: usize = 4;
 
-/// The number of numbers in a job's column for each worker type.
+/// Length of the part of a job's column for each worker type.
 const N_OF_TYPE: usize = 3;
 
-/// The number of numbers in an action's row.
+/// Length of an action's row.
 pub const N_OF_PAIR: usize = 13;
 
 /// Positions in an action's row, as [`Window`] numbers them: log₂ of 1 + the workers that the job holds, / 3; jobs without workers
@@ -101,12 +101,12 @@ impl Window {
         self.n_worker_types * self.n_jobs + 1
     }
 
-    /// The number of numbers in an observation.
+    /// Length of an observation.
     pub const fn length(&self) -> usize {
         Self::length_of(self.observation_kind, self.n_jobs, self.n_worker_types)
     }
 
-    /// The number of numbers in an observation of `n_jobs` columns and `n_worker_types` worker types.
+    /// Length of an observation of `n_jobs` columns and `n_worker_types` worker types.
     pub(super) const fn length_of(kind: ObservationKind, n_jobs: usize, n_worker_types: usize) -> usize {
         match kind {
             ObservationKind::Window => (N_OF_JOB + N_OF_TYPE * n_worker_types) * n_jobs + n_worker_types,

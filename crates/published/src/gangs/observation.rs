@@ -89,7 +89,7 @@ impl Observation {
         self.n_slots() * self.n_types() + 1
     }
 
-    /// The number of numbers in the observation.
+    /// Length of the observation.
     pub fn observation_length(&self) -> usize {
         match self.kind {
             ObservationKind::Window { n_slots } => N_WINDOW_ROWS * n_slots,

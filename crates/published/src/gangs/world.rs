@@ -63,7 +63,7 @@ pub struct GangsWorld {
     pub jobs: usize,
     /// Whether some jobs need several workers.
     pub multi_worker: bool,
-    /// Jobs that are seen at once: by a window always, by pairs in training by reward only.
+    /// The number of jobs in view: of a window always, of pairs only in training by reward.
     pub slots: usize,
     /// The quantity that is rewarded.
     pub reward: Reward,

@@ -27,15 +27,15 @@ const SERVER_SETS: [&[usize]; 11] =
 /// The action that leaves the cell.
 const NOTHING: usize = SERVER_SETS.len();
 
-/// The number of numbers about a server: free part; log speed of its fastest free worker; number of its jobs that are on other
+/// Length of a server's numbers: free part; log speed of its fastest free worker; number of its jobs that are on other
 /// servers too; whether the server exists.
 const OF_SERVER: usize = 4;
 
-/// The number of numbers about the first job of a demand: whether there is one; its speed here against its best; log remaining
+/// Length of the numbers about the first job of a demand: whether there is one; its speed here against its best; log remaining
 /// hours; log hours since its arrival; the part of its speed that it retains if it is scattered.
 const OF_JOB: usize = 5;
 
-/// The number of numbers about the whole: position of the cell's type; number of waiting jobs; free parts of the workers of the
+/// Length of the numbers about the whole: position of the cell's type; number of waiting jobs; free parts of the workers of the
 /// types before, of this type and of the types after.
 const OF_WHOLE: usize = 5;
 
