@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use apportion::Seconds;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The scheduler's clock: it goes on from start to start, and never back.
+/// The scheduler's clock. It goes on from start to start and never goes back.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     base: Seconds,
@@ -15,13 +15,13 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that says `base` now.
+    /// A clock that shows `base` now.
     pub fn at(base: Seconds) -> Self {
         Self { base, since: Instant::now() }
     }
 
-    /// Where the clock of an earlier start goes on: after the time that the scheduler was away, if the wall's clock was not
-    /// set back meanwhile. `last` is what the two said then, the wall's in s since 1970.
+    /// A clock that continues that of an earlier start: it adds the time that the scheduler was away, unless the wall clock was set
+    /// back meanwhile. `last` is what both clocks showed then, the wall clock in s since 1970.
     pub fn resumed(last: Option<(Seconds, f64)>) -> Self {
         let base = last.map_or(Seconds::ZERO, |(at, wall)| {
             let away = wall_s() - wall;
@@ -30,20 +30,20 @@ impl Clock {
         Self::at(base)
     }
 
-    /// Where the clock of an earlier start goes on by the [node's clock](node_now), which said `node` when it said `at`; none if
-    /// that was before the node's start, by which this cannot be told.
+    /// A clock that continues that of an earlier start by the [node's clock](node_now), which showed `node` when it showed `at`;
+    /// none if the node has been started since, so that the time in between is unknown.
     pub fn resumed_on_node(at: Seconds, node: Seconds) -> Option<Self> {
         let away = node_now() - node;
         (away.get() >= 0.0).then(|| Self::at(at + away))
     }
 
-    /// Now.
+    /// The present instant on this clock.
     pub fn now(&self) -> Seconds {
         self.base + Seconds::new(self.since.elapsed().as_secs_f64())
     }
 }
 
-/// What the wall's clock says, in s since 1970.
+/// The wall clock, in s since 1970.
 pub fn wall_s() -> f64 {
     // Before 1970, no time has passed since.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())

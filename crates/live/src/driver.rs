@@ -29,26 +29,26 @@ use crate::mail::Mail;
 use crate::protocol::{JobNumber, Orders, Report};
 use crate::store::{Lines, Store, StoreError};
 
-/// How often the clocks are noted, so that a restart knows how long the scheduler was away.
+/// The interval at which the clocks are noted, so that a restart knows how long the scheduler was away.
 const CLOCK_BEAT: Seconds = Seconds::new(5.0);
 
-/// How long the disk is given after it has refused.
+/// The pause before the disk is tried again after it has refused.
 const DISK_PAUSE: Duration = Duration::from_millis(500);
 
-/// How many notes are kept at hand.
+/// The most notes that are kept in memory.
 const NOTES_MAX: usize = 200;
 
 /// Why a scheduler cannot be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Its records.
+    /// Its records cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A setting.
+    /// A setting is out of range.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The system has no thread for it.
+    /// The system has no thread for the scheduler.
     #[error("no thread can be started: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -58,54 +58,54 @@ pub enum StartError {
 #[error("the scheduler is ending")]
 pub struct Closed;
 
-/// Why there is no answer. What was asked may or may not have been done, or be done later.
+/// Why there is no answer. The request may have been granted all the same, or may be later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unanswered {
     /// The scheduler has ended.
     #[error(transparent)]
     Closed(#[from] Closed),
-    /// It has not answered in time.
+    /// The scheduler has not answered in time.
     #[error("the scheduler has not answered in time")]
     Late,
 }
 
-/// What the scheduler makes of a report: how often it wants one, or why it does not heed this one, in words.
+/// The scheduler's answer to a report: the interval at which it wants reports, or why it does not heed this one, in words.
 pub type Verdict = Result<Seconds, String>;
 
 /// A part of the event log: its lines, in order, with their numbers; or why it cannot be read.
 pub type Events = Result<Vec<(i64, String)>, String>;
 
-/// How the scheduler is.
+/// The state of the scheduler's thread.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Health {
-    /// Which start of it this is, counted from 1.
+    /// The number of this start of the scheduler, from 1.
     pub epoch: u64,
-    /// Now, on its clock.
+    /// The present instant on its clock, in s.
     pub now_s: f64,
-    /// The last input was so long ago, in s.
+    /// The time since the last input, in s.
     pub idle_s: f64,
     /// Time since the first round of the policy's newest decision began, in s: 0 before it begins, none before the first decision.
     pub decided_s_ago: Option<f64>,
-    /// Why nothing is taken at present; none if all is well.
+    /// Why no input is taken at present; none if all is well.
     pub disk: Option<String>,
-    /// What has happened since its start.
+    /// Counters since its start.
     pub counters: Counters,
 }
 
 enum Message {
     Input(Input),
-    /// A report whose sender waits to hear what is made of it.
+    /// A report whose sender waits for the verdict.
     Report(Box<Report>, oneshot::Sender<Verdict>),
     Ask(Request, Sender<Result<Answer, Refusal>>),
-    /// What a policy would be shown now, and the jobs by position.
+    /// A request for the problem that a policy would be shown now, and the jobs by position.
     Problem(Sender<Option<(Problem, Vec<JobNumber>)>>),
-    /// Orders for this server go there from now on.
+    /// A listener for a server: it gets the server's orders from now on.
     Listen(String, Sender<Orders>),
     Events(Lines, Sender<Events>),
     End,
 }
 
-/// What the thread shows to others.
+/// The part of the thread's state that others may read.
 #[derive(Debug)]
 struct Shown {
     health: Health,
@@ -114,13 +114,13 @@ struct Shown {
     notes: Vec<(Seconds, Note)>,
 }
 
-/// Talks to a scheduler. Clones talk to the same one.
+/// A handle by which to talk to a scheduler. Its clones talk to the same one.
 #[derive(Clone, Debug)]
 pub struct Client {
     sender: Sender<Message>,
     shown: Arc<Mutex<Shown>>,
     mail: Mail,
-    /// Of the scheduler's kind; none where that gives no shares that could be explained.
+    /// A policy of the same kind as the scheduler's, which explains shares; none where the scheduler's gives no shares.
     explainer: Option<Arc<Mutex<Box<dyn Policy>>>>,
     /// The first line of the event log.
     header: Arc<str>,
@@ -141,17 +141,17 @@ impl std::fmt::Debug for Message {
 }
 
 impl Client {
-    /// Asks for something, and waits for the answer: what it promises is on disk.
+    /// Sends a request and waits for the answer: whatever it promises is on disk.
     ///
     /// # Errors
-    /// If the scheduler is ending. What was asked may or may not have been done.
+    /// If the scheduler is ending. The request may or may not have been granted.
     pub fn ask(&self, request: Request) -> Result<Result<Answer, Refusal>, Closed> {
         let (sender, receiver) = channel();
         self.sender.send(Message::Ask(request, sender)).map_err(|_| Closed)?;
         self.with_more(receiver.recv().map_err(|_| Closed)?)
     }
 
-    /// An answer, with what the scheduler itself cannot say of a job: that its disk refuses, and what its policy makes of it.
+    /// An answer, extended by facts about a job that the core does not know: that the disk refuses, and the policy's explanation.
     fn with_more(&self, mut answer: Result<Answer, Refusal>) -> Result<Result<Answer, Refusal>, Closed> {
         if let Ok(Answer::Why(why)) = &mut answer {
             if let Some(disk) = self.health().disk {
@@ -162,7 +162,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// What a policy of the scheduler's kind says of a job, asked here and now: none if it says nothing.
+    /// An explanation of a job's share by a policy of the scheduler's kind, computed here and now; none if the policy has none.
     fn in_the_policys_terms(&self, job: JobNumber) -> Result<Option<String>, Closed> {
         let Some(explainer) = &self.explainer else { return Ok(None) };
         let (sender, receiver) = channel();
@@ -181,11 +181,11 @@ impl Client {
         }))
     }
 
-    /// Asks for something, and waits for the scheduler's answer for so long at most. What the policy says of a job
+    /// Sends a request and waits for the scheduler's answer, at most this long. The policy's explanation of a job
     /// ([`Request::Why`]) is computed here after that, and its time is not bounded.
     ///
     /// # Errors
-    /// If there is none in time, or the scheduler is ending.
+    /// If there is no answer in time, or the scheduler is ending.
     pub fn ask_within(
         &self,
         request: Request,
@@ -196,8 +196,8 @@ impl Client {
         Ok(self.with_more(within(&receiver, patience)?)?)
     }
 
-    /// Lines of the event log. Those after line 0 begin with its header, in addition, as line 0: the cluster and the policy of
-    /// this start.
+    /// Lines of the event log. If those after line 0 are asked for, its header precedes them as line 0: the cluster and the policy
+    /// of this start.
     ///
     /// # Errors
     /// If they have not come in time, or the scheduler is ending.
@@ -219,8 +219,8 @@ impl Client {
         self.sender.send(Message::Input(Input::Report(report))).map_err(|_| Closed)
     }
 
-    /// Passes on an agent's report, and what is made of it, once what follows from it is on disk. Nothing is made of it while
-    /// the disk refuses.
+    /// Passes on an agent's report, and gives the verdict on it once all that follows from the report is on disk. There is no
+    /// verdict while the disk refuses.
     ///
     /// # Errors
     /// If the scheduler is ending.
@@ -236,7 +236,7 @@ impl Client {
         self.mail.of(server)
     }
 
-    /// Orders for a server of this name, from now on. An earlier listener for it gets none any more.
+    /// A channel of the orders for the server of this name, from now on. An earlier listener for it gets none any more.
     ///
     /// # Errors
     /// If the scheduler is ending.
@@ -246,7 +246,7 @@ impl Client {
         Ok(receiver)
     }
 
-    /// How the scheduler is.
+    /// The present state of the scheduler's thread.
     pub fn health(&self) -> Health {
         let shown = lock(&self.shown);
         let now = shown.clock.now();
@@ -274,7 +274,7 @@ fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A scheduler that runs; dropped, it ends, and touches no job.
+/// A running scheduler. When it is dropped, the scheduler ends and touches no job.
 #[derive(Debug)]
 pub struct Driver {
     client: Client,
@@ -282,9 +282,9 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts a scheduler on the records of a store. `scheduler` has no jobs; `explainer` is a policy of the same kind as its
-    /// own, which is asked why; none where that decides inside rounds. Prices are what the scheduler's cluster states, until they
-    /// change at instants of its clock, which begins with its first start.
+    /// Starts a scheduler on the records of a store. `scheduler` has no jobs. `explainer` is a policy of the same kind as its own,
+    /// by which shares are explained; none where that policy decides inside rounds. Prices are those that the scheduler's cluster
+    /// states, until they change at instants of its clock, which begins with its first start.
     ///
     /// # Errors
     /// If the store cannot be opened, a setting is out of range, or there is no thread.
@@ -329,7 +329,7 @@ impl Driver {
         Ok(Self { client, thread: Some(thread) })
     }
 
-    /// A handle by which to ask the scheduler.
+    /// A handle by which to talk to the scheduler.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -345,7 +345,7 @@ impl Drop for Driver {
     }
 }
 
-/// What the scheduler's thread works on.
+/// The state of the scheduler's thread.
 struct Work {
     core: Core,
     store: Store,
@@ -427,7 +427,7 @@ impl Work {
             }
             match receiver.recv_timeout(DISK_PAUSE) {
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return false,
-                // Reports come again. Whoever asks a question is answered; what would change something waits for the disk.
+                // Reports come again. Questions are answered; requests that would change something wait for the disk.
                 Ok(Message::Ask(request, sender)) => match self.core.look_up(self.clock.now(), &request) {
                     Some(answer) => drop(sender.send(answer)),
                     None => waiting.push((request, sender)),
@@ -450,7 +450,7 @@ impl Work {
         true
     }
 
-    /// Says what is to be said, now that it is on disk.
+    /// Sends the effects of a step that is on disk.
     fn say(&mut self, step: Step) {
         let notes = step.records.into_iter().filter_map(|record| match record {
             Record::Note(at, note) => Some((at, note)),

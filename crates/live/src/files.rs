@@ -41,14 +41,14 @@ fn replace<T: Serialize>(path: &Path, document: &T, durable: bool) -> io::Result
     renamed
 }
 
-/// Writes `n_bytes` blanks to a file: [`write_into`] or [`write_in_any_case`] later puts a document into that room, though the disk be full.
+/// Writes `n_bytes` blanks to a file: [`write_into`] or [`write_in_any_case`] later puts a document there, even on a full disk.
 pub(crate) fn take_room(room: &Path, n_bytes: usize) -> io::Result<()> {
     let mut file = File::create(room)?;
     file.write_all(&vec![b' '; n_bytes])?;
     file.sync_all()
 }
 
-/// Writes a document into a room that was taken for it, and renames that: no more of the disk is needed. It returns when the
+/// Writes a document into a file of blanks by [`take_room`], and renames that: this takes no more of the disk. It returns when the
 /// document is on disk.
 pub(crate) fn write_into<T: Serialize>(room: &Path, path: &Path, document: &T) -> io::Result<()> {
     let mut text = serde_json::to_vec(document)?;
@@ -57,7 +57,7 @@ pub(crate) fn write_into<T: Serialize>(room: &Path, path: &Path, document: &T) -
     if text.len() > n_bytes {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the document is longer than its room"));
     }
-    // Blanks behind a document are none of it.
+    // Blanks behind a document are not part of it.
     text.resize(n_bytes, b' ');
     file.write_all(&text)?;
     file.sync_all()?;
@@ -65,8 +65,8 @@ pub(crate) fn write_into<T: Serialize>(room: &Path, path: &Path, document: &T) -
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Writes a document as [`write`] does; where there is no room for that, into a room that was taken for it. What stood there
-/// before is the room for the next one.
+/// Writes a document as [`write`] does; where the disk is full, into one of the files of blanks by [`take_room`]. The document that
+/// is replaced then serves as room for the next one.
 pub(crate) fn write_in_any_case<T: Serialize>(
     rooms: &[PathBuf],
     path: &Path,
@@ -76,7 +76,7 @@ pub(crate) fn write_in_any_case<T: Serialize>(
         let room = rooms.iter().find(|room| room.exists()).ok_or(error)?;
         let mut text = serde_json::to_vec(document)?;
         let mut file = File::options().write(true).open(room)?;
-        // Blanks behind a document are none of it.
+        // Blanks behind a document are not part of it.
         text.resize(text.len().max(usize::try_from(file.metadata()?.len()).unwrap_or(0)), b' ');
         file.write_all(&text)?;
         let swapped = renameat_with(CWD, room, CWD, path, RenameFlags::EXCHANGE);
@@ -99,19 +99,19 @@ pub(crate) fn try_lock(file: File) -> io::Result<Option<File>> {
     }
 }
 
-/// Tells whether a file that is replaced by renaming has changed.
+/// The version of a file: it differs after the file has been replaced by renaming.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Version(Option<(u64, i64, i64, u64)>);
 
 impl Version {
-    /// Of a file as it is now; absent ones have one version. The file is opened for it: on a network's file system, only
-    /// that asks the server for what another node has written.
+    /// The version of a file as it is now; all absent files have the same. The file is opened for it: on a network's file system,
+    /// only that asks the server for what another node has written.
     pub(crate) fn of(path: &Path) -> Self {
         let of = |data: Metadata| (data.ino(), data.mtime(), data.mtime_nsec(), data.len());
         Self(File::open(path).and_then(|file| file.metadata()).ok().map(of))
     }
 
-    /// Is it there?
+    /// Whether the file exists.
     pub(crate) fn is_there(self) -> bool {
         self.0.is_some()
     }

@@ -1,4 +1,4 @@
-//! The first line of the event log: what ran, so that a live scheduler's log is read as a simulation's.
+//! The first line of the event log. It describes what ran, so that a live scheduler's log is read as a simulation's.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,8 @@ use serde_json::{Map, Value, json};
 
 /// The header of a scheduler's log, as a line without its end: the cluster and the policy of its present start.
 ///
-/// What no live scheduler has is not there: a workload, a seed and the jobs to be measured. `digest` is that of the
-/// specification alone, `data` is empty, and instants are those of the scheduler's clock, which begins at 0 with its first
-/// start.
+/// Fields that no live scheduler has are left out: a workload, a seed and the jobs to be measured. `digest` is that of the
+/// specification alone, `data` is empty, and instants are those of the scheduler's clock, which begins at 0 with its first start.
 pub(crate) fn header(scheduler: &Scheduler) -> String {
     let cluster = scheduler.cluster();
     let options = scheduler.options();
@@ -35,7 +34,7 @@ pub(crate) fn header(scheduler: &Scheduler) -> String {
     header.line().trim_end().to_owned()
 }
 
-/// A number of each worker type, by name.
+/// A JSON object of a number for each worker type, by name.
 fn counts(cluster: &Cluster, number: impl Fn(&apportion::cluster::WorkerType) -> u32) -> Value {
     let counts: Map<String, Value> =
         cluster.types().iter().map(|kind| (kind.name.clone(), json!(number(kind)))).collect();

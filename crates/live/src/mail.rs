@@ -12,7 +12,7 @@ use crate::protocol::Orders;
 /// The place of one server.
 type Place = Sender<Arc<Orders>>;
 
-/// The places of all servers that orders were put out for. Clones are the same.
+/// The places of all servers that orders were put out for. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mail {
     places: Arc<Mutex<BTreeMap<String, Place>>>,

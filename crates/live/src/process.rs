@@ -5,22 +5,22 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-/// A process, told apart from a later one with the same number by when it was started.
+/// A process: its number, and its start, by which it differs from a later process with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) pid: i32,
-    /// In the kernel's units since the start of the server.
+    /// The instant of its start, in the kernel's units since the start of the server.
     pub(crate) started: u64,
 }
 
-/// A process that is there.
+/// A process that exists, as `/proc` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) identity: Identity,
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// Is it dead, and only waits for its parent to ask how it ended?
+    /// Whether it is dead and its parent has not yet asked how it ended.
     is_dead: bool,
 }
 
@@ -30,7 +30,7 @@ impl Seen {
         Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// From a line `PID (NAME) STATE PARENT GROUP SESSION …`; the name may hold anything, parentheses as well.
+    /// The process of a line `PID (NAME) STATE PARENT GROUP SESSION …`; the name may hold anything, parentheses as well.
     fn parse(pid: i32, line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
         let number = |place: usize| -> Option<i32> { fields.get(place)?.parse().ok() };
@@ -44,7 +44,7 @@ impl Seen {
         })
     }
 
-    /// Sends it a signal. That it is gone meanwhile is no error.
+    /// Sends it a signal. It is no error if the process is gone meanwhile.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.identity.pid) {
             let _ = kill_process(pid, signal);
@@ -52,13 +52,13 @@ impl Seen {
     }
 }
 
-/// Does a signal end a process that has not ended yet: has it neither a function for it, nor ignores it, nor keeps it waiting?
+/// Whether a signal would end a process: it neither handles, nor ignores, nor blocks it. False for a process that is gone.
 pub(crate) fn dies_of(pid: i32, signal: Signal) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
     is_deadly(&status, signal.as_raw())
 }
 
-/// Does none of the sets of signals in a process's status have this one?
+/// Whether none of the sets of signals in a process's status contains this signal.
 fn is_deadly(status: &str, signal: i32) -> bool {
     let has_signal = |line: &str| {
         let set = ["SigBlk:", "SigIgn:", "SigCgt:"].iter().find_map(|name| line.strip_prefix(name))?;
@@ -77,22 +77,22 @@ pub(crate) fn living() -> Vec<Seen> {
     names.filter_map(Seen::of).filter(|seen| !seen.is_dead).collect()
 }
 
-/// Sends a signal to a process group. That it is gone meanwhile is no error.
+/// Sends a signal to a process group. It is no error if the group is gone meanwhile.
 pub(crate) fn signal_group(group: i32, signal: Signal) {
     if let Some(group) = Pid::from_raw(group) {
         let _ = kill_process_group(group, signal);
     }
 }
 
-/// Which start of the server this is.
+/// An identifier of this start of the server.
 pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// The processes of a rank: a shim and its program, whose numbers are those of a session and of a group, too.
+/// The processes of a rank: a shim, whose number is that of a session, and its program, whose number is that of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owned {
-    /// Which start of the server this was: process numbers mean nothing in another.
+    /// An identifier of the server's start: process numbers mean nothing after another one.
     pub(crate) boot_id: String,
     pub(crate) shim: Identity,
     pub(crate) program: Identity,

@@ -1,4 +1,4 @@
-//! What a scheduler and the agents of servers say to each other: two documents, each the whole state of its sender.
+//! The documents that a scheduler and the agents of servers send each other: two, each the whole state of its sender.
 //!
 //! An agent sends a [`Report`] at every beat, and whenever something changes: all ranks that it has. The scheduler answers
 //! with [`Orders`]: all runs that the server is to have. Whatever is lost, repeated or late is therefore made good by the
@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The header with the number of the last line of a part of the event log, or what was asked for where there is none.
+/// The header with the number of the last line of a part of the event log; for an empty part, with the number that was asked for.
 pub(crate) const LAST_EVENT: &str = "x-apportion-last";
 
 /// The header of every answer, by which clients tell schedulers from other programs: the version.
@@ -39,7 +39,7 @@ const WORKERS_MAX: u32 = 1024;
 pub struct JobNumber(pub u64);
 
 impl JobNumber {
-    /// What the event log calls the job.
+    /// The job's id in the event log.
     pub fn in_log(self) -> JobId {
         JobId::from_index(
             usize::try_from(self.0).map_or(u32::MAX as usize, |number| number.min(u32::MAX as usize)),
@@ -58,7 +58,7 @@ impl fmt::Display for JobNumber {
 pub struct Run {
     /// The job.
     pub job: JobNumber,
-    /// Which start of it.
+    /// Number of the start, from 1.
     pub incarnation: u32,
 }
 
@@ -74,10 +74,10 @@ impl fmt::Display for Run {
 pub struct Program {
     /// The program and its arguments; no shell reads them.
     pub command: Vec<String>,
-    /// The folder it runs in; none is the agent's own.
+    /// The folder in which it runs; none for the agent's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// Variables of its environment, beside the agent's.
+    /// Variables of its environment, in addition to the agent's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
 }
@@ -96,7 +96,7 @@ pub enum Stop {
     Kill,
 }
 
-/// The right of a job to workers of one server, as its agent is told of it.
+/// The right of a job to workers of one server, as the scheduler orders it from the server's agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseOrder {
@@ -107,27 +107,27 @@ pub struct LeaseOrder {
     pub submission: Option<u64>,
     /// Its ranks on this server, and the worker of each by its place on the server: `[ranks here]`.
     pub ranks: Vec<(u32, u32)>,
-    /// Ranks on all servers.
+    /// Number of ranks on all servers.
     pub world_size: u32,
     /// The server of rank 0, by name.
     pub first_server: String,
     /// The job that shares these workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<JobNumber>,
-    /// How long from the sending of the answered report the ranks may run; then they are asked to stop.
+    /// Time from the sending of the answered report for which the ranks may run; then they are asked to stop.
     pub lease: Seconds,
-    /// How long after they were asked to stop, or after the lease, ranks are killed.
+    /// Time after which ranks are killed, from the request to stop or from the lease's end.
     pub grace: Seconds,
-    /// Whether to stop, and how.
+    /// How the ranks are to stop; none if they are to go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
-    /// Steps to the job's end.
+    /// Steps from the job's beginning to its end.
     pub total_steps: Steps,
-    /// What is run.
+    /// The program that is run.
     pub program: Program,
 }
 
-/// All that a server is to have. Runs that are not among its leases are stopped.
+/// All runs that a server is to have. Runs that are not among its leases are stopped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Orders {
@@ -139,20 +139,20 @@ pub struct Orders {
     pub answers: ReportId,
     /// The runs that are to be here.
     pub leases: Vec<LeaseOrder>,
-    /// Runs whose end has been taken down: the agent may forget them.
+    /// Runs whose end is on the scheduler's disk: the agent may forget them.
     pub forget: Vec<Run>,
 }
 
 /// A report's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ReportId {
-    /// Drawn anew by each start of an agent, and larger than the one before.
+    /// A number that is drawn at each start of an agent, larger than the one before.
     pub boot: u64,
-    /// Counted from 1 within it.
+    /// The report's number within the boot, from 1.
     pub number: u64,
 }
 
-/// All that an agent has.
+/// The whole state of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
@@ -160,26 +160,27 @@ pub struct Report {
     pub server: String,
     /// The report's number.
     pub id: ReportId,
-    /// A number that was drawn once for the agent's folder, by which two agents with one name are told apart; none is not.
+    /// A number that was drawn once for the agent's folder, by which two agents with one name are told apart; none if the agent has
+    /// no such number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<u64>,
     /// The type of the server's workers.
     pub worker_type: String,
-    /// How many workers it has.
+    /// The number of its workers.
     pub n_workers: u32,
-    /// Can it start nothing now, since what starts its ranks does not answer? What runs there goes on.
+    /// Whether it can start nothing now, because the system that starts its ranks does not answer. Ranks that run there go on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_frozen: bool,
-    /// Why it can start nothing more, its disk being full, in words; none if there is room. What runs there goes on.
+    /// Why it can start nothing more, its disk being full, in words; none if there is room. Ranks that run there go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
     /// The highest epoch and number of orders taken.
     pub taken: (u64, u64),
-    /// Its ranks: those that run, and those that have ended and are not forgotten yet.
+    /// Its ranks: all that run, and all that have ended and are not forgotten yet.
     pub ranks: Vec<RankReport>,
 }
 
-/// What is wrong with what an agent says of its server.
+/// A fault in an agent's description of its server.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ServerFault {
@@ -189,7 +190,7 @@ pub enum ServerFault {
          letter or digit"
     )]
     Name(String),
-    /// The type of its workers is none.
+    /// The name of its worker type is empty, long or odd.
     #[error("the type of a server's workers is a name of 1 to {NAME_MAX} bytes without control characters")]
     WorkerType,
     /// It has no workers, or more than a server has.
@@ -197,10 +198,10 @@ pub enum ServerFault {
     Workers(u32),
 }
 
-/// Refuses a server that cannot be named over the network.
+/// Refuses a server whose description cannot be used over the network.
 ///
 /// # Errors
-/// If its name is empty, long or odd, its worker type none, or its number of workers 0 or vast.
+/// If its name or the name of its worker type is empty, long or odd, or its number of workers is 0 or vast.
 pub fn check_server(name: &str, worker_type: &str, n_workers: u32) -> Result<(), ServerFault> {
     let is_fit = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let begins = name.starts_with(|letter: char| letter.is_ascii_alphanumeric());
@@ -216,10 +217,10 @@ pub fn check_server(name: &str, worker_type: &str, n_workers: u32) -> Result<(),
     Ok(())
 }
 
-/// What a scheduler answers a report over the network that it heeds.
+/// The scheduler's answer over the network to a report that it heeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heard {
-    /// How often it wants to hear of the server, in s.
+    /// The interval at which it wants reports of the server, in s.
     pub beat_s: f64,
     /// Its newest orders for the server, unless the report says that they were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -232,21 +233,21 @@ pub struct Heard {
 pub struct RankReport {
     /// The run.
     pub run: Run,
-    /// Which rank.
+    /// The rank's number.
     pub rank: u32,
     /// Its worker, by its place on the server.
     pub worker: u32,
-    /// How far it is.
+    /// The state of its processes.
     pub phase: Phase,
-    /// What it has done.
+    /// Its progress, as its program reports it.
     pub progress: Progress,
-    /// How long it ran, once it has ended: from its program's start until no process of it was left. None where nobody
-    /// measured it.
+    /// Time that it ran, once it has ended: from its program's start until no process of it was left. None where it was not
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<Seconds>,
 }
 
-/// How far a rank is.
+/// The state of a rank's processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -286,10 +287,10 @@ pub enum End {
     Cut {
         /// What is known of it, in words.
         why: String,
-        /// Does it count as a failure of the job?
+        /// Whether it counts as a failure of the job.
         is_failure: bool,
     },
-    /// It is over, its job cannot be started again, and why.
+    /// It is over for this reason, and its job cannot be started again.
     Final(String),
 }
 
@@ -310,22 +311,22 @@ impl fmt::Display for End {
     }
 }
 
-/// What the ranks of a job have done, as its program says; all are 0 where it says nothing.
+/// The progress of a job's ranks, as the program reports it; all numbers are 0 where it reports nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// Does the program write its progress, and is it therefore asked to stop by its control file?
+    /// Whether the program writes its progress, and is therefore asked to stop by its control file.
     pub speaks: bool,
-    /// Steps from the job's beginning, over all incarnations.
+    /// Steps since the job's beginning, over all incarnations.
     pub steps: f64,
-    /// Of them, those that the last checkpoint holds.
+    /// Steps of these that the last checkpoint holds.
     pub checkpointed: f64,
     /// Steps at the start of this incarnation.
     pub first: f64,
-    /// What the steps since then took, in s, without starting up and saving.
+    /// Time that the steps since then took, in s, without starting up and saving.
     pub seconds: f64,
-    /// After which step all ranks can stop, as rank 0 says.
+    /// The step after which all ranks can stop, as rank 0 proposes it.
     pub proposed: Option<u64>,
-    /// The program says that the job is done.
+    /// Whether the program says that the job is done.
     pub done: bool,
 }

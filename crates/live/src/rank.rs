@@ -1,4 +1,4 @@
-//! The folder of a rank: the documents by which agent, shim and program know of each other.
+//! The folder of a rank: the documents through which agent, shim and program communicate.
 //!
 //! | file | written by | says |
 //! |---|---|---|
@@ -25,45 +25,45 @@ use serde::{Deserialize, Serialize};
 use crate::files;
 use crate::protocol::{End, JobNumber, Program, Progress, Run, Stop};
 
-/// One rank of a run: what is to be started, on which worker.
+/// One rank of a run: the program that is to be started, and its worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankStart {
     /// The run.
     pub run: Run,
-    /// The job's submission, where the scheduler tells them apart.
+    /// The job's submission; none where the scheduler does not tell submissions apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submission: Option<u64>,
-    /// Which rank.
+    /// The rank's number.
     pub rank: u32,
     /// Its worker, by its place on the server.
     pub worker: u32,
     /// Its place among the run's ranks on this server.
     pub local_rank: u32,
-    /// How many ranks of the run are on this server.
+    /// Number of the run's ranks on this server.
     pub ranks_here: u32,
-    /// Ranks on all servers.
+    /// Number of ranks on all servers.
     pub world_size: u32,
     /// The server of rank 0.
     pub first_server: String,
-    /// Steps to the job's end.
+    /// Steps from the job's beginning to its end.
     pub total_steps: Steps,
-    /// What is run.
+    /// The program that is run.
     pub program: Program,
-    /// When its lease ends.
+    /// The end of its lease.
     pub until: Seconds,
-    /// How long after it was asked to stop, or after the lease, it is killed.
+    /// Time after which it is killed, from the request to stop or from the lease's end.
     pub grace: Seconds,
 }
 
-/// What starts shims, and so whose clock the documents of a rank mean.
+/// The system that starts shims, which decides by which clock the instants in a rank's documents are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StartedBy {
     /// An agent on the same node: instants are of the node's clock.
     #[default]
     Agent,
-    /// Slurm, for a scheduler on another node: in place of an instant there is the time until then, which the shim counts
-    /// from when it reads it.
+    /// Slurm, for a scheduler on another node: documents hold the time until an instant in place of the instant, and the shim
+    /// counts that time from its reading.
     Slurm {
         /// The lowest rank of the Slurm job.
         first: u32,
@@ -72,7 +72,7 @@ pub(crate) enum StartedBy {
     },
 }
 
-/// `start.json`.
+/// The document `start.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) rank: RankStart,
@@ -83,7 +83,7 @@ pub(crate) struct Start {
     pub(crate) worker_type: String,
 }
 
-/// `steer.json`.
+/// The document `steer.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Steer {
     pub(crate) until: Seconds,
@@ -103,26 +103,26 @@ pub(crate) enum Why {
     Signal,
 }
 
-/// `stopping.json`.
+/// The document `stopping.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) why: Why,
-    /// When, by the node's clock.
+    /// The instant of the request, by the node's clock.
     pub(crate) at: Seconds,
 }
 
-/// `end.json`.
+/// The document `end.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ended {
     pub(crate) end: End,
-    /// When, by the node's clock.
+    /// The instant of the end, by the node's clock.
     pub(crate) at: Seconds,
-    /// How long its processes were there, as its shim measured; none where that did not come to it.
+    /// Time for which its processes existed, as its shim measured it; none where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ran: Option<Seconds>,
 }
 
-/// `control.json`, which programs read.
+/// The document `control.json`, which programs read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Control {
     pub(crate) stop: Stop,
@@ -131,7 +131,7 @@ pub(crate) struct Control {
 /// The version of `progress.json` that is read.
 pub(crate) const PROGRESS_VERSION: u32 = 1;
 
-/// What a program is doing.
+/// The state of a program, as it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
@@ -142,7 +142,7 @@ pub(crate) enum State {
     Done,
 }
 
-/// `progress.json`, which programs write. What else stands in it is passed over.
+/// The document `progress.json`, which programs write. Unknown fields in it are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Said {
     pub(crate) version: u32,
@@ -182,7 +182,7 @@ impl Said {
     }
 }
 
-/// How much room on disk is taken for each document that must be written, in bytes.
+/// Room on disk that is taken in advance for each document that must be written, in bytes.
 const ROOM: usize = 4096;
 
 /// The folder's name: `JOB.INCARNATION.RANK`.
@@ -254,7 +254,7 @@ impl RankFolder {
         self.0.join("slurm.sh")
     }
 
-    /// What the Slurm job prints beside the program's output.
+    /// The output of the Slurm job itself, beside the program's output.
     pub(crate) fn slurm_output(&self) -> PathBuf {
         self.0.join("slurm.out")
     }
@@ -263,7 +263,7 @@ impl RankFolder {
         self.0.join("lock")
     }
 
-    /// The program's output, to be added to.
+    /// The program's output, opened to append to it.
     pub(crate) fn open_output(&self) -> io::Result<File> {
         File::options().append(true).create(true).open(self.output())
     }
@@ -273,17 +273,17 @@ impl RankFolder {
         files::try_lock(File::options().write(true).open(self.lock())?)
     }
 
-    /// How the rank ended, if that has been written.
+    /// The end of the rank, if that has been written.
     pub(crate) fn read_end(&self) -> Option<End> {
         files::read::<Ended>(&self.end()).ok().map(|ended| ended.end)
     }
 
-    /// How long the rank ran, if that has been written.
+    /// Time that the rank ran, if that has been written.
     pub(crate) fn read_ran(&self) -> Option<Seconds> {
         files::read::<Ended>(&self.end()).ok()?.ran
     }
 
-    /// Takes the room on disk that the rank's end needs, its orders and its program's.
+    /// Takes the room on disk for the document of the rank's end, and for those that tell the shim and the program to stop.
     pub(crate) fn take_rooms(&self) -> io::Result<()> {
         let rooms = [self.end_room()].into_iter().chain(self.rooms("steer")).chain(self.rooms("control"));
         rooms.into_iter().try_for_each(|room| files::take_room(&room, ROOM))
@@ -295,7 +295,7 @@ impl RankFolder {
         [1, 2].map(|number| self.0.join(format!("{of}.room.{number}")))
     }
 
-    /// Tells the shim.
+    /// Writes the lease's end, and whether to stop, for the shim.
     pub(crate) fn write_steer(&self, steer: &Steer) -> io::Result<()> {
         files::write_in_any_case(&self.rooms("steer"), &self.steer(), steer)
     }
@@ -305,19 +305,18 @@ impl RankFolder {
         files::write_in_any_case(&self.rooms("control"), &self.control(), &Control { stop })
     }
 
-    /// Writes how the rank ended, so that it survives the server; into the room that was taken for it where it can be written
-    /// no other way.
+    /// Writes how the rank ended, so that it survives the server; on a full disk, into the room that was taken for it.
     pub(crate) fn write_end(&self, end: End, at: Seconds) -> io::Result<()> {
         self.write_ended(&Ended { end, at, ran: None })
     }
 
-    /// Does so with how long the rank ran.
+    /// Writes how the rank ended, together with the time that it ran.
     pub(crate) fn write_ended(&self, ended: &Ended) -> io::Result<()> {
         files::write_durably(&self.end(), ended)
             .or_else(|error| files::write_into(&self.end_room(), &self.end(), ended).map_err(|_| error))
     }
 
-    /// What the program says that it has done. None if it says nothing, or nothing that can be read.
+    /// The program's progress as it reports it. None if it reports nothing, or nothing that can be read.
     pub(crate) fn read_progress(&self) -> Option<Progress> {
         let said = files::read::<Said>(&self.progress()).ok()?;
         (said.version == PROGRESS_VERSION).then(|| said.progress())

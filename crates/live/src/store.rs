@@ -15,13 +15,13 @@ use crate::process::boot_id;
 /// The version of the file's layout.
 const VERSION: u32 = 1;
 
-/// Tells a file of ours from other SQLite files: "aplv".
+/// The number by which SQLite files of this program are told from others: "aplv".
 const APPLICATION: i32 = 0x6170_6c76;
 
-/// How many of the newest notes are kept.
+/// The number of newest notes that are kept.
 const NOTES_KEPT: u64 = 100_000;
 
-/// How many records of a kind are dropped at one time, so that nothing waits long for it.
+/// The most records of a kind that are dropped in one call, so that nothing waits long for it.
 const DROPPED_AT_ONCE: u32 = 5_000;
 
 const LAYOUT: &str = "
@@ -39,18 +39,18 @@ const LAYOUT: &str = "
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another scheduler has it.
+    /// Another scheduler uses it.
     #[error("{path}: another scheduler uses this state; stop it first, or name another folder by --state")]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// Another program's file, or another version's.
+    /// The file is another program's, or another version's.
     #[error("{path}: {what}")]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is, and what to do.
+        /// The kind of file that it is, and what to do.
         what: String,
     },
     /// The file cannot be read or written.
@@ -58,17 +58,17 @@ pub enum StoreError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
 }
 
-/// Which lines of the event log are asked for.
+/// A part of the event log that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// Those after the one of this number, so many at most.
+    /// The lines after the one of this number, at most as many as the second number says.
     After(i64, u32),
-    /// So many of the newest.
+    /// This many of the newest lines.
     Last(u32),
 }
 
@@ -121,7 +121,7 @@ impl Store {
         Ok((store, stored))
     }
 
-    /// Does another scheduler use this file now? [`open`](Self::open) waits some seconds for it to end.
+    /// Whether another scheduler uses this file now. [`open`](Self::open) waits some seconds for it to end.
     pub fn is_in_use(path: &Path) -> bool {
         let looked =
             Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|connection| {
@@ -132,7 +132,7 @@ impl Store {
         matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    /// Takes the file for this process alone, and says whose it is: the application's number and the version.
+    /// Takes the file for this process alone, and answers the application's number and the version that it states.
     fn prepare(&mut self) -> rusqlite::Result<(i32, u32)> {
         let connection = &self.connection;
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
@@ -163,7 +163,7 @@ impl Store {
         Err(StoreError::Foreign { path: self.path.clone(), what })
     }
 
-    /// Reads all that is needed to go on; what cannot be read is set aside.
+    /// Reads all that is needed to go on; records that cannot be read are set aside.
     fn load(&mut self) -> rusqlite::Result<Stored> {
         let transaction = self.connection.transaction()?;
         let mut stored = Stored::default();
@@ -172,7 +172,7 @@ impl Store {
             .optional()?;
         stored.epoch = epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(0u64) + 1;
         put_meta(&transaction, "epoch", &stored.epoch.to_string())?;
-        // Of 48 bits, which every reader of JSON takes for a whole number.
+        // A number of 48 bits, which every reader of JSON takes for a whole number.
         let drawn: i64 = transaction.query_row("SELECT random() & 0xffffffffffff", [], |row| row.get(0))?;
         stored.drawn = drawn.unsigned_abs();
         stored.jobs =
@@ -180,7 +180,7 @@ impl Store {
         let over = "WHERE is_over = 1";
         stored.over = read::<JobRecord>(&transaction, "jobs", "number", over, &mut stored.set_aside)?;
         let ended = |job: &JobRecord| job.outcome.as_ref().map_or(Seconds::ZERO, |outcome| outcome.at);
-        // Of those that ended at one instant, the last ones are those of the largest numbers.
+        // Of the jobs that ended at one instant, the ones with the largest numbers count as the last.
         stored.over.sort_by(|one, other| ended(one).total_cmp(&ended(other)));
         stored.over.drain(..stored.over.len().saturating_sub(OVER_MAX));
         stored.servers = read::<ServerRecord>(&transaction, "servers", "name", "", &mut stored.set_aside)?;
@@ -210,7 +210,7 @@ impl Store {
     /// Puts records on disk, all or none.
     ///
     /// # Errors
-    /// If they cannot be put there: then none is.
+    /// If they cannot be put there: then none of them is.
     pub fn commit(&mut self, records: &[Record]) -> Result<(), StoreError> {
         if records.is_empty() {
             return Ok(());
@@ -219,8 +219,8 @@ impl Store {
             .map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// The instant of the last record that has one, and what a clock on the wall said when the store was closed or last
-    /// asked to [note](Self::note_clock) it.
+    /// The instant of the last record that has one, and the wall clock, in s since 1970, when the store was closed or the clocks
+    /// were last [noted](Self::note_clock).
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -233,7 +233,7 @@ impl Store {
         Ok(value.and_then(|value| serde_json::from_str(&value).ok()))
     }
 
-    /// The scheduler's clock, going on by the node's since it was last [noted](Self::note_clock); none if the node has been
+    /// The scheduler's clock, continued by the node's clock since it was last [noted](Self::note_clock); none if the node has been
     /// started since.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl Store {
         Ok(noted.and_then(|(at, node, _)| Clock::resumed_on_node(at, node)))
     }
 
-    /// Notes what the scheduler's clock says, and beside it the one on the wall, in s since 1970, and the node's.
+    /// Notes the scheduler's clock, the wall clock, in s since 1970, and the node's clock.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -265,9 +265,9 @@ impl Store {
         noted.map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Drops old records. Of the event log and of notes the newest lines are kept, as many as their table keeps; of jobs that are over
-    /// the last ones that ended. At most `DROPPED_AT_ONCE` of each table are
-    /// dropped in one call. Active jobs are never dropped.
+    /// Drops old records. Of the event log the newest `keep_events` lines are kept, of the notes the newest `NOTES_KEPT`, and of
+    /// jobs that are over the last `OVER_MAX` that ended. At most `DROPPED_AT_ONCE` records of each table are dropped in one call.
+    /// Active jobs are never dropped.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -286,12 +286,12 @@ impl Store {
         drop_all().map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    /// Drops jobs that are over but for the last that ended. The one of the largest number stays, since the next job's number is
+    /// Drops all jobs that are over but the last that ended. The job with the largest number stays, since the next job's number is
     /// counted from it.
     fn drop_jobs(&self) -> rusqlite::Result<()> {
         let count = "SELECT count(*) FROM jobs WHERE is_over = 1";
         let n_over: i64 = self.connection.prepare_cached(count)?.query_row([], |row| row.get(0))?;
-        // With the one that stays for its number.
+        // One more stays for its number.
         if usize::try_from(n_over).is_ok_and(|n_over| n_over <= OVER_MAX + 1) {
             return Ok(());
         }
@@ -317,7 +317,7 @@ impl Store {
             let mut notes = Vec::new();
             for row in rows {
                 let (at, document) = row?;
-                // One that cannot be read says nothing.
+                // A note that cannot be read is left out.
                 if let Ok(note) = serde_json::from_str(&document) {
                     notes.push((Seconds::new(at), note));
                 }
@@ -345,7 +345,7 @@ impl Store {
         self.events(after, most, line)
     }
 
-    /// Passes on the lines of the event log after the one of this number, in order, with their numbers; so many at most.
+    /// Passes on the lines of the event log after the one of this number, in order, with their numbers; at most `most` of them.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -370,7 +370,8 @@ fn put_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result
     statement.execute(params![key, value]).map(drop)
 }
 
-/// Reads the documents of a table; those that cannot be read are moved out of the way, and it is said which.
+/// Reads the documents of a table; documents that cannot be read are moved to the table `set_aside`, and `set_aside` describes
+/// them.
 fn read<T: DeserializeOwned>(
     connection: &Connection,
     table: &str,

@@ -1,7 +1,7 @@
-//! A pretend trainer: it sleeps at a given speed, and speaks with its shim as a real one does. It can misbehave, too.
+//! A pretend trainer: it sleeps at a given speed, and talks to its shim as a real program does. It can misbehave, too.
 //!
-//! It is for tests and for trying a scheduler where nothing is to be trained. What a program of one's own has to do in order
-//! to report progress, to stop when asked and to go on from a checkpoint, can be read off it.
+//! It is for tests and for trying a scheduler where nothing is to be trained. It also shows how a program of one's own reports
+//! progress, stops when asked and goes on from a checkpoint.
 
 use std::env;
 use std::fs;
@@ -20,16 +20,16 @@ use crate::files;
 use crate::protocol::Stop;
 use crate::rank::{Control, PROGRESS_VERSION, RankFolder, Said, State};
 
-/// How often it looks at its control file.
+/// The interval at which it looks at its control file.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How often it writes its progress.
+/// The interval at which it writes its progress.
 const WRITTEN_EVERY: Seconds = Seconds::new(0.1);
 
-/// Set once it ignores SIGTERM.
+/// The environment variable that is set once it ignores SIGTERM.
 const DEAF: &str = "APPORTION_TRAINER_IS_DEAF";
 
-/// What its flags are.
+/// The help text of its flags.
 const USAGE: &str = "\
 --speed N|TYPE=N,TYPE=N…  steps/s, on each type of worker (10)
 --steps N                 steps to the job's end, where APPORTION_TOTAL_STEPS does not say it
@@ -43,18 +43,18 @@ const USAGE: &str = "\
 /// Why the trainer cannot train.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainerError {
-    /// A flag, or what stands after it, is none of its own.
+    /// A flag is unknown, or its value is wrong.
     #[error("`{0}` is not understood; there are\n{USAGE}")]
     Argument(String),
     /// No speed is given for the type of its worker.
     #[error("no speed is given for workers of the type `{0}`")]
     NoSpeed(String),
-    /// A file or a process does not let it.
+    /// A file or a process failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: String,
-        /// Why it failed.
+        /// The error.
         source: io::Error,
     },
 }
@@ -64,7 +64,7 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> TrainerError {
     move |source| TrainerError::Io { what, source }
 }
 
-/// What it is told by its flags.
+/// The pretend trainer's behaviour, as its flags state it.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Habits {
     speed: f64,
@@ -108,7 +108,7 @@ impl Habits {
     }
 }
 
-/// A number that a duration or a speed can be.
+/// A number that may be a duration or a speed.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number| (0.0..1e9).contains(number))
 }
@@ -127,23 +127,23 @@ fn speed(text: &str, worker_type: &str, wrong: impl Fn() -> TrainerError) -> Res
     Err(TrainerError::NoSpeed(worker_type.to_owned()))
 }
 
-/// What a checkpoint holds.
+/// The content of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Checkpoint {
     steps: u64,
 }
 
-/// What the environment says, of a rank or of a program without a scheduler.
+/// A variable of the environment, of a rank or of a program without a scheduler.
 fn variable(name: &str) -> Option<String> {
     env::var_os(name)?.into_string().ok()
 }
 
 struct Trainer {
     habits: Habits,
-    /// None outside a lease.
+    /// The folder of its rank; none outside a lease.
     folder: Option<RankFolder>,
     checkpoint: Option<PathBuf>,
-    /// Of all ranks, the first writes the checkpoint and makes proposals.
+    /// Whether it is rank 0, which writes the checkpoint and makes proposals.
     is_first: bool,
     total: Option<u64>,
     said: Said,
@@ -170,7 +170,7 @@ pub fn run(arguments: &[String]) -> Result<u8, TrainerError> {
 
 /// Starts this program again with SIGTERM ignored, which programs inherit. Comes back only if that failed.
 fn become_deaf() -> io::Error {
-    // Not /proc/self/exe, which would be the shell.
+    // This is not /proc/self/exe, which would be the shell.
     let Ok(own) = env::current_exe() else { return io::ErrorKind::NotFound.into() };
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "trap '' TERM; exec \"$0\" \"$@\""]).arg(own).args(env::args_os().skip(1));
@@ -222,7 +222,7 @@ impl Trainer {
             }
             match self.order() {
                 Some(Stop::Now | Stop::Kill) => last = Some(steps),
-                // What was done already is not undone.
+                // Steps that are done already are not undone.
                 Some(Stop::After(step)) => {
                     last = Some(step.clamp(steps, self.total.unwrap_or(u64::MAX).max(steps)));
                 }
@@ -251,7 +251,7 @@ impl Trainer {
         whole(self.said.steps)
     }
 
-    /// What the control file says, if there is one and it is looked at.
+    /// The order in the control file, if there is one and the habits heed it.
     fn order(&self) -> Option<Stop> {
         let folder = self.folder.as_ref().filter(|_| !self.habits.deaf)?;
         files::read::<Control>(&folder.control()).ok().map(|control| control.stop)
@@ -281,7 +281,7 @@ impl Trainer {
     }
 }
 
-/// Whole steps.
+/// A number of steps without its fraction.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
 fn whole(steps: f64) -> u64 {
     steps as u64

@@ -1,4 +1,4 @@
-//! What jobs received of workers: accounts that follow checkpointed work.
+//! Accounts of the time that jobs received of workers. They follow checkpointed work.
 
 use std::collections::BTreeMap;
 
@@ -6,34 +6,34 @@ use apportion::Seconds;
 use apportion::index::{JobId, WorkerTypeId};
 use apportion::workload::Combination;
 
-/// The time of one combination on workers of one type.
+/// The account of one combination on workers of one type.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Account {
-    /// Held, and not lost with work that no checkpoint has, s.
+    /// Time held, without the time whose work was lost for want of a checkpoint, s.
     received: f64,
-    /// Told to the mechanism, s: more than was received where a lease was projected to its end, or work was lost.
+    /// Time told to the mechanism, s: more than was received where a lease was projected to its end, or work was lost.
     told: f64,
-    /// Of it, what the mechanism knows as it is on disk, s.
+    /// The told time that is in the mechanism's state on disk, s.
     kept: f64,
 }
 
-/// All accounts of combinations that are here.
+/// The accounts of all present combinations.
 ///
-/// The mechanism takes time that is added only. So what was told too much is held against what comes next: over the life of
-/// a combination the two sums agree, but for what was told of the last round and then lost.
+/// The mechanism's times only grow. So time that was told in excess is deducted from later time: over the life of a combination the
+/// two sums agree, but for time that was told of the last round and then lost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Accounts {
     accounts: BTreeMap<(Combination<JobId>, WorkerTypeId), Account>,
 }
 
 impl Accounts {
-    /// Counts time that was held; below 0, time that was lost.
+    /// Adds time that was held; below 0, time that was lost.
     pub(super) fn add(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
         let account = self.accounts.entry((jobs, worker_type)).or_default();
         account.received += time.get();
     }
 
-    /// What the mechanism is to be told now, if the combination goes on to hold its workers for `ahead`.
+    /// Time that the mechanism is to be told now, if the combination goes on to hold its workers for `ahead`. It counts as told.
     pub(super) fn due(
         &mut self,
         jobs: Combination<JobId>,
@@ -46,8 +46,8 @@ impl Accounts {
         Seconds::new(due)
     }
 
-    /// What the mechanism is still to be told if the combination goes on to hold its workers for `ahead`; below 0, what it was told
-    /// too much and what is held against what comes next.
+    /// Time that the mechanism is still to be told, if the combination goes on to hold its workers for `ahead`; below 0, time that
+    /// was told in excess and is deducted from later time.
     pub(super) fn pending(
         &self,
         jobs: Combination<JobId>,
@@ -58,13 +58,13 @@ impl Accounts {
         Seconds::new(account.received + ahead.get() - account.told)
     }
 
-    /// What the mechanism as it is on disk has not been told; below 0, what it was told ahead.
+    /// Time that the mechanism's state on disk does not have; below 0, time that it has ahead.
     pub(super) fn untold(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> Seconds {
         let account = self.accounts.get(&(jobs, worker_type)).copied().unwrap_or_default();
         Seconds::new(account.received - account.kept)
     }
 
-    /// Notes that the mechanism is put on disk as it is now.
+    /// Notes that the mechanism's present state is put on disk.
     pub(super) fn note_kept(&mut self) {
         for account in self.accounts.values_mut() {
             account.kept = account.told;

@@ -1,4 +1,4 @@
-//! What a start of the scheduler takes over from an earlier one.
+//! The state that a start of the scheduler takes over from an earlier one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +15,9 @@ use super::server::Server;
 use crate::protocol::{JobNumber, Run};
 
 impl Core {
-    /// Takes over what an earlier start left: servers keep their workers, and jobs what they have done. Runs may go on;
-    /// their servers are waited for, and the first round is decided when those that are silent have had their time. `knows`: the
-    /// mechanism knows what it was told before.
+    /// Takes over the state of an earlier start: servers keep their workers, and jobs their progress. Runs may go on; their servers
+    /// are waited for, and the first round is decided when silent servers have had their time. `knows`: whether the mechanism has
+    /// the time that it was told before.
     pub(super) fn adopt(&mut self, stored: Stored, knows: bool) {
         for text in stored.set_aside {
             self.warn(text, None, None);
@@ -47,7 +47,7 @@ impl Core {
         if knows {
             self.restore_untold();
         }
-        // Until when their ranks are waited for.
+        // The instants until which ranks are waited for are put on disk.
         self.record_running();
         if self.jobs.values().any(|job| job.run.is_some()) {
             let until = self.now + self.settings.silence + self.settings.look_ahead;
@@ -60,7 +60,7 @@ impl Core {
         }
     }
 
-    /// Are the workers that a server had still workers of its type, that no other server has?
+    /// Whether the workers that a server had are still workers of its type, and no other server has them.
     fn has_place_for(&self, record: &ServerRecord) -> bool {
         let kinds = self.scheduler.cluster().types();
         record.workers.iter().all(|worker| {
@@ -69,7 +69,7 @@ impl Core {
         })
     }
 
-    /// Takes over a job. Its run is where its ranks' servers still have the same workers; else it is stopped there. One that
+    /// Takes over a job. Its run goes on if its ranks' servers still have the same workers; else it is stopped there. A job that
     /// fits no worker type waits for another start.
     fn adopt_job(&mut self, mut record: JobRecord) {
         let number = record.number;
@@ -77,7 +77,7 @@ impl Core {
         let known = self.scheduler.find(&name).map(Ok);
         let id = match known.unwrap_or_else(|| self.scheduler.submit_as(name, record.job.clone())) {
             Ok(id) => id,
-            // One that its user cancelled does not wait to be started.
+            // A job that its user cancelled does not wait to be started.
             Err(_) if record.done.is_some() => {
                 let why = record.done.clone().unwrap_or_default();
                 self.end_record(JobRecord { run: None, ..record }, How::Completed, why);
@@ -134,8 +134,8 @@ impl Core {
         self.touched.insert(number);
     }
 
-    /// Runs that were found on the same workers share them, unless it is known of both that they do not: one of them had lost its workers
-    /// to the other, as where the cluster was another one in between.
+    /// Pairs runs that were found on the same workers, unless both were charged for their workers alone: then one of them had lost
+    /// its workers to the other, as where the cluster was another one in between.
     fn pair_up(&mut self) {
         let mut by_workers: BTreeMap<Vec<WorkerId>, Vec<JobNumber>> = BTreeMap::new();
         for (number, job) in &self.jobs {
@@ -162,14 +162,14 @@ impl Core {
         }
     }
 
-    /// What an earlier start of the scheduler counted of runs and the mechanism was not told is told next; what it was told ahead is
-    /// held against what is counted next.
+    /// Restores the time of runs that an earlier start counted and the mechanism's state on disk does not have, to be told next;
+    /// time that it has ahead is deducted from later time.
     fn restore_untold(&mut self) {
         let mut untold: BTreeMap<_, Seconds> = BTreeMap::new();
         for job in self.jobs.values() {
             let record = job.record.run.as_ref().and_then(|record| record.untold);
             if let (Some(run), Some(time)) = (&job.run, record) {
-                // Of two that share, the account is one.
+                // Two runs that share have one account.
                 untold.entry(run.lease).or_insert(time);
             }
         }
@@ -182,7 +182,7 @@ impl Core {
 /// Gives a scheduler the state in which the stored one was last, without the jobs that were over since. Returns the numbers of
 /// all jobs that were in it.
 ///
-/// # Errors
+/// If the state cannot be taken, in words: then the scheduler knows of no job.
 /// If it cannot be taken, in words: then the scheduler knows of no job.
 pub(super) fn restore(
     scheduler: &mut Scheduler,

@@ -1,4 +1,4 @@
-//! What is answered about jobs, rounds and servers.
+//! Answers about jobs, rounds and servers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::record::{How, JobRecord};
 use super::requests::{Answer, Refusal, Request};
 use crate::protocol::JobNumber;
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -41,7 +41,7 @@ pub enum State {
 pub struct JobView {
     /// Its number.
     pub job: JobNumber,
-    /// What its user calls it.
+    /// The name that its user gave it.
     pub name: Option<String>,
     /// The user that submitted it.
     pub user: Option<String>,
@@ -49,35 +49,35 @@ pub struct JobView {
     pub owner: Option<String>,
     /// Its type.
     pub job_type: String,
-    /// How many workers it needs, or has now.
+    /// The number of workers that it needs, or has now.
     pub scale_factor: u32,
-    /// How many it may be given; empty if no other number.
+    /// The numbers of workers that it may be given; empty if no other than the scale factor.
     pub sizes: Vec<u32>,
-    /// How far it is.
+    /// Its state.
     pub state: State,
-    /// Steps that it has done, as it says; at least those of its last checkpoint.
+    /// Steps that it has done, as its program reports; at least those of its last checkpoint.
     pub steps: f64,
     /// Steps that its last checkpoint holds.
     pub checkpointed: f64,
-    /// Steps to its end.
+    /// Steps from its beginning to its end.
     pub total_steps: f64,
-    /// The type of its workers, if it has some.
+    /// The type of its workers; none if it has none.
     pub worker_type: Option<String>,
     /// The servers of its ranks.
     pub servers: Vec<String>,
-    /// How often it has been started.
+    /// The number of its starts.
     pub starts: u32,
-    /// When it was taken in, on the scheduler's clock.
+    /// The instant of its submission, on the scheduler's clock.
     pub submitted_s: f64,
-    /// When it was first ordered to start; none before.
+    /// The instant of its first order to start, on the scheduler's clock; none before.
     pub started_s: Option<f64>,
-    /// When it was over.
+    /// The instant at which it was over, on the scheduler's clock.
     pub ended_s: Option<f64>,
-    /// How long all of its ranks have run on workers of each type, s.
+    /// The time for which all of its ranks have run on workers of each type, s.
     pub received_s: BTreeMap<String, f64>,
-    /// What its time on workers has cost, in $; none without prices.
+    /// The cost of its time on workers, in $; none without prices.
     pub cost: Option<f64>,
-    /// What became of it, or of its last start.
+    /// How it ended, or how its last start did.
     pub last_end: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub struct JobView {
 pub struct PlaceView {
     /// The job.
     pub job: JobNumber,
-    /// What its user calls it.
+    /// The name that its user gave it.
     pub name: Option<String>,
     /// The type of its workers.
     pub worker_type: String,
@@ -94,22 +94,22 @@ pub struct PlaceView {
     pub workers: Vec<(String, u32)>,
     /// The job that shares them.
     pub beside: Option<JobNumber>,
-    /// Does it run there already?
+    /// Whether it runs there already.
     pub is_there: bool,
 }
 
-/// What the round and the next one hold.
+/// The present round and the next one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NextView {
-    /// Now, on the scheduler's clock.
+    /// The present instant, on the scheduler's clock.
     pub now_s: f64,
-    /// When the round ends, in s from now; none if none runs.
+    /// The time until the round ends, in s; none if no round runs.
     pub ends_in_s: Option<f64>,
-    /// When the next is decided, in s from now; none if it is decided, or none runs.
+    /// The time until the next round is decided, in s; none if it is decided, or no round runs.
     pub decides_in_s: Option<f64>,
-    /// Do the places hold for the next round, too?
+    /// Whether the next round is decided, so that the places are its own.
     pub is_decided: bool,
-    /// Places: of the next round where it is decided, else of the one that runs.
+    /// Places of the next round where it is decided, else of the one that runs.
     pub places: Vec<PlaceView>,
     /// Jobs without a place.
     pub without: Vec<JobNumber>,
@@ -122,26 +122,26 @@ pub struct ServerView {
     pub server: String,
     /// The type of its workers.
     pub worker_type: String,
-    /// How many it has.
+    /// The number of its workers.
     pub n_workers: usize,
-    /// How many of them it offers: none where Slurm gives it no job.
+    /// The number of its workers that it offers: 0 if Slurm gives it no job.
     pub n_offered: usize,
-    /// Is it heard of?
+    /// Whether the server has been heard of lately.
     pub is_reachable: bool,
-    /// When it was last heard of, in s before now; none before the first word since the scheduler's start.
+    /// The time since it was last heard of, in s; none before its first report since the scheduler's start.
     pub heard_s_ago: Option<f64>,
     /// Why it gets no new job.
     pub drained: Option<String>,
-    /// Why nothing can be started there, its disk being full, as it says.
+    /// Why nothing can be started there, its disk being full, in the agent's words.
     pub disk: Option<String>,
-    /// The number of each of its workers, by which the event log knows it.
+    /// The number of each of its workers in the event log.
     pub workers: Vec<WorkerId>,
     /// The jobs on each of its workers.
     pub jobs: Vec<Vec<JobNumber>>,
 }
 
 impl Core {
-    /// Answers a question while what follows from the last input is not on disk yet; none if the request is no question.
+    /// Answers a question although the last step is not on disk yet; none if the request is no question.
     pub fn look_up(&mut self, now: Seconds, request: &Request) -> Option<Result<Answer, Refusal>> {
         request.is_question().then(|| {
             self.held_up.get_or_insert(self.now);
@@ -150,7 +150,8 @@ impl Core {
         })
     }
 
-    /// Until when reports are taken: now, unless the disk refuses. No server is silent for what the scheduler does not take.
+    /// The instant up to which reports have been taken: now, unless the disk refuses. No server is silent while the scheduler takes
+    /// no reports.
     pub(super) fn listens_at(&self) -> Seconds {
         self.held_up.unwrap_or(self.now)
     }
@@ -186,7 +187,7 @@ impl Core {
         JobView { scale_factor, steps, worker_type, servers, cost, ..view_of(&job.record, state) }
     }
 
-    /// How many workers a job has, or is to have at its next start.
+    /// The number of workers that a job has, or is to have at its next start.
     pub(super) fn size(&self, job: &LiveJob) -> u32 {
         let of_run = job.run.as_ref().and_then(|run| u32::try_from(run.ranks.len()).ok());
         let decided = || self.scheduler.job(job.id).map(|known| known.scale_factor);

@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::record::JobRecord;
 
-/// How many parts are remembered of a start's time: what was had before them is not taken back.
+/// The most parts that a start's time is remembered in: time before them is not taken back.
 const CHARGES_MAX: usize = 32;
 
-/// Time of a start of a job at one price.
+/// A part of a start's time, at one price.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Charge {
-    /// The price of a worker; none where it had no price.
+    /// The price of a worker; none if it had no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<DollarsPerWorkerHour>,
-    /// Did the job share the workers? Then half of the cost is its own.
+    /// Whether the job shared the workers. Then it bears half of the cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shared: bool,
-    /// How much time; below 0 where it is taken back.
+    /// The time; below 0 where it is taken back.
     pub time: Seconds,
 }
 
 impl Charge {
-    /// The cost of the time on a number of workers; none where they had no price.
+    /// The cost of the time on a number of workers; none if they had no price.
     fn cost(self, n_workers: u32) -> Option<Dollars> {
         let part = if self.is_shared { 0.5 } else { 1.0 };
         Some(self.price? * self.time.of_workers(part * f64::from(n_workers)))
     }
 }
 
-/// The newest time of a start of a job, in order. The first part is at the price of its order, the last one at the newest price.
+/// The newest parts of a start's time, in order. The first is at the price of its order, the last at the newest price.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Charges(Vec<Charge>);
@@ -42,7 +42,7 @@ impl Charges {
         Self(vec![Charge { price, is_shared, time: Seconds::ZERO }])
     }
 
-    /// Is nothing known of them, as in the states of earlier versions?
+    /// Whether nothing is known of them, as in the states of earlier versions.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -64,8 +64,8 @@ impl Charges {
         }
     }
 
-    /// Corrects the whole by `more`: time that is missing was had before the rest, and time that is too much is taken back from the end.
-    /// Answers what has changed. `other` says whether workers were shared then, and has the price where none is known.
+    /// Corrects the sum by `more`: missing time is added to the first part, and excess time is taken back from the last ones.
+    /// Answers the changes. `other` says whether workers were shared, and has the price where none is known.
     pub(super) fn correct(&mut self, more: Seconds, other: Charge) -> Vec<Charge> {
         if more.get() >= 0.0 {
             let price = self.0.first().map_or(other.price, |first| first.price);
@@ -86,7 +86,7 @@ impl Charges {
                 return changes;
             }
         }
-        // Sums lose a little to rounding.
+        // Sums lose a little by rounding.
         if left.get() > 1e-9 {
             changes.push(Charge { time: Seconds::ZERO - left, ..other });
         }
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(charges.correct(Seconds::new(2.0), charge(9.0, 0.0)), [charge(1.0, 2.0)]);
         let taken = charges.correct(Seconds::new(-6.0), charge(9.0, 0.0));
         assert_eq!(taken, [charge(5.0, -4.0), charge(1.0, -2.0)]);
-        // Of what is not known, the price is the other one.
+        // Time beyond the known parts is at the price of `other`.
         let taken = charges.correct(Seconds::new(-13.0), charge(9.0, 0.0));
         assert_eq!(taken, [charge(1.0, -10.0), charge(9.0, -3.0)]);
     }

@@ -7,21 +7,21 @@ use super::job::{Known, LiveJob, LiveRun, Rank, Reason};
 use super::record::{How, JobRecord, Outcome};
 use crate::protocol::{End, JobNumber, Progress};
 
-/// Why a job is cancelled that its user cancelled here.
+/// The reason for a cancelled job that its user cancelled here.
 pub(super) const BY_ITS_USER: &str = "cancelled by its user";
 
-/// What the end of a run means.
+/// The meaning of a run's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The job is done.
     Completed(String),
-    /// It stopped when it was asked to, with its work.
+    /// It stopped when it was asked to, and kept its work.
     Stopped(String),
     /// It was stopped without its work since the last checkpoint, by no fault of its own.
     Lost(String),
-    /// The same, and it waits before it is started again.
+    /// It was stopped as in [`Lost`](Self::Lost), and its job waits before it is started again.
     Cut(String),
-    /// It failed by itself, on this server; none where the fault is the job's alone, on whatever server.
+    /// It failed by itself, on this server; none if the fault is the job's on every server.
     Failed(String, Option<String>),
     /// It did not end well, and nothing is left that could be started again.
     Final(String),
@@ -45,7 +45,7 @@ pub(super) fn why_done(ends: &[Option<&End>], progress: &Progress, total_steps: 
     is_well.then_some("its program ended with exit code 0")
 }
 
-/// Judges a run whose ranks have all ended, or that is over without a word of the others' ends.
+/// Judges a run whose ranks have all ended, or that is over although the ends of some ranks are unknown.
 fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     let ends: Vec<_> = run.ranks.iter().map(|rank| (rank, rank.known.end())).collect();
     let is_cancelled = run.ending.as_ref().is_some_and(|ending| ending.reason == Reason::Cancelled);
@@ -104,8 +104,8 @@ fn judge(run: &LiveRun, total_steps: f64) -> Verdict {
     Verdict::Stopped(format!("it stopped when {when}"))
 }
 
-/// Is this end of a rank a failure, of the job or of its server? A rank has vanished where its shim was killed and its agent
-/// went on: by a process of the job, by a user, or by the system for want of memory.
+/// Whether this end of a rank is a failure, of the job or of its server. A rank has vanished where its shim was killed and its
+/// agent went on: by a process of the job, by a user, or by the system for want of memory.
 fn is_failure(end: &End) -> bool {
     matches!(
         end,
@@ -119,13 +119,14 @@ fn is_failure(end: &End) -> bool {
     )
 }
 
-/// Would it end like this on every server? A shell says by 127 that there is no such program, by 126 that it is none.
+/// Whether the rank would end like this on every server. A shell exits with 127 if there is no such program, with 126 if it is no
+/// program.
 fn is_of_the_job(end: &End) -> bool {
     matches!(end, End::NotExecutable(_) | End::Declined(_) | End::Exit(126 | 127))
 }
 
 impl Core {
-    /// Ends a run all of whose ranks have ended, or whose last lease is over so long that nothing of it can run.
+    /// Ends a run if all of its ranks have ended, or its last lease has been over for so long that nothing of it can run.
     pub(super) fn end_run_if_over(&mut self, number: JobNumber) {
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(run) = &job.run else { return };
@@ -143,7 +144,7 @@ impl Core {
             self.note_unheard(number, counted);
         }
         self.presume_steps(number);
-        // What it ran is in the event log before its end is.
+        // Its work is written to the event log before its end.
         self.flush_last(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = job.run.take() else { return };
@@ -175,8 +176,8 @@ impl Core {
         self.conclude(number, &run, verdict);
     }
 
-    /// Does a run last until Slurm reports its end? The run of a job that its user submitted to Slurm does: its lease has no end of its
-    /// own, and Slurm may answer late or not at all. Not so once the job has been given up: then its workers are released without
+    /// Whether a run lasts until Slurm reports its end. The run of a job that its user submitted to Slurm does: its lease has no
+    /// end of its own, and Slurm may answer late or not at all. Once the job has been given up, its workers are released without
     /// waiting for Slurm.
     fn is_in_slurms_hands(&self, job: &LiveJob, run: &LiveRun) -> bool {
         let is_there = |rank: &Rank| {
@@ -189,7 +190,7 @@ impl Core {
         self.settings.front_door && run.ranks.iter().any(is_there)
     }
 
-    /// The steps of a job that is done count, though its program wrote no checkpoint after the last.
+    /// Counts all steps of a job that is done, though its program wrote no checkpoint after the last.
     fn note_all_done(&mut self, number: JobNumber) {
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(Progress { steps, .. }) = job.run.as_ref().map(|run| run.progress) else { return };
@@ -198,7 +199,7 @@ impl Core {
         }
     }
 
-    /// Draws the conclusions of a run's end for its job and its servers.
+    /// Applies the verdict on a run that is over to its job and its servers.
     fn conclude(&mut self, number: JobNumber, run: &LiveRun, verdict: Verdict) {
         if matches!(verdict, Verdict::Completed(_) | Verdict::Stopped(_)) {
             self.failed_on.remove(&number);
@@ -238,7 +239,7 @@ impl Core {
         self.record_job(number);
     }
 
-    /// A run was lost. Answers what is known of why.
+    /// Notes that a run was lost. Answers the reason.
     fn note_lost(&mut self, number: JobNumber, run: &LiveRun, what: String) -> String {
         let has_run = run.has_run();
         let text = if has_run && self.settings.front_door {
@@ -252,7 +253,7 @@ impl Core {
         what
     }
 
-    /// A job failed: it waits, or is given up. Answers why, if it is.
+    /// Notes that a job failed: it waits, or is given up. Answers why, if it is given up.
     fn note_failed(
         &mut self,
         number: JobNumber,
@@ -280,8 +281,8 @@ impl Core {
         None
     }
 
-    /// A server could not start a job: that is no failure of the job's, and counts for the server only. The job waits as after
-    /// a first failure.
+    /// Notes that a server could not start a job: this is no failure of the job, and counts for the server only. The job waits as
+    /// after a first failure.
     fn note_refused(&mut self, number: JobNumber, run: &LiveRun, (what, server): (&str, &str)) {
         let text = format!("{} is no failure of the job: {what}", run.run);
         self.warn(text, Some(number), Some(server.to_owned()));
@@ -290,8 +291,8 @@ impl Core {
         self.rest(number, not_before);
     }
 
-    /// A server on which different jobs failed one after the other is given none any more. A job that has failed on another
-    /// server, too, is at fault itself, and counts for none.
+    /// Counts a failure for a server, which is drained when different jobs failed on it one after the other. A job that has failed
+    /// on another server, too, is at fault itself, and counts for none.
     fn note_failure_on(&mut self, name: &str, number: JobNumber) {
         let servers = self.failed_on.entry(number).or_default();
         servers.insert(name.to_owned());
@@ -301,7 +302,7 @@ impl Core {
         self.suspect(name, number);
     }
 
-    /// Counts a job among the last different ones that failed on a server, which is drained when they are too many.
+    /// Counts a job among the last different ones that failed on a server, which is drained when there are too many of them.
     fn suspect(&mut self, name: &str, number: JobNumber) {
         let most = self.settings.server_failures_max;
         let Some(server) = self.servers.get_mut(name) else { return };
@@ -318,8 +319,8 @@ impl Core {
         }
     }
 
-    /// The failures of a job that is at fault itself count for no server any more; one that was drained for them, and would
-    /// not have been without, is given jobs again.
+    /// Removes a job that is at fault itself from the failures of its servers; a server that is drained only because of it is given
+    /// jobs again.
     fn acquit_servers(&mut self, number: JobNumber) {
         let most = self.settings.server_failures_max;
         let mut acquitted = Vec::new();
@@ -338,14 +339,14 @@ impl Core {
         }
     }
 
-    /// A job is over.
+    /// Ends a job.
     pub(super) fn end_job(&mut self, number: JobNumber, how: How, reason: String) {
         let Some(job) = self.jobs.remove(&number) else { return };
         self.accounts.close(job.id);
         self.failed_on.remove(&number);
         self.scheduler.finish(job.id);
         if self.timeline.is_none() {
-            // Without rounds none forgets it later, and nothing else mentions it: it has had no workers.
+            // Without rounds, its number is never forgotten later, and nothing else mentions it: it has had no workers.
             self.numbers.remove(&job.id);
         }
         self.is_vacant = true;
@@ -384,7 +385,7 @@ impl Core {
         self.put_over(record);
     }
 
-    /// Is a rank of a run to be among a server's leases: may it be there, or is it to be started?
+    /// Whether a rank is to be among a server's leases: it may be there, or is to be started.
     pub(super) fn is_ordered(known: &Known) -> bool {
         *known != Known::Lost && known.end().is_none()
     }

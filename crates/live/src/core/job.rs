@@ -8,10 +8,10 @@ use super::charges::Charges;
 use super::record::{CountedRecord, JobRecord, LoggedRecord, RunRecord};
 use crate::protocol::{End, JobNumber, Phase, Progress, Run, Stop};
 
-/// Where a job is to run until when, as the mechanism says.
+/// The workers of a job and the end of its lease, as the mechanism decided.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Placement {
-    /// In the order of ids.
+    /// Its workers, in the order of ids.
     pub(super) workers: Vec<WorkerId>,
     pub(super) worker_type: WorkerTypeId,
     /// The job that has the same workers.
@@ -21,21 +21,21 @@ pub(super) struct Placement {
     pub(super) until: Seconds,
 }
 
-/// How far the scheduler knows a rank to be.
+/// The state of a rank, as far as the scheduler knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     /// It has been ordered; nothing has been heard of it.
     Ordered,
     /// It may run since before the scheduler's start; its server has not been heard of since.
     Believed,
-    /// Its server has had it and does not know it any more. That is no word of its end.
+    /// Its server has had it and does not know it any more. Its end is unknown.
     Lost,
     /// It has been reported: running, stopping, or ended.
     Reported(Phase),
 }
 
 impl Known {
-    /// Has its server had it, and is nothing known of its end?
+    /// Whether its server has had it and nothing is known of its end.
     pub(super) fn may_be_there(&self) -> bool {
         match self {
             Self::Believed => true,
@@ -56,17 +56,17 @@ impl Known {
 #[derive(Clone, Debug)]
 pub(super) struct Rank {
     pub(super) server: String,
-    /// None where the cluster that the scheduler was started with does not have it there any more.
+    /// Its worker; none where the cluster that the scheduler was started with does not have it there any more.
     pub(super) worker: Option<WorkerId>,
     pub(super) known: Known,
-    /// How long it ran, as its server says since its end.
+    /// Time that it ran, as its server reports since its end.
     pub(super) ran: Option<Seconds>,
 }
 
 /// Why a run is asked to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Its workers are another's in the next round, or it has others.
+    /// Its workers are another job's in the next round, or it has other workers.
     Preempted,
     /// A rank of it has ended; the others cannot go on, or do not end.
     RankEnded,
@@ -74,7 +74,7 @@ pub(super) enum Reason {
     NotStarted,
     /// Its user cancelled the job.
     Cancelled,
-    /// An earlier start of the job was done, as was heard of late.
+    /// An earlier start of the job was done, as was reported late.
     Done,
 }
 
@@ -91,39 +91,39 @@ pub(super) struct LiveRun {
     pub(super) run: Run,
     pub(super) ranks: Vec<Rank>,
     pub(super) ordered: Seconds,
-    /// Since when all of its ranks have been known to run.
+    /// The instant since when all of its ranks have been known to run.
     pub(super) running: Option<Seconds>,
     /// The latest lease's end that any server may have been told.
     pub(super) until: Seconds,
-    /// Without a word of its end, it is over then.
+    /// The instant at which it is over if its end is not reported.
     pub(super) over_at: Seconds,
     pub(super) ending: Option<Ending>,
-    /// Since when a rank of it has ended well, and others have not ended.
+    /// The instant since when one of its ranks has ended well while others have not ended.
     pub(super) ends_since: Option<Seconds>,
-    /// What rank 0 last said.
+    /// The progress that rank 0 last reported.
     pub(super) progress: Progress,
     /// The jobs of its lease, and the type of its workers.
     pub(super) lease: (Combination<JobId>, WorkerTypeId),
-    /// Until when its time has been counted.
+    /// The instant up to which its time has been counted.
     pub(super) counted: Seconds,
-    /// Its time does not count any longer, its lease being over and its end unknown; none as long as it does.
+    /// The instant at which its time stops counting, its lease being over and its end unknown; none while it counts.
     pub(super) counts_until: Option<Seconds>,
     /// The cost of its time.
     pub(super) charges: Charges,
-    /// What the event log has of it.
+    /// The part of it that the event log has.
     pub(super) logged: LoggedRecord,
-    /// The time that an earlier start of the scheduler counted of it, until it is known that it runs on,
+    /// The time that an earlier start of the scheduler counted, until it is known that the run goes on.
     pub(super) counted_before: Option<CountedRecord>,
-    /// and the end of the lease that it had then.
+    /// The end of the lease that it had at the earlier start.
     pub(super) lease_end: Option<Seconds>,
-    /// What has been counted since the last checkpoint: the lease's jobs, its type, and the time.
+    /// The time counted since the last checkpoint: the lease's jobs, its worker type, and the time.
     pub(super) at_risk: Vec<(Combination<JobId>, WorkerTypeId, Seconds)>,
-    /// Steps and time of steps at the last measurement of its throughput; none before the first.
+    /// Steps and their time, in s, at the last measurement of its throughput; none before the first.
     pub(super) measured: Option<(f64, f64)>,
 }
 
 impl LiveRun {
-    /// A run as it is recorded at this instant, of which nothing has been heard.
+    /// A run as it is recorded now, of which nothing has been reported.
     pub(super) fn new(
         run: Run,
         record: &RunRecord,
@@ -158,20 +158,20 @@ impl LiveRun {
         }
     }
 
-    /// What is to be put on disk of what has been counted.
+    /// The counted time that is to be put on disk.
     pub(super) fn counted(&self) -> Option<CountedRecord> {
         let now = self.running.map(|running| CountedRecord { running, until: self.counted, logged: None });
         now.or(self.counted_before.map(|counted| CountedRecord { logged: None, ..counted }))
     }
 
-    /// The end of its lease that is to be on disk, where its placement lasts until `placed`: the end that it had before, as long as it
-    /// is not known that it runs on.
+    /// The lease's end that is to be put on disk, where its placement lasts until `placed`: the earlier one while it is not known
+    /// that the run goes on.
     pub(super) fn lease_end(&self, placed: Option<Seconds>) -> Option<Seconds> {
         let now = self.until.max(placed.unwrap_or(self.until));
         if self.counted_before.is_some() { self.lease_end } else { Some(now) }
     }
 
-    /// How long it has been counted, over all starts of the scheduler.
+    /// The time that has been counted of it, over all starts of the scheduler.
     pub(super) fn time_counted(&self) -> Seconds {
         match (self.running, self.counted_before) {
             (Some(running), _) => self.counted - running,
@@ -180,33 +180,33 @@ impl LiveRun {
         }
     }
 
-    /// How long it ran until the last of its ranks had ended, where all have said it.
+    /// The time that it ran until the last of its ranks had ended; none unless all ranks' times were reported.
     pub(super) fn ran(&self) -> Option<Seconds> {
         self.ranks.iter().all(|rank| rank.ran.is_some()).then(|| self.ran_longest())
     }
 
-    /// How long the rank ran that ran for the longest, of those that have said it.
+    /// The longest time of a rank among those that were reported.
     pub(super) fn ran_longest(&self) -> Seconds {
         self.ranks.iter().filter_map(|rank| rank.ran).fold(Seconds::ZERO, Seconds::max)
     }
 
-    /// Has a rank of it been lost, so that it is not known when it ended?
+    /// Whether a rank of it has been lost, so that its end is unknown.
     pub(super) fn is_lost(&self) -> bool {
         self.ranks.iter().any(|rank| rank.ran.is_none() && matches!(rank.known.end(), Some(End::Lost(_))))
     }
 
-    /// Has it been known to run, by this or an earlier start of the scheduler, or does a server say so now?
+    /// Whether it has been known to run, by this or an earlier start of the scheduler, or by a server's report now.
     pub(super) fn has_run(&self) -> bool {
         self.running.is_some() || self.counted_before.is_some() || self.ran_longest().get() > 0.0
     }
 
-    /// Did a rank of it end since there was nothing to execute?
+    /// Whether a rank of it ended because there was nothing to execute.
     pub(super) fn is_unexecutable(&self) -> bool {
         self.ranks.iter().any(|rank| matches!(rank.known.end(), Some(End::NotExecutable(_))))
     }
 
-    /// The steps that a checkpoint has come to hold since they were last logged, and those that were made, with the time that
-    /// they took, in s. They are logged now.
+    /// The increase of checkpointed steps since the last log, and the steps made since with the time that they took, in s. Both
+    /// count as logged now.
     pub(super) fn log(&mut self, now: Seconds, checkpointed: f64) -> (f64, (f64, f64)) {
         let (Progress { first, steps, seconds, .. }, before) = (self.progress, self.logged);
         let made = (steps - before.steps.max(first), seconds - before.seconds);
@@ -220,7 +220,7 @@ impl LiveRun {
         (checkpointed - before.checkpointed, if is_known { made } else { (0.0, 0.0) })
     }
 
-    /// Has a rank of it a worker that the cluster does not have there any more? Such a run is stopped, and not counted.
+    /// Whether a rank of it has a worker that the cluster does not have there any more. Such a run is stopped, and not counted.
     pub(super) fn is_displaced(&self) -> bool {
         self.ranks.iter().any(|rank| rank.worker.is_none())
     }
@@ -232,7 +232,7 @@ impl LiveRun {
         workers
     }
 
-    /// Is it broken: has a rank failed or been lost, or one ended well so long ago that the others ought to have?
+    /// Whether it is broken: a rank has failed or been lost, or one ended well so long ago that the others ought to have ended.
     pub(super) fn is_broken(&mut self, now: Seconds, grace: Seconds) -> bool {
         let is_bad = |rank: &Rank| match rank.known.end() {
             Some(end) => *end != End::Exit(0),
@@ -249,8 +249,9 @@ impl LiveRun {
         self.ranks.iter().all(|rank| rank.known.end().is_some())
     }
 
-    /// How the ranks of a server are to be asked to stop now, if they are. A gang whose program speaks stops after one
-    /// step that rank 0 names; where it names none within half the grace, and all others, after the step that is running.
+    /// The way in which the ranks of a server are to stop now; none if they are to go on. A gang whose program reports progress
+    /// stops after one step that rank 0 names; where it names none within half the grace, and in all other cases, after the step
+    /// that is running.
     pub(super) fn stop(&self, server: &str, now: Seconds, grace: Seconds) -> Option<Stop> {
         let ending = self.ending.as_ref()?;
         let together = self.ranks.len() > 1 && self.progress.speaks && ending.reason == Reason::Preempted;
@@ -270,19 +271,19 @@ pub(super) struct LiveJob {
     pub(super) id: JobId,
     pub(super) placement: Option<Placement>,
     pub(super) run: Option<LiveRun>,
-    /// Was there nothing to execute when it last failed?
+    /// Whether there was nothing to execute when it last failed.
     pub(super) was_unexecutable: bool,
 }
 
 impl LiveJob {
-    /// How long it is not to be started yet, after a failure; none if it may be.
+    /// The time before it may be started again after a failure; none if it may be now.
     pub(super) fn rests(&self, now: Seconds) -> Option<Seconds> {
         self.record.not_before.filter(|at| *at > now).map(|at| at - now)
     }
 }
 
 impl LiveJob {
-    /// Have all ranks of its run ended, or been unheard of for so long that they surely have?
+    /// Whether all ranks of its run have ended, or been unheard of for so long that they surely have.
     pub(super) fn is_gone(&self, now: Seconds) -> bool {
         let Some((run, record)) = self.run.as_ref().zip(self.record.run.as_ref()) else { return false };
         let is_unheard = |known: &Known| matches!(known, Known::Believed | Known::Lost);
@@ -292,7 +293,7 @@ impl LiveJob {
         })
     }
 
-    /// May something be due for it at some time, though nothing is heard?
+    /// Whether something may be due for the job at some instant, even if nothing is reported.
     pub(super) fn waits_for_time(&self, now: Seconds) -> bool {
         let Some(run) = &self.run else { return self.placement.is_some() };
         let has_ended = |rank: &Rank| rank.known.end().is_some();

@@ -1,4 +1,4 @@
-//! Ends of runs that are reported after the scheduler has settled the run as lost. If such a run ended well, its job is done.
+//! Ends of runs that are reported after the run was settled as lost. If such a run ended well, its job is done.
 
 use apportion::simulator::{Event, Slice};
 use apportion::workload::Combination;
@@ -12,12 +12,12 @@ use super::record::{How, LateEnd, UnheardRecord};
 use super::slices::SliceLog;
 use crate::protocol::{End, JobNumber, Phase, Progress, RankReport};
 
-/// How many starts of a job are remembered, the ends of which have not been heard of.
+/// The most starts of a job that are remembered although their ends are unknown.
 const UNHEARD_MAX: usize = 16;
 
 impl Core {
-    /// Remembers a run that is settled as lost before all of its ends were reported. `counted` is the time of the run that is in what the
-    /// job has received.
+    /// Remembers a run that is settled as lost before all of its ends were reported. `counted` is the run's time that is in the
+    /// job's received time.
     pub(super) fn note_unheard(&mut self, number: JobNumber, counted: Seconds) {
         let Some(job) = self.jobs.get(&number).filter(|job| !job.record.cancelled) else { return };
         let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return };
@@ -79,7 +79,7 @@ impl Core {
         }
     }
 
-    /// Sets right how long a settled run ran, and what that cost, where its servers say it.
+    /// Corrects the time of a settled run, and its cost, once its servers report how long it ran.
     fn correct_late(&mut self, number: JobNumber, mut unheard: UnheardRecord, more_steps: f64) {
         let now = self.now;
         let kinds = self.scheduler.cluster().types();
@@ -96,11 +96,11 @@ impl Core {
         let other = Charge { price, is_shared: unheard.was_shared, time: Seconds::ZERO };
         let changes = unheard.charges.correct(more, other);
         job.record.receive(&unheard.worker_type, n_workers, &changes);
-        // What a later start does goes into the log with its own end.
+        // The steps of a later start go into the log with its own end.
         let mut steps = if job.run.is_some() { 0.0 } else { more_steps };
         let Some(worker_type) = worker_type else { return };
         for Charge { price, time, .. } in changes {
-            // Of two that share, the time is in the log with both.
+            // The time of two jobs that share is in the log under both.
             let time = if unheard.was_shared { Seconds::ZERO } else { time };
             if time.get().abs() < 1e-9 && steps <= 0.0 {
                 continue;

@@ -1,4 +1,4 @@
-//! The time of leases: how long jobs held which workers, and how much of it counts.
+//! The time of leases: how long jobs held workers, and how much of it counts.
 
 use apportion::index::{Id, JobId, WorkerTypeId};
 use apportion::scheduler::Received;
@@ -15,7 +15,7 @@ use super::slices::SliceLog;
 use crate::protocol::{JobNumber, Phase};
 
 impl Core {
-    /// Counts the time of a job's run until now. What it ran before this start of the scheduler costs what it did then.
+    /// Counts the time of a job's run up to now. Time before this start of the scheduler is at the price of then.
     pub(super) fn count(&mut self, number: JobNumber) {
         let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
         let (opened, present) = (self.opened, self.price_of(run.lease.1));
@@ -27,7 +27,7 @@ impl Core {
         self.count_until(number, until, present);
     }
 
-    /// Counts the time of a job's run until an instant, at this price.
+    /// Counts the time of a job's run up to an instant, at this price.
     fn count_until(&mut self, number: JobNumber, until: Seconds, price: Option<DollarsPerWorkerHour>) {
         let Some(job) = self.jobs.get(&number) else { return };
         let Some(run) = &job.run else { return };
@@ -38,7 +38,7 @@ impl Core {
         let name = self.type_name(worker_type);
         let time = until - run.running.map_or(until, |running| running.max(run.counted));
         let is_of_none = time.get() <= 0.0 || run.is_displaced();
-        // After a restart, what it ran beside another may be in the log with that, or in what is to be written.
+        // After a restart, the time that it shared may be in the log under both jobs, or in the slice that is to be written.
         let unwritten = self.slices.get(&jobs).copied();
         let since = unwritten.map_or(run.logged.at, |slice| slice.end.max(run.logged.at));
         let start = (until - time).max(since).min(until);
@@ -56,7 +56,7 @@ impl Core {
         run.charges.add(charge);
         job.record.receive(&name, n_workers, &[charge]);
         if is_anothers {
-            // The log has it with the slices of the run that stays.
+            // The log has this time in the slices of the run that stays.
             run.logged.at = until;
         }
         if !counts {
@@ -74,8 +74,8 @@ impl Core {
         slice.end = until;
     }
 
-    /// Counts the time of a job's run until now, and of those that have the same workers: before it is another one of them by
-    /// which the time of all is counted.
+    /// Counts the time of a job's run up to now, and of the runs on the same workers, before it changes which of them counts for
+    /// all.
     pub(super) fn count_beside(&mut self, number: JobNumber) {
         self.count(number);
         let run = self.jobs.get(&number).and_then(|job| job.run.as_ref());
@@ -86,8 +86,8 @@ impl Core {
         }
     }
 
-    /// Is the time on a run's workers counted by another run there? Of two that share it is the first one's, where that runs. Where
-    /// one of them is to leave and the other has a lease without it already, it is that of the one that stays.
+    /// Whether the time on a run's workers is counted by another run there. Two runs that share are counted by the first, if that
+    /// runs. Where one of them is to leave and the other has a lease of its own already, the one that stays counts.
     fn is_counted_by_another(&self, job: &LiveJob, run: &LiveRun) -> bool {
         let jobs = run.lease.0;
         if self.is_counted_with_another(job, run) {
@@ -103,14 +103,14 @@ impl Core {
         })
     }
 
-    /// Is a run the second of two that share and run, so that its time is in their slice by the first?
+    /// Whether a run is the second of two that share and both run, so that its time is in the first one's slice.
     fn is_counted_with_another(&self, job: &LiveJob, run: &LiveRun) -> bool {
         run.lease.0.first() != job.id && self.is_running(run.lease.0.first(), run.lease.0)
     }
 
-    /// Corrects the time that has been counted of a run that is over. It is the time of the rank that ran for the longest, if all ranks'
-    /// times were reported; at most the time up to the lease's end, if it is not known when a running rank ended; else at least
-    /// the longest time that was reported. Answers the time that counts then.
+    /// Corrects the counted time of a run that is over. It becomes the time of the rank that ran longest, if all ranks' times were
+    /// reported; else at most the time up to the lease's end, if a running rank's end is unknown; else at least the longest
+    /// reported time. Answers the time that counts then.
     pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) -> Seconds {
         self.presume_ran(number);
         self.count_beside(number);
@@ -141,8 +141,8 @@ impl Core {
         counted + more
     }
 
-    /// Takes a run that an earlier start of the scheduler knew to run to have run on until the end of its lease, where no
-    /// server says how long it ran.
+    /// Presumes that a run which an earlier start knew to run went on until the end of its lease, unless a server reports how long
+    /// it ran.
     fn presume_ran(&mut self, number: JobNumber) {
         let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
         let (Some(counted), Some(lease_end)) = (run.counted_before, run.lease_end) else { return };
@@ -156,8 +156,8 @@ impl Core {
         run.until = run.until.max(lease_end);
     }
 
-    /// Sets right the accounts, and the event log by what is written to it next: where that would be less than nothing, it
-    /// is a correction of what the log has already. So it is, at once, where the price was another one.
+    /// Corrects the accounts, and the event log by the next slice that is written. Where that slice would be negative, it becomes a
+    /// correction of written slices; where the price was another one, a correction is written at once.
     fn correct_accounts(
         &mut self,
         number: JobNumber,
@@ -190,18 +190,19 @@ impl Core {
             if more.get() < 0.0 {
                 slice.end = (slice.end + more).max(slice.start);
             }
-            // It ran before it was known to, since its order or what the log has of it: then no slice has more time than it lasts.
+            // It ran before it was known to, since its order or since the last slice of the log: so no slice has more time than it
+            // lasts.
             slice.start = slice.start.min((slice.end - slice.time).max(since));
         }
     }
 
-    /// Does a job run as one of these, which share workers?
+    /// Whether a job runs in the lease of this combination.
     fn is_running(&self, id: JobId, jobs: Combination<JobId>) -> bool {
         let job = self.numbers.get(&id).and_then(|number| self.jobs.get(number));
         job.and_then(|job| job.run.as_ref()).is_some_and(|run| run.lease.0 == jobs && run.running.is_some())
     }
 
-    /// Tells the policy of steps that a checkpoint holds.
+    /// Tells the policy of steps that a checkpoint has come to hold.
     pub(super) fn record_steps(&mut self, id: JobId, lease: (Combination<JobId>, WorkerTypeId), steps: f64) {
         let jobs = Combination::single(id);
         let received = Received {
@@ -210,12 +211,12 @@ impl Core {
             time: Seconds::ZERO,
             steps: [Steps::new(steps), Steps::ZERO],
         };
-        // The job is here, and steps grow.
+        // The job exists, and steps only grow.
         let _ = self.scheduler.record(received);
     }
 
-    /// Takes a program that says nothing of its steps to have made as many as its own throughputs make of the time that it has
-    /// run, where users submit to Slurm themselves ([`front_door`](super::Settings::front_door)); at most all its steps but one.
+    /// Presumes the steps of a program that reports none, from its own throughputs and the time that it has run, where users submit
+    /// to Slurm themselves ([`front_door`](super::Settings::front_door)); at most all steps but one.
     pub(super) fn presume_steps(&mut self, number: JobNumber) {
         if !self.settings.front_door {
             return;
@@ -248,7 +249,7 @@ impl Core {
         }
     }
 
-    /// Tells the mechanism what combinations have received, those that go on until `start` to that instant.
+    /// Tells the mechanism the time that combinations have received; of those that run on, up to `start`.
     pub(super) fn tell_received(&mut self, start: Seconds) {
         let running: Vec<_> = self.jobs.keys().copied().collect();
         for number in running {
@@ -260,14 +261,14 @@ impl Core {
             let due = self.accounts.due(jobs, worker_type, if goes_on { ahead } else { Seconds::ZERO });
             if due.get() > 0.0 {
                 let received = Received { jobs, worker_type, time: due, steps: [Steps::ZERO; 2] };
-                // The jobs are here: accounts are closed with them.
+                // The jobs exist: accounts are closed with them.
                 let _ = self.scheduler.record(received);
             }
         }
     }
 
-    /// What a job has had of a worker type alone since the last reset, where the mechanism was told `told` of it: with what it is
-    /// still to be told, of a lease to the instant up to which it was told of leases, or until now after that.
+    /// Time that a job has had workers of a type alone since the last reset. `told` is the mechanism's figure. Time that it is
+    /// still to be told is added: of a lease that runs on, up to the end of a decided round, or else up to now.
     pub(super) fn since_reset(&self, job: &LiveJob, worker_type: WorkerTypeId, told: Seconds) -> Seconds {
         let lease = (Combination::single(job.id), worker_type);
         let until =
@@ -284,7 +285,7 @@ impl Core {
             .is_some_and(|run| run.lease == lease && run.running.is_some() && run.ending.is_none())
     }
 
-    /// A run is over: what it did since its last checkpoint is lost, unless it ended well.
+    /// Closes a run that is over: its time since the last checkpoint is taken back unless `keeps`.
     pub(super) fn close_run(&mut self, run: &LiveRun, keeps: bool) {
         if keeps {
             return;
@@ -294,7 +295,7 @@ impl Core {
         }
     }
 
-    /// Notes since when all ranks of a run have been running. What is shown as running is on disk as such.
+    /// Notes the instant since when all ranks of a run have been running. A job that is shown as running is on disk as such.
     pub(super) fn note_running(&mut self, number: JobNumber) {
         let now = self.now;
         let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };

@@ -1,8 +1,8 @@
 //! The scheduler's core: a state machine without input or output.
 //!
-//! In: [`Input`]s and the instant at which they come. Out: a [`Step`]: records to be put on disk, and what is to be said
-//! when they are there. It owns jobs and their incarnations, leases, servers, the mechanism and the policy. It opens no
-//! file and no socket, and reads no clock.
+//! In: [`Input`]s and the instant at which they come. Out: a [`Step`]: records to be put on disk, and effects that follow once they
+//! are there. It owns jobs and their incarnations, leases, servers, the mechanism and the policy. It opens no file and no socket,
+//! and reads no clock.
 //!
 //! A job that has workers has a *placement* (what the round gave it, and until when) and a *run* (what may be running,
 //! and on which workers it may still be). All that the core does follows from the difference of the two: a run without its
@@ -61,24 +61,24 @@ pub use why::{HolderView, TypeView, Why};
 
 use crate::protocol::{JobNumber, Orders, Report};
 
-/// How many jobs that are over can still be asked about.
+/// The most jobs that are over and can still be asked about.
 pub const OVER_MAX: usize = 1000;
 
-/// How many refused servers are remembered, so that nothing is said twice of them.
+/// The most refused servers that are remembered, so that each is noted only once.
 const REFUSED_MAX: usize = 1000;
 
-/// What comes to the scheduler.
+/// An input of the scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// An agent's report.
     Report(Report),
     /// A request, and the number by which its answer is known.
     Request(u64, Request),
-    /// Time has passed: see [`Core::wake_at`].
+    /// A wake-up when time has passed: see [`Core::wake_at`].
     Wake,
 }
 
-/// What the scheduler says.
+/// An effect of a step outside of the core.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Orders, to the server of this name.
@@ -87,19 +87,19 @@ pub enum Effect {
     Answer(u64, Result<Answer, Refusal>),
 }
 
-/// What follows from an input. Effects leave only when the records are on disk, all of them.
+/// The outcome of an input. Effects leave only when all of the records are on disk.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use = "what is not recorded is lost"]
 pub struct Step {
-    /// To be put on disk together.
+    /// Records to be put on disk together.
     pub records: Vec<Record>,
-    /// To be said after that, in order.
+    /// Effects after that, in order.
     pub effects: Vec<Effect>,
-    /// Why the report that was the input is not heeded, and what its sender's operator can do; none if it is.
+    /// Why the report that was the input is not heeded, and what its sender's operator can do; none if it is heeded.
     pub refused: Option<String>,
 }
 
-/// What has happened since the scheduler's start, in numbers.
+/// Counters of events since the scheduler's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Rounds decided.
@@ -114,7 +114,7 @@ pub struct Counters {
     pub completed: u64,
     /// Jobs that were given up.
     pub failed: u64,
-    /// Runs that were over without a word of their end.
+    /// Runs that were over although their end had not been reported.
     pub unconfirmed: u64,
 }
 
@@ -127,7 +127,7 @@ pub struct Core {
     jobs: BTreeMap<JobNumber, LiveJob>,
     numbers: BTreeMap<JobId, JobNumber>,
     next_job: u64,
-    /// What tells the submissions of this start from those of others.
+    /// A number by which the submissions of this start differ from those of others.
     drawn: u64,
     /// Jobs that fit no worker type of the cluster.
     unfit: BTreeMap<JobNumber, Unfit>,
@@ -136,13 +136,13 @@ pub struct Core {
     servers: BTreeMap<String, Server>,
     /// Servers whose last report was refused, and why.
     refused: BTreeMap<String, String>,
-    /// The server of each worker, and its place there; none before a server has joined that has it.
+    /// The server of each worker, and its place there; none before a server with the worker has joined.
     places: Vec<Option<(String, u32)>>,
     /// The jobs whose runs may be on each worker.
     holders: Vec<Vec<JobNumber>>,
     /// The jobs that were placed on each worker in this round. Some may have no place there any more.
     placed: Vec<Vec<JobNumber>>,
-    /// No server that was heard of becomes silent before this.
+    /// The instant before which no server that was heard of becomes silent.
     silent_after: Seconds,
     timeline: Option<Timeline>,
     accounts: Accounts,
@@ -150,33 +150,34 @@ pub struct Core {
     counters: Counters,
     /// The servers on which each job has failed since it last ended well.
     failed_on: BTreeMap<JobNumber, BTreeSet<String>>,
-    /// Rounds in the event log, of all starts.
+    /// Number of rounds in the event log, over all starts.
     n_rounds: u64,
-    /// Has a job come or gone, a server come, or a back-off ended, since workers were last given to jobs that wait?
+    /// Whether a job has come or gone, a server come, or a back-off ended, since idle workers were last given to waiting jobs.
     is_vacant: bool,
     now: Seconds,
-    /// When this start of the scheduler was.
+    /// The instant of this start of the scheduler.
     opened: Seconds,
-    /// When it wanted to be woken at the latest, as it said after the last input.
+    /// The latest instant for the next wake-up, as it was told after the last input.
     due: Seconds,
     /// Changes of prices that are still to come, in order of time.
     prices: VecDeque<PriceChange>,
-    /// Until then servers are given time to report, since the scheduler itself was away: no run is over without a word.
+    /// The instant up to which servers are given time to report after the scheduler itself was away: until then no run is over for
+    /// want of a report.
     listens_until: Seconds,
-    /// Since when nothing is taken in, the disk refusing what followed from the last input; none if it does not.
+    /// The instant since when no input is taken, because the disk refuses the step of the last one; none if it does not.
     held_up: Option<Seconds>,
-    /// When the jobs that wait for a time were last looked at.
+    /// The instant at which waiting jobs were last looked at.
     looked: Seconds,
     /// Jobs to be looked at before the step ends.
     touched: BTreeSet<JobNumber>,
     /// Servers for which there may be news.
     to_tell: BTreeSet<String>,
-    /// What the step has so far.
+    /// The present step.
     step: Step,
 }
 
 impl Core {
-    /// A scheduler that goes on where the stored one ended. `scheduler` has no jobs, and all its workers are up.
+    /// A scheduler that continues the stored one. `scheduler` has no jobs, and all its workers are up.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -190,7 +191,7 @@ impl Core {
         let n_workers = scheduler.workers().len();
         let restored = adopt::restore(&mut scheduler, &stored);
         for worker in (0..n_workers).map(WorkerId::from_index) {
-            // It exists.
+            // The worker exists.
             let _ = scheduler.set_up(worker, false);
         }
         let mut core = Self {
@@ -240,7 +241,7 @@ impl Core {
         Ok((core, step))
     }
 
-    /// What follows from an input at `now`, an instant on a clock that never goes back, not over starts either.
+    /// The step that follows from an input at `now`, an instant on a clock that never goes back, not over starts either.
     pub fn take(&mut self, now: Seconds, input: Input) -> Step {
         (self.now, self.held_up) = (self.now.max(now), None);
         self.note_absence();
@@ -260,7 +261,7 @@ impl Core {
             }
         }
         if self.now >= self.looked + self.look_beat() {
-            // Where many servers report, something always comes before the core would be woken.
+            // Where many servers report, some report always comes before the core would be woken.
             self.looked = self.now;
             let due = self.jobs.iter().filter(|(_, job)| job.waits_for_time(self.now));
             self.touched.extend(due.map(|(number, _)| *number));
@@ -275,7 +276,7 @@ impl Core {
         std::mem::take(&mut self.step)
     }
 
-    /// The scheduler ends: what has been counted until now is put on disk. Jobs run on.
+    /// The last step before the scheduler ends: it puts the time counted up to now on disk. Jobs run on.
     pub fn close(&mut self, now: Seconds) -> Step {
         self.now = self.now.max(now);
         self.apply_prices();
@@ -284,7 +285,7 @@ impl Core {
         std::mem::take(&mut self.step)
     }
 
-    /// When it wants to be woken, if nothing comes before.
+    /// The instant at which it wants to be woken, if no input comes before.
     pub fn wake_at(&self) -> Seconds {
         let beat = (self.looked + self.look_beat()).max(self.now);
         match self.timeline {
@@ -293,12 +294,12 @@ impl Core {
         }
     }
 
-    /// How often jobs that wait for a time are looked at: waits and leases may be over without a word.
+    /// The interval at which waiting jobs are looked at: waits and leases may end without any input.
     fn look_beat(&self) -> Seconds {
         Seconds::new((self.scheduler.options().round_length.get() / 20.0).clamp(0.02, 1.0))
     }
 
-    /// How often an agent is to report.
+    /// The interval at which an agent is to report.
     pub fn beat(&self) -> Seconds {
         self.settings.beat()
     }
@@ -308,7 +309,7 @@ impl Core {
         self.scheduler.cluster()
     }
 
-    /// What a policy would be shown now, and the jobs by position; none if there is nothing to decide.
+    /// The problem that a policy would be shown now, and the jobs by position; none if there is nothing to decide.
     pub fn problem(&self) -> Option<(Problem, Vec<JobNumber>)> {
         let problem = self.scheduler.problem().ok().filter(|problem| problem.n_jobs() > 0)?;
         let number = |job: &ActiveJob| self.numbers.get(&job.id).copied();
@@ -316,18 +317,18 @@ impl Core {
         Some((problem, numbers))
     }
 
-    /// What has happened since the start.
+    /// The counters since the start.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// When the decision that is in force was made; none before the first.
+    /// The instant of the decision that is in force; none before the first.
     pub fn decided(&self) -> Option<Seconds> {
         self.scheduler.decided()
     }
 
     fn event(&mut self, at: Seconds, event: &Event<'_>) {
-        // Numbers, names and lists of them: there is no key that is not text.
+        // Events hold numbers, names and lists of them: no key is anything but text.
         if let Ok(line) = serde_json::to_string(event) {
             self.step.records.push(Record::Event(at, line));
         }
@@ -341,7 +342,7 @@ impl Core {
         self.step.records.push(Record::Note(self.now, Note { text, job, server, is_warning: true }));
     }
 
-    /// Puts a job as it is now on disk.
+    /// Puts a job's present record on disk.
     fn record_job(&mut self, number: JobNumber) {
         if let Some(job) = self.jobs.get_mut(&number) {
             if let (Some(record), Some(run)) = (&mut job.record.run, &job.run) {
@@ -356,7 +357,7 @@ impl Core {
         }
     }
 
-    /// Puts all jobs that may be running on disk as they are now.
+    /// Puts the present records of all jobs that may be running on disk.
     fn record_running(&mut self) {
         let running = |(number, job): (&JobNumber, &LiveJob)| job.run.is_some().then_some(*number);
         for number in self.jobs.iter().filter_map(running).collect::<Vec<_>>() {
@@ -364,7 +365,7 @@ impl Core {
         }
     }
 
-    /// Puts a job that is over on disk, and keeps it for questions.
+    /// Puts a job that is over on disk, and keeps it to answer questions.
     fn put_over(&mut self, record: JobRecord) {
         self.step.records.push(Record::Job(Box::new(record.clone())));
         self.over.push_back(record);

@@ -1,4 +1,4 @@
-//! What servers are told.
+//! Orders to servers.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl Core {
         }
     }
 
-    /// Tells each server for which there may be news, and that is here, what is new for it.
+    /// Sends orders to each present server for which there may be news, if they differ from its last ones.
     pub(super) fn send_orders(&mut self) {
         let (now, silence) = (self.now, self.settings.silence);
         for name in std::mem::take(&mut self.to_tell) {
@@ -50,7 +50,7 @@ impl Core {
         }
     }
 
-    /// All that a server is to be told.
+    /// The complete orders for a server.
     fn all_to_tell(&self, name: &str) -> Told {
         let Some(server) = self.servers.get(name) else { return Told::default() };
         let mut leases: BTreeMap<Run, (LeaseOrder, Seconds)> = BTreeMap::new();
@@ -90,7 +90,7 @@ impl Core {
         Told { leases: leases.into_values().collect(), forget }
     }
 
-    /// May a run still hold its workers?
+    /// Whether a run may still hold its workers.
     fn is_live(&self, run: Run) -> bool {
         self.jobs.get(&run.job).and_then(|job| job.run.as_ref()).is_some_and(|live| live.run == run)
     }

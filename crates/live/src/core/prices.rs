@@ -11,15 +11,16 @@ use super::{Core, Step};
 use crate::protocol::JobNumber;
 
 impl Core {
-    /// Takes over how prices change, in order of time on the scheduler's clock; changes of before now hold at once. The prices
-    /// before all changes are what the scheduler's cluster states. What jobs ran before this start of the scheduler costs what it did then.
+    /// Takes over how prices change, in order of time on the scheduler's clock; changes before now hold at once. The prices before
+    /// all changes are those of the scheduler's cluster. Time that jobs ran before this start of the scheduler is at the price of
+    /// then.
     pub fn set_prices(&mut self, changes: Vec<PriceChange>) -> Step {
         self.prices = changes.into();
         self.change_prices();
         std::mem::take(&mut self.step)
     }
 
-    /// Makes prices what they are now. What ran before costs what it did then.
+    /// Applies the price changes that are due. Time that ran before is at the price of then.
     pub(super) fn apply_prices(&mut self) {
         let now = self.now;
         if self.prices.front().is_none_or(|change| change.at > now) {
@@ -30,7 +31,7 @@ impl Core {
         self.note_prices();
     }
 
-    /// Puts on disk what running jobs cost from now on: where the scheduler ends, that is what they cost until its next start.
+    /// Puts the new cost rate of running jobs on disk: if the scheduler ends, it holds until its next start.
     fn note_prices(&mut self) {
         let is_running = |run: &LiveRun| run.running.is_some();
         let number = |(number, job): (&JobNumber, &LiveJob)| {
@@ -51,7 +52,7 @@ impl Core {
         while let Some(change) = self.prices.pop_front_if(|change| change.at <= now) {
             let Some(worker_type) = self.scheduler.cluster().find(&change.worker_type) else { continue };
             let price = change.price;
-            // Of several changes of one type that are due, only the last takes effect.
+            // If several changes of one type are due, only the last takes effect.
             let is_last =
                 !self.prices.iter().any(|later| later.at <= now && later.worker_type == change.worker_type);
             if is_last && self.scheduler.set_price(worker_type, price).is_ok() {
@@ -65,7 +66,7 @@ impl Core {
         self.scheduler.cluster().types()[worker_type].price
     }
 
-    /// Has a worker type a price?
+    /// Whether any worker type has a price.
     pub(super) fn is_priced(&self) -> bool {
         self.scheduler.cluster().types().iter().any(|kind| kind.price.is_some())
     }

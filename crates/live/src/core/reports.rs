@@ -1,4 +1,4 @@
-//! What agents report.
+//! Reports of agents.
 
 use apportion::index::{Id, WorkerId};
 
@@ -8,7 +8,7 @@ use super::server::Server;
 use super::{Core, REFUSED_MAX};
 use crate::protocol::{JobNumber, Phase, Progress, RankReport, Report, Run};
 
-/// The most letters of what a server says of its disk.
+/// The most letters of a server's message about its disk.
 const DISK_MAX: usize = 400;
 
 impl Core {
@@ -50,7 +50,7 @@ impl Core {
         let was_reachable = server.is_reachable(now, silence);
         server.last = report.id;
         (server.heard, server.last_heard) = (Some(now), Some(now));
-        // Workers that it offers again are idle until the next round, unless jobs that wait have them now.
+        // Workers that it offers again are idle until the next round, unless waiting jobs get them now.
         self.is_vacant |= report.n_workers > server.n_workers;
         server.n_workers = report.n_workers;
         server.is_frozen = report.is_frozen;
@@ -65,7 +65,7 @@ impl Core {
             server.epoch = report.taken.0 + 1;
         }
         if report.taken != (server.epoch, server.n_orders) {
-            // What was said last has not arrived, or has been forgotten: it is said again.
+            // The last orders have not arrived, or have been forgotten: they are sent again.
             server.told = None;
         }
         self.to_tell.insert(report.server.clone());
@@ -73,7 +73,7 @@ impl Core {
         server.strays.clear();
         self.note_disk(&report.server, disk_before);
         if !was_reachable {
-            // Its workers are idle until the next round, unless jobs that wait have them now.
+            // Its workers are idle until the next round, unless waiting jobs get them now.
             self.is_vacant = true;
             let how = if takes_over { ", with another agent than before" } else { "" };
             self.note(format!("{} is here{how}", report.server), None, Some(report.server.clone()));
@@ -88,7 +88,7 @@ impl Core {
         Ok(())
     }
 
-    /// Says that a server's disk has become full, or is not any more: its idle workers get jobs again.
+    /// Notes that a server's disk has become full, or has room again: its idle workers get jobs again.
     fn note_disk(&mut self, name: &str, before: Option<String>) {
         let now = self.servers.get(name).and_then(|server| server.disk.clone());
         match (before, now) {
@@ -106,8 +106,8 @@ impl Core {
         }
     }
 
-    /// Two agents may have one name, each with a folder of its own. The server is that of the one that is heard of, until it
-    /// has been silent: so nothing is started twice, and the two do not take turns.
+    /// Refuses a report of a second agent with the name of a server, but with another folder. The server stays that of the agent
+    /// that is heard of, until it has been silent: so nothing is started twice, and the two agents do not take turns.
     fn check_home(&self, report: &Report) -> Result<(), String> {
         let (now, silence) = (self.now, self.settings.silence);
         let server = self.servers.get(&report.server);
@@ -123,7 +123,7 @@ impl Core {
         ))
     }
 
-    /// A server that has more workers than when it joined joins again, if nothing is on those that it has.
+    /// Releases a server that has more workers than when it joined, if nothing runs on its workers: it then joins again.
     fn release_if_grown(&mut self, report: &Report) {
         let Some(server) = self.servers.get(&report.server) else { return };
         let workers = &server.record.workers;
@@ -134,16 +134,16 @@ impl Core {
         let workers = workers.clone();
         for worker in workers {
             self.places[worker.index()] = None;
-            // It exists.
+            // The worker exists.
             let _ = self.scheduler.set_up(worker, false);
         }
         self.servers.remove(&report.server);
     }
 
-    /// A server that has not been here before takes workers that no server has.
+    /// Gives a new server workers of its type that no server has.
     ///
     /// # Errors
-    /// If there are none, in words.
+    /// If there are none left, in words.
     fn join(&mut self, report: &Report) -> Result<(), String> {
         let n_workers = report.n_workers as usize;
         let kinds = self.scheduler.cluster().types();
@@ -187,7 +187,7 @@ impl Core {
         Ok(())
     }
 
-    /// Notes why a server's report is refused, once, until another reason comes. Answers the reason.
+    /// Notes why a server's report is refused, only once for each reason. Answers the reason.
     pub(super) fn refusal(&mut self, name: &str, taken: Result<(), String>) -> Option<String> {
         let Err(text) = taken else { return None };
         if self.refused.get(name) != Some(&text) {
@@ -200,8 +200,8 @@ impl Core {
         Some(text)
     }
 
-    /// The ranks of live runs that a server has had, and that have not ended. If another agent takes the server over, they
-    /// include the ones that were ordered only: the agent of before may have had the order.
+    /// The ranks of live runs that a server has had, and that have not ended. If another agent takes the server over, they include
+    /// ranks that were only ordered: the earlier agent may have had the order.
     fn runs_on(&self, server: &str, takes_over: bool) -> Vec<(Run, u32)> {
         let may_be_there = |known: &Known| known.may_be_there() || (takes_over && *known == Known::Ordered);
         let workers = self.servers.get(server).map_or(&[][..], |server| &server.record.workers);
@@ -226,7 +226,7 @@ impl Core {
             (rank.server == server).then_some(rank)
         });
         let Some(rank) = rank else {
-            // An earlier start, or one of a job that is over: it has been accounted for.
+            // The run is an earlier start, or of a job that is over: it has been accounted for.
             let Some(here) = self.servers.get_mut(server) else { return };
             if report.phase.is_end() {
                 if !here.forget.contains(&report.run) {
@@ -251,7 +251,7 @@ impl Core {
         }
     }
 
-    /// A rank that is heard of is told of its lease from now on: that it is waited for no more is on disk before.
+    /// Notes on disk that a reported rank is not waited for any more, before its lease is sent.
     fn note_heard(&mut self, number: JobNumber, rank: u32) {
         let record = self.jobs.get_mut(&number).and_then(|job| job.record.run.as_mut());
         if record.is_some_and(|run| run.gone_by.remove(&rank).is_some()) {
@@ -259,7 +259,7 @@ impl Core {
         }
     }
 
-    /// What rank 0 says of its work: a checkpoint makes sure of what has been counted.
+    /// Takes the progress that rank 0 reports: a checkpoint secures the time that has been counted.
     fn take_progress(&mut self, run: Run, progress: Progress) {
         self.count(run.job);
         let Some(job) = self.jobs.get_mut(&run.job) else { return };
@@ -279,8 +279,8 @@ impl Core {
         }
     }
 
-    /// Ranks that a server has had and does not report any more. It has lost its memory of them: that is no word of their
-    /// end, so their workers are free when their leases are over.
+    /// Notes ranks that a server has had and does not report any more. The server has lost them, their end is unknown, and so their
+    /// workers are free when their leases are over.
     fn note_vanished(&mut self, server: &str, ranks: &[(Run, u32)]) {
         for (run, rank) in ranks {
             let Some(job) = self.jobs.get_mut(&run.job) else { continue };
@@ -297,7 +297,7 @@ impl Core {
         }
     }
 
-    /// Jobs that wait for workers of a server are looked at again.
+    /// Marks the jobs that wait for workers of a server, to be looked at again.
     fn touch_waiting(&mut self, server: &str) {
         let Some(server) = self.servers.get(server) else { return };
         let waits = |number: &JobNumber| self.jobs.get(number).is_some_and(|job| job.run.is_none());
@@ -307,7 +307,7 @@ impl Core {
 }
 
 impl Phase {
-    /// Is no process of the rank left?
+    /// Whether no process of the rank is left.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Ended(_))
     }

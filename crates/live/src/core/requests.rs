@@ -1,4 +1,4 @@
-//! What people and programs ask for, and what they are answered.
+//! Requests to the scheduler, and the answers to them.
 
 use std::collections::BTreeMap;
 
@@ -21,58 +21,58 @@ use crate::protocol::Program;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
-    /// What its user calls it.
+    /// The name that its user gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The user that submitted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// A word that no other submission has: sent again with the same one, it is the same job.
+    /// A key that no other submission has: sent again with the same one, it is the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What the policy is to know of it. Its arrival is the instant at which it is taken in.
+    /// The job as the policy is to know it. Its arrival is the instant at which it is taken in.
     pub job: Job,
-    /// What it runs.
+    /// The program that it runs.
     pub program: Program,
 }
 
-/// What may be asked of the scheduler.
+/// A request to the scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Take in a job.
     Submit(Box<Submission>),
-    /// Take in a job that its user has submitted elsewhere, to what starts its program.
+    /// Take in a job that its user has submitted elsewhere, to the system that starts its program.
     TakeIn(Box<Submission>),
     /// Stop a job, and never start it again.
     Cancel(JobNumber),
-    /// Stop a job, and never start it again, for this reason: not because its user asked this scheduler to.
+    /// Stop a job for this reason, which is not its user's request to this scheduler, and never start it again.
     Withdraw(JobNumber, String),
-    /// Note what an operator should know, of a job if it is about one.
+    /// Note a remark for the operator, of a job if it is about one.
     Remark(Option<JobNumber>, String),
     /// Give a server no new job, for this reason.
     Drain(String, String),
     /// Give a server jobs again.
     Resume(String),
-    /// All jobs that are active, and the last that were.
+    /// All jobs that are active, and the last ones that ended.
     Jobs,
-    /// What binds a job.
+    /// Why a job waits, or runs as it does.
     Why(JobNumber),
-    /// What the round and the next one hold.
+    /// The present round and the next one.
     Next,
     /// All servers that have joined.
     Servers,
-    /// What a simulation needs to go on from here.
+    /// The state from which a simulation can go on.
     Situation,
 }
 
 impl Request {
-    /// Is it answered without anything being changed?
+    /// Whether it is answered without a change of state.
     pub fn is_question(&self) -> bool {
         matches!(self, Self::Jobs | Self::Why(_) | Self::Next | Self::Servers | Self::Situation)
     }
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
@@ -80,24 +80,24 @@ pub enum Answer {
     Submitted {
         /// The number.
         job: JobNumber,
-        /// What of the submission is probably not meant so, in words.
+        /// Warnings about probable mistakes in the submission, in words.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<String>,
     },
-    /// It is done, or will be, whatever happens.
+    /// The request is carried out, or will be in any case.
     Done {
-        /// In words.
+        /// The result, in words.
         text: String,
     },
     /// Jobs.
     Jobs(Vec<JobView>),
-    /// A job, and what binds it.
+    /// A job, and why it waits or runs as it does.
     Why(Box<Why>),
-    /// Rounds.
+    /// The present round and the next one.
     Next(Box<NextView>),
     /// Servers.
     Servers(Vec<ServerView>),
-    /// A situation.
+    /// The state from which a simulation can go on.
     Situation(Box<SituationView>),
 }
 
@@ -105,16 +105,16 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Refusal {
-    /// Something of it is wrong.
+    /// The request is wrong.
     #[error("{text}")]
     Invalid {
-        /// What, and what to do.
+        /// The fault, and what to do.
         text: String,
     },
     /// There is no such job or server.
     #[error("{text}")]
     Unknown {
-        /// What there is.
+        /// The jobs or servers that there are.
         text: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Rounds: when the next one is decided, and what the policy and the mechanism make of it.
+//! Rounds: when the next one is decided, and what the policy and the mechanism decide for it.
 
 use std::collections::BTreeSet;
 
@@ -14,25 +14,24 @@ use super::record::Record;
 use super::settings::Settings;
 use crate::protocol::JobNumber;
 
-/// The round that runs.
+/// The present round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Timeline {
     pub(super) from: Seconds,
     pub(super) until: Seconds,
-    /// Is the next one decided?
+    /// Whether the next round is decided.
     pub(super) is_decided: bool,
 }
 
 impl Timeline {
-    /// When something is to be done: the next round is to be decided, or starts.
+    /// The instant of the next action: the next round is to be decided, or starts.
     pub(super) fn next(&self, settings: &Settings) -> Seconds {
         if self.is_decided { self.until } else { self.until - settings.look_ahead }
     }
 }
 
 impl Core {
-    /// Does what is due: decides the next round, starts it, or starts the first one when there is something to run and
-    /// something to run it on.
+    /// Does what is due: decides the next round, starts it, or starts the first one as soon as there is a job and a server.
     pub(super) fn advance(&mut self) {
         self.note_silence();
         let length = self.scheduler.options().round_length;
@@ -54,7 +53,7 @@ impl Core {
                 self.timeline = None;
                 self.flush_slices();
             } else {
-                // Where the scheduler has slept through its round, the next one starts now.
+                // Where the scheduler has been stopped through a whole round, the next one starts now.
                 let start = timeline.until.max(self.now);
                 self.timeline = Some(Timeline { from: timeline.from, until: start, is_decided: true });
                 self.decide(start);
@@ -62,9 +61,9 @@ impl Core {
         }
     }
 
-    /// Where it is called much later than it asked to be, the scheduler was stopped, or its disk or a decision held it up:
-    /// what servers have said meanwhile is still to come. They are given as long as they may be silent, before a run is over
-    /// without a word and before the next round is decided. No lease ends earlier by that.
+    /// Notes that the scheduler was woken much later than it asked to be: it was stopped, or its disk or a decision held it up, and
+    /// reports of that time are still to come. Servers are given the time for which they may be silent, before a run is over for
+    /// want of a report and before the next round is decided. No lease ends earlier by that.
     pub(super) fn note_absence(&mut self) {
         let (now, silence) = (self.now, self.settings.silence);
         if now <= self.due + silence / 2.0 {
@@ -99,14 +98,14 @@ impl Core {
         self.timeline = Some(timeline);
     }
 
-    /// May a server be given jobs?
+    /// Whether a server may be given jobs.
     pub(super) fn is_usable(&self, name: &str) -> bool {
         self.servers.get(name).is_some_and(|server| {
             server.record.drained.is_none() && server.is_reachable(self.listens_at(), self.settings.silence)
         })
     }
 
-    /// Says of servers that they are not heard of any more.
+    /// Notes which servers have become silent.
     fn note_silence(&mut self) {
         let (now, silence) = (self.now, self.settings.silence);
         if now < self.listens_until || now <= self.silent_after {
@@ -130,7 +129,7 @@ impl Core {
         }
     }
 
-    /// Decides the round that starts at `start`, now or at the end of the one that runs.
+    /// Decides the round that starts at `start`: now, or at the end of the present one.
     fn decide(&mut self, start: Seconds) {
         if self.is_frozen() {
             return self.go_on_until(start + self.scheduler.options().round_length);
@@ -152,7 +151,7 @@ impl Core {
         self.touched.extend(self.jobs.keys());
     }
 
-    /// Puts the mechanism on disk, and with it what running jobs have received until now: the two agree.
+    /// Puts the mechanism's state on disk, together with the time that running jobs have received up to now, so that the two agree.
     fn save_scheduler(&mut self) {
         match serde_json::to_string(&self.scheduler.state()) {
             Ok(state) => {
@@ -164,7 +163,7 @@ impl Core {
         self.record_running();
     }
 
-    /// Says of a policy that it is late, or failed.
+    /// Notes that a policy is late or has failed.
     fn note_decided(&mut self, decided: &Decided) {
         let instead = match self.scheduler.mechanism() {
             Some(_) => "the last allocation stays in force",
@@ -185,7 +184,7 @@ impl Core {
         }
     }
 
-    /// Why there is no decision, with the jobs by their numbers.
+    /// The reason for which there is no decision, in words, with the jobs by their numbers.
     fn in_words(&self, error: &DecisionError) -> String {
         let DecisionError::Policy(error) = error else { return error.to_string() };
         let number = |id| self.log_id(JobId::from_index(id)).index();
@@ -202,14 +201,14 @@ impl Core {
         self.numbers.retain(|id, _| needed.contains(id));
     }
 
-    /// Tells the mechanism which workers there are.
+    /// Tells the mechanism which workers are up.
     fn tell_workers(&mut self) {
         let mut changes: Vec<(WorkerId, bool)> = Vec::new();
         let usable: Vec<_> = self.servers.keys().map(|name| self.is_usable(name)).collect();
         for (server, is_usable) in self.servers.values_mut().zip(usable) {
             for (place, worker) in (0u32..).zip(&server.record.workers) {
                 let is_held = server.strays.iter().any(|(_, held)| *held == place);
-                // On a full disk, what runs goes on.
+                // On a full disk, running jobs go on.
                 let has_room = server.disk.is_none() || !self.holders[worker.index()].is_empty();
                 let up = is_usable && place < server.n_workers && !is_held && has_room;
                 let told = &mut server.up[place as usize];
@@ -220,7 +219,7 @@ impl Core {
             }
         }
         for (worker, up) in changes {
-            // It exists: it was one of the cluster's when its server joined.
+            // The worker exists: it was one of the cluster's when its server joined.
             let _ = self.scheduler.set_up(worker, up);
             let at = self.now;
             self.event(
@@ -230,13 +229,13 @@ impl Core {
         }
     }
 
-    /// Is there a server that can start nothing now? Then nothing is stopped for jobs that could not begin.
+    /// Whether some server can start nothing now. Then nothing is stopped for jobs that could not begin.
     pub(super) fn is_frozen(&self) -> bool {
         let (now, silence) = (self.now, self.settings.silence);
         self.servers.values().any(|server| server.is_frozen && server.is_reachable(now, silence))
     }
 
-    /// Leaves all that runs where it is.
+    /// Extends all leases, so that every run stays where it is.
     fn go_on_until(&mut self, until: Seconds) {
         for (number, job) in &mut self.jobs {
             let runs = job.run.as_ref().is_some_and(|run| run.ending.is_none());
@@ -248,7 +247,7 @@ impl Core {
         }
     }
 
-    /// Gives each job the place that the round has for it.
+    /// Gives each job its place in the round.
     fn place(&mut self, round: &Round) {
         for job in self.jobs.values_mut() {
             job.placement = None;
@@ -285,7 +284,7 @@ impl Core {
         }
     }
 
-    /// Notes of jobs without a place that their back-off is over: idle workers may be theirs.
+    /// Notes that the back-off of some jobs without a place is over: they may get idle workers.
     pub(super) fn note_rested(&mut self) {
         let now = self.now;
         for job in self.jobs.values_mut() {
@@ -295,8 +294,8 @@ impl Core {
         }
     }
 
-    /// Gives workers that idle to jobs that wait, until the round ends: those first that the allocation knows, as a
-    /// simulation does, then those that came after it.
+    /// Gives idle workers to waiting jobs until the round ends: as in a simulation, first to jobs of the allocation in force, then
+    /// to jobs that came after it.
     pub(super) fn refill(&mut self) {
         if !self.is_vacant || self.is_frozen() {
             return;
@@ -306,7 +305,7 @@ impl Core {
             return;
         }
         let Some(timeline) = self.timeline else { return };
-        // Once the next round is decided, the leases that are granted are that round's.
+        // Once the next round is decided, leases are granted for that round.
         let length = if timeline.is_decided { self.scheduler.options().round_length } else { Seconds::ZERO };
         self.tell_workers();
         let now = self.now;
@@ -320,7 +319,7 @@ impl Core {
             self.write_lease(now, lease);
         }
         if !leases.is_empty() {
-            // A restart is to leave them where they are.
+            // A restart must leave the jobs on these workers.
             self.save_scheduler();
         }
     }
@@ -342,7 +341,7 @@ impl Core {
         }
     }
 
-    /// Writes to the event log that the policy has decided, if it has.
+    /// Writes the policy's decision to the event log, if there is a fresh one.
     fn write_decided(&mut self, now: Seconds, decided: &Decided) {
         if let (Decided::Fresh { .. }, Some(in_force)) = (decided, self.scheduler.in_force().cloned()) {
             let solve = in_force.solve.as_ref();
@@ -391,8 +390,8 @@ impl Core {
         }
     }
 
-    /// Tells the policy at what speed jobs that had their workers alone were measured: one that decides inside rounds on
-    /// whatever servers they were, others where they were on the fewest.
+    /// Tells the policy the measured throughputs of jobs that had their workers alone: a policy that decides inside rounds gets
+    /// those of any servers, others only those on the fewest servers possible.
     fn tell_measured(&mut self) {
         for job in self.jobs.values_mut() {
             let Some(run) = &mut job.run else { continue };
@@ -409,12 +408,12 @@ impl Core {
             }
             run.measured = Some((run.progress.steps, run.progress.seconds));
             let speed = StepsPerSecond::new(steps / seconds);
-            // A speed out of range is not believed, and the one before stays.
+            // A speed out of range is not taken, and the one before stays.
             if run.ending.is_none() {
                 let speeds = [speed, StepsPerSecond::new(0.0)];
                 let _ = self.scheduler.observe(run.lease.0, run.lease.1, speeds);
             }
-            // One that is to have another number of workers is shown as it will be.
+            // A job that is to have another number of workers is shown with that number.
             let known = self.scheduler.job(job.id).and_then(|known| usize::try_from(known.scale_factor).ok());
             if !is_spread && known == Some(workers.len()) {
                 let _ = self.scheduler.measure(job.id, run.lease.1, speed);

@@ -1,4 +1,4 @@
-//! What a live scheduler may be told.
+//! The settings of a live scheduler.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use thiserror::Error;
 /// Times and limits of a live scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The next round is decided so long before the round ends. Jobs that are to go have it for their checkpoint.
+    /// Time before the end of a round at which the next one is decided. Jobs that are to go have it for their checkpoint.
     pub look_ahead: Seconds,
-    /// How long after it was asked to stop, or after its lease, a rank is killed.
+    /// Time after which a rank is killed, from the request to stop or from the lease's end.
     pub grace: Seconds,
-    /// How long after that its worker is taken for free, if no word has come of its end: time for a kill to be done, and
-    /// for clocks that run at different speeds.
+    /// Time after that until its worker counts as free, if its end is not reported: for a kill to be done, and for clocks that run
+    /// at different speeds.
     pub slack: Seconds,
-    /// A server from which nothing has been heard for so long gets no new job.
+    /// Time without a report after which a server gets no new job.
     pub silence: Seconds,
-    /// A run whose ranks do not all run so long after the order has failed to start.
+    /// Time after its order at which a run has failed to start unless all of its ranks run.
     pub start_limit: Seconds,
-    /// How long a job waits after its first failure; twice as long after each further one, up to 64 times.
+    /// Time for which a job waits after its first failure; twice as long after each further one, up to 64 times.
     pub back_off: Seconds,
-    /// A job that failed so often in a row is given up.
+    /// The number of failures in a row after which a job is given up.
     pub failures_max: u32,
     /// The number of different jobs that fail on a server one after the other until it is drained.
     pub server_failures_max: usize,
-    /// Are workers that are idle inside a round given to waiting jobs at once, and not only in the next round? Such are the workers of a
-    /// job that is over and of a server that joins, and workers that a new job finds idle.
+    /// Whether workers that are idle inside a round are given to waiting jobs at once, and not only in the next round. Such are the
+    /// workers of a job that is over and of a server that joins, and workers that a new job finds idle.
     pub refill: bool,
-    /// How long a decision may take; none is as long as it takes. The last allocation stays in force after it.
+    /// The most time that a decision may take; none is without a limit. After it the last allocation stays in force.
     pub decision_limit: Option<Duration>,
-    /// How many of the newest lines of the event log are kept.
+    /// The number of newest lines of the event log that are kept.
     pub keep_events: u64,
-    /// Do users submit elsewhere, to what starts their programs? Then a job is [taken in](super::Request::TakeIn) from there
-    /// only, and its steps are presumed, since its program says nothing of them here.
+    /// Whether users submit elsewhere, to the system that starts their programs. Then a job is [taken in](super::Request::TakeIn)
+    /// from there only, and its steps are presumed, since its program reports none here.
     pub front_door: bool,
 }
 
@@ -44,16 +44,16 @@ const EVENTS_MIN: u64 = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{setting} is {value}, expected {expected}")]
 pub struct SettingError {
-    /// Which.
+    /// The setting's name.
     pub setting: &'static str,
-    /// What it is.
+    /// Its value.
     pub value: String,
-    /// What it ought to be.
+    /// The values that are allowed.
     pub expected: String,
 }
 
 impl Settings {
-    /// Settings for rounds of this length: what suits 360 s, and proportionally less for shorter rounds.
+    /// Settings for rounds of this length: those that suit 360 s, and proportionally less for shorter rounds.
     pub fn of_round(round_length: Seconds) -> Self {
         let part = |most: f64, share: f64| Seconds::new(most.min(round_length.get() * share));
         Self {
@@ -72,12 +72,12 @@ impl Settings {
         }
     }
 
-    /// How often an agent is to report: several reports may be lost before its server counts as silent.
+    /// The interval at which an agent is to report: several reports may be lost before its server counts as silent.
     pub fn beat(&self) -> Seconds {
         Seconds::new((self.silence.get() / 5.0).clamp(0.05, 5.0))
     }
 
-    /// What is allowed and rarely meant, in sentences.
+    /// Warnings about settings that are allowed and rarely meant, in sentences.
     pub fn doubts(&self, round_length: Seconds) -> Vec<String> {
         let mut doubts = Vec::new();
         if self.grace < Seconds::new(1.0) {
@@ -96,7 +96,7 @@ impl Settings {
         doubts
     }
 
-    /// Refuses settings out of their range.
+    /// Refuses settings that are out of their range.
     ///
     /// # Errors
     /// If a time is not finite or below 0, the look-ahead is not shorter than the round, or a limit is 0.

@@ -1,4 +1,4 @@
-//! What follows from the difference of placements and runs: extensions, stops and starts.
+//! Actions that follow from the difference of placements and runs: extensions, stops and starts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::record::RunRecord;
 use crate::protocol::{JobNumber, Run};
 
 impl Core {
-    /// Looks at the jobs that something has happened to, and at those that wait for what they held.
+    /// Settles the jobs that were touched, and the jobs that wait for workers that these held.
     pub(super) fn settle(&mut self) {
         while let Some(number) = self.touched.pop_first() {
             self.note_running(number);
@@ -24,7 +24,7 @@ impl Core {
         }
     }
 
-    /// A run on its placement has its lease extended; one without, and one that is not whole, is asked to stop.
+    /// Extends the lease of a run on its placement; asks a run without one, or one that is not whole, to stop.
     fn settle_run(&mut self, number: JobNumber) {
         let (now, settings) = (self.now, self.settings);
         self.count_beside(number);
@@ -33,7 +33,7 @@ impl Core {
             (run.lease.0 != placement.jobs).then_some(run.lease.0)
         });
         if let Some(jobs) = changed {
-            // What it ran beside another is not what it runs alone.
+            // Its time in a pair is written apart from its time alone.
             self.flush_slice(jobs);
         }
         let Some(job) = self.jobs.get_mut(&number) else { return };
@@ -67,7 +67,7 @@ impl Core {
         run.ending = reason.map(|reason| Ending { reason, since: now });
     }
 
-    /// A placement without a run is started, when its workers are free and their servers are here.
+    /// Starts the run of a placement, if its workers are free and their servers are present.
     fn start_if_free(&mut self, number: JobNumber) {
         let now = self.now;
         let Some(job) = self.jobs.get(&number) else { return };
@@ -103,7 +103,7 @@ impl Core {
         };
         let over_at = until + self.settings.grace + self.settings.slack;
         if lease.0.is_pair() {
-            // What the other ran before is not of this start.
+            // The other job's earlier time is written apart from this start.
             self.flush_slice(lease.0);
         }
         let foreign = self.foreign_incarnation(number);
@@ -125,9 +125,9 @@ impl Core {
         self.record_job(number);
     }
 
-    /// The last start of this number that a server still has of another job: of an earlier state, or of one that an older
-    /// copy of this state knows nothing of. 0 where there is none. The job's own starts are counted from there, so that no
-    /// server takes the one for the other.
+    /// The last incarnation of another job with this number that a server still has: a job of an earlier state, or one that an
+    /// older copy of this state does not know. 0 where there is none. The job's own starts are counted from there, so that no
+    /// server takes one for the other.
     fn foreign_incarnation(&self, number: JobNumber) -> u32 {
         let strays = self.servers.values().flat_map(|server| server.strays.iter().map(|(run, _)| *run));
         let over = self.servers.values().flat_map(|server| server.forget.iter().copied());
@@ -135,7 +135,7 @@ impl Core {
         of_number.map(|run| run.incarnation).max().unwrap_or(0)
     }
 
-    /// Is nothing on a worker, but the job that shares it, and does its server offer it?
+    /// Whether a worker is free but for the job that shares it, and its server offers it.
     fn is_free(&self, worker: WorkerId, beside: Option<JobNumber>) -> bool {
         let Some((name, place)) = &self.places[worker.index()] else { return false };
         let Some(server) = self.servers.get(name) else { return false };
@@ -147,7 +147,7 @@ impl Core {
             && self.holders[worker.index()].iter().all(|holder| Some(*holder) == beside)
     }
 
-    /// Frees the workers of a run; jobs that have their place there are looked at again.
+    /// Frees the workers of a run, and marks the jobs that have their place there, to be looked at again.
     pub(super) fn release(&mut self, number: JobNumber, workers: &[WorkerId]) {
         for worker in workers {
             self.holders[worker.index()].retain(|holder| *holder != number);
@@ -156,7 +156,7 @@ impl Core {
         self.touched.extend(waiting);
     }
 
-    /// The jobs that have their place on one of these workers, some more than once.
+    /// The jobs that have their place on one of these workers. A job may occur more than once.
     pub(super) fn placed_on(&self, workers: &[WorkerId]) -> impl Iterator<Item = JobNumber> {
         workers.iter().flat_map(|worker| {
             let has_place = |number: &&JobNumber| {
@@ -167,7 +167,7 @@ impl Core {
         })
     }
 
-    /// A job that failed is not started again until an instant. Workers that it has alone are for jobs that wait meanwhile, if
+    /// Keeps a job that failed from being started until an instant. Workers that it has alone go to waiting jobs meanwhile, if
     /// waiting jobs are given workers inside rounds.
     pub(super) fn rest(&mut self, number: JobNumber, until: Seconds) {
         let Some(job) = self.jobs.get_mut(&number) else { return };
@@ -182,7 +182,7 @@ impl Core {
         }
     }
 
-    /// How long a job waits after so many failures in a row.
+    /// The time for which a job waits after this many failures in a row.
     pub(super) fn back_off(&self, failures: u32) -> Seconds {
         let doublings = failures.saturating_sub(1).min(6);
         self.settings.back_off * f64::from(1u32 << doublings)

@@ -1,4 +1,4 @@
-//! What is answered to a client that simulates on from here: the scheduler's state, and the jobs that it knows.
+//! The answer to a client that simulates on from here: the scheduler's state, and the jobs that it knows.
 
 use std::collections::BTreeMap;
 
@@ -17,58 +17,59 @@ use crate::protocol::JobNumber;
 /// The format of a situation.
 pub const SITUATION_FORMAT: &str = "apportion/situation-v1";
 
-/// What a simulation needs to go on where the scheduler is.
+/// The state from which a simulation can go on where the scheduler is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SituationView {
     /// The format of this document: [`SITUATION_FORMAT`].
     pub format: String,
-    /// Now, on the scheduler's clock.
+    /// The present instant, on the scheduler's clock.
     pub now_s: f64,
     /// Workers by type, as on command lines; those of servers that have not joined included.
     pub cluster: String,
     /// Workers on each server, by type.
     pub workers_per_server: BTreeMap<String, u32>,
-    /// Workers that may be given jobs now, by type: those of servers that are here and not drained. An earlier version said
-    /// nothing of them.
+    /// Workers that may be given jobs now, by type: those of servers that are present and not drained. None from an earlier
+    /// version.
     #[serde(default)]
     pub workers_up: Option<BTreeMap<String, u32>>,
-    /// What a worker costs now, in $/h, by type; types without a price are left out.
+    /// The price of a worker now, in $/h, by type; types without a price are left out.
     #[serde(default)]
     pub prices: BTreeMap<String, f64>,
     /// Length of a round.
     pub round_length_s: f64,
     /// Least time between two computations of the allocation.
     pub reset_interval_s: f64,
-    /// The scheduler's state, which a [`SchedulerState`](apportion::scheduler::SchedulerState) reads. It has a job's id by its
+    /// The scheduler's state, which a [`SchedulerState`](apportion::scheduler::SchedulerState) reads. A job's id in it is the job's
     /// number.
     pub scheduler: Value,
-    /// All jobs that are active, and the last that were, by number.
+    /// All active jobs, and the last ones that ended, by number.
     pub jobs: Vec<PastView>,
-    /// Every job that was active at this instant of the scheduler's clock, or arrived later, is among the jobs.
+    /// The instant of the scheduler's clock since when the list of jobs is complete: every job that was active then, or arrived
+    /// later, is in it.
     pub complete_since_s: f64,
 }
 
-/// A job, and what it has run.
+/// A job, and the work that it has done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastView {
     /// Its number.
     pub number: JobNumber,
-    /// What its user calls it.
+    /// The name that its user gave it.
     pub name: Option<String>,
-    /// What the policy knows of it. Its arrival is an instant on the scheduler's clock.
+    /// The job as the policy knows it. Its arrival is an instant on the scheduler's clock.
     pub job: Job,
-    /// Steps that it has done, as it says; at least those of its last checkpoint.
+    /// Steps that it has done, as its program reports; at least those of its last checkpoint.
     pub steps: f64,
-    /// How long all of its ranks have run on workers of each type, s.
+    /// The time for which all of its ranks have run on workers of each type, s.
     pub received_s: BTreeMap<String, f64>,
-    /// How often it has been started.
+    /// The number of its starts.
     pub starts: u32,
-    /// Its user has cancelled it: where it has not ended, it is being stopped.
+    /// Whether its user has cancelled it: if it has not ended, it is being stopped.
     #[serde(default)]
     pub cancelled: bool,
-    /// When it was over.
+    /// The instant at which it was over, on the scheduler's clock.
     pub ended_s: Option<f64>,
-    /// How it ended.
+    /// The way in which it ended; none while it is active.
     pub how: Option<How>,
 }
 
@@ -88,7 +89,7 @@ fn past(record: &JobRecord, steps: f64) -> PastView {
 }
 
 impl Core {
-    /// The situation now, after the mechanism was told what has been received until now.
+    /// The situation now, after the mechanism was told the time that was received up to now.
     pub(super) fn situation(&mut self) -> Result<SituationView, Refusal> {
         self.tell_received(self.now);
         let scheduler = serde_json::to_value(self.scheduler.state())
@@ -121,7 +122,7 @@ impl Core {
         })
     }
 
-    /// Workers of servers that may be given jobs, by type; a type without any is not left out.
+    /// Number of workers of servers that may be given jobs, by type; 0 for a type without any.
     pub(super) fn workers_up(&self) -> BTreeMap<String, u32> {
         let kinds = self.scheduler.cluster().types().iter();
         let mut up: BTreeMap<_, _> = kinds.map(|kind| (kind.name.clone(), 0)).collect();
@@ -146,7 +147,7 @@ impl Core {
 }
 
 impl LiveJob {
-    /// Steps that it has done, as it says; at least those of its last checkpoint.
+    /// Steps that it has done, as its program reports; at least those of its last checkpoint.
     pub(super) fn steps(&self) -> f64 {
         self.run.as_ref().map_or(0.0, |run| run.progress.steps).max(self.record.checkpointed)
     }

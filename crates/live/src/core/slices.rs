@@ -22,8 +22,8 @@ pub(super) struct SliceLog {
 }
 
 impl SliceLog {
-    /// The correction of an event log by the time of this: it has no span, since what was held then may be another's since, and the jobs may
-    /// have run elsewhere. `jobs` are the log's.
+    /// A correction of the event log by this slice's time. It has no span, since the workers may have been another job's since, and
+    /// the jobs may have run elsewhere. `jobs` are ids of the log.
     pub(super) fn correction(self, jobs: Combination<JobId>, incarnations: [Option<u32>; 2]) -> Slice {
         Slice {
             jobs,
@@ -43,7 +43,7 @@ impl SliceLog {
 }
 
 impl Core {
-    /// The starts of the jobs of a lease that are there.
+    /// The incarnations of the jobs of a lease; none for a job that has no run in it.
     pub(super) fn incarnations(&self, jobs: Combination<JobId>) -> [Option<u32>; 2] {
         let mut incarnations = [None; 2];
         for (incarnation, id) in incarnations.iter_mut().zip(jobs.members()) {
@@ -53,19 +53,19 @@ impl Core {
         incarnations
     }
 
-    /// Until when the event log has what the runs of a combination ran: at first, the instant of their order.
+    /// The instant up to which the event log has the time of a combination's runs: at first, the instant of their order.
     pub(super) fn logged_until(&self, jobs: Combination<JobId>) -> Seconds {
         let members = jobs.members().filter_map(|id| self.jobs.get(self.numbers.get(&id)?));
         let runs = members.filter_map(|job| job.run.as_ref()).filter(|run| run.lease.0 == jobs);
         runs.map(|run| run.logged.at).fold(Seconds::ZERO, Seconds::max)
     }
 
-    /// The event log's name of a job: its number, which stays the same over all starts.
+    /// A job's id in the event log: its number, which stays the same over all starts.
     pub(super) fn log_id(&self, id: JobId) -> JobId {
         self.numbers.get(&id).map_or(id, |number| number.in_log())
     }
 
-    /// Writes what the round's combinations have run.
+    /// Counts and writes the slices of all combinations that run.
     pub(super) fn flush_slices(&mut self) {
         let numbers: Vec<_> = self.jobs.keys().copied().collect();
         for number in numbers {
@@ -76,7 +76,7 @@ impl Core {
         }
     }
 
-    /// Writes the last of what a run did that is over: steps that no slice has are one's that takes no time.
+    /// Writes the last slice of a run that is over: steps that no slice has are in one without time.
     pub(super) fn flush_last(&mut self, number: JobNumber) {
         let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
         let ((jobs, worker_type), now) = (run.lease, self.now);
@@ -90,7 +90,7 @@ impl Core {
         self.flush_slice(jobs);
     }
 
-    /// Writes what a combination has run since it was last written, and that this is written.
+    /// Counts the time of a combination up to now, and writes it as a slice.
     pub(super) fn flush_slice(&mut self, jobs: Combination<JobId>) {
         let numbers: Vec<_> = jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
         for number in &numbers {
@@ -99,7 +99,7 @@ impl Core {
         self.write_counted(jobs);
     }
 
-    /// Writes what has been counted of a combination since it was last written, and that this is written.
+    /// Writes the counted time of a combination as a slice.
     pub(super) fn write_counted(&mut self, jobs: Combination<JobId>) {
         let numbers: Vec<_> = jobs.members().filter_map(|id| self.numbers.get(&id).copied()).collect();
         let Some(log) = self.slices.remove(&jobs) else { return };
@@ -116,7 +116,7 @@ impl Core {
             return;
         }
         let speed = |(steps, seconds): (f64, f64)| if seconds > 0.0 { steps / seconds } else { 0.0 };
-        // Of a program that does not tell its progress nothing is known of the time in which it made no steps.
+        // If a program does not report its progress, the time in which it made no steps is unknown.
         let worked = made.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
         let overhead = if worked > 0.0 { (time.get() - worked).max(0.0) } else { 0.0 };
         let slice = Slice {
@@ -139,8 +139,8 @@ impl Core {
         }
     }
 
-    /// Writes a slice to the event log. Where it has more time than it lasts, the rest is a correction: a slice that begins and
-    /// ends at one instant.
+    /// Writes a slice to the event log. If it has more time than it lasts, the rest is written as a correction: a slice that begins
+    /// and ends at one instant.
     fn write_slice(&mut self, slice: Slice) {
         let lasted = slice.end - slice.start;
         let rest = slice.time - lasted;
@@ -171,7 +171,7 @@ impl Core {
             let time = until - start;
             let price = run.charges.last().map_or(types[worker_type].price, |last| last.price);
             if time.get() > 0.0 {
-                // Of two that share, the time is one's.
+                // Two runs that share have one slice.
                 let slice = SliceLog { worker_type, price, n_workers, start, end: until, time };
                 self.slices.entry(jobs).or_insert(slice);
             }

@@ -1,4 +1,4 @@
-//! The worker types on which jobs state speeds of their own.
+//! The worker types for which jobs state throughputs of their own.
 
 use apportion::Job;
 use apportion::scheduler::SubmitError;
@@ -8,10 +8,10 @@ use super::Core;
 use super::requests::Refusal;
 
 impl Core {
-    /// Warnings of worker types on which a job states speeds and that the cluster does not have.
+    /// Warnings about worker types for which a job states throughputs and that the cluster does not have.
     ///
     /// # Errors
-    /// If there is no such worker type at all.
+    /// If the cluster has none of these worker types.
     pub(super) fn check_types(&self, job: &Job) -> Result<Vec<String>, Refusal> {
         let throughputs = self.scheduler.throughputs();
         let has = |name: &str| self.scheduler.cluster().types().iter().any(|kind| kind.name == name);
@@ -43,7 +43,7 @@ impl Core {
         Ok(if lacking.is_empty() { Vec::new() } else { vec![warning()] })
     }
 
-    /// What helps a job that is not taken in, to be said behind the reason.
+    /// Advice on a job that is not taken in, to be added to the reason.
     pub(super) fn remedy(&self, error: &SubmitError, job: &Job) -> String {
         match error {
             SubmitError::NoThroughput { throughputs, .. } => format!(
@@ -65,7 +65,7 @@ impl Core {
         }
     }
 
-    /// The worker types of the cluster, with how many workers of each.
+    /// The worker types of the cluster, with the number of workers of each, in words.
     fn types_in_words(&self) -> String {
         let kinds = self.scheduler.cluster().types().iter();
         let words: Vec<_> = kinds.map(|kind| format!("{} of `{}`", kind.n_workers, kind.name)).collect();

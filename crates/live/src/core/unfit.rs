@@ -8,10 +8,10 @@ use super::record::{How, JobRecord};
 use super::why::Why;
 use super::{Core, JobNumber};
 
-/// A job that the scheduler as it was started cannot take in.
+/// A job that the scheduler cannot take in, in the way in which it was started.
 #[derive(Clone, Debug)]
 pub(super) struct Unfit {
-    /// As it was on disk: its last start, if it had one, is waited for by the start that takes the job in again.
+    /// Its record as it was on disk: if it had a last start, the start of the scheduler that takes the job in again waits for that.
     record: JobRecord,
     /// Why it cannot be taken in, and what would change that, in sentences.
     because: Vec<String>,
@@ -58,7 +58,7 @@ impl Core {
         self.unfit_records().map(|record| view_of(record, State::Waiting))
     }
 
-    /// Why such a job waits; none if there is none of this number.
+    /// Why an unfit job waits; none if no unfit job has this number.
     pub(super) fn why_unfit(&self, number: JobNumber) -> Option<Why> {
         let Unfit { record, because } = self.unfit.get(&number)?;
         let last = record.last_end.iter().map(|end| format!("Its last start: {end}."));
@@ -71,8 +71,8 @@ impl Core {
         })
     }
 
-    /// Cancels such a job. What may be left of its last start is stopped by its server's next orders. False if there is none
-    /// of this number.
+    /// Cancels an unfit job. If its last start is still running, its server's next orders stop it. False if no unfit job has this
+    /// number.
     pub(super) fn cancel_unfit(&mut self, number: JobNumber) -> bool {
         let Some(Unfit { mut record, .. }) = self.unfit.remove(&number) else { return false };
         record.run = None;

@@ -1,4 +1,4 @@
-//! What is answered about one job: what binds it.
+//! The answer about one job: why it waits, or runs as it does.
 
 use apportion::Seconds;
 use apportion::index::{Id, JobId, WorkerTypeId};
@@ -18,30 +18,29 @@ use crate::protocol::JobNumber;
 pub struct TypeView {
     /// The type.
     pub worker_type: String,
-    /// The share of its time that it is to have them, alone or beside another. None, as all that follows from shares, where
-    /// the policy places jobs itself.
+    /// The share of its time for which it is to have workers of the type, alone or beside another. None, as is all that follows
+    /// from shares, where the policy places jobs itself.
     pub share: Option<f64>,
-    /// How long all of its ranks have run on them since it arrived, in s: work that was lost included, and time that it
-    /// shared whole.
+    /// The time for which all of its ranks have run on the type since it arrived, in s: work that was lost is included, and time
+    /// that it shared counts whole.
     pub received_s: f64,
-    /// How long it has had them since the last reset as the mechanism counts, alone, in s: until now, or to the end of the round
-    /// where it runs and the next one is decided, and without work that was lost.
+    /// The time for which it has had the type alone since the last reset, as the mechanism counts, in s: up to now, or to the end
+    /// of the round if it runs and the next round is decided, and without work that was lost.
     pub since_reset_s: Option<f64>,
-    /// How much longer it ought to have had them up to the last reset, in s; below 0, how much less.
+    /// The time by which it had less of the type up to the last reset than its share, in s; below 0, the time by which it had more.
     pub deficit_s: Option<f64>,
-    /// Its share, divided by its part of what all jobs have received since the last reset: the jobs with the highest priority
-    /// get workers. None where
-    /// it has no share; the largest number that there is where it comes before all others.
+    /// Its share, divided by its part of the time that all jobs have received since the last reset: the jobs with the highest
+    /// priority get workers. None if it has no share; the largest number that there is if it precedes all others.
     pub priority: Option<f64>,
-    /// Time that was allotted to it while it ran less than half of it, less what it has run since, in s, where that is two
-    /// rounds or more: it comes before all that are not overdue, or less so.
+    /// Time that was allotted to it while it ran less than half of it, less the time that it has run since, in s, if that is two
+    /// rounds or more: it precedes all jobs that are not overdue, or less so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overdue_s: Option<f64>,
-    /// How many workers of the type may be given jobs now.
+    /// The number of workers of the type that may be given jobs now.
     pub n_up: u32,
     /// The jobs that hold workers of the type.
     pub held_by: Vec<JobNumber>,
-    /// What these jobs have them by.
+    /// The priorities and leases by which these jobs hold them.
     pub holders: Vec<HolderView>,
 }
 
@@ -50,28 +49,28 @@ pub struct TypeView {
 pub struct HolderView {
     /// The job.
     pub job: JobNumber,
-    /// Its priority there, with the job that it shares them with; none where it has no share, the largest number that there
-    /// is where it comes before all others.
+    /// Its priority there, together with the job that it shares them with; none if it has no share, the largest number that there
+    /// is if it precedes all others.
     pub priority: Option<f64>,
-    /// Until when its lease goes, in s from now; it may be extended.
+    /// The time until its lease ends, in s; the lease may be extended.
     pub until_s: f64,
-    /// How many workers of the type it holds, those included that may not be given jobs now.
+    /// The number of workers of the type that it holds, including workers that may not be given jobs now.
     pub n_workers: usize,
 }
 
-/// A job, and what binds it.
+/// A job, and why it waits or runs as it does.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Why {
     /// The job.
     #[serde(flatten)]
     pub job: JobView,
-    /// What binds it, in sentences.
+    /// The reasons, in sentences.
     pub because: Vec<String>,
     /// Worker types on which it may run.
     pub worker_types: Vec<TypeView>,
-    /// When the next round is decided, in s from now.
+    /// The time until the next round is decided, in s.
     pub decides_in_s: Option<f64>,
-    /// When the policy last decided, on the scheduler's clock.
+    /// The instant of the policy's last decision, on the scheduler's clock.
     pub decided_s: Option<f64>,
 }
 
@@ -105,7 +104,7 @@ impl Core {
         })
     }
 
-    /// Has a job a speed on workers of a type, or has it run there?
+    /// Whether a job has a throughput on workers of a type, or has run there.
     fn is_on(&self, job: &LiveJob, worker_type: WorkerTypeId) -> bool {
         let name = self.type_name(worker_type);
         let has_run = || job.record.received.get(&name).is_some_and(|time| time.get() > 0.0);
@@ -166,7 +165,7 @@ impl Core {
         }
     }
 
-    /// How overdue a job is on a worker type, alone or beside another.
+    /// The time by which a job is overdue on a worker type, alone or beside another.
     fn overdue(&self, job: &LiveJob, worker_type: WorkerTypeId) -> Option<Seconds> {
         let own = self.scheduler.in_force()?.shares.iter().filter(|(jobs, _)| jobs.contains(job.id));
         let mechanism = self.scheduler.mechanism()?;
@@ -187,7 +186,7 @@ impl Core {
         })
     }
 
-    /// A sentence about the workers of a type that may be given jobs now: how many of them each job holds. It is told to a job that
+    /// A sentence about the workers of a type that may be given jobs now: how many of them each job holds. It is for a job that
     /// waits for `needs` workers of the type.
     fn who_holds(&self, view: &TypeView, needs: u32) -> String {
         let TypeView { worker_type, n_up, holders, .. } = view;
@@ -210,7 +209,7 @@ impl Core {
         format!("of the {n_up} that are up, {} now, and it needs {needs}", each.join(", "))
     }
 
-    /// What the mechanism makes of a job that waits for a worker type, in sentences.
+    /// The mechanism's reasons for which a job waits for a worker type, in sentences.
     fn why_not_yet(view: &TypeView) -> Vec<String> {
         let TypeView { worker_type, since_reset_s, deficit_s, holders, .. } = view;
         let number = |priority: Option<f64>| match priority {
@@ -242,7 +241,7 @@ impl Core {
         said
     }
 
-    /// When the next round is decided, in words.
+    /// The time until the next round is decided, in words.
     fn when_decided(&self) -> Option<String> {
         let timeline = self.timeline?;
         let left = |at: Seconds| (at - self.now).max(Seconds::ZERO).get();
@@ -253,7 +252,7 @@ impl Core {
         })
     }
 
-    /// What binds a job, in sentences.
+    /// The reasons for which a job waits, or runs as it does, in sentences.
     fn because(&self, job: &LiveJob, types: &[TypeView]) -> Vec<String> {
         let mut because = Vec::new();
         match &job.run {
@@ -283,7 +282,7 @@ impl Core {
         because
     }
 
-    /// That a job waits after a failure, its own or its server's.
+    /// A sentence that a job waits after a failure, its own or its server's.
     fn why_rests(job: &LiveJob, wait: Seconds) -> String {
         let failed = match job.record.failures {
             0 => "Its server could not start it: that is no failure of its own. It".to_owned(),
@@ -293,8 +292,8 @@ impl Core {
         format!("{failed} is not started again for {:.0} s.", wait.get())
     }
 
-    /// The server on which a run has ranks, and of which nothing has been heard for the longest, if that is longer than
-    /// servers may be silent; and for how long, in s.
+    /// The server of a run's ranks that has been unheard of for longest, if that is longer than servers may be silent, and for how
+    /// long, in s.
     fn unheard(&self, run: &LiveRun) -> Option<(String, f64)> {
         let left = run.ranks.iter().filter(|rank| rank.known.end().is_none());
         let servers = left.filter_map(|rank| self.servers.get(&rank.server));
@@ -304,7 +303,7 @@ impl Core {
         Some((longest.record.name.clone(), longest.unheard(self.now).get()))
     }
 
-    /// What a run does of which all servers are heard.
+    /// The state of a run whose servers are all heard of, in words.
     fn what_it_does(job: &LiveJob, run: &LiveRun) -> String {
         match run.ending.as_ref().map(|ending| &ending.reason) {
             None if run.running.is_some() => "It runs.".to_owned(),
@@ -332,7 +331,7 @@ impl Core {
         }
     }
 
-    /// What a run was last known to do, a server of it being silent: it stops by itself when its lease is over.
+    /// The last known state of a run with a silent server, in words: it stops by itself when its lease is over.
     fn what_was_known(&self, run: &LiveRun, silence: &str) -> String {
         let over = (run.over_at - self.now).max(Seconds::ZERO).get();
         let waited_for =
@@ -363,7 +362,7 @@ impl Core {
         ))
     }
 
-    /// That a run is stopped because its job is to have another number of workers, if it is.
+    /// A sentence that a run is stopped because its job is to have another number of workers, if it is.
     fn why_resized(job: &LiveJob) -> Option<String> {
         let (run, placement) = (job.run.as_ref()?, job.placement.as_ref()?);
         let (before, after) = (run.ranks.len(), placement.workers.len());
@@ -375,7 +374,7 @@ impl Core {
         (before != after).then(text)
     }
 
-    /// How many workers a job that can be resized has, and may have.
+    /// A sentence on the number of workers that a resizable job has, and the numbers that it may have.
     fn which_sizes(&self, job: &LiveJob) -> Option<String> {
         let sizes = &job.record.job.sizes;
         let (first, now) = (job.record.job.scale_factor, self.size(job));

@@ -12,7 +12,7 @@ use crate::core::job::Ending;
 use crate::core::record::RunRecord;
 use crate::protocol::{Phase, Run};
 
-/// A run of job 0 on servers `a`, `b`, …, that ended like this, none being unknown.
+/// A run of job 0 on servers `a`, `b`, …, whose ranks ended like this; a rank without an end is lost.
 fn run(ends: &[Option<End>], reason: Option<Reason>) -> LiveRun {
     let record = RunRecord {
         workers: (0..ends.len()).map(WorkerId::from_index).collect(),
@@ -39,7 +39,7 @@ fn verdict(ends: &[Option<End>], reason: Option<Reason>) -> Verdict {
     judge(&run(ends, reason), 100.0)
 }
 
-/// What a verdict is, and the server that it counts for.
+/// The name of a verdict, and the server that it counts for.
 fn kind(verdict: &Verdict) -> (&'static str, Option<&str>) {
     match verdict {
         Verdict::Completed(_) => ("completed", None),
@@ -58,7 +58,7 @@ fn a_program_that_says_that_it_is_done_is_done_however_others_ended() {
     let mut done = run(&ends, Some(Reason::Preempted));
     (done.progress.speaks, done.progress.done) = (true, true);
     assert_eq!(kind(&judge(&done, 100.0)), ("completed", None));
-    // By its steps, too; but not if rank 0 did not end well.
+    // It is done by its steps, too, but not if rank 0 did not end well.
     (done.progress.done, done.progress.steps) = (false, 100.0);
     assert_eq!(kind(&judge(&done, 100.0)), ("completed", None));
     done.ranks[0].known = Known::Reported(Phase::Ended(End::Stopped(Some(143))));
@@ -73,7 +73,7 @@ fn a_program_that_ended_by_itself_is_done_whatever_the_scheduler_wished_meanwhil
     assert_eq!(kind(&verdict(&well, Some(Reason::Preempted))), ("completed", None));
     assert_eq!(kind(&verdict(&well, Some(Reason::NotStarted))), ("completed", None));
     assert_eq!(kind(&verdict(&well, Some(Reason::Cancelled))), ("stopped", None));
-    // One that was asked to stop has stopped, and so has its gang.
+    // A rank that was asked to stop has stopped, and so has its gang.
     let asked = [Some(End::Exit(0)), Some(End::Stopped(Some(0)))];
     assert_eq!(kind(&verdict(&asked, Some(Reason::Preempted))), ("stopped", None));
 }
