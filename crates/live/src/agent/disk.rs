@@ -1,14 +1,14 @@
-//! Is there room on the disk of an agent's folder for ranks to be started?
+//! The disk of an agent's folder: whether it has room for ranks to be started.
 
 use std::path::PathBuf;
 
 use apportion::Seconds;
 use rustix::fs::statvfs;
 
-/// The least room for a start, in bytes: the documents of a rank, and what is taken for those that it writes later.
+/// The least room for a start, in bytes: the documents of a rank, and the room that is taken for documents written later.
 const ROOM_MIN: u64 = 256 << 10;
 
-/// How often it is looked.
+/// The interval at which the disk is looked at.
 const LOOK: Seconds = Seconds::new(1.0);
 
 /// The disk of a folder.
@@ -29,14 +29,14 @@ impl Disk {
         self.full.as_deref()
     }
 
-    /// Looks again, where that was long ago. Answers whether it has become full, or is not any more.
+    /// Looks again if the last look was long ago. Answers whether the disk has become full, or has room again.
     pub(crate) fn look(&mut self, now: Seconds) -> bool {
         if self.looked.is_some_and(|at| now < at + LOOK) {
             return false;
         }
         self.looked = Some(now);
         let was_full = self.full.is_some();
-        // Where the system does not say, a start that fails will.
+        // If the system does not tell, a start that fails will.
         let is_full = statvfs(&self.folder).is_ok_and(|disk| {
             let has_names = disk.f_files == 0 || disk.f_favail > 0;
             disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_MIN || !has_names

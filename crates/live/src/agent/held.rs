@@ -1,4 +1,4 @@
-//! One rank of a server, as its agent has it: a folder, and a shim that owns it, started by the agent or by Slurm.
+//! One rank of a server, as its agent holds it: a folder, and a shim that owns it, started by the agent or by Slurm.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,13 +15,13 @@ use crate::process::Owned;
 use crate::protocol::{End, Phase, Progress, RankReport, Run, Stop};
 use crate::rank::{self, RankFolder, Start, StartedBy, Steer};
 
-/// What is new of a rank.
+/// News of a rank.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum News {
     Progress(Progress),
     /// It has been asked to stop.
     Stopping,
-    /// How long it ran: it has ended.
+    /// The time that it ran: it has ended.
     Ran(Seconds),
     /// No process of it is left.
     Ended(End),
@@ -36,20 +36,20 @@ pub(crate) struct Held {
     shim: Option<Child>,
     /// The rank's lock, once the shim has let go of it.
     lock: Option<File>,
-    /// What could not be written for the shim yet.
+    /// The orders that could not be written for the shim yet.
     steer: Option<Steer>,
     /// The version of the program's progress that has been read.
     progress: Version,
     is_stopping: bool,
-    /// Was its shim gone before this agent began?
+    /// Whether its shim was gone before this agent began.
     is_found_gone: bool,
     is_over: bool,
 }
 
-/// What is known of a rank that was gone when its agent was started.
+/// The reason for the end of a rank that was gone when its agent was started.
 const FOUND_GONE: &str = "it was gone when its agent was started again";
 
-/// Words for what a path does not allow.
+/// An error of the system at a path, in words.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> String {
     let path = path.display().to_string();
     move |error| format!("{path}: {error}")
@@ -70,7 +70,7 @@ impl Held {
         }
     }
 
-    /// Makes the rank's folder, and starts its shim once all of that is on disk. The error is why it could not, in words.
+    /// Makes the rank's folder, and starts its shim once the folder is on disk. The error is the reason why not, in words.
     pub(crate) fn start(home: &Home, start: &Start) -> Result<Self, String> {
         let mut held = Self::make(home, start)?;
         match held.spawn(home) {
@@ -83,7 +83,7 @@ impl Held {
         Ok(held)
     }
 
-    /// Makes the rank's folder, and returns when it is on disk. The error is why it could not, in words.
+    /// Makes the rank's folder, and returns when it is on disk. The error is the reason why not, in words.
     pub(crate) fn make(home: &Home, start: &Start) -> Result<Self, String> {
         let ranks = home.ranks();
         let name = rank::name(start.rank.run, start.rank.rank);
@@ -112,7 +112,7 @@ impl Held {
         shim.spawn().map_err(at(Path::new(program)))
     }
 
-    /// Takes over a rank that an earlier agent started. None if there is no rank in the folder that can be made out.
+    /// Takes over a rank that an earlier agent started. None if the folder has no rank that can be read.
     pub(crate) fn adopt(run: Run, rank: u32, folder: RankFolder) -> Option<(Self, Adopted)> {
         let Start { rank: start, by, .. } = files::read(&folder.start()).ok()?;
         let start = Some(start).filter(|start| (start.run, start.rank) == (run, rank))?;
@@ -143,17 +143,17 @@ impl Held {
         Some((held, Adopted { report, until, grace: steer.grace }))
     }
 
-    /// Is no process of it left?
+    /// Whether no process of it is left.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// What started its shim, or is to.
+    /// The system that started its shim, or is to start it.
     pub(crate) fn by(&self) -> StartedBy {
         self.by
     }
 
-    /// Has its shim written down its processes?
+    /// Whether its shim has written down its processes.
     pub(crate) fn has_begun(&self) -> bool {
         self.folder.owned().exists()
     }
@@ -162,7 +162,7 @@ impl Held {
         &self.folder
     }
 
-    /// Tells the shim; if that cannot be written, again at the next look.
+    /// Writes orders for the shim; if they cannot be written, the next look tries again.
     pub(crate) fn steer(&mut self, steer: Steer) {
         self.steer = Some(steer);
         self.write_steer();
@@ -176,7 +176,7 @@ impl Held {
         }
     }
 
-    /// What is new since the last look.
+    /// The news since the last look.
     pub(crate) fn look(&mut self) -> Vec<News> {
         if self.is_over {
             self.reap();
@@ -185,7 +185,7 @@ impl Held {
         self.write_steer();
         let end = self.look_for_end();
         let mut news = Vec::new();
-        // After the end, which may have come with a last word.
+        // The progress is read after the end, which may have come with a last progress.
         news.extend(self.look_for_progress().map(News::Progress));
         if !self.is_stopping && Version::of(&self.folder.asked()).is_there() {
             self.is_stopping = true;
@@ -199,8 +199,8 @@ impl Held {
         news
     }
 
-    /// Gives up a rank of which Slurm says that it is over, or was never there. A shim that holds its lock speaks for
-    /// itself. The end that is written keeps a shim that comes late from starting anything.
+    /// Gives up a rank that according to Slurm is over, or never existed. A shim that holds its lock reports for itself. The end
+    /// that is written keeps a late shim from starting anything.
     pub(crate) fn give_up(&mut self, end: End) -> Option<End> {
         let _lock = self.folder.try_lock().ok().flatten()?;
         let end = self.folder.read_end().unwrap_or(end);
@@ -230,19 +230,18 @@ impl Held {
         if end.is_some() || !self.is_without_shim() {
             return end;
         }
-        // It may have written the end between the two looks. From here on the lock is ours: no shim that is late
-        // starts anything.
+        // It may have written the end between the two looks. From here on the lock is held here: no late shim starts anything.
         let end = self.folder.read_end();
         if end.is_some() || !self.nothing_is_left() {
             return end;
         }
-        // What ended the agent, or the whole server, may have ended the rank, too.
+        // The event that ended the agent, or the whole server, may have ended the rank, too.
         let end = if self.is_found_gone { End::Lost(FOUND_GONE.to_owned()) } else { End::Vanished };
         let _ = self.folder.write_end(end.clone(), clock::node_now());
         Some(end)
     }
 
-    /// Is the shim gone? Then the rank's lock is held in its place.
+    /// Whether the shim is gone. If so, the rank's lock is held in its place.
     fn is_without_shim(&mut self) -> bool {
         if self.lock.is_none() && self.reap() {
             self.lock = self.folder.try_lock().ok().flatten();
@@ -250,7 +249,7 @@ impl Held {
         self.lock.is_some()
     }
 
-    /// Is there no child of this agent that has the rank? A shim that was just started may not have its lock yet.
+    /// Whether this agent has no child that owns the rank. A shim that was just started may not have its lock yet.
     fn reap(&mut self) -> bool {
         if let Some(shim) = &mut self.shim
             && matches!(shim.try_wait(), Ok(Some(_)))
@@ -260,14 +259,13 @@ impl Held {
         self.shim.is_none()
     }
 
-    /// Kills what a shim has left behind. Answers whether nothing is left. No program runs that its shim has not
-    /// written down.
+    /// Kills all processes that a shim has left. Answers whether none is left. No program runs that its shim has not written down.
     fn nothing_is_left(&self) -> bool {
         files::read::<Owned>(&self.folder.owned()).map_or(true, |owned| owned.kill_rest())
     }
 }
 
-/// A rank's folder, on disk.
+/// Makes a rank's folder on disk.
 fn make(folder: &RankFolder, start: &Start) -> Result<(), String> {
     let path = folder.path();
     if path.exists() {

@@ -1,9 +1,9 @@
-//! The agent of a server: what it makes of orders, without processes, sockets or clocks.
+//! The agent of a server: its reaction to orders, without processes, sockets or clocks.
 //!
-//! In: [`Orders`] of a scheduler, and what ranks say and how they end. Out: [`Act`]s for the code that starts processes, and
+//! In: [`Orders`] of a scheduler, and the progress and ends of ranks. Out: [`Act`]s for the code that starts processes, and
 //! [`Report`]s. Instants are of the node's own clock, which must not be set and must go on while the node sleeps.
 //!
-//! Around it: [`Processes`] does what it says with real processes, and [`run`] carries documents over a [`Link`].
+//! Around it: [`Processes`] carries out its acts with real processes, and [`run`] carries documents over a [`Link`].
 
 mod disk;
 mod drive;
@@ -24,36 +24,36 @@ pub use crate::rank::RankStart;
 pub use drive::{Link, LinkError, run};
 pub use processes::{Home, Processes, ProcessesError};
 
-/// How many reports an agent remembers the sending of; orders that answer an older one start and extend nothing.
+/// The number of last reports whose sending an agent remembers; orders that answer an older one start and extend nothing.
 const REPORTS_REMEMBERED: usize = 4096;
 
-/// What a server is, as it is started with.
+/// The description of a server with which its agent is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Its name, by which the scheduler knows it again.
+    /// Its name, by which the scheduler recognizes it.
     pub name: String,
     /// The type of its workers.
     pub worker_type: String,
-    /// How many it has.
+    /// The number of its workers.
     pub n_workers: u32,
 }
 
-/// What is to be done with a rank.
+/// An action on a rank.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Start it.
     Start(Box<RankStart>),
-    /// Tell it of its lease's end, and to stop if it is to.
+    /// Write its lease's end and its stop, if it is to stop, for its shim.
     Steer {
         /// The run.
         run: Run,
-        /// Which rank.
+        /// The rank's number.
         rank: u32,
-        /// When its lease ends.
+        /// The end of its lease.
         until: Seconds,
-        /// How long after it was asked to stop, or after the lease, it is killed.
+        /// Time after which it is killed, from the request to stop or from the lease's end.
         grace: Seconds,
-        /// Whether to stop, and how.
+        /// How it is to stop; none if it is to go on.
         stop: Option<Stop>,
     },
 }
@@ -75,7 +75,7 @@ impl Rank {
         matches!(self.phase, Phase::Ended(_))
     }
 
-    /// It has been asked to stop; one that waits to be started goes on waiting.
+    /// Notes that it has been asked to stop; a rank that waits to be started goes on waiting.
     fn note_stopping(&mut self) {
         if self.phase == Phase::Running {
             self.phase = Phase::Stopping;
@@ -88,9 +88,9 @@ impl Rank {
 pub struct Adopted {
     /// The rank, as it is now.
     pub report: RankReport,
-    /// When its lease ends.
+    /// The end of its lease.
     pub until: Seconds,
-    /// How long after it was asked to stop, or after the lease, it is killed.
+    /// Time after which it is killed, from the request to stop or from the lease's end.
     pub grace: Seconds,
 }
 
@@ -101,7 +101,7 @@ pub struct Agent {
     home: Option<u64>,
     boot: u64,
     n_reports: u64,
-    /// When the last reports were sent, by number.
+    /// The instants at which the last reports were sent, by number.
     sent: VecDeque<(u64, Seconds)>,
     /// The highest epoch and number of orders taken.
     taken: (u64, u64),
@@ -109,7 +109,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent with the ranks that an earlier one left. `boot` must be larger than that one's.
+    /// An agent with the ranks that an earlier one left. `boot` must be larger than the earlier one's.
     pub fn new(server: Server, boot: u64, adopted: Vec<Adopted>) -> Self {
         let mut ranks = BTreeMap::new();
         for Adopted { report, until, grace } in adopted {
@@ -119,7 +119,7 @@ impl Agent {
         Self { server, home: None, boot, n_reports: 0, sent: VecDeque::new(), taken: (0, 0), ranks }
     }
 
-    /// The same agent, whose folder has this number.
+    /// This agent with the number of its folder.
     #[must_use]
     pub fn with_home(mut self, home: u64) -> Self {
         self.home = Some(home);
@@ -131,7 +131,7 @@ impl Agent {
         &self.server
     }
 
-    /// Is the rank here, running or ended and not forgotten yet?
+    /// Whether the rank is here: it runs, or has ended and is not forgotten yet.
     pub fn has(&self, run: Run, rank: u32) -> bool {
         self.ranks.contains_key(&(run, rank))
     }
@@ -197,14 +197,14 @@ impl Agent {
         acts
     }
 
-    /// When a report of this agent was sent; none if that is too long ago.
+    /// The instant at which a report of this agent was sent; none if that is too long ago.
     fn sent_at(&self, id: ReportId) -> Option<Seconds> {
         let first = self.sent.front()?.0;
         let place = usize::try_from(id.number.checked_sub(first)?).ok()?;
         self.sent.get(place).map(|(_, at)| *at)
     }
 
-    /// A rank that is here: its lease may be longer, and it may have to stop.
+    /// Extends the lease of a rank that is here, and stops it if it has to stop.
     fn steer(&mut self, lease: &LeaseOrder, rank: u32, until: Option<Seconds>) -> Option<Act> {
         let run = lease.run;
         let here = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over())?;
@@ -219,8 +219,8 @@ impl Agent {
         (after != before).then_some(Act::Steer { run, rank, until: after.0, grace: after.1, stop: after.2 })
     }
 
-    /// A rank that is not here: it is started if its lease is not over and nothing else holds its worker. Else the next
-    /// orders try again. One that is to stop before it was started has ended.
+    /// Starts a rank that is not here, if its lease is not over and its worker is free. Else the next orders try again. A rank that
+    /// is to stop before it was started has ended.
     fn start(
         &mut self,
         now: Seconds,
@@ -266,18 +266,18 @@ impl Agent {
         })
     }
 
-    /// May the run of this lease have the worker: does none but the job that it shares with hold it?
+    /// Whether the run of this lease may have the worker: only the job that it shares with may hold it.
     fn is_free(&self, worker: u32, lease: &LeaseOrder) -> bool {
         let shares = |job: JobNumber| lease.beside == Some(job);
         self.ranks.iter().all(|((run, _), rank)| {
             rank.is_over() || (run.job == lease.run.job && run.incarnation == lease.run.incarnation)
-                // Of the same job an earlier start may run anywhere on this server: it must end first.
+                // An earlier start of the same job may run anywhere on this server: it must end first.
                 || (run.job != lease.run.job && (rank.worker != worker || shares(run.job)))
         })
     }
 
-    /// Notes what a rank says of its work. It says nothing new of one that is over. Answers whether a scheduler waits for
-    /// what is new: that it speaks, a proposal, or that the job is done.
+    /// Notes the progress of a rank that is not over. Answers whether it has news that a scheduler waits for: that the program
+    /// reports progress, a proposal, or that the job is done.
     pub fn note_progress(&mut self, run: Run, rank: u32, progress: Progress) -> bool {
         let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) else {
             return false;
@@ -287,7 +287,7 @@ impl Agent {
         is_waited_for(&before) != is_waited_for(&progress)
     }
 
-    /// Notes that a rank that was to be started waits for it.
+    /// Notes that a rank waits to be started.
     pub(crate) fn note_waiting(&mut self, run: Run, rank: u32) {
         if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| here.phase == Phase::Running) {
             here.phase = Phase::Waiting;
@@ -308,7 +308,7 @@ impl Agent {
         }
     }
 
-    /// Notes how long a rank has run that is over now.
+    /// Notes the time that a rank ran which is over now.
     pub fn note_ran(&mut self, run: Run, rank: u32, ran: Seconds) {
         if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
             here.ran = Some(ran);

@@ -1,4 +1,4 @@
-//! Does with real processes what an [`Agent`] says, and keeps it so that a later agent finds it.
+//! The real processes of an [`Agent`]: its acts are carried out, and kept so that a later agent finds them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,31 +18,31 @@ use crate::files;
 use crate::protocol::{End, Orders, Report, Run, Stop};
 use crate::rank::{self, RankFolder, Start, StartedBy, Steer};
 
-/// How many outputs of ranks that are forgotten are kept.
+/// The number of outputs of forgotten ranks that are kept.
 const LOGS_KEPT: usize = 1000;
 
-/// How many bits of a start's number are drawn.
+/// The number of random bits in a boot's number.
 const DRAWN_BITS: u32 = 12;
 
-/// How long an agent waits for another with its folder to end.
+/// Time for which an agent waits for another with its folder to end.
 const TAKEN_TRIED: Seconds = Seconds::new(1.0);
 
-/// Where an agent keeps what it must know after its own end, and how it starts ranks.
+/// The folders of an agent, which survive its end, and the command that starts ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The agent's own folder, for it alone.
     pub state: PathBuf,
-    /// The folder in which each job has a folder for its checkpoints, named by its number and by what tells its submission
-    /// from others of that number. All servers should have the same.
+    /// The folder in which each job has a folder for its checkpoints, named by its number and by what tells its submission from
+    /// others of that number. All servers should have the same.
     pub checkpoints: PathBuf,
     /// The program that calls [`shim::run`](crate::shim::run), and the arguments before the rank's folder.
     pub shim: Vec<OsString>,
 }
 
 impl Home {
-    /// Ranks are started by the program that runs now, by its subcommand `shim`.
+    /// A home whose ranks are started by the program that runs now, by its subcommand `shim`.
     pub fn new(state: &Path, checkpoints: &Path) -> Self {
-        // The program as it runs, though its file be replaced meanwhile.
+        // The program as it runs, even if its file is replaced meanwhile.
         let shim = vec!["/proc/self/exe".into(), "shim".into()];
         Self { state: state.to_owned(), checkpoints: checkpoints.to_owned(), shim }
     }
@@ -51,7 +51,7 @@ impl Home {
         self.state.join("ranks")
     }
 
-    /// Of what is set aside since it cannot be read.
+    /// The folder for documents that are set aside because they cannot be read.
     fn aside(&self) -> PathBuf {
         self.state.join("aside")
     }
@@ -64,7 +64,7 @@ impl Home {
         self.state.join("boot.json")
     }
 
-    /// Of the number that is the folder's own.
+    /// The file with the folder's own number.
     fn number(&self) -> PathBuf {
         self.state.join("home.json")
     }
@@ -73,15 +73,15 @@ impl Home {
 /// Why an agent cannot begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessesError {
-    /// Its folder does not let it.
+    /// Its folder cannot be used.
     #[error("{path}: {source}")]
     Io {
-        /// Which file or folder.
+        /// The file or folder.
         path: String,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// There is an agent already.
+    /// Another agent uses the folder.
     #[error(
         "{0} is the folder of an agent that is running: a server has one agent, or each has a folder of its own"
     )]
@@ -100,15 +100,15 @@ pub struct Processes {
     agent: Agent,
     held: BTreeMap<(Run, u32), Held>,
     disk: Disk,
-    /// Held as long as this is.
+    /// The lock of the folder, held while this value lives.
     _lock: File,
 }
 
 impl Processes {
-    /// Takes over what an earlier agent left in the folder.
+    /// Takes over the ranks that an earlier agent left in the folder.
     ///
     /// # Errors
-    /// If there is an agent with this folder, or it cannot be used.
+    /// If another agent uses this folder, or it cannot be used.
     pub fn open(server: Server, home: Home) -> Result<Self, ProcessesError> {
         let absolute = |path: &Path| std::path::absolute(path).map_err(at(path));
         let home = Home {
@@ -137,7 +137,7 @@ impl Processes {
         Report { disk, ..self.agent.report(clock::node_now()) }
     }
 
-    /// Looks at the disk of the agent's folder. Answers whether it has become full, or is not any more.
+    /// Looks at the disk of the agent's folder. Answers whether it has become full, or has room again.
     pub(crate) fn look_at_disk(&mut self) -> bool {
         self.disk.look(clock::node_now())
     }
@@ -147,8 +147,8 @@ impl Processes {
         self.disk.full()
     }
 
-    /// Takes orders and does what they ask for. Answers whether something has changed that a scheduler waits for: that
-    /// ranks were started. (Not that leases are longer, or each report would be answered by another.)
+    /// Takes orders and carries them out. Answers whether something has changed that a scheduler waits for: that ranks were
+    /// started. (Longer leases are no such change, or each report would be answered by another.)
     pub fn take(&mut self, orders: &Orders) -> bool {
         let acts = self.agent.take(clock::node_now(), orders);
         let has_changed = acts.iter().any(|act| matches!(act, Act::Start(_)));
@@ -186,8 +186,8 @@ impl Processes {
         }
     }
 
-    /// Looks what has become of the ranks. Answers whether something has changed that a scheduler waits for: that a rank
-    /// stops, ended, or made a proposal.
+    /// Looks at the ranks. Answers whether something has changed that a scheduler waits for: that a rank stops, ended, or made a
+    /// proposal.
     pub fn look(&mut self) -> bool {
         let mut has_changed = false;
         for (&(run, rank), held) in &mut self.held {
@@ -208,7 +208,7 @@ impl Processes {
     }
 }
 
-/// The lock of an agent's folder; none if another agent goes on holding it.
+/// The lock of an agent's folder; none if another agent keeps it.
 ///
 /// A process that an agent is just starting has the lock, too, until it executes its program: for an instant after the
 /// end of an agent, its lock may still be held.
@@ -224,7 +224,7 @@ pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The number of this start: larger than all before, even if the folder is lost or the calendar is set back.
+/// The number of this boot: larger than all before, even if the folder is lost or the calendar is set back.
 pub(crate) fn next_boot(home: &Home) -> io::Result<u64> {
     let last: u64 = files::read(&home.boot()).unwrap_or_default();
     let boot = wall().max(last.saturating_add(1));
@@ -242,19 +242,19 @@ pub(crate) fn number(home: &Home) -> io::Result<u64> {
     Ok(number)
 }
 
-/// The wall's clock in µs, and behind it bits that are drawn, so that no two agents have the same by chance. The clock may be
-/// set: it only makes the number larger than the ones before, should the folder be lost.
+/// The wall clock in µs, followed by random bits, so that no two agents have the same number by chance. The clock may be set: it
+/// only makes the number larger than earlier ones, should the folder be lost.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
 fn wall() -> u64 {
     let micros = (clock::wall_s() * 1e6) as u64;
-    // Where the system has no random numbers, the clock is all there is.
+    // If the system has no random numbers, the clock has to do.
     let drawn = getrandom::u64().unwrap_or_default();
     (micros << DRAWN_BITS) | (drawn >> (u64::BITS - DRAWN_BITS))
 }
 
 pub(crate) type AllHeld = BTreeMap<(Run, u32), Held>;
 
-/// Takes over the folders of ranks; one that cannot be read is set aside.
+/// Takes over the folders of ranks; a folder that cannot be read is set aside.
 pub(crate) fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), ProcessesError> {
     let ranks = home.ranks();
     let mut held = BTreeMap::new();
@@ -263,7 +263,7 @@ pub(crate) fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), Processe
         let path = entry.map_err(at(&ranks))?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
         if name.starts_with('.') {
-            // Half made, or half removed.
+            // The folder is half made, or half removed.
             let _ = fs::remove_dir_all(&path);
             continue;
         }
@@ -279,8 +279,8 @@ pub(crate) fn adopt_all(home: &Home) -> Result<(AllHeld, Vec<Adopted>), Processe
     Ok((held, adopted))
 }
 
-/// Puts the folder of a rank that cannot be made out where ranks are not looked for. If a shim has it, the rank is killed, and
-/// the folder is put there by the next agent.
+/// Moves a rank's folder that cannot be read to where ranks are not looked for. If a shim owns it, the rank is killed, and the next
+/// agent moves the folder.
 fn set_aside(home: &Home, name: &str, folder: &RankFolder) {
     if folder.lock().exists() && !matches!(folder.try_lock(), Ok(Some(_))) {
         let now = clock::node_now();
@@ -292,7 +292,7 @@ fn set_aside(home: &Home, name: &str, folder: &RankFolder) {
     let _ = fs::rename(folder.path(), home.aside().join(name));
 }
 
-/// Removes the folder of a rank, and keeps what it printed.
+/// Removes the folder of a rank, and keeps its output.
 pub(crate) fn forget(home: &Home, name: &str, folder: &RankFolder) -> io::Result<()> {
     let gone = home.ranks().join(format!(".gone-{name}"));
     let logs = home.logs();
@@ -307,8 +307,8 @@ pub(crate) fn forget(home: &Home, name: &str, folder: &RankFolder) -> io::Result
     drop_old_logs(&logs, LOGS_KEPT)
 }
 
-/// Moves an output among those that are kept. One of the same name is of a job of another state, and is kept under a name
-/// with a number at its end.
+/// Moves an output to the kept ones. If an output of the same name is there, it is of a job of another state, and the new one gets
+/// a number at the end of its name.
 fn keep_log(output: &Path, logs: &Path, name: &str) -> io::Result<()> {
     let kept = logs.join(name);
     if kept.exists() && output.exists() {
@@ -320,7 +320,7 @@ fn keep_log(output: &Path, logs: &Path, name: &str) -> io::Result<()> {
     fs::rename(output, kept)
 }
 
-/// Removes the oldest outputs.
+/// Removes the oldest outputs but the newest `n_kept`.
 fn drop_old_logs(logs: &Path, n_kept: usize) -> io::Result<()> {
     let entries: Vec<fs::DirEntry> = fs::read_dir(logs)?.collect::<io::Result<_>>()?;
     if entries.len() <= n_kept {
@@ -373,7 +373,7 @@ mod tests {
         let home = Home::new(folder.path(), folder.path());
         let first = next_boot(&home).unwrap();
         assert!(next_boot(&home).unwrap() > first);
-        // An earlier start while the calendar was ahead.
+        // An earlier boot while the calendar was ahead.
         files::write(&home.boot(), &(first + (1 << 60))).unwrap();
         assert_eq!(next_boot(&home).unwrap(), first + (1 << 60) + 1);
         fs::write(home.boot(), "not a number").unwrap();

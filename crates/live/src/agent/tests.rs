@@ -51,7 +51,7 @@ fn starts(acts: &[Act]) -> Vec<(Run, u32, f64)> {
     acts.iter().filter_map(start).collect()
 }
 
-/// Ends of leases and stops that ranks are told of.
+/// The ends of leases and the stops that ranks are sent.
 fn steers(acts: &[Act]) -> Vec<(Run, f64, Option<Stop>)> {
     let steer = |act: &Act| match act {
         Act::Start(_) => None,
@@ -85,7 +85,7 @@ fn orders_that_are_older_or_the_same_are_not_taken() {
     for number in [4, 5] {
         assert_eq!(agent.take(at(1.0), &orders(number, 1, &[])), []);
     }
-    // A later start of the scheduler counts anew, and an earlier one is not heard any more.
+    // A later start of the scheduler counts anew, and orders of an earlier one are ignored.
     let later = Orders { epoch: 2, ..orders(1, 1, &[lease(run(1, 1), 0)]) };
     assert_eq!(agent.take(at(1.0), &later), []);
     assert_eq!(agent.take(at(1.0), &orders(6, 1, &[])), []);
@@ -109,7 +109,7 @@ fn a_lease_that_is_over_starts_nothing() {
     agent.report(at(0.0));
     assert_eq!(agent.take(at(10.0), &orders(1, 1, &[lease(run(1, 1), 0)])), []);
     assert_eq!(phases(&mut agent), []);
-    // Nor does one whose report is unknown, so that nobody can say when it ends.
+    // Nor does one whose report is unknown, so that its end is unknown.
     assert_eq!(agent.take(at(1.0), &orders(2, 99, &[lease(run(1, 1), 0)])), []);
     assert_eq!(phases(&mut agent), []);
 }
@@ -154,7 +154,7 @@ fn a_job_is_started_again_only_after_its_end() {
     let mut agent = agent();
     agent.report(at(0.0));
     agent.take(at(1.0), &orders(1, 1, &[lease(run(1, 1), 0)]));
-    // Though the other worker is free.
+    // This holds although the other worker is free.
     let again = [lease(run(1, 2), 1)];
     assert_eq!(starts(&agent.take(at(2.0), &orders(2, 1, &again))), []);
     agent.note_end(run(1, 1), 0, End::Killed);
@@ -168,7 +168,7 @@ fn what_is_to_stop_before_it_was_started_has_ended() {
     let stopped = LeaseOrder { stop: Some(Stop::Now), ..lease(run(1, 1), 0) };
     assert_eq!(agent.take(at(1.0), &orders(1, 1, &[stopped])), []);
     assert_eq!(phases(&mut agent), [(run(1, 1), Phase::Ended(End::Stopped(None)))]);
-    // And is not started by a later word.
+    // It is not started by later orders.
     assert_eq!(agent.take(at(1.0), &orders(2, 1, &[lease(run(1, 1), 0)])), []);
 }
 
@@ -194,7 +194,7 @@ fn an_end_is_reported_until_it_is_forgotten() {
     assert_eq!(phases(&mut agent), [ended, (run(2, 1), Phase::Running)]);
     assert_eq!(agent.report(at(1.0)).ranks[0].progress, Progress::default());
     agent.take(at(2.0), &forget);
-    // One that runs is not forgotten.
+    // A rank that runs is not forgotten.
     assert_eq!(phases(&mut agent), [(run(2, 1), Phase::Running)]);
     assert!(agent.has(run(2, 1), 0) && !agent.has(run(1, 1), 0));
 }

@@ -1,4 +1,4 @@
-//! What agents say and ask: a report is posted, and orders are waited for.
+//! The requests of agents: a report is posted, and orders are waited for.
 //!
 //! The two are plain HTTP with JSON and not gRPC: each document is the whole state of its sender, so that one exchange is all
 //! there is, whatever was lost before it. A report is answered with the orders that follow from it. Orders that follow from
@@ -22,13 +22,13 @@ use super::routes::{Fault, PATIENCE, bad, document, json, read, unavailable, wel
 use crate::driver::Client;
 use crate::protocol::{Heard, Orders, Report, check_server};
 
-/// How long orders are waited for, at most and where the request does not say.
+/// The longest time for which orders are waited for, also where the request states none.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Becomes true when the front is to end.
+/// A flag that becomes true when the front is to end.
 pub(super) type Closing = watch::Receiver<bool>;
 
-/// What the requests of agents need.
+/// The state that requests of agents need.
 #[derive(Clone, Debug)]
 struct Door {
     client: Client,
@@ -71,7 +71,7 @@ fn number(orders: &Orders) -> (u64, u64) {
     (orders.epoch, orders.number)
 }
 
-/// Refuses what a token asks of another server than its own.
+/// Refuses a request that concerns another server than those of its token.
 fn fenced(fence: &Fence, server: &str) -> Result<(), Fault> {
     fence.check(server).map_err(|why| Fault(StatusCode::FORBIDDEN, why))
 }
@@ -98,7 +98,7 @@ async fn orders(
     }
 }
 
-/// The orders that the agent has, by epoch and number, and how long it waits for others.
+/// The orders that the agent has, by epoch and number, and the time for which it waits for others.
 fn asked(query: &str) -> Result<((u64, u64), Duration), Fault> {
     let (mut after, mut wait) = ((0, 0), WAIT_MAX);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

@@ -18,26 +18,26 @@ use crate::protocol::Program;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Form {
-    /// What its user calls it.
+    /// The name that its user gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The user that submitted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// A word that no other submission has: sent again with the same one, it is the same job.
+    /// A key that no other submission has: sent again with the same one, it is the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What the policy is to know of it.
+    /// The job as the policy is to know it.
     pub job: JobForm,
-    /// What it runs.
+    /// The program that it runs.
     pub program: Program,
 }
 
-/// What the policy is to know of a job.
+/// A job as the policy is to know it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobForm {
-    /// The job type, by which the throughput matrix knows it.
+    /// The job type, as the throughput matrix names it.
     pub job_type: String,
     /// Workers it needs at once.
     #[serde(default = "one")]
@@ -45,18 +45,18 @@ pub struct JobForm {
     /// Numbers of workers that it may be given, ascending, its scale factor among them; empty if that is the only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<u32>,
-    /// Steps to its end.
+    /// Steps from its beginning to its end.
     pub total_steps: f64,
-    /// The user's importance of it; larger is more.
+    /// The job's importance to its user; larger is more.
     #[serde(default = "weight")]
     pub weight: f64,
-    /// The time from its arrival by which it ought to be done, in s.
+    /// The time from its arrival within which it ought to be done, in s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<f64>,
     /// Its owner, for hierarchical policies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Its own speed alone in steps/s, by worker type, in place of the matrix's.
+    /// Its throughput alone by worker type, in steps/s, in place of the matrix's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<BTreeMap<String, f64>>,
 }

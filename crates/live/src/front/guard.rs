@@ -1,4 +1,4 @@
-//! Which requests are let in: those with a token or, where there are no tokens, those from this machine.
+//! The admission of requests: those with a token or, where there are no tokens, those from this machine.
 
 use std::fmt;
 use std::fs;
@@ -11,22 +11,22 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use hmac_sha256::Hash;
 use thiserror::Error;
 
-/// What stands before a digest in a file of tokens.
+/// The prefix of a digest in a file of tokens.
 const PREFIX: &str = "sha256:";
 
-/// What stands after the digest of a server's token, before the names of the servers that may have it.
+/// The word between the digest of a server's token and the names of the servers that may have it.
 const AGENT: &str = "agent";
 
-/// The paths that are for agents.
+/// The prefix of the paths that are for agents.
 const OF_AGENTS: &str = "/v1/agents/";
 
-/// Tokens that are let in. Only their digests are known.
+/// The tokens that are let in. Only their digests are kept.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tokens {
     known: Vec<Known>,
 }
 
-/// A token, as far as it is known here.
+/// A token as it is kept here: its digest, its role and its servers.
 #[derive(Clone, PartialEq, Eq)]
 struct Known {
     digest: [u8; 32],
@@ -34,17 +34,17 @@ struct Known {
     fence: Fence,
 }
 
-/// The servers that a token speaks for; none = all.
+/// The servers that a token speaks for; none for all servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fence(Option<Arc<[String]>>);
 
 impl Fence {
-    /// Around these servers; around all if none is named.
+    /// A fence around these servers; around all if none is named.
     fn around(servers: Vec<String>) -> Self {
         Self(Some(servers).filter(|servers| !servers.is_empty()).map(Arc::from))
     }
 
-    /// Around the servers of both.
+    /// A fence around the servers of both.
     fn and(&self, other: &Self) -> Self {
         let both = self.0.as_ref().zip(other.0.as_ref());
         Self(both.map(|(one, other)| one.iter().chain(other.iter()).cloned().collect()))
@@ -53,7 +53,7 @@ impl Fence {
     /// Refuses a server that the token does not speak for.
     ///
     /// # Errors
-    /// What the token is for, in words.
+    /// The servers that the token is for, in words.
     pub(super) fn check(&self, server: &str) -> Result<(), String> {
         match &self.0 {
             Some(servers) if !servers.iter().any(|other| other == server) => Err(format!(
@@ -65,10 +65,10 @@ impl Fence {
     }
 }
 
-/// What a token is for.
+/// The use of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// People and their programs: everything but what agents say and ask.
+    /// People and their programs: all requests but those of agents.
     Person,
     /// Agents of servers: `/v1/agents/…`, and nothing else.
     Agent,
@@ -84,15 +84,15 @@ impl fmt::Debug for Tokens {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The file.
+    /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// A line of it.
+    /// A line of the file has no digest.
     #[error(
         "{path}:{line}: this is no digest of a token, expected `sha256:` and 64 hexadecimal digits, and behind them `agent` \
          if it is for agents, with the names of their servers"
@@ -100,20 +100,20 @@ pub enum TokenError {
     Line {
         /// The file.
         path: PathBuf,
-        /// Which, from 1.
+        /// The number of the line, from 1.
         line: usize,
     },
-    /// A token for both agents and people.
+    /// A token is in the file in two roles.
     #[error(
         "{path}:{line}: this token is in the file already, in another role: draw one token for each role"
     )]
     Roles {
         /// The file.
         path: PathBuf,
-        /// The line of the second, from 1.
+        /// The number of the second line, from 1.
         line: usize,
     },
-    /// It has none.
+    /// The file has no tokens.
     #[error("{path}: this file has no digest of a token")]
     Empty {
         /// The file.
@@ -122,11 +122,12 @@ pub enum TokenError {
 }
 
 impl Tokens {
-    /// Reads the digests of tokens from a file: `sha256:` and the digest in hexadecimal, one a line, and behind it `agent`
-    /// where the token is an agent's, and the names of the servers that may have it; all may if none is named. Empty lines and lines that begin with `#` say nothing.
+    /// Reads the digests of tokens from a file: `sha256:` and the digest in hexadecimal, one a line, followed by `agent` if the
+    /// token is an agent's, and the names of the servers that may have it; all may if none is named. Empty lines and lines that
+    /// begin with `#` are skipped.
     ///
     /// # Errors
-    /// If the file cannot be read, has another line, no digest, or one in two roles.
+    /// If the file cannot be read, has a line of another form, no digest, or a digest in two roles.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let text =
             fs::read_to_string(path).map_err(|source| TokenError::Io { path: path.to_owned(), source })?;
@@ -151,19 +152,19 @@ impl Tokens {
         Ok(Self { known })
     }
 
-    /// The one token, itself, for people.
+    /// This one token, itself, for people.
     pub fn of(token: &str) -> Self {
         Self { known: Vec::new() }.and(token, Role::Person)
     }
 
-    /// These, and a token itself in this role.
+    /// These tokens and one more, itself, in this role.
     #[must_use]
     pub fn and(mut self, token: &str, role: Role) -> Self {
         self.known.push(Known { digest: Hash::hash(token.as_bytes()), role, fence: Fence::default() });
         self
     }
 
-    /// These, and a token itself for the agents of these servers.
+    /// These tokens and one more, itself, for the agents of these servers.
     #[must_use]
     pub fn and_of(mut self, token: &str, servers: &[&str]) -> Self {
         let fence = Fence::around(servers.iter().map(|name| (*name).to_owned()).collect());
@@ -171,7 +172,7 @@ impl Tokens {
         self
     }
 
-    /// What is known of the token; none if it is not one of them. It takes as long whichever it is, and whether it is one.
+    /// The entry of a token; none if it is not one of them. The time that this takes does not depend on the token.
     fn find(&self, token: &[u8]) -> Option<&Known> {
         let given = Hash::hash(token);
         let mut found = None;
@@ -186,7 +187,7 @@ impl Tokens {
     }
 }
 
-/// The token of a line.
+/// The token of a line in the file.
 fn read_line(text: &str) -> Option<Known> {
     let mut words = text.strip_prefix(PREFIX)?.split_whitespace();
     let digest = digest_of_hex(words.next()?)?;
@@ -210,7 +211,7 @@ fn digest_of_hex(text: &str) -> Option<[u8; 32]> {
     Some(digest)
 }
 
-/// The servers that a request may speak for, if it is let in; else why not.
+/// The servers that a request may speak for, if it is let in; else why it is not.
 pub(super) fn refuse(
     tokens: Option<&Tokens>,
     method: &Method,
@@ -219,7 +220,7 @@ pub(super) fn refuse(
 ) -> Result<Fence, (StatusCode, &'static str)> {
     let mut fence = Fence::default();
     match tokens {
-        // The page itself says nothing of the cluster: it asks for the token.
+        // The page itself says nothing about the cluster: it asks for the token.
         Some(_) if path == "/" => {}
         Some(tokens) => fence = check_token(tokens, path, headers)?,
         None => {
@@ -243,7 +244,7 @@ pub(super) fn refuse(
     Ok(fence)
 }
 
-/// Lets a request in that carries a token of the role that its path asks for.
+/// The servers that a request's token speaks for, if the token has the role that the path needs.
 fn check_token(
     tokens: &Tokens,
     path: &str,
@@ -274,13 +275,13 @@ fn check_token(
     }
 }
 
-/// The token of `Bearer TOKEN`.
+/// The token in `Bearer TOKEN`.
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// Is this host, with or without a port, a name that always means this machine?
+/// Whether this host, with or without a port, is a name that always means this machine.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

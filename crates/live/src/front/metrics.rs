@@ -1,4 +1,4 @@
-//! Numbers about the scheduler, in the text form of Prometheus.
+//! Metrics of the scheduler, in the text form of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -6,7 +6,7 @@ use std::fmt::{Display, Write as _};
 use crate::core::{Counters, JobView, ServerView, State};
 use crate::driver::Health;
 
-/// All states, in the order in which a job has them.
+/// All states of jobs, in the order in which a job has them, with their labels.
 const STATES: [(State, &str); 8] = [
     (State::Waiting, "waiting"),
     (State::Placed, "placed"),
@@ -18,7 +18,7 @@ const STATES: [(State, &str); 8] = [
     (State::Cancelled, "cancelled"),
 ];
 
-/// The page of metrics. Of jobs and servers nothing is said where they are not known at present.
+/// The page of metrics. Metrics of jobs and servers are left out where these are not known at present.
 pub(super) fn text(health: &Health, jobs: Option<&[JobView]>, servers: Option<&[ServerView]>) -> String {
     let mut text = String::new();
     let Counters { rounds, late_decisions, failed_decisions, starts, completed, failed, unconfirmed } =
@@ -100,7 +100,7 @@ fn metric<V: Display>(
     }
 }
 
-/// A label's value, as it stands between quotes.
+/// A label's value, escaped as between quotes.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

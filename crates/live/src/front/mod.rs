@@ -18,8 +18,8 @@
 //! | `POST /v1/agents/report` | an agent's [`Report`](crate::protocol::Report): [`Heard`](crate::protocol::Heard) |
 //! | `GET /v1/agents/NAME/orders?after=E.N&wait=S` | [`Orders`](crate::protocol::Orders) that are not the ones of this epoch and number, as soon as there are some; 204 after S seconds |
 //!
-//! What is refused is answered with `{"error": text}`: 400 where the request is at fault, 401 and 403 where it is not let
-//! in, 404 where there is no such thing, 409 where an agent is not heeded, 503 where the scheduler cannot answer now.
+//! A refused request is answered with `{"error": text}`: 400 if the request is at fault, 401 and 403 if it is not let in, 404 if
+//! there is no such thing, 409 if an agent is not heeded, 503 if the scheduler cannot answer now.
 //!
 //! Without a token nothing but loopback is listened on, and only requests by a name of loopback are let in, so that no page
 //! of another site reaches it through a name of its own.
@@ -57,40 +57,40 @@ pub use tls::{Tls, TlsError};
 use crate::core::SituationView;
 use crate::driver::Client;
 
-/// How many connections are served at once; more are closed. An agent has two.
+/// The most connections that are served at once; more are closed. An agent has two.
 const CONNECTIONS_MAX: usize = 2048;
 
-/// How long a request's head may take to come.
+/// The longest time that a request's head may take.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether to stop.
+/// The interval at which the front looks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long answers may take that are under way when it stops.
+/// The longest time that answers may take that are under way when the front stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// Threads on which requests wait for the scheduler.
+/// The most threads on which requests wait for the scheduler.
 const WAITING_MAX: usize = 64;
 
-/// What the front may be told.
+/// The settings of the front.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// A request that carries one of them is let in. Without tokens, every request from this machine is.
+    /// The tokens of which a request needs one. Without tokens, every request from this machine is let in.
     pub tokens: Option<Tokens>,
-    /// The certificate and key of https; without them http is spoken.
+    /// The certificate and key of https; without them the front speaks http.
     pub tls: Option<Tls>,
-    /// What clients are told of the policy.
+    /// The names of the documents that clients may ask for.
     pub served: Served,
 }
 
-/// The documents by which the scheduler decides, for clients that simulate it.
+/// The documents by which the scheduler decides, named for clients that simulate it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     /// The policy: a name, or a path on the scheduler's machine.
     pub policy: String,
     /// The throughputs: a name, or a path on the scheduler's machine.
     pub throughputs: String,
-    /// Are all servers this machine, so that a job's folder has to be here?
+    /// Whether all servers are this machine, so that a job's folder has to be here.
     #[serde(skip)]
     pub is_local: bool,
 }
@@ -98,10 +98,10 @@ pub struct Served {
 /// The answer of `/v1/situation`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Situated {
-    /// By what the scheduler decides.
+    /// The documents by which the scheduler decides.
     #[serde(flatten)]
     pub served: Served,
-    /// Where it is.
+    /// The scheduler's state.
     #[serde(flatten)]
     pub situation: SituationView,
 }
@@ -110,18 +110,18 @@ pub struct Situated {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FrontError {
-    /// Others than this machine could connect, and nothing tells friends from strangers.
+    /// Other machines could connect, and there is no token.
     #[error("{address} can be reached from other machines: give a token, or listen on 127.0.0.1")]
     NeedsToken {
-        /// What is listened on.
+        /// The address that would be listened on.
         address: SocketAddr,
     },
-    /// The system does not let it.
+    /// The system does not let it serve.
     #[error("cannot serve: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// Answers requests until `stop` is raised. What runs then goes on: only the front ends.
+/// Answers requests until `stop` is raised. Jobs go on afterwards: only the front ends.
 ///
 /// # Errors
 /// If the listener can be reached from elsewhere and there is no token, or the system does not let it serve.
@@ -168,7 +168,7 @@ async fn accept(
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            // Too many at once: this one comes again.
+            // There are too many at once: this client comes again.
             continue;
         };
         let (services, closing) = (services.clone(), closing.clone());
@@ -185,11 +185,11 @@ async fn accept(
     Ok(())
 }
 
-/// What a connection may be given.
+/// The services for one connection.
 #[derive(Clone, Debug)]
 struct Services {
     router: Router,
-    /// Of https: the certificate, and what clients are answered that speak http.
+    /// The certificate of https, and the answers for clients that speak http.
     tls: Option<(Tls, Router)>,
 }
 
@@ -204,7 +204,7 @@ impl Services {
             Ok(Ok(1)) => return connection(stream, only_https, closing).await,
             _ => return,
         }
-        // A client that does not trust the certificate breaks off, and says so where it is.
+        // A client that does not trust the certificate breaks off, and reports it on its side.
         if let Ok(Ok(stream)) = timeout(HEAD_LIMIT, tls.acceptor().accept(stream)).await {
             connection(stream, self.router, closing).await;
         }
@@ -222,7 +222,7 @@ async fn connection(
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // A client that breaks off gets no more.
+        // A client that breaks off gets no further answers.
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => {}
     }

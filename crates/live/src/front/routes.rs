@@ -1,4 +1,4 @@
-//! What is asked over HTTP, and how it is answered.
+//! The routes over HTTP, and their answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +29,10 @@ use crate::store::Lines;
 /// The most bytes of a body.
 const BODY_MAX: usize = 1 << 20;
 
-/// How long a body may take to come.
+/// The longest time that a body may take.
 const BODY_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long the scheduler is waited for: longer than a decision takes.
+/// The longest wait for the scheduler: longer than a decision takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The most lines of the event log in one answer.
@@ -43,12 +43,12 @@ const LAST_EVENT: HeaderName = HeaderName::from_static(protocol::LAST_EVENT);
 const VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static(protocol::VERSION), HeaderValue::from_static(env!("CARGO_PKG_VERSION")));
 
-/// The page: nothing of it comes from elsewhere, and nothing may frame it.
+/// The page, which loads nothing from elsewhere and may not be framed.
 const PAGE: &str = include_str!("page.html");
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                            connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Why a request is not answered as asked, for its sender.
+/// Why a request is not granted, for its sender.
 pub(super) struct Fault(pub(super) StatusCode, pub(super) String);
 
 impl IntoResponse for Fault {
@@ -103,13 +103,13 @@ pub(super) fn router((client, served): (Client, Served), tokens: Option<Tokens>,
         .with_state(client)
 }
 
-/// What a client is answered that speaks http where https is spoken.
+/// The answer to clients that speak http where https is spoken.
 pub(super) fn only_https() -> Router {
     let text = "this scheduler speaks https: write https:// in place of http://";
     Router::new().fallback(async move || ([VERSION], Fault(StatusCode::BAD_REQUEST, text.to_owned())))
 }
 
-/// Lets a request in, or says why not; answers are marked as not to be stored.
+/// Lets a request in, or answers why not; answers are marked as not to be stored.
 async fn guarded(mut request: Request, next: Next, tokens: Option<&Tokens>) -> Response {
     let let_in = guard::refuse(tokens, request.method(), request.uri().path(), request.headers());
     let mut response = match let_in {
@@ -122,12 +122,12 @@ async fn guarded(mut request: Request, next: Next, tokens: Option<&Tokens>) -> R
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-    // Clients tell schedulers from other programs by it.
+    // By this header clients tell schedulers from other programs.
     headers.insert(VERSION.0, VERSION.1);
     response
 }
 
-/// Asks the scheduler, on a thread that may wait.
+/// Sends a request to the scheduler, on a thread that may wait.
 async fn ask(client: Client, request: Asked) -> Result<Answer, Fault> {
     if !request.is_question() {
         well(&client)?;
@@ -147,7 +147,7 @@ async fn ask(client: Client, request: Asked) -> Result<Answer, Fault> {
     }
 }
 
-/// Nothing is taken while the disk refuses: a request that would change something gets 503 instead of a wait.
+/// Refuses a request that would change something while the disk refuses: it gets 503 instead of a wait.
 pub(super) fn well(client: &Client) -> Result<(), Fault> {
     match client.health().disk {
         None => Ok(()),
@@ -314,7 +314,7 @@ async fn events(State(client): State<Client>, uri: Uri) -> Result<Response, Faul
 
 async fn all_metrics(State(client): State<Client>) -> Response {
     let health = client.health();
-    // What the scheduler cannot say now is left out: the rest says why.
+    // Metrics that the scheduler cannot give now are left out: the others show why.
     let jobs = match ask(client.clone(), Asked::Jobs).await {
         Ok(Answer::Jobs(jobs)) => Some(jobs),
         _ => None,
@@ -340,7 +340,7 @@ fn job_number(text: &str) -> Result<JobNumber, Fault> {
     text.parse().map(JobNumber).map_err(|_| bad(format!("`{text}` is no job's number")))
 }
 
-/// A body that is neither vast nor slow.
+/// A request's body, unless it is vast or slow.
 pub(super) async fn read(body: Body) -> Result<Bytes, Fault> {
     match tokio::time::timeout(BODY_LIMIT, to_bytes(body, BODY_MAX)).await {
         Ok(Ok(bytes)) => Ok(bytes),
@@ -356,7 +356,7 @@ pub(super) async fn read(body: Body) -> Result<Bytes, Fault> {
 }
 
 pub(super) fn document<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
-    // A list would be taken for the values of an object, in order.
+    // A list would be read as the values of an object, in order.
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err(bad("the body is not as expected: expected an object, in braces".to_owned()));
     }

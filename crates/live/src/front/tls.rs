@@ -1,4 +1,4 @@
-//! What makes the front speak https: a certificate and its key.
+//! The certificate and the key by which the front speaks https.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rustls::{Error as TlsFault, InconsistentKeys, ServerConfig};
 use thiserror::Error;
 use tokio_rustls::TlsAcceptor;
 
-/// The first byte of what a client says that speaks TLS.
+/// The first byte that a client sends in TLS.
 pub(super) const HANDSHAKE: u8 = 0x16;
 
 /// The certificate that the front shows, and its key.
@@ -32,33 +32,33 @@ pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// The file of the certificate has none.
+    /// The file of the certificate has no certificate.
     #[error(
         "{path} has no certificate in PEM, expected `-----BEGIN CERTIFICATE-----`, the server's own first and then the \
          intermediate ones{why}"
     )]
     Certificate {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why a part of it cannot be read, in words, or nothing.
+        /// Why a part of it cannot be read, in words; empty if nothing is known.
         why: String,
     },
-    /// The file of the key has none.
+    /// The file of the key has no key.
     #[error(
         "{path} has no private key in PEM, expected `-----BEGIN PRIVATE KEY-----` without a pass phrase{why}"
     )]
     Key {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why a part of it cannot be read, in words, or nothing.
+        /// Why a part of it cannot be read, in words; empty if nothing is known.
         why: String,
     },
-    /// The key is another one's.
+    /// The key belongs to another certificate.
     #[error(
         "the key in {key} does not belong to the first certificate in {certificate}: name the two that were made together"
     )]
@@ -75,7 +75,7 @@ pub enum TlsError {
         certificate: PathBuf,
         /// The file of the key.
         key: PathBuf,
-        /// Why.
+        /// The error of TLS.
         source: TlsFault,
     },
 }
@@ -84,7 +84,7 @@ impl Tls {
     /// Reads a certificate, with the intermediate ones behind it, and its private key, each from a file in PEM.
     ///
     /// # Errors
-    /// If a file cannot be read or has not what it is to have, or the key does not belong to the certificate.
+    /// If a file cannot be read or lacks a certificate or a key, or the key does not belong to the certificate.
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_chain(certificate)?;
         let private = read_key(key)?;

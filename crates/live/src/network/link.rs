@@ -1,7 +1,7 @@
-//! Carries reports and orders between an agent and a scheduler, by two requests at a time: one reports, one waits for orders.
+//! A link between an agent and a scheduler, by two requests at a time: one reports, one waits for orders.
 //!
-//! Each runs on a thread of its own and is sent again for ever, after a pause that grows up to a bound while it fails. What
-//! waits to be sent is one report, the newest, and what waits to be taken are the newest orders.
+//! Each runs on a thread of its own and is sent again for ever, after a pause that grows up to a bound while it fails. Only the
+//! newest report waits to be sent, and only the newest orders wait to be taken.
 
 use std::fmt;
 use std::io;
@@ -23,32 +23,32 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// A beat while the scheduler has not stated one.
+/// The beat while the scheduler has not stated one.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// How long an answer to a report is waited for, in beats, and at least and at most.
+/// The time for which an answer to a report is waited for, in beats, and its bounds.
 const ANSWER_BEATS: u32 = 10;
 const ANSWER_MIN: Duration = Duration::from_secs(2);
 const ANSWER_MAX: Duration = Duration::from_secs(15);
 
-/// How long a request waits for orders, in beats, and at least and at most.
+/// The time for which a request waits for orders, in beats, and its bounds.
 const WAIT_BEATS: u32 = 5;
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// How much later the answer may come.
+/// The additional time that the answer may take.
 const WAIT_MORE: Duration = Duration::from_secs(5);
 
-/// What an agent's operator may want to know. Each is said once, until something else is so.
+/// News for an agent's operator. Each is told once, until other news follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
     /// The scheduler takes the server's reports.
     Heeded,
-    /// The scheduler answers that it does not, and why.
+    /// The scheduler does not take the server's reports, for this reason.
     Refused(String),
-    /// The scheduler is not reached, or takes nothing at present, and why.
+    /// The scheduler is not reached, or takes nothing at present, for this reason.
     Unreached(String),
-    /// The agent's disk is full, and why nothing is started; none once there is room again.
+    /// The agent's disk is full, and nothing is started for this reason; none once there is room again.
     Disk(Option<String>),
 }
 
@@ -61,11 +61,11 @@ pub struct HttpLink {
     shared: Arc<Shared>,
 }
 
-/// What the threads and the agent share.
+/// The state that the threads and the agent share.
 struct Shared {
     access: Access,
     state: Mutex<State>,
-    /// Something of the state has changed.
+    /// Signals that a part of the state has changed.
     changed: Condvar,
     /// Ends the agent if its token is refused before it was ever heeded.
     stop: Arc<AtomicBool>,
@@ -89,21 +89,21 @@ struct State {
     orders: Option<Orders>,
     /// The epoch and number of the newest orders that have come.
     newest: (u64, u64),
-    /// How often the scheduler wants a report.
+    /// The interval at which the scheduler wants reports; none if it has not stated one.
     beat: Option<Duration>,
-    /// How often it gets one all the same.
+    /// The fixed interval that is used in place of it; none if there is none.
     set_beat: Option<Duration>,
-    /// Was the last report heeded?
+    /// Whether the last report was heeded.
     is_heeded: bool,
     was_ever_heeded: bool,
     said: Option<News>,
-    /// Why the token was refused at the start.
+    /// Why the token was refused at the start; none if it was not.
     denied: Option<String>,
     is_over: bool,
 }
 
 impl State {
-    /// Takes orders that are newer than all before. False if they are not.
+    /// Takes orders that are newer than all before. Answers whether they are newer.
     fn offer(&mut self, orders: Orders) -> bool {
         let number = (orders.epoch, orders.number);
         let is_new = number > self.newest;
@@ -120,8 +120,8 @@ impl State {
 }
 
 impl HttpLink {
-    /// A link for the agent of one server. `stop` is raised if the scheduler refuses the token before it has heeded any
-    /// report; [`denied`](Self::denied) says why. `told` is called by the link's threads.
+    /// A link for the agent of one server. `stop` is raised if the scheduler refuses the token before it has heeded any report;
+    /// [`denied`](Self::denied) has the reason. `told` is called by the link's threads.
     ///
     /// # Errors
     /// If the system has no threads for it.
@@ -141,8 +141,8 @@ impl HttpLink {
         Ok(link)
     }
 
-    /// Reports so often, whatever the scheduler says. A server whose agent reports more seldom than the scheduler waits gets
-    /// no jobs.
+    /// Sets a fixed interval between reports, whatever the scheduler wants. A server whose agent reports more seldom than the
+    /// scheduler waits gets no jobs.
     pub fn set_beat(&mut self, beat: Duration) {
         self.shared.state().set_beat = Some(beat);
     }
@@ -186,19 +186,20 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it is so, for so long at most.
+    /// Waits until the condition holds, at most for `wait`.
     fn wait(&self, wait: Duration, is_so: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
         let waited = self.changed.wait_timeout_while(self.state(), wait, |state| !is_so(state));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Waits until it is so. False if the link is to end before.
+    /// Waits until the condition holds. False if the link is to end before.
     fn wait_until(&self, is_so: impl Fn(&State) -> bool) -> bool {
         let waited = self.changed.wait_while(self.state(), |state| !is_so(state) && !state.is_over);
         !waited.unwrap_or_else(PoisonError::into_inner).is_over
     }
 
-    /// Waits after so many failures in a row, a random part less than it might, so that agents do not come back all at once.
+    /// Pauses after this many failures in a row. The pause is shortened by a random part, so that agents do not come back all at
+    /// once.
     fn pause(&self, n_failures: u32) {
         let whole = PAUSE.saturating_mul(1 << n_failures.min(10)).min(PAUSE_MAX);
         let drawn = getrandom::u32().unwrap_or_default() % 1024;
@@ -206,7 +207,7 @@ impl Shared {
         drop(self.wait(whole.mul_f64(part), |state| state.is_over));
     }
 
-    /// Says what is new. Why the scheduler is not reached may change without being said.
+    /// Tells news that were not told last. A new reason for which the scheduler is not reached is not told.
     fn say(&self, news: &News) {
         let mut state = self.state();
         let is_known = match (&state.said, news) {
@@ -236,7 +237,7 @@ impl Shared {
                 n_failures = 0;
                 continue;
             }
-            // What changes nothing once it has come is sent again, unless a newer one is there.
+            // A report may be sent twice without harm: it is sent again, unless a newer one is there.
             state.report.get_or_insert(report);
             drop(state);
             self.pause(n_failures);
@@ -285,7 +286,7 @@ impl Shared {
             let mut state = self.state();
             if !state.was_ever_heeded {
                 let news = News::Refused(said.to_owned());
-                // The end says it.
+                // The agent's end reports it.
                 state.said = Some(news.clone());
                 state.denied = Some(said.to_owned());
                 drop(state);
@@ -305,7 +306,7 @@ impl Shared {
         format!("what answers at {url} is no scheduler of this kind (status {status})")
     }
 
-    /// Waits for orders while reports are heeded.
+    /// Waits for orders, as long as reports are heeded.
     fn wait_for_all(&self, path: &str) {
         let mut n_failures = 0;
         while self.wait_until(|state| state.is_heeded) {
@@ -320,7 +321,7 @@ impl Shared {
                     serde_json::from_str(&text).is_ok_and(|orders| self.state().offer(orders))
                 }
                 Ok(Reply { status: 204, .. }) => true,
-                // What is wrong is said of the report that follows.
+                // The fault is told with the report that follows.
                 Ok(_) | Err(_) => false,
             };
             if has_come {

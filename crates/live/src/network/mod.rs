@@ -1,5 +1,5 @@
-//! The way to a scheduler over the network: its address, the token that lets requests in, and the authorities whose
-//! certificates are trusted. Agents go it by [`HttpLink`], and commands ask by [`Access`].
+//! The way to a scheduler over the network: its address, the token that lets requests in, and the authorities whose certificates
+//! are trusted. Agents use [`HttpLink`], and commands use [`Access`].
 
 mod link;
 
@@ -20,7 +20,7 @@ use crate::protocol;
 
 pub use link::{HttpLink, News};
 
-/// How long a connection may take to come about.
+/// The longest time that a connection may take to open.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The most bytes of an answer.
@@ -30,34 +30,34 @@ const ANSWER_MAX: u64 = 1 << 30;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AccessError {
-    /// The address.
+    /// The address is not one.
     #[error("`{0}` is no address of a scheduler: expected http://HOST:PORT or https://HOST:PORT")]
     Url(String),
     /// The file with the token cannot be read.
     #[error("cannot read {path}: {source}")]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// The file with the token holds none.
+    /// The file with the token holds no token.
     #[error("{0} holds no token: expected one word, in ASCII")]
     Token(PathBuf),
-    /// The file with the token holds its digest.
+    /// The file with the token holds its digest instead.
     #[error("{0} holds the digest of a token, which only `serve` reads: name the file with the token itself")]
     Digest(PathBuf),
-    /// The file with an authority's certificate holds none.
+    /// The file with an authority's certificate holds no certificate.
     #[error("{path} holds no certificate of an authority in PEM{why}")]
     Authority {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why a part of it cannot be read, in words, with a colon before it; or nothing.
+        /// Why a part of it cannot be read, in words, with a colon before it; empty if nothing is known.
         why: String,
     },
 }
 
-/// A scheduler that can be asked.
+/// A scheduler to which requests can be sent.
 #[derive(Clone, Debug)]
 pub struct Access {
     agent: Agent,
@@ -65,16 +65,16 @@ pub struct Access {
     bearer: Option<String>,
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The HTTP status.
     pub status: u16,
     /// The body.
     pub text: String,
-    /// The number of the last line, of a part of the event log.
+    /// The number of the last line, if the answer is a part of the event log.
     pub last: Option<i64>,
-    /// Does it say that it is a scheduler's?
+    /// Whether it is a scheduler's answer, by its header.
     pub is_schedulers: bool,
 }
 
@@ -82,16 +82,16 @@ pub struct Reply {
 #[derive(Debug, Error)]
 #[error("{why}")]
 pub struct Lost {
-    /// No connection was made, so the scheduler has not taken the request.
+    /// Whether no connection was made, so that the scheduler has not taken the request.
     pub is_unheard: bool,
-    /// Does something answer there, with which no https can be spoken?
+    /// Whether something answers there with which no https can be spoken.
     pub is_distrusted: bool,
     why: String,
     kind: io::ErrorKind,
 }
 
 impl Lost {
-    /// The same as an error of the system.
+    /// This error as an error of the system.
     pub fn into_io(self) -> io::Error {
         io::Error::new(self.kind, self.why)
     }
@@ -116,7 +116,7 @@ fn read(path: &Path) -> Result<String, AccessError> {
     fs::read_to_string(path).map_err(|source| AccessError::Io { path: path.to_owned(), source })
 }
 
-/// The certificates of a file of authorities.
+/// The certificates in a file of authorities.
 fn authorities(path: &Path) -> Result<RootCerts, AccessError> {
     let fault = |why: String| AccessError::Authority { path: path.to_owned(), why };
     let text = read(path)?;
@@ -133,11 +133,11 @@ fn authorities(path: &Path) -> Result<RootCerts, AccessError> {
 }
 
 impl Access {
-    /// The way to the scheduler at `url`, with a token where it asks for one. Without a file of authorities the certificates
-    /// of the public ones are trusted.
+    /// The way to the scheduler at `url`, with a token if it needs one. Without a file of authorities, the public authorities are
+    /// trusted.
     ///
     /// # Errors
-    /// If the address is none, or the file has no certificate.
+    /// If `url` is no address, or the file has no certificate.
     pub fn new(url: &str, token: Option<&str>, ca: Option<&Path>) -> Result<Self, AccessError> {
         let url = url.trim_end_matches('/').to_owned();
         let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
@@ -164,7 +164,7 @@ impl Access {
         &self.url
     }
 
-    /// Asks for a path, and waits so long at most for the whole answer.
+    /// Gets the answer for a path, and waits at most `limit` for all of it.
     ///
     /// # Errors
     /// If there is no answer in time.
@@ -172,7 +172,7 @@ impl Access {
         self.send((method, path), (), limit)
     }
 
-    /// Posts a JSON document, and waits so long at most for the whole answer.
+    /// Posts a JSON document, and waits at most `limit` for the whole answer.
     ///
     /// # Errors
     /// If there is no answer in time.
@@ -221,7 +221,7 @@ fn lost(error: ureq::Error) -> Lost {
     Lost { is_unheard, is_distrusted, why, kind: error.into_io().kind() }
 }
 
-/// What went wrong with TLS, if that is the error.
+/// The fault of TLS in an error; none if the error is another.
 fn tls_fault(error: &ureq::Error) -> Option<&TlsFault> {
     match error {
         ureq::Error::Rustls(fault) => Some(fault),
@@ -230,7 +230,7 @@ fn tls_fault(error: &ureq::Error) -> Option<&TlsFault> {
     }
 }
 
-/// A fault of TLS, and what to do about it.
+/// A fault of TLS, and its remedy, in words.
 fn in_words(fault: &TlsFault) -> String {
     match fault {
         TlsFault::InvalidMessage(_) => {
@@ -248,7 +248,7 @@ fn in_words(fault: &TlsFault) -> String {
     }
 }
 
-/// A part of a path, so that no name of a server or a job leads elsewhere.
+/// A part of a path, escaped so that no name of a server or a job leads elsewhere.
 pub fn escaped(part: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-_~".contains(&byte);
     part.bytes()

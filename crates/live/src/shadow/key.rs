@@ -1,37 +1,37 @@
-//! By what a shadow knows a job.
+//! The key by which a shadow identifies a job.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A job of the other scheduler: its number there, or the number of its array and which task of that it is.
+/// A job of the other scheduler: its number there, or the number of its array and of its task in that.
 ///
-/// Where the other scheduler has forgotten a job and given its number out again, the jobs of this number are told apart by their
-/// order. As text it is `12`, `12_3` for a task, and `12#1` for the second job of this number.
+/// Where the other scheduler has forgotten a job and given its number out again, jobs with this number are counted in their order.
+/// As text the key is `12`, `12_3` for a task, and `12#1` for the second job with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct JobKey {
     /// Its number, or that of its array.
     pub job: u64,
-    /// Which task of the array it is; none if it is a job by itself.
+    /// The number of its task in the array; none if it is a job by itself.
     pub task: Option<u64>,
-    /// How many jobs had this number before.
+    /// The number of earlier jobs with this number.
     pub nth: u32,
 }
 
 impl JobKey {
-    /// The first job of this number.
+    /// The key of the first job with this number.
     pub fn new(job: u64, task: Option<u64>) -> Self {
         Self { job, task, nth: 0 }
     }
 
-    /// The next job of the same number.
+    /// The key of the next job with the same number.
     pub(super) fn next(self) -> Self {
         Self { nth: self.nth.saturating_add(1), ..self }
     }
 
-    /// The last job that there can be of this number.
+    /// The largest possible key with this number.
     pub(super) fn last(self) -> Self {
         Self { nth: u32::MAX, ..self }
     }

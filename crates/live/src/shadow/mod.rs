@@ -1,13 +1,12 @@
-//! What a policy would do with the jobs of another scheduler: it decides beside it, orders nothing, and keeps account.
+//! A policy beside another scheduler: it decides on that scheduler's jobs, orders nothing, and keeps account.
 //!
-//! Each job that the other scheduler shows is submitted here when it may first run there: one that is held, or waits for other
-//! jobs or a later time, is not. Rounds are decided as they would
-//! be live; a job with a lease is taken to run at its throughput, without time for starting and stopping. How much work a
-//! job is shows when it ends there: the time that it ran, at its throughput on the workers that it had. So its end here is
-//! known only then. **Until then it takes part here**, though it may have been done long before; so others may wait longer
-//! here than they would.
+//! Each job that the other scheduler shows is submitted here when it may first run there, which a job may not that is held, or
+//! waits for other jobs or a later time. Rounds are decided as they would be live; a job with a lease is assumed to run at its
+//! throughput, without time for starting and stopping. The work of a job is known once it ends there: the time that it ran, times
+//! its throughput on the workers that it had. So its end here is known only then. **Until then it takes part here**, though it may
+//! have been done long before; so other jobs may wait longer here than they would.
 //!
-//! It has no input or output but its record, a file that it reads and writes whole. Instants are in s since 1970.
+//! Its only input and output is its record, a file that it reads and writes whole. Instants are in s since 1970.
 
 mod key;
 mod record;
@@ -25,7 +24,7 @@ pub use key::JobKey;
 pub use record::{Entry, Piece, Record, RecordError, Seen, Submission, Times};
 pub use report::{Averages, Report, Row};
 
-/// A time limit that is taken where a job states none.
+/// The time limit of a job that states none, in s.
 const NO_LIMIT_S: f64 = 7.0 * 86_400.0;
 
 /// A lease that is running.
@@ -34,7 +33,7 @@ struct Running {
     id: JobId,
     worker_type: WorkerTypeId,
     speed: f64,
-    /// Time and steps that the mechanism has not been told of.
+    /// Time in s and steps that the mechanism has not been told.
     due: (f64, f64),
 }
 
@@ -45,18 +44,18 @@ pub struct Shadow {
     record: Record,
     ids: BTreeMap<JobKey, JobId>,
     running: BTreeMap<JobKey, Running>,
-    /// When the round ends; none before the first.
+    /// The instant at which the round ends; none before the first round.
     until_s: Option<f64>,
-    /// Until when running leases have been counted.
+    /// The instant up to which running leases have been counted.
     counted_s: f64,
     is_vacant: bool,
     decision_limit: Duration,
-    /// What an operator should know, since it was last asked for.
+    /// Sentences for the operator since they were last taken.
     words: Vec<String>,
 }
 
 impl Shadow {
-    /// One that goes on with a record. `scheduler` has no jobs.
+    /// A shadow that goes on with a record. `scheduler` has no jobs.
     pub fn new(scheduler: Scheduler, record: Record, decision_limit: Duration, now_s: f64) -> Self {
         let mut shadow = Self {
             scheduler,
@@ -77,17 +76,17 @@ impl Shadow {
         shadow
     }
 
-    /// What it has seen and done.
+    /// All that it has seen and done.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// What an operator should know, since this was last asked.
+    /// The sentences for the operator since they were last taken.
     pub fn take_words(&mut self) -> Vec<String> {
         std::mem::take(&mut self.words)
     }
 
-    /// Takes notice of how many workers of each type the other scheduler gives jobs, by the cluster's names.
+    /// Takes over how many workers of each type the other scheduler gives jobs, by the cluster's names.
     pub fn see_workers(&mut self, n_up: &BTreeMap<String, u32>) {
         let types: Vec<(WorkerTypeId, String)> =
             self.scheduler.cluster().types().enumerate().map(|(id, kind)| (id, kind.name.clone())).collect();
@@ -95,13 +94,13 @@ impl Shadow {
             let n_up = n_up.get(&name).copied().unwrap_or(0) as usize;
             let workers: Vec<_> = self.scheduler.workers().of_type(id).collect();
             for (place, worker) in workers.into_iter().enumerate() {
-                // It exists.
+                // The worker exists.
                 let _ = self.scheduler.set_up(worker, place < n_up);
             }
         }
     }
 
-    /// Takes notice of all jobs that the other scheduler shows at this instant, by its numbers.
+    /// Takes over all jobs that the other scheduler shows at this instant, by its numbers.
     pub fn see(&mut self, now_s: f64, seen: &BTreeMap<JobKey, Seen>) {
         self.count(now_s);
         self.record.looked_s = now_s;
@@ -122,7 +121,7 @@ impl Shadow {
         }
     }
 
-    /// Takes notice of a job that is shown.
+    /// Takes over a job that is shown.
     fn see_one(&mut self, id: JobKey, job: &Seen) {
         if let Some(entry) = self.record.jobs.get_mut(&id) {
             entry.show(job);
@@ -140,7 +139,7 @@ impl Shadow {
         }
     }
 
-    /// Draws the conclusions of what is known of a job there.
+    /// Applies what is known of a job there to the job here.
     fn learn(&mut self, id: JobKey, is_shown: bool) {
         let now_s = self.record.looked_s;
         let Some(entry) = self.record.jobs.get_mut(&id) else { return };
@@ -149,7 +148,7 @@ impl Shadow {
             (Some(started), Some(ended)) => {
                 let speed = ran_on.as_ref().and_then(|name| speeds.get(name)).copied();
                 if let Some(speed) = speed {
-                    // Of one that was put back, the last run: it is not known what was left of those before.
+                    // Of a job that was put back, only the last run counts: the work that was left of earlier runs is unknown.
                     let started = entry.restarted_s.unwrap_or(started);
                     entry.needed = Some((ended - started).max(0.0) * speed);
                 } else {
@@ -204,7 +203,7 @@ impl Shadow {
         }
     }
 
-    /// Takes a job out.
+    /// Removes a job from the scheduler.
     fn leave(&mut self, id: JobKey) {
         self.tell(id);
         self.running.remove(&id);
@@ -214,7 +213,7 @@ impl Shadow {
         }
     }
 
-    /// Ends a job that has done here what it was found to need.
+    /// Ends a job that has done as many steps here as it needed there.
     fn end_if_done(&mut self, id: JobKey) {
         let Some(entry) = self.record.jobs.get_mut(&id).filter(|entry| entry.is_open()) else { return };
         let Some(needed) = entry.needed else { return };
@@ -225,7 +224,7 @@ impl Shadow {
         }
     }
 
-    /// Counts the work of running leases until now, or until the round's end.
+    /// Counts the work of running leases up to now, or up to the round's end.
     fn count(&mut self, now_s: f64) {
         let until = self.until_s.map_or(now_s, |until| until.min(now_s));
         let from = self.counted_s;
@@ -241,17 +240,17 @@ impl Shadow {
         self.counted_s = self.counted_s.max(now_s);
     }
 
-    /// Tells the mechanism what a job has received.
+    /// Tells the mechanism the time that a job has received.
     fn tell(&mut self, id: JobKey) {
         let Some(running) = self.running.get_mut(&id) else { return };
         let (time, steps) = std::mem::take(&mut running.due);
         let (jobs, worker_type) = (Combination::single(running.id), running.worker_type);
         let steps = [Steps::new(steps), Steps::ZERO];
-        // The job is here.
+        // The job exists.
         let _ = self.scheduler.record(Received { jobs, worker_type, time: Seconds::new(time), steps });
     }
 
-    /// Decides what is due at this instant: the next round, or what idle workers get until it.
+    /// Decides what is due at this instant: the next round, or the use of idle workers until then.
     pub fn advance(&mut self, now_s: f64) {
         self.count(now_s);
         let running: Vec<JobKey> = self.running.keys().copied().collect();
@@ -276,7 +275,7 @@ impl Shadow {
         }
     }
 
-    /// Says of a policy that it is late, or failed.
+    /// Notes that a policy is late, or failed.
     fn note_decided(&mut self, decided: &Decided) {
         match decided {
             Decided::Late { .. } => self.words.push("the policy has not decided in time".to_owned()),
@@ -297,7 +296,7 @@ impl Shadow {
         }
         self.running.clear();
         let length = self.scheduler.options().round_length.get();
-        // A round that was slept through is not made up for.
+        // A round that was missed is not made up for.
         let start = self.until_s.filter(|until| now_s < until + length).unwrap_or(now_s);
         let round = self.scheduler.tick(self.on_clock(start), Some(self.decision_limit));
         self.note_decided(&round.decided);

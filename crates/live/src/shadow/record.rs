@@ -1,4 +1,4 @@
-//! What a shadow has seen and done, as it is kept on disk.
+//! The record of a shadow, as it is kept on disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use crate::slurm::may_be_same;
 /// The document's format.
 const FORMAT: &str = "apportion/shadow-v1";
 
-/// When a job was started and ended, in s since 1970; none of what has not happened.
+/// The start and the end of a job, in s since 1970; none for what has not happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// When it first had its workers.
+    /// The instant at which it first had its workers.
     pub started_s: Option<f64>,
-    /// When it ended.
+    /// The instant at which it ended.
     pub ended_s: Option<f64>,
 }
 
-/// A stretch of time in which a job is taken to have run.
+/// A span of time in which a job is assumed to have run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Piece {
     /// Its beginning, in s since 1970.
@@ -33,51 +33,52 @@ pub struct Piece {
     pub speed: f64,
 }
 
-/// What the other scheduler shows of a job. Instants are in s since 1970.
+/// A job as the other scheduler shows it. Instants are in s since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Its name.
     pub name: String,
     /// The user that submitted it.
     pub user: String,
-    /// Its job type, as the throughputs call it, or its name where they do not know it.
+    /// Its job type, as the throughputs name it, or its name if they do not have it.
     pub job_type: String,
     /// Workers it needs at once.
     pub n_workers: u32,
     /// Its throughput by worker type, in steps/s; only of types on which it may run.
     pub speeds: BTreeMap<String, f64>,
-    /// How long its user says that it runs at most, in s.
+    /// The most time for which it runs according to its user, in s; none if its user states none.
     pub limit_s: Option<f64>,
-    /// When it was submitted, or last put back.
+    /// The instant at which it was submitted, or last put back.
     pub submitted_s: f64,
-    /// How often it was put back.
+    /// The number of times that it was put back.
     #[serde(default)]
     pub n_restarts: u32,
-    /// Since when it may run, as far as its user and what it depends on let it; none while it may not, and in records of before.
+    /// The instant since when it may run, as far as its user and its dependencies let it; none while it may not, and in records of
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eligible_s: Option<f64>,
-    /// Is it held, or waiting for other jobs or for a later time?
+    /// Whether it is held, or waits for other jobs or for a later time.
     #[serde(default)]
     pub is_withheld: bool,
-    /// When it was started there, and ended.
+    /// Its start and end under the other scheduler.
     pub there: Times,
-    /// The type of the workers that it has, or had, there.
+    /// The type of the workers that it has, or had, there; none if it has had none.
     pub ran_on: Option<String>,
 }
 
 impl Seen {
-    /// When its wait begins: when it may run, and when it was submitted where that is not known.
+    /// The instant at which its wait begins: when it may run, or when it was submitted if that is not known.
     pub fn ready_s(&self) -> f64 {
         self.eligible_s.unwrap_or(self.submitted_s)
     }
 
-    /// Has it neither been started, nor been such that it could?
+    /// Whether it has neither been started nor been ready to run.
     pub(super) fn was_never_ready(&self) -> bool {
         self.there.started_s.is_none() && self.eligible_s.is_none()
     }
 }
 
-/// By what it is told whether a job is the one of before.
+/// The submission of a job, by which it is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Submission {
     submitted_s: f64,
@@ -87,27 +88,28 @@ pub struct Submission {
 /// A job, there and here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Under the other scheduler, as it was first seen; but its times there are those that are known now.
+    /// The job as it was first seen under the other scheduler, with its times there as they are known now.
     pub seen: Seen,
-    /// Its submission, as it was last shown. None in records of before.
+    /// Its submission, as it was last shown. None in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Submission>,
-    /// When it was last started there, if that was not the first time.
+    /// The instant at which it was last started there, if that was not its first start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarted_s: Option<f64>,
-    /// In the shadow.
+    /// Its start and end in the shadow.
     pub here: Times,
-    /// Why it is not compared; none if it is.
+    /// Why it is not compared; none if it is compared.
     pub left_out: Option<String>,
-    /// Until when it was in the shadow, if it was left out: its submission, where it never was. None also in records of before.
+    /// The instant up to which it was in the shadow, if it was left out: its submission, if it never was there. None also in
+    /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_s: Option<f64>,
-    /// When it was first not shown any more, in s since 1970, without a word of its end; none if it is shown, or has ended.
+    /// The instant at which it was first missing there without a known end, in s since 1970; none if it is shown, or has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_s: Option<f64>,
-    /// Steps to its end; none before it has ended there.
+    /// Steps from its beginning to its end; none before it has ended there.
     pub needed: Option<f64>,
-    /// When it ran here; empty once it has ended.
+    /// The spans in which it ran here; empty once it has ended.
     pub work: Vec<Piece>,
 }
 
@@ -119,7 +121,7 @@ impl Entry {
         Self { seen, shown, restarted_s, here, left_out, left_s, gone_s, needed, work }
     }
 
-    /// Can a job that is shown under the same number be this one? It is another, where the other scheduler forgot this one.
+    /// Whether a job that is shown under the same number can be this one. It is another one if the other scheduler forgot this one.
     pub(super) fn may_be(&self, job: &Seen) -> bool {
         let is_of_before = |shown: Submission| {
             may_be_same(shown.n_restarts, job.n_restarts, job.submitted_s.total_cmp(&shown.submitted_s))
@@ -127,7 +129,7 @@ impl Entry {
         self.seen.user == job.user && self.shown.is_none_or(is_of_before)
     }
 
-    /// Takes over what is shown of it now. When it first had its workers stays so, though it is put back.
+    /// Takes over the job as it is shown now. The instant at which it first had its workers stays, even if it is put back.
     pub(super) fn show(&mut self, job: &Seen) {
         let first = self.seen.there.started_s.or(job.there.started_s);
         if job.there.started_s.is_some_and(|started| first.is_some_and(|first| started > first)) {
@@ -143,17 +145,17 @@ impl Entry {
         (self.left_out, self.left_s) = (Some(why), Some(at_s));
     }
 
-    /// Is it neither left out nor ended here?
+    /// Whether it is neither left out nor ended here.
     pub(super) fn is_open(&self) -> bool {
         self.left_out.is_none() && self.here.ended_s.is_none()
     }
 
-    /// Steps done here.
+    /// The steps that it has done here.
     pub(super) fn done(&self) -> f64 {
         self.work.iter().map(|piece| (piece.until_s - piece.from_s) * piece.speed).sum()
     }
 
-    /// Adds a stretch; one that goes on where the last one ended makes that longer.
+    /// Adds a span; if it continues the last one, that becomes longer.
     pub(super) fn add(&mut self, piece: Piece) {
         match self.work.last_mut() {
             Some(last) if last.until_s >= piece.from_s && last.speed.to_bits() == piece.speed.to_bits() => {
@@ -163,7 +165,7 @@ impl Entry {
         }
     }
 
-    /// When so many steps had been done here; none if they have not.
+    /// The instant at which this many steps had been done here; none if they have not.
     pub(super) fn reached(&self, needed: f64) -> Option<f64> {
         let mut left = needed;
         for piece in &self.work {
@@ -177,7 +179,7 @@ impl Entry {
     }
 }
 
-/// All that a shadow has seen and done.
+/// The record of all that a shadow has seen and done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -186,13 +188,13 @@ pub struct Record {
     pub policy: String,
     /// Length of a round, in s.
     pub round_length_s: f64,
-    /// When it began, in s since 1970.
+    /// The instant at which it began, in s since 1970.
     pub since_s: f64,
-    /// When it last looked, in s since 1970.
+    /// The instant of its last look, in s since 1970.
     pub looked_s: f64,
-    /// Rounds that were decided.
+    /// The number of rounds that were decided.
     pub n_rounds: u64,
-    /// Jobs by their numbers there.
+    /// All jobs by their numbers there.
     pub jobs: BTreeMap<JobKey, Entry>,
 }
 
@@ -200,26 +202,26 @@ pub struct Record {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The file.
+    /// The file cannot be read or written.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// It is of another form.
+    /// The file has another format.
     #[error("{path}: its format is `{found}`, expected `{FORMAT}`")]
     Format {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The format that it states.
         found: String,
     },
 }
 
 impl Record {
-    /// One that begins in this second: the instants of other schedulers are whole seconds.
+    /// A record that begins in this second: the instants of other schedulers are whole seconds.
     pub fn begin(policy: &str, round_length_s: f64, now_s: f64) -> Self {
         let now_s = now_s.floor();
         Self {
@@ -233,10 +235,10 @@ impl Record {
         }
     }
 
-    /// Reads it; none if there is no such file.
+    /// Reads a record; none if there is no such file.
     ///
     /// # Errors
-    /// If it cannot be read, or is none.
+    /// If the file cannot be read, or is no record.
     pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
         let record: Self = match files::read(path) {
             Ok(record) => record,
@@ -249,8 +251,8 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// The key of a job that is shown now under a number: that of the latest job of this number, or the next one, where it is
-    /// another job.
+    /// The key of a job that is shown now under a number: that of the latest job with this number, or the next one if it is another
+    /// job.
     pub(super) fn key_of(&self, number: JobKey, job: &Seen) -> JobKey {
         match self.jobs.range(number..=number.last()).next_back() {
             Some((key, entry)) if entry.may_be(job) => *key,
@@ -259,10 +261,10 @@ impl Record {
         }
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes the record, whole or not at all.
     ///
     /// # Errors
-    /// If the disk does not let it.
+    /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), RecordError> {
         files::write_durably(path, self).map_err(|source| RecordError::Io { path: path.to_owned(), source })
     }

@@ -1,4 +1,4 @@
-//! What a shadow's record means for the jobs: their waits there and here.
+//! The report of a shadow's record: the waits of jobs there and here.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::record::{Entry, Record};
 pub struct Row {
     /// Its number under the other scheduler, or that of its array.
     pub job: u64,
-    /// Which task of the array it is; none if it is a job by itself.
+    /// The number of its task in the array; none if it is a job by itself.
     pub task: Option<u64>,
     /// Its name.
     pub name: String,
@@ -19,45 +19,47 @@ pub struct Row {
     pub user: String,
     /// Workers it needs at once.
     pub n_workers: u32,
-    /// When it was submitted, in s since 1970.
+    /// The instant of its submission, in s since 1970.
     pub submitted_s: f64,
-    /// When it could first run, in s since 1970: later than its submission, if it was held, or waited for other jobs or a later time.
+    /// The instant at which it could first run, in s since 1970: later than its submission if it was held, or waited for other jobs
+    /// or a later time.
     pub ready_s: f64,
-    /// From when it could run to its start under the other scheduler; so far, if it waits; to its end, if it was withdrawn before it
-    /// was started, and to the last that is known of it, if it is not shown any more.
+    /// The wait from `ready_s` to its start under the other scheduler, in s. It lasts until the last look if the job waits, until
+    /// its end if it was withdrawn before it was started, and until it was first missing if it is not shown any more.
     pub wait_there_s: f64,
-    /// Does it wait there still?
+    /// Whether it still waits there.
     pub waits_there: bool,
-    /// From when it could run to its start in the shadow; so far, if it waits; to when it was left out, if it was not started before.
+    /// The wait from `ready_s` to its start in the shadow, in s. It lasts until the last look if the job waits, and until it was
+    /// left out if it was not started before.
     pub wait_here_s: f64,
-    /// Does it wait in the shadow still?
+    /// Whether it still waits in the shadow.
     pub waits_here: bool,
-    /// From when it could run to its end under the other scheduler; none before that.
+    /// The time from `ready_s` to its end under the other scheduler, in s; none before its end.
     pub completion_there_s: Option<f64>,
-    /// From when it could run to its end in the shadow; none before that.
+    /// The time from `ready_s` to its end in the shadow, in s; none before its end.
     pub completion_here_s: Option<f64>,
     /// Why it is not in the averages; none if it is.
     pub not_counted: Option<String>,
 }
 
-/// Averages over the jobs that are compared, in s; none where there is no such job.
+/// Averages over the jobs that are compared, in s; none if there is no such job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Averages {
-    /// Jobs that are compared: submitted since the shadow began, and not left out.
+    /// The number of compared jobs: submitted since the shadow began, and not left out.
     pub n_jobs: usize,
-    /// Of them, jobs that wait there still: the mean of waits there is at least what it says.
+    /// The number of compared jobs that still wait there: the mean wait there is a lower bound.
     pub n_waiting_there: usize,
-    /// Of them, jobs that wait here still: the mean of waits here is at least what it says.
+    /// The number of compared jobs that still wait here: the mean wait here is a lower bound.
     pub n_waiting_here: usize,
     /// Mean wait under the other scheduler, waits so far included.
     pub mean_wait_there_s: Option<f64>,
     /// Mean wait in the shadow, waits so far included.
     pub mean_wait_here_s: Option<f64>,
-    /// Jobs that have ended both there and here.
+    /// The number of jobs that have ended both there and here.
     pub n_ended: usize,
-    /// Their mean job completion time under the other scheduler.
+    /// The mean job completion time of ended jobs under the other scheduler.
     pub mean_completion_there_s: Option<f64>,
-    /// Their mean job completion time in the shadow.
+    /// The mean job completion time of ended jobs in the shadow.
     pub mean_completion_here_s: Option<f64>,
 }
 
@@ -66,11 +68,11 @@ pub struct Averages {
 pub struct Report {
     /// The policy that decides.
     pub policy: String,
-    /// When the shadow began, in s since 1970.
+    /// The instant at which the shadow began, in s since 1970.
     pub since_s: f64,
-    /// When it last looked, in s since 1970.
+    /// The instant of its last look, in s since 1970.
     pub looked_s: f64,
-    /// Rounds that were decided.
+    /// The number of rounds that were decided.
     pub n_rounds: u64,
     /// Averages.
     pub averages: Averages,
@@ -96,11 +98,11 @@ impl Report {
 
 fn row(key: JobKey, entry: &Entry, record: &Record) -> Row {
     let Entry { seen, here, left_out, left_s, gone_s, .. } = entry;
-    // Its wait is over with its start, or with the first instant at which it was known not to wait any more.
+    // Its wait ends with its start, or at the first instant at which it was known not to wait any more.
     let wait = |over: Option<f64>| (over.unwrap_or(record.looked_s) - seen.ready_s()).max(0.0);
     let there = &seen.there;
     let over_there = there.started_s.or(there.ended_s).or(*gone_s);
-    // Records of before do not say when a job was left out.
+    // Records of earlier versions do not have the instant at which a job was left out.
     let left = left_out.as_ref().map(|_| left_s.or(there.ended_s).unwrap_or(seen.ready_s()));
     let over_here = here.started_s.or(left);
     let completion = |ended: Option<f64>| ended.map(|ended| (ended - seen.ready_s()).max(0.0));

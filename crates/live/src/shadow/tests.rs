@@ -6,12 +6,12 @@ use apportion::{Catalog, Cluster, Seconds, Throughputs};
 
 use super::*;
 
-/// 10 s a round, one worker that is fast and one that is slow, first come, first served.
+/// A shadow with rounds of 10 s, one fast worker and one slow one, first come, first served.
 fn shadow(now_s: f64) -> Shadow {
     shadow_of(now_s, false)
 }
 
-/// The same of a policy behind the mechanism, or of one that places jobs itself.
+/// Such a shadow, with a policy behind the mechanism, or with one that places jobs itself.
 fn shadow_of(now_s: f64, places_itself: bool) -> Shadow {
     let cluster: Cluster = "v100=1,k80=1".parse().unwrap();
     let policy = Catalog::embedded().policy("fifo_perf").unwrap();
@@ -190,7 +190,7 @@ fn a_job_of_parts_of_accelerators_is_left_out_with_the_reason() {
     assert!(words[0].starts_with("job 1 (one) is left out: it asks for parts of accelerators"), "{words:?}");
     let why = shadow.record().jobs[&1.into()].left_out.clone().unwrap();
     assert!(why.contains("workers here are whole ones"), "{why}");
-    // It is said once.
+    // The sentence comes once.
     shadow.see(1002.0, &all([(1, parts)]));
     assert!(shadow.take_words().is_empty());
 }
@@ -212,7 +212,7 @@ fn a_job_is_not_there_before_it_may_run_and_waits_from_then() {
     let started = |ready: Seen| Seen { there: Times { started_s: Some(1045.0), ended_s: None }, ..ready };
     shadow.see(1046.0, &all([(1, started(ready))]));
     assert_eq!((row(&shadow, 1).wait_there_s, Report::of(shadow.record()).averages.n_jobs), (20.0, 1));
-    // One that is held again before it was started is compared no more; one that is over before it could run never was there.
+    // A job that is held again before it was started is compared no more; a job that ended before it could run was never there.
     shadow.see(1047.0, &all([(2, seen(1047.0, None, None))]));
     shadow.see(
         1048.0,
@@ -252,7 +252,7 @@ fn a_number_that_was_given_out_again_is_another_job() {
     );
     assert!(rows[0].not_counted.as_ref().unwrap().contains("not shown any more") && !rows[0].waits_there);
     assert_eq!((rows[1].submitted_s, rows[1].wait_there_s), (1010.0, 1.0));
-    // Of another user it is another, too; and a record of before takes over what is shown.
+    // A job of another user is another job, too; and a record of an earlier version takes over what is shown.
     let third = Seen { user: "eve".to_owned(), ..second.clone() };
     shadow.see(1014.0, &all([(1, third)]));
     assert_eq!(shadow.record().jobs.len(), 3);

@@ -1,8 +1,8 @@
-//! Starts a rank's program, by a step in between: the shim starts itself once more, and that process becomes the program.
+//! The start of a rank's program, with a step in between: the shim starts itself once more, and that process becomes the program.
 //!
-//! The step has itself killed when the shim ends, which only the process itself can ask for, then waits for the word that
-//! the shim has written down its number, and executes the program. What prevents it comes back through a pipe,
-//! which closes itself when a program is executed.
+//! The step has itself killed when the shim ends, which only the process itself can arrange. It then waits until the shim has
+//! written down its number, and executes the program. An error comes back through a pipe, which closes itself when a program is
+//! executed.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -28,33 +28,33 @@ use crate::rank::{RankFolder, RankStart, Start, StartedBy, Steer};
 use crate::shim::LOOK;
 use crate::shim::signals::Told;
 
-/// Set for the step only: the number of its shim.
+/// The environment variable with the number of the shim, which is set for the step only.
 const STEP: &str = "APPORTION_SHIM_OF_STEP";
 
-/// The variable that says which workers a process may use.
+/// The environment variable that names the workers a process may use.
 pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// How long a shim tries to write down which processes are the rank's, on a full disk, before it gives up the start.
+/// Time for which a shim tries, on a full disk, to write down the rank's processes, before it gives up the start.
 const BEGIN_TRIED: Seconds = Seconds::new(30.0);
 
-/// The first port that ranks meet at, and how many there are.
+/// The first port at which ranks meet, and the number of such ports.
 const PORTS: (u64, u64) = (20_000, 40_000);
 
-/// A rank's program that has been started, or will say why not.
+/// A rank's program that has been started, or will report why not.
 pub(super) struct Launched {
     pub(super) program: Identity,
     pub(super) by: StartedBy,
     pub(super) steer: Steer,
-    /// Says how the program ended before it could be executed, as JSON; nothing once it is.
+    /// How the program ended before it could be executed, as JSON; nothing once it is executed.
     pub(super) refusal: Receiver<String>,
 }
 
-/// The shim whose step this process is, if it is one.
+/// The shim whose step this process is; none if it is no step.
 pub(super) fn shim_of_step() -> Option<Pid> {
     Pid::from_raw(env::var_os(STEP)?.to_str()?.parse().ok()?)
 }
 
-/// Starts the step, unless the shim is `told` to end before it can. The error is why there is no program, in words.
+/// Starts the step, unless the shim is `told` to end before it can. The error is the reason why there is no program, in words.
 pub(super) fn launch(folder: &RankFolder, told: &Told) -> Result<Launched, String> {
     let at = |path: &Path| {
         let path = path.display().to_string();
@@ -73,13 +73,13 @@ pub(super) fn launch(folder: &RankFolder, told: &Told) -> Result<Launched, Strin
     step.args(env::args_os().skip(1)).env(STEP, getpid().to_string());
     step.stdin(go).stdout(say).stderr(output).process_group(0);
     let child = step.spawn().map_err(at(own))?;
-    // Drops this process's ends of the pipes.
+    // Dropped here are this process's ends of the pipes.
     drop(step);
     let pid = i32::try_from(child.id()).unwrap_or_default();
     let last = until.min(clock::node_now() + BEGIN_TRIED);
     let is_tried = || clock::node_now() < last && !told.is_told() && !told.is_orphaned();
     let owned = own_processes(folder, pid, is_tried).inspect_err(|_| signal_group(pid, Signal::KILL))?;
-    // If it is gone already, that shows when it is waited for.
+    // If the step is gone already, that shows when it is waited for.
     let _ = going.write_all(b"g");
     let (sender, refusal) = channel();
     thread::spawn(move || {
@@ -90,8 +90,7 @@ pub(super) fn launch(folder: &RankFolder, told: &Told) -> Result<Launched, Strin
     Ok(Launched { program: owned.program, by: start.by, steer, refusal })
 }
 
-/// Writes down which processes are the rank's, before the program is executed. Where the disk refuses, it does so again as
-/// long as it `is_tried`.
+/// Writes down the rank's processes before the program is executed. If the disk refuses, it tries again while `is_tried`.
 fn own_processes(folder: &RankFolder, program: i32, is_tried: impl Fn() -> bool) -> Result<Owned, String> {
     let seen = |pid: i32| {
         let seen = Seen::of(pid).ok_or_else(|| format!("/proc/{pid}/stat cannot be read"))?;
@@ -109,9 +108,9 @@ fn own_processes(folder: &RankFolder, program: i32, is_tried: impl Fn() -> bool)
     }
 }
 
-/// Becomes the rank's program. Comes back only if that failed: how that counts, and why.
+/// Becomes the rank's program. Returns only if that failed: how the failure counts, and why.
 pub(super) fn become_program(folder: &RankFolder, shim: Pid) -> End {
-    // Closed when a program is executed, as all files are that std opens.
+    // This file is closed when a program is executed, like all files that std opens.
     let say = io::stdout().as_fd().try_clone_to_owned().map(File::from);
     let Err(end) = prepare(folder, shim).map_err(End::NotStarted).and_then(execute);
     if let (Ok(mut say), Ok(words)) = (say, serde_json::to_vec(&end)) {
@@ -120,7 +119,7 @@ pub(super) fn become_program(folder: &RankFolder, shim: Pid) -> End {
     end
 }
 
-/// Waits until the shim has written down its number, and makes ready what does not depend on the job.
+/// Waits until the shim has written down its number, and prepares all that does not depend on the job.
 fn prepare(folder: &RankFolder, shim: Pid) -> Result<(&RankFolder, Start, [File; 2]), String> {
     let dies = set_parent_process_death_signal(Some(Signal::KILL));
     dies.map_err(|error| format!("dying with the shim: {error}"))?;
@@ -163,8 +162,8 @@ fn execute((folder, start, [output, errors]): (&RankFolder, Start, [File; 2])) -
     Err(refused(&error, format!("{name}: {error}")))
 }
 
-/// How it counts that a program or its folder was refused: against the job where that does not exist or is none, and
-/// against the server, too, where it has no memory, no process, or another trouble of its own.
+/// The end of a rank whose program or folder was refused: it counts against the job where the program does not exist or is none,
+/// and against the server, too, where that has no memory, no process, or another trouble of its own.
 fn refused(error: &io::Error, why: String) -> End {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let of_the_job = [
@@ -186,8 +185,8 @@ fn refused(error: &io::Error, why: String) -> End {
     }
 }
 
-/// What a program is told of its worker, by the workers that this process was `given`, in order: where none are given to an
-/// agent, the worker's place on the server; where Slurm names none, nothing.
+/// The worker of a program in the words of [`VISIBLE`], from the workers that this process was `given`, in order. If an agent was
+/// given none, it is the worker's place on the server; if Slurm names none, it is nothing.
 fn visible_worker(start: &Start, given: Option<&str>) -> Option<String> {
     let nth =
         |place: u32| given?.split(',').map(str::trim).filter(|name| !name.is_empty()).nth(place as usize);
@@ -199,7 +198,7 @@ fn visible_worker(start: &Start, given: Option<&str>) -> Option<String> {
     }
 }
 
-/// The job's folder for checkpoints. That of a submission is its own: another job of its number has another.
+/// The job's folder for checkpoints. Each submission has its own: another job with the same number has another.
 fn checkpoints_of(start: &Start) -> std::path::PathBuf {
     let job = start.rank.run.job;
     start.checkpoints.join(match start.rank.submission {
@@ -208,7 +207,7 @@ fn checkpoints_of(start: &Start) -> std::path::PathBuf {
     })
 }
 
-/// The variables by which a program knows what it is. They have precedence over those of its own.
+/// The variables that describe the rank to its program. They have precedence over the program's own.
 fn contract(folder: &RankFolder, start: &Start) -> BTreeMap<&'static str, String> {
     let rank = &start.rank;
     let mut variables = BTreeMap::from([
@@ -236,7 +235,7 @@ fn contract(folder: &RankFolder, start: &Start) -> BTreeMap<&'static str, String
     variables
 }
 
-/// Where ranks meet: the server of rank 0, whose name is its host's, or a host and a port.
+/// The host where ranks meet: the server of rank 0, whose name is its host's, or a host and a port.
 fn meeting_host(rank: &RankStart) -> String {
     if rank.ranks_here == rank.world_size {
         return "127.0.0.1".to_owned();
@@ -303,7 +302,7 @@ mod tests {
         let but_port = variables.iter().filter(|(name, _)| **name != "MASTER_PORT");
         assert!(but_port.map(|(name, value)| (*name, value.as_str())).eq(expected), "{variables:?}");
         assert!(!contract(&folder, &start(0.0)).contains_key("APPORTION_TOTAL_STEPS"));
-        // One that an earlier version took in keeps its folder.
+        // A job that an earlier version took in keeps its folder.
         let mut earlier = start(1.0);
         earlier.rank.submission = None;
         assert_eq!(contract(&folder, &earlier)["APPORTION_CHECKPOINTS"], "/c/7");

@@ -8,7 +8,7 @@
 //! `progress.json` there; else by SIGTERM to its process group. Whatever is left after the grace gets SIGKILL, and again
 //! until nothing is left. What outlives the program itself gets SIGTERM at once, and SIGKILL after the grace.
 //!
-//! **Nothing is left** means: no child of the shim. It adopts its children's children when their parents end
+//! **Nothing is left** means: no child of the shim. The shim adopts its children's children when their parents end
 //! (`PR_SET_CHILD_SUBREAPER`), so that a process which left the group or the session is waited for and killed, too.
 //!
 //! **If the shim itself is killed**, the kernel kills the program (`PR_SET_PDEATHSIG`), and the agent kills what is left of
@@ -41,24 +41,24 @@ use crate::process::Owned;
 use crate::protocol::End;
 use crate::rank::{Ended, RankFolder};
 
-/// What stands before the folders of [`run_all`] on a command line.
+/// The word before the folders of [`run_all`] on a command line.
 pub const EACH: &str = "--each";
 
-/// How often a shim looks at its lease, its orders and its program.
+/// The interval at which a shim looks at its lease, its orders and its program.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a shim tries to write how its rank ended, on a full disk, before it leaves that to the agent to find.
+/// Time for which a shim tries, on a full disk, to write how its rank ended, before it leaves that to the agent.
 const END_TRIED: Seconds = Seconds::new(60.0);
 
 /// Why a shim could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ShimError {
-    /// The folder, or the system, does not let it.
+    /// The folder, or the system, refuses.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: String,
-        /// Why it failed.
+        /// The error.
         source: io::Error,
     },
     /// Another shim owns the rank.
@@ -81,8 +81,7 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> ShimError {
 /// program to stop.
 ///
 /// # Errors
-/// If the folder cannot be used, or another shim has it. That a program could not be started is no error, but an
-/// [`End`].
+/// If the folder cannot be used, or another shim owns it. A program that could not be started is no error, but an [`End`].
 pub fn run(folder: &Path) -> Result<(), ShimError> {
     let folder = RankFolder::at(folder.to_owned());
     match launch::shim_of_step() {
@@ -91,15 +90,15 @@ pub fn run(folder: &Path) -> Result<(), ShimError> {
     }
 }
 
-/// Starts a shim for each of the folders, and waits for their ends: what a Slurm job of several ranks runs. SIGTERM and
-/// SIGUSR1 are passed on to the shims; if this process is killed, they kill their programs at once, since Slurm takes the
-/// job for over then. Of a shim that was killed, what it has left is killed, and the end of its rank written in its place.
+/// Starts a shim for each of the folders, and waits for their ends: the program of a Slurm job with several ranks. SIGTERM and
+/// SIGUSR1 are passed on to the shims; if this process is killed, they kill their programs at once, since Slurm takes the job for
+/// over then. If a shim was killed, its remaining processes are killed, and the end of its rank is written in its place.
 ///
 /// Must be called on the main thread of a process whose command line is that of [`run`] once its last words, [`EACH`] and
 /// the folders, are replaced by one of these.
 ///
 /// # Errors
-/// If a shim cannot be started; shims that were are asked to end.
+/// If a shim cannot be started; the others are asked to end.
 pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
     let told = signals::Told::listen().map_err(failed("listening to signals"))?;
     let command: Vec<_> = env::args_os().skip(1).collect();
@@ -132,8 +131,8 @@ pub fn run_all(folders: &[PathBuf]) -> Result<(), ShimError> {
     failure.map_or(Ok(()), Err)
 }
 
-/// Ends a rank after the end of its shim process: true once no process of the rank is left. A shim that was killed, or that could not
-/// write the rank's end to its folder, has left that to be done: the rank's processes are killed here and an end is written.
+/// Ends a rank after the end of its shim process. True once no process of the rank is left. If the shim was killed, or could not
+/// write the rank's end to its folder, the rank's processes are killed here and an end is written.
 fn is_buried(folder: &RankFolder, status: ExitStatus) -> bool {
     if folder.read_end().is_some() {
         return true;
@@ -148,7 +147,7 @@ fn is_buried(folder: &RankFolder, status: ExitStatus) -> bool {
         ),
         None => End::Vanished,
     };
-    // Where it cannot be written, Slurm's word of the job is all that there is.
+    // If it cannot be written, only Slurm's record of the job remains.
     let _ = folder.write_end(end, clock::node_now());
     true
 }

@@ -1,4 +1,4 @@
-//! How a shim learns that its node, or its Slurm job, is to end.
+//! The signals by which a shim learns that its node, or its Slurm job, is to end.
 
 use std::env;
 use std::io;
@@ -9,10 +9,10 @@ use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
-/// Set for shims that a Slurm job starts: the number of the job's own process.
+/// The environment variable with the number of the Slurm job's own process, which is set for shims that a Slurm job starts.
 pub(super) const PARENT: &str = "APPORTION_SHIM_PARENT";
 
-/// Tells whether SIGTERM or SIGUSR1 has come, and whether the Slurm job's own process is gone.
+/// A record of whether SIGTERM or SIGUSR1 has come, and whether the Slurm job's own process is gone.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     flag: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ impl Told {
         Ok(Self { flag: told, parent })
     }
 
-    /// Is the Slurm job's own process gone? Slurm takes the job for over then, and gives its workers to another.
+    /// Whether the Slurm job's own process is gone. Slurm then takes the job for over, and gives its workers to another.
     pub(super) fn is_orphaned(&self) -> bool {
         self.parent.is_some() && getppid() != self.parent
     }

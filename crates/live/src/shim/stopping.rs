@@ -1,11 +1,11 @@
-//! When a program is asked to stop, how, and when it is killed: without processes, files or clocks.
+//! The stop of a program: when and how it is asked, and when it is killed, without processes, files or clocks.
 
 use apportion::Seconds;
 
 use crate::protocol::Stop;
 use crate::rank::{Steer, Why};
 
-/// What is to be done to a program.
+/// An action on a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     /// Write this into its control file.
@@ -16,25 +16,25 @@ pub(super) enum Measure {
     Kill,
 }
 
-/// How far the stopping of a program is.
+/// The state of a program's stop.
 #[derive(Clone, Debug)]
 pub(super) struct Stopping {
     steer: Steer,
-    /// The strongest stop that was ever ordered, the lease's end included: none is taken back.
+    /// The strongest stop that was ever ordered, or that the lease's end asks for: none is taken back.
     wanted: Option<Stop>,
-    /// What the control file says.
+    /// The stop in the control file.
     written: Option<Stop>,
     asked: Option<(Seconds, Why)>,
     terminated: bool,
     killed: bool,
-    /// Had it not been asked to stop yet when its workers might be another's already? None where they never might.
+    /// Whether it had not been asked to stop yet when its workers might be another job's already. None while they never might be.
     was_unasked: Option<bool>,
-    /// When the program itself ended, though processes that it started are left.
+    /// The instant at which the program itself ended; processes that it started may be left.
     program_ended: Option<Seconds>,
     rest_terminated: bool,
 }
 
-/// A stop replaces another that is not stronger.
+/// The strength of a stop. A stop replaces one that is not stronger.
 fn strength(stop: Stop) -> u8 {
     match stop {
         Stop::Propose => 0,
@@ -86,7 +86,7 @@ impl Stopping {
         self.program_ended.get_or_insert(now);
     }
 
-    /// When and why the program was asked to stop, if it was.
+    /// The instant and the reason of the request to stop; none if there was none.
     pub(super) fn asked(&self) -> Option<(Seconds, Why)> {
         self.asked
     }
@@ -99,12 +99,12 @@ impl Stopping {
         self.killed
     }
 
-    /// Had it not been asked to stop when what watched over it was gone? None where that never went.
+    /// Whether it had not been asked to stop when the process of its Slurm job was gone. None while that is not gone.
     pub(super) fn was_unasked(&self) -> Option<bool> {
         self.was_unasked
     }
 
-    /// What is to be done at `now`, to a program that `speaks` or not.
+    /// The action at `now` on a program that `speaks`, by its progress file, or does not.
     pub(super) fn next(&mut self, now: Seconds, speaks: bool) -> Option<Measure> {
         self.want(now);
         if self.is_to_be_killed(now) {
@@ -122,7 +122,7 @@ impl Stopping {
         terminates.then_some(Measure::Terminate)
     }
 
-    /// Takes over what is ordered, and what the lease's end asks for.
+    /// Takes over the ordered stop, and the one that the lease's end asks for.
     fn want(&mut self, now: Seconds) {
         if let Some(stop) = self.steer.stop
             && self.wanted.is_none_or(|wanted| strength(stop) >= strength(wanted))
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(stopping.next(at(9.9), SPEAKS), None);
         assert_eq!(stopping.next(at(10.0), SPEAKS), Some(Measure::Write(Stop::Now)));
         assert_eq!(stopping.asked(), Some((at(10.0), Why::Lease)));
-        // What could not be written is written again.
+        // A stop that could not be written is written again.
         assert_eq!(stopping.next(at(11.0), SPEAKS), Some(Measure::Write(Stop::Now)));
         stopping.note_written(Stop::Now);
         assert_eq!(stopping.next(at(14.9), SPEAKS), None);

@@ -1,4 +1,4 @@
-//! Watches over a program until nothing of it is left.
+//! The watch over a program until no process of it is left.
 
 use std::thread;
 
@@ -21,7 +21,7 @@ fn cut(was_unasked: bool) -> End {
     End::Cut { why: format!("the process of its Slurm job was killed{asked}"), is_failure: was_unasked }
 }
 
-/// A program and what has been done to it.
+/// A program under watch, and the state of its stop.
 pub(super) struct Watch<'a> {
     folder: &'a RankFolder,
     program: Identity,
@@ -30,13 +30,13 @@ pub(super) struct Watch<'a> {
     stopping: Stopping,
     /// The version of the agent's orders that has been read.
     steered: Version,
-    /// Is it on disk that the program has been asked to stop?
+    /// Whether it is on disk that the program has been asked to stop.
     asking_noted: bool,
-    /// How the program itself ended.
+    /// The status with which the program itself ended.
     status: Option<WaitStatus>,
-    /// Was it sent SIGTERM while that was to end it, as it had no other arrangement?
+    /// Whether it was sent SIGTERM without having a handler for it, so that the signal ends it.
     dies_when_asked: bool,
-    /// Did it end when it had been asked to stop, for all that is known?
+    /// Whether it ended after it had been asked to stop, as far as is known.
     ended_asked: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Waits until no process of the rank is left, and says how the program ended.
+    /// Waits until no process of the rank is left, and answers how the program ended.
     pub(super) fn until_over(mut self, told: &Told) -> End {
         while self.reap() {
             self.read_steer();
@@ -80,14 +80,14 @@ impl<'a> Watch<'a> {
         self.end(told)
     }
 
-    /// Takes notice of processes that have ended. Answers whether some are left.
+    /// Collects processes that have ended. Answers whether some are left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
                     if pid.as_raw_nonzero().get() == self.program.pid {
                         self.status = Some(status);
-                        // One that SIGTERM would have ended has an exit code only if it was ending by itself.
+                        // A program that SIGTERM would have ended has an exit code only if it was ending by itself.
                         self.ended_asked = self.stopping.asked().is_some() && !self.dies_when_asked;
                         self.stopping.note_program_ended(clock::node_now());
                     }
@@ -99,7 +99,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reads the agent's orders, if they are new. Ones that cannot be read are as if they had not come.
+    /// Reads the agent's orders, if they are new. Orders that cannot be read are ignored.
     fn read_steer(&mut self) {
         let version = Version::of(&self.folder.steer());
         if version != self.steered {
@@ -111,7 +111,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Tells the program to stop; if that cannot be written, the next look asks for it again.
+    /// Writes a stop for the program; if that fails, the next look asks for it again.
     fn write(&mut self, stop: Stop) {
         if self.folder.write_control(stop).is_ok() {
             self.stopping.note_written(stop);
@@ -134,7 +134,7 @@ impl<'a> Watch<'a> {
             signal_group(group, signal);
             return;
         }
-        // Of a group whose leader has been waited for, the number may be another's: only if a member is seen is it ours.
+        // The group's number may be another's once its leader has been waited for: only if a member is seen is it the program's.
         let own = getpid().as_raw_nonzero().get();
         let rest: Vec<Seen> = living();
         if rest.iter().any(|seen| seen.group == group && seen.session == own) {
@@ -153,7 +153,7 @@ impl<'a> Watch<'a> {
         let is_signalled =
             self.status.and_then(WaitStatus::terminating_signal) == Some(Signal::TERM.as_raw());
         if is_signalled && !told.is_told() {
-            // Slurm sends all processes of a job SIGTERM, one after the other: the shim's may be on its way.
+            // Slurm sends SIGTERM to all processes of a job, one after the other: the shim's may be on its way.
             thread::sleep(super::LOOK);
         }
         let was_asked = self.ended_asked || told.is_told();

@@ -1,4 +1,4 @@
-//! All jobs of a Slurm partition, of all users: what a shadow looks at.
+//! All jobs of a Slurm partition, of all users, as a shadow looks at them.
 
 use std::collections::BTreeMap;
 
@@ -7,42 +7,43 @@ use super::tools::{ToolError, ask_in_utc, lines};
 /// A job as Slurm shows it. Instants are in s since 1970.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlurmJob {
-    /// Slurm's number of it; that of the array, if it is a task of one: Slurm gives tasks that wait none of their own.
+    /// Slurm's number of the job, or of the array if it is a task of one: waiting tasks have no number of their own.
     pub id: u64,
-    /// Which task of the array it is; none if it is a job by itself.
+    /// The number of its task in the array; none if it is a job by itself.
     pub task: Option<u64>,
-    /// Its name, in which blanks stand for line breaks and other control characters.
+    /// Its name, with blanks in place of line breaks and other control characters.
     pub name: String,
     /// The user that submitted it.
     pub user: String,
     /// Slurm's word for its state.
     pub state: String,
-    /// When it was submitted, or last put back.
+    /// The instant at which it was submitted, or last put back.
     pub submitted_s: f64,
-    /// How often it was put back.
+    /// The number of times that it was put back.
     pub n_restarts: u32,
-    /// Since when it may run, as far as its user and what it depends on let it; none while it may not, or if it ended before.
+    /// The instant since when it may run, as far as its user and its dependencies let it; none while it may not, or if it ended
+    /// before.
     pub eligible_s: Option<f64>,
-    /// Is it held, or waiting for other jobs or for a later time?
+    /// Whether it is held, or waits for other jobs or for a later time.
     pub is_withheld: bool,
-    /// When it was started; none if it waits.
+    /// The instant of its start; none if it waits.
     pub started_s: Option<f64>,
-    /// When it ended; none if it has not.
+    /// The instant of its end; none if it has not ended.
     pub ended_s: Option<f64>,
-    /// GPUs in all; 0 of a job that asks for parts of them alone, of which Slurm does not say how large they are.
+    /// The number of its GPUs in all; 0 for a job that asks only for parts of GPUs, since Slurm does not state their size.
     pub n_workers: u32,
-    /// The type of GPU that it asks for; none if it takes any.
+    /// The type of GPU that it asks for; none for any type.
     pub gres_type: Option<String>,
     /// Its time limit, in s; none if it has none.
     pub limit_s: Option<f64>,
-    /// The first of its nodes, if it has any.
+    /// The first of its nodes; none if it has none.
     pub first_node: Option<String>,
 }
 
-/// The fields that are asked for; the name, which may hold anything, is the last.
+/// The fields that Slurm is asked for; the name, which may hold anything, is the last.
 const FORMAT: &str = "%F|%K|%u|%T|%r|%V|%S|%e|%b|%D|%l|%N|%j";
 
-/// Slurm's reasons for the wait of a job that say that it is not its turn to wait for workers yet.
+/// Slurm's reasons for the wait of a job that is not ready to run.
 const WITHHELD: [&str; 7] = [
     "BeginTime",
     "Dependency",
@@ -56,17 +57,17 @@ const WITHHELD: [&str; 7] = [
 /// Width of a column where Slurm writes in columns.
 const WIDTH: usize = 64;
 
-/// What is asked for beside that, in columns: nothing of it is written by users.
+/// Further fields, shown in columns: users write none of them.
 const COLUMNS: [&str; 7] =
     ["ArrayJobID", "ArrayTaskID", "tres-per-job", "tres-per-task", "NumTasks", "EligibleTime", "RestartCnt"];
 
-/// What names a job: its number or that of its array, and the task.
+/// The key of a job: its number or that of its array, and the task.
 type Key = (u64, Option<u64>);
 
-/// What Slurm shows in columns of a job.
+/// The fields of a job that Slurm shows in columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Beside {
-    /// GPUs that it asks for as a whole or by task, and their type; none where it does not.
+    /// The GPUs that it asks for as a whole or by task: type and number; none if it asks for none so.
     workers: Option<(Option<String>, u32)>,
     eligible_s: Option<f64>,
     n_restarts: u32,
@@ -81,7 +82,7 @@ pub fn all_jobs(partition: &str) -> Result<Vec<SlurmJob>, ToolError> {
     Ok(asked.lines.iter().filter_map(|line| parse(line, &asked)).collect())
 }
 
-/// What Slurm shows of jobs: a line for each, and what it says in columns.
+/// Slurm's answer about jobs: a line for each, and the columns.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) lines: Vec<String>,
@@ -89,13 +90,13 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Of lines, and a text in columns.
+    /// An answer from lines, and from a text in columns.
     pub(super) fn new(lines: Vec<String>, columns: &str) -> Self {
         Self { lines, beside: columns.lines().filter_map(beside).collect() }
     }
 
-    /// The type and the total number of GPUs that a job asks for: of `n_nodes` nodes with `per_node` each, else of the whole job
-    /// as Slurm's columns have it.
+    /// The type and the total number of GPUs of a job: `per_node` on each of `n_nodes` nodes, or else the number for the whole job
+    /// in Slurm's columns.
     pub(super) fn workers(
         &self,
         (id, task): (&str, &str),
@@ -109,7 +110,7 @@ impl Asked {
     }
 }
 
-/// Asks Slurm for the jobs that these further words select, in this format.
+/// Asks Slurm for the jobs that the words `which` select, in this format.
 pub(super) fn ask_all(format: &str, which: &[&str]) -> Result<Asked, ToolError> {
     let with = |last: String| {
         let usual = ["--noheader", "--array"].iter().chain(which);
@@ -149,7 +150,7 @@ fn parse(line: &str, asked: &Asked) -> Option<SlurmJob> {
     let waits = matches!(*state, "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" | "CONFIGURING");
     let is_over = super::queue::is_over(state);
     let first_node = Some(first_of(nodes)).filter(|node| !node.is_empty());
-    // One that was cancelled before it ran has a start all the same, and no node.
+    // A job that was cancelled before it ran has a start all the same, and no node.
     let has_run = !waits && first_node.is_some();
     let submitted_s = instant(submitted)?;
     let (started_s, ended_s) = (instant(started).filter(|_| has_run), instant(ended).filter(|_| is_over));
@@ -174,7 +175,7 @@ fn parse(line: &str, asked: &Asked) -> Option<SlurmJob> {
     })
 }
 
-/// Do Slurm's words ask for parts of GPUs: `gres:shard:2`, `gres/mps=50`?
+/// Whether Slurm's words ask for parts of GPUs: `gres:shard:2`, `gres/mps=50`.
 fn asks_for_parts(text: &str) -> bool {
     text.split(',').any(|part| {
         let part = part.trim();
@@ -183,7 +184,7 @@ fn asks_for_parts(text: &str) -> bool {
     })
 }
 
-/// Type and number of GPUs in Slurm's words: `gres:gpu:v100:2`, `gres/gpu=2`, `gpu:2`.
+/// The type and the number of GPUs in Slurm's words: `gres:gpu:v100:2`, `gres/gpu=2`, `gpu:2`.
 fn workers(text: &str) -> Option<(Option<String>, u32)> {
     let mut found: Option<(Option<String>, u32)> = None;
     for part in text.split(',') {
@@ -215,7 +216,7 @@ fn first_of(list: &str) -> String {
     format!("{prefix}{number}{suffix}")
 }
 
-/// `2026-11-26T12:02:20`, in UTC, as s since 1970.
+/// The instant `2026-11-26T12:02:20`, in UTC, in s since 1970.
 fn instant(text: &str) -> Option<f64> {
     let (date, time) = text.split_once('T')?;
     let numbers = |text: &str, between: char| -> Option<Vec<i64>> {
@@ -228,13 +229,13 @@ fn instant(text: &str) -> Option<f64> {
     if !(1..=12).contains(month) || !(1970..=9999).contains(year) {
         return None;
     }
-    // Days since 1970 of the proleptic Gregorian calendar, with years that begin in March.
+    // The days since 1970 of the proleptic Gregorian calendar, with years that begin in March.
     let (year, month) = if *month > 2 { (*year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
     Some((days * 86_400 + hour * 3600 + minute * 60 + second) as f64)
 }
 
-/// A time limit: `DAYS-HH:MM:SS`, `HH:MM:SS`, `MM:SS`; none where there is none.
+/// A time limit in s, from `DAYS-HH:MM:SS`, `HH:MM:SS` or `MM:SS`; none for another word.
 fn duration(text: &str) -> Option<f64> {
     let (days, rest) = text.split_once('-').unwrap_or(("0", text));
     let days: f64 = days.parse().ok()?;
@@ -254,7 +255,7 @@ mod tests {
     #[test]
     fn instants_and_durations_are_read() {
         assert_eq!(instant("1970-01-01T00:00:00"), Some(0.0));
-        // date -u -d 2026-11-26T12:02:20 +%s, and a leap day
+        // By date -u -d 2026-11-26T12:02:20 +%s, and a leap day.
         assert_eq!(instant("2026-11-26T12:02:20"), Some(1_795_694_540.0));
         assert_eq!(instant("2024-02-29T23:59:59"), Some(1_709_251_199.0));
         for odd in ["N/A", "Unknown", "", "2026-13-01T00:00:00"] {

@@ -14,42 +14,43 @@ use crate::protocol::{End, Stop};
 use crate::rank::{self, Steer};
 use crate::shim::EACH;
 
-/// A submission that was not answered, and that Slurm shows nothing of so long after, has not come to it.
+/// Time after which a submission that was not answered has not reached Slurm, if Slurm does not show the job.
 const UNANSWERED: Seconds = Seconds::new(5.0);
 
-/// A rank that an earlier scheduler left, and that Slurm shows nothing of so long after, was never given to Slurm.
+/// Time after which a rank that an earlier scheduler left was never given to Slurm, if Slurm does not show it.
 const UNSEEN: Seconds = Seconds::new(30.0);
 
-/// How long after Slurm says that a job is over the last words of its ranks may take to be seen.
+/// Time after the end of a job in Slurm for which the last documents of its ranks may still appear.
 const LAST_WORDS: Seconds = Seconds::new(5.0);
 
-/// How long after its ranks ought to have been killed by their shims, a job is cancelled; and after that again.
+/// Time after which a job is cancelled whose ranks ought to have been killed by their shims; and after that again.
 const PATIENCE: Seconds = Seconds::new(10.0);
 
-/// How often a submission that Slurm did not take is tried again.
+/// The interval at which a submission that Slurm did not take is tried again.
 const AGAIN: Seconds = Seconds::new(2.0);
 
-/// So often in a row Slurm refuses a job before that is taken for its answer: a controller that ends, or has just been started,
-/// refuses what it takes as soon as it is asked again.
+/// The number of refusals of a job in a row that count as Slurm's answer: a controller that ends, or has just been started, refuses
+/// requests that it grants soon after.
 const REFUSALS: u32 = 3;
 
-/// Seconds before Slurm's time limit at which ranks are asked to stop, beside their grace: Slurm may be a minute early.
+/// The time in s before Slurm's time limit at which ranks are asked to stop, in addition to their grace: Slurm may be a minute
+/// early.
 const BEFORE_LIMIT: f64 = 60.0;
 
-/// How far a Slurm job is.
+/// The state of a Slurm job.
 #[derive(Clone, Debug, PartialEq)]
 enum State {
-    /// To be submitted, not before this.
+    /// To be submitted, not before this instant.
     New { not_before: Seconds },
-    /// Submitted, without an answer.
+    /// Submitted, but not answered.
     Unanswered { since: Seconds },
     /// Left by an earlier scheduler.
     Adopted { since: Seconds },
-    /// Slurm has, or had, it under this number.
+    /// Known to Slurm by this number, now or before.
     Submitted { id: u64, at: Seconds },
 }
 
-/// A rank of it.
+/// A rank of a Slurm job.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) rank: u32,
@@ -63,7 +64,7 @@ impl Member {
     }
 }
 
-/// A job that is looked at, and what Slurm shows of it.
+/// The surroundings of a job that is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
     /// Slurm's jobs, as it last showed them.
@@ -72,20 +73,20 @@ pub(super) struct View<'a> {
     pub(super) node: &'a Node,
     pub(super) options: &'a Options,
     pub(super) now: Seconds,
-    /// How many workers of the node Slurm has to give; none while Slurm does not answer.
+    /// The number of the node's workers that Slurm has to give; none while Slurm does not answer.
     pub(super) n_free: Option<u32>,
 }
 
-/// What is new of a Slurm job.
+/// News of a Slurm job.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Event {
     /// A rank has begun to run.
     Begun(u32),
-    /// What a rank says, or how it ended.
+    /// News of a rank.
     News(u32, News),
-    /// Slurm does not take the job, and why.
+    /// Slurm does not take the job, for this reason.
     Refused(String),
-    /// Slurm does not answer, and why.
+    /// Slurm does not answer, for this reason.
     Unreachable(String),
     /// It waits in Slurm, for this reason.
     Waits(String),
@@ -97,21 +98,21 @@ pub(super) struct Batch {
     pub(super) comment: Comment,
     pub(super) members: Vec<Member>,
     state: State,
-    /// How often in a row Slurm has refused it.
+    /// The number of refusals in a row.
     n_refused: u32,
     until: Seconds,
     grace: Seconds,
     stop: Option<(Stop, Seconds)>,
-    /// When it was last cancelled.
+    /// The instant at which it was last cancelled.
     cancelled: Option<Seconds>,
-    /// Since when Slurm has shown it as over, or not at all.
+    /// The instant since when Slurm has shown it as over, or not at all.
     gone: Option<Seconds>,
-    /// The reason of its waiting that was last said.
+    /// The reason for its wait that was last noted.
     said: Option<String>,
 }
 
 impl Batch {
-    /// One whose ranks' folders have been made, or were left by an earlier scheduler.
+    /// A Slurm job whose ranks' folders have been made, or were left by an earlier scheduler.
     pub(super) fn new(
         comment: Comment,
         members: Vec<Member>,
@@ -141,7 +142,7 @@ impl Batch {
         u32::try_from(self.members.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many workers it has asked Slurm for since Slurm was asked for its jobs.
+    /// The number of workers that it has asked Slurm for since Slurm was asked for its jobs.
     pub(super) fn n_asked_since(&self, asked: Seconds) -> u32 {
         let since = match self.state {
             State::Submitted { at, .. } => at,
@@ -151,7 +152,7 @@ impl Batch {
         if since >= asked { self.n_workers() } else { 0 }
     }
 
-    /// Tells a rank of its lease and whether to stop. Instants are of this node's clock.
+    /// Sends a rank its lease and its stop, if it is to stop. Instants are of this node's clock.
     pub(super) fn steer(&mut self, rank: u32, steer: Steer, now: Seconds) {
         self.until = steer.until;
         self.grace = steer.grace;
@@ -165,8 +166,8 @@ impl Batch {
         }
     }
 
-    /// What is new since the last look. It is submitted where its workers are free, and cancelled where that is due; neither
-    /// while Slurm does not answer.
+    /// The news since the last look. The job is submitted if its workers are free, and cancelled if that is due; neither while
+    /// Slurm does not answer.
     pub(super) fn look(&mut self, view: &View<'_>) -> Vec<Event> {
         let View { queue, now, n_free, .. } = *view;
         let mut events = Vec::new();
@@ -180,7 +181,7 @@ impl Batch {
         self.follow(queue, entries, now);
         if matches!(self.state, State::New { not_before } if now >= not_before) {
             if self.stop.is_some() || now >= self.until {
-                // It is to run no more before it has begun.
+                // It is to stop before it has begun.
                 self.end_all(&End::Stopped(None), &mut events);
             } else if n_free.is_some_and(|n_free| n_free >= self.n_workers()) {
                 self.submit(view, &mut events);
@@ -194,7 +195,7 @@ impl Batch {
         events
     }
 
-    /// Tells why it waits in Slurm, once for each reason.
+    /// Notes why it waits in Slurm, once for each reason.
     fn note_waiting(&mut self, asked: Seconds, entries: &[Entry]) -> Option<Event> {
         let is_current = matches!(self.state, State::Submitted { at, .. } if at < asked);
         let waiting = entries.iter().find(|entry| is_current && entry.stage == Stage::Pending)?;
@@ -204,7 +205,7 @@ impl Batch {
         is_telling.then(|| Event::Waits(format!("Slurm job {}: {}", waiting.id, waiting.reason)))
     }
 
-    /// Takes over what Slurm shows of it.
+    /// Takes over its state in Slurm.
     fn follow(&mut self, queue: &Queue, entries: &[Entry], now: Seconds) {
         self.state = match (&self.state, entries.first()) {
             (State::Unanswered { since } | State::Adopted { since }, Some(first)) if queue.asked > *since => {
@@ -236,7 +237,7 @@ impl Batch {
             }
             Err(error @ ToolError::Refused { .. }) => {
                 self.n_refused = 0;
-                // Where not even the end can be written, the next look that may submit tries to write it again.
+                // If not even the end can be written, the next look that may submit tries again.
                 self.state = State::New { not_before: now + PAUSE };
                 events.push(Event::Refused(error.to_string()));
                 self.end_all(&End::Lost(format!("Slurm did not take it: {error}")), events);
@@ -244,8 +245,8 @@ impl Batch {
         }
     }
 
-    /// Cancels what is to run no more: what waits, what the shims ought to have killed long ago, and all but the first of
-    /// several submissions.
+    /// Cancels a job in Slurm that is to run no more: one that waits, one whose shims ought to have killed it long ago, and all but
+    /// the first of several submissions.
     fn cancel_if_due(&mut self, entries: &[Entry], now: Seconds) -> Option<Event> {
         if self.cancelled.is_some_and(|at| now < at + PATIENCE) {
             return None;
@@ -267,7 +268,7 @@ impl Batch {
         cancelled.err().map(|error| Event::Unreachable(error.to_string()))
     }
 
-    /// Gives up ranks of which Slurm says that they are over, and that have not said how.
+    /// Gives up ranks that according to Slurm are over, and that have not reported their end.
     fn give_up_if_gone(&mut self, queue: &Queue, entries: &[Entry], now: Seconds, events: &mut Vec<Event>) {
         let is_known_by = match self.state {
             State::Submitted { at, .. } => at,
@@ -292,7 +293,7 @@ impl Batch {
         self.end_all(&end, events);
     }
 
-    /// What Slurm's words say of ranks that have said nothing themselves.
+    /// The end that Slurm's words mean for ranks which have reported none.
     fn end_by_slurm(&self, entries: &[Entry]) -> End {
         let has_begun = self.members.iter().any(|member| member.has_begun);
         if !has_begun && (self.stop.is_some() || self.cancelled.is_some()) {
@@ -301,7 +302,7 @@ impl Batch {
         let last = entries.last().map(|entry| (entry.id, entry.state.as_str(), entry.reason.as_str()));
         let is_by_us = self.stop.is_some() || self.cancelled.is_some();
         if let Some((id, state, reason)) = last.filter(|_| has_begun && !is_by_us) {
-            // A batch process that is killed, as for want of memory, is a failure like that of any other rank.
+            // The kill of a batch process, as for want of memory, is a failure like that of any other rank.
             let is_failure = ["FAILED", "OUT_OF_MEMORY", "COMPLETED"].contains(&state);
             let why = format!("Slurm says of its job {id}: {state} ({reason})");
             return End::Cut { why, is_failure };
@@ -332,7 +333,7 @@ fn look_at(member: &mut Member, events: &mut Vec<Event>) {
     if member.held.is_over() {
         return;
     }
-    // On a network's file system, only opening a folder asks for what another node has put there.
+    // On a network's file system, only opening a folder asks for documents of another node.
     let _ = fs::File::open(member.held.folder().path());
     if !member.has_begun && member.held.has_begun() {
         member.has_begun = true;
@@ -346,7 +347,7 @@ fn look_at(member: &mut Member, events: &mut Vec<Event>) {
     }
 }
 
-/// Gives the job to Slurm. The answer is its number there.
+/// Submits the job to Slurm, and answers its number there.
 fn submit(batch: &Batch, node: &Node, options: &Options) -> Result<u64, ToolError> {
     let tool = "sbatch";
     let refused = |said: String| ToolError::Refused { tool: "the batch script", said };
@@ -370,12 +371,13 @@ fn submit(batch: &Batch, node: &Node, options: &Options) -> Result<u64, ToolErro
     arguments.extend(options.arguments.iter().cloned());
     arguments.push(script.display().to_string());
     let printed = order(tool, &arguments)?;
-    // `ID`, or `ID;CLUSTER`.
+    // The output is `ID`, or `ID;CLUSTER`.
     let id = printed.trim().split(';').next().and_then(|id| id.parse().ok());
     id.ok_or(ToolError::Unreachable { tool, said: format!("`{}` is no number of a job", printed.trim()) })
 }
 
-/// What a job of `n_ranks` ranks asks for of a node: a worker for each rank, and as large a part of processors and memory.
+/// The arguments by which a job of `n_ranks` ranks asks for a part of a node: a worker for each rank, and the same part of
+/// processors and memory.
 pub(super) fn resources(node: &Node, n_ranks: usize, options: &Options) -> Vec<String> {
     let n_ranks = u32::try_from(n_ranks).unwrap_or(u32::MAX);
     let n_cpus = (node.n_cpus / node.n_workers.max(1)).saturating_mul(n_ranks).max(1);
@@ -391,7 +393,7 @@ pub(super) fn resources(node: &Node, n_ranks: usize, options: &Options) -> Vec<S
         "--open-mode=append".to_owned(),
     ];
     if memory_mib > 0 {
-        // A job that asks for none would have all.
+        // A job that asks for no memory would have all of it.
         arguments.push(format!("--mem={memory_mib}"));
     }
     if let Some(limit) = &options.time_limit {

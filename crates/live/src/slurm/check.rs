@@ -1,4 +1,4 @@
-//! Asks Slurm, before anything is begun, whether it would take jobs.
+//! A test whether Slurm would take jobs, before anything is begun.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -8,15 +8,16 @@ use super::nodes::{Node, NodesError, nodes};
 use super::tools::{ToolError, ask};
 use super::{Options, SlurmError, batch};
 
-/// How long after a refusal Slurm is asked once more: a controller that has just been started may refuse what it takes then.
+/// Time after which Slurm is asked once more after a refusal: a controller that has just been started may refuse jobs that it takes
+/// later.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Asks Slurm whether it would take a job on a node of each type that it gives jobs. While it does not answer, or does not know
-/// of any node of a type whether it is up, it is asked again if `waits`, which is told why, says so. A refusal is its answer if
-/// it refuses twice.
+/// Asks Slurm whether it would take a job on a node of each type that it gives jobs. While it does not answer, or has not heard of
+/// any node of a type, it is asked again as long as `waits`, which gets the reason, answers true. It would take none if it refuses
+/// twice.
 ///
 /// # Errors
-/// If it would not take one, or is not waited for any more.
+/// If it would not take one, or `waits` ends the wait.
 pub(super) fn would_take(options: &Options, waits: &mut dyn FnMut(&str) -> bool) -> Result<(), SlurmError> {
     let types: BTreeSet<&str> = options.nodes.iter().map(|(_, worker_type)| worker_type.as_str()).collect();
     for worker_type in types {
@@ -34,13 +35,13 @@ pub(super) fn would_take(options: &Options, waits: &mut dyn FnMut(&str) -> bool)
     Ok(())
 }
 
-/// Why there is no word that Slurm would take a job.
+/// Why it is not known that Slurm would take a job: the node, and the error.
 struct Untaken {
     node: String,
     source: ToolError,
 }
 
-/// Asks Slurm whether it would take a job on a node of a type; on none if it gives none of them jobs.
+/// Asks Slurm whether it would take a job on a node of a type. Nothing is asked if it gives no node of the type jobs.
 fn takes_one(options: &Options, worker_type: &str) -> Result<(), Untaken> {
     let named = |node: &Node| {
         let is_one = |(other, kind): &&(Node, String)| other.name == node.name && kind == worker_type;
@@ -50,7 +51,7 @@ fn takes_one(options: &Options, worker_type: &str) -> Result<(), Untaken> {
     let now = match nodes(&options.partition) {
         Ok(nodes) => nodes,
         Err(NodesError::Tool(source)) => return Err(failed(worker_type, source)),
-        // It was a cluster when it was first asked for.
+        // It was a cluster when it was first asked for, so this is not refused.
         Err(_) => return Ok(()),
     };
     let usable: Vec<&Node> = now.iter().filter(|node| named(node) && node.unusable.is_none()).collect();

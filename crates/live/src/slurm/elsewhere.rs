@@ -1,11 +1,11 @@
-//! What jobs of other partitions hold of nodes that are in several: a shadow has these workers as little as Slurm's partition has.
+//! GPUs that jobs of other partitions hold on nodes of several partitions: neither Slurm's partition nor a shadow has them.
 
 use std::collections::BTreeMap;
 
 use super::all_jobs::{Asked, ask_all};
 use super::tools::ToolError;
 
-/// How many GPUs of each node are held by jobs of partitions other than this one, by the node's name.
+/// The number of GPUs on each node that jobs of other partitions hold, by the node's name.
 ///
 /// # Errors
 /// If Slurm does not answer.
@@ -25,7 +25,7 @@ fn held(asked: &Asked, partition: &str) -> BTreeMap<String, u32> {
         let (nodes, n_nodes) = (all_of(nodes), n_nodes.parse().unwrap_or(1));
         let Some((_, n_workers)) = asked.workers((id, task), per_node, n_nodes) else { continue };
         for node in nodes {
-            // GPUs that are asked for in all may lie unevenly; a share of each node is the best that is known.
+            // GPUs that a job asks for in all may lie unevenly; an equal share of each node is the best estimate.
             *held.entry(node).or_default() += n_workers.div_ceil(n_nodes.max(1));
         }
     }
@@ -50,7 +50,7 @@ fn all_of(list: &str) -> Vec<String> {
     names
 }
 
-/// The names of `n[03-05,7]`.
+/// The names in `n[03-05,7]`.
 fn expanded(name: &str) -> Vec<String> {
     let parts = name.split_once('[').and_then(|(before, rest)| Some((before, rest.split_once(']')?)));
     let Some((before, (ranges, after))) = parts else {

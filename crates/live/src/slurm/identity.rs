@@ -1,15 +1,15 @@
-//! Whether a job that Slurm shows is the one that it showed under the same number before.
+//! The test whether a job that Slurm shows is the one that it showed under the same number before.
 //!
-//! A controller that is killed forgets what it had not saved, and gives numbers out again. A number alone is no identity: a job has
-//! the instant of its submission, too, which Slurm sets anew each time that it puts the job back.
+//! A controller that is killed forgets all that it had not saved, and gives numbers out again. A number alone is no identity: a job
+//! also has the instant of its submission, which Slurm sets anew each time that it puts the job back.
 
 use std::cmp::Ordering;
 
-/// Can a job that had been put back `n_before` times, and is shown as put back `n_now` times, be the same? `submitted` compares the
-/// instant of its submission as it is shown now with that of before.
+/// Whether a job that had been put back `n_before` times, and one that is shown as put back `n_now` times, can be the same.
+/// `submitted` compares the present instant of submission with the earlier one.
 ///
-/// Slurm counts a job as put back while its processes end, and sets the instant once they have. A controller that has forgotten
-/// that it was put back shows the instant of before.
+/// Slurm counts a job as put back while its processes end, and sets the instant once they have ended. A controller that has
+/// forgotten that it put the job back shows the earlier instant.
 pub(crate) fn may_be_same(n_before: u32, n_now: u32, submitted: Ordering) -> bool {
     match n_now.cmp(&n_before) {
         Ordering::Greater => true,

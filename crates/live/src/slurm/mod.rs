@@ -1,12 +1,12 @@
-//! Slurm as what carries leases: the servers are the nodes of a partition, and ranks are Slurm jobs.
+//! Slurm as the carrier of leases: the servers are the nodes of a partition, and ranks are Slurm jobs.
 //!
-//! The ranks of a run on a node are one Slurm job, submitted to this node by name. It runs a [shim](crate::shim) for each
-//! rank; what the scheduler says to it, and hears of it, stands in the rank's folder, which lies on a file system that all
-//! nodes share. The scheduler sees nothing of this: it has an agent for each node, as it has elsewhere.
+//! The ranks of a run on a node are one Slurm job, submitted to this node by name. It runs a [shim](crate::shim) for each rank; the
+//! documents between shim and scheduler are in the rank's folder, on a file system that all nodes share. The scheduler does not
+//! notice any of this: it has an agent for each node, as it has without Slurm.
 //!
-//! **One job a worker** holds by Slurm: it gives a worker to no second job before the first is over. What Slurm
-//! acknowledges is not trusted: a submission carries a comment by which it is looked for before it is tried again, and a
-//! job counts as over when Slurm's list of jobs says so, however often it has been cancelled.
+//! **One job a worker** holds by Slurm: it gives a worker to no second job before the first is over. Slurm's acknowledgements are
+//! not trusted: a submission carries a comment by which it is looked for before it is tried again, and a job counts as over when
+//! Slurm's list of jobs shows it so, however often it has been cancelled.
 //!
 //! **Leases** end by the shim's clock, which counts from when it reads how long the lease still is; so no two clocks need
 //! agree. If the scheduler is gone, jobs stop and save when their leases are over. A time limit of Slurm is only a second
@@ -57,19 +57,19 @@ pub use elsewhere::held_elsewhere;
 pub use nodes::{Node, NodesError, nodes, partition};
 pub use tools::ToolError;
 
-/// How often it is looked at the ranks' folders and at orders.
+/// The interval at which the ranks' folders and the orders are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The document that says which executor's a shared folder is.
+/// The name of the document with the key of the executor that a shared folder belongs to.
 const IDENTITY: &str = "slurm.json";
 
-/// How long a node gets no job after one could not be started there.
+/// Time for which a node gets no job after one could not be started there.
 const PAUSE: Seconds = Seconds::new(60.0);
 
-/// Before all instants.
+/// An instant before all others.
 const NEVER: Seconds = Seconds::new(f64::NEG_INFINITY);
 
-/// How leases become Slurm jobs.
+/// The options by which leases become Slurm jobs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The partition.
@@ -80,17 +80,17 @@ pub struct Options {
     pub program: PathBuf,
     /// The time limit of a Slurm job, as `sbatch --time` reads it; none is the partition's.
     pub time_limit: Option<String>,
-    /// More arguments of `sbatch`, such as `--account=x`; each is one word. They have precedence.
+    /// Further arguments of `sbatch`, such as `--account=x`; each is one word. They have precedence.
     pub arguments: Vec<String>,
-    /// The nodes, and the type of each one's workers as the throughputs call it.
+    /// The nodes, and the type of each one's workers as the throughputs name it.
     pub nodes: Vec<(Node, String)>,
-    /// Which executor's the Slurm jobs are; drawn when its folder is first used.
+    /// The key of the executor that the Slurm jobs belong to; drawn when its folder is first used.
     key: String,
     addresses: BTreeMap<String, String>,
 }
 
 impl Options {
-    /// What is needed at least: the usual time limit, and no more arguments.
+    /// Options with the partition's time limit, and without further arguments.
     pub fn new(partition: String, shared: PathBuf, program: PathBuf, nodes: Vec<(Node, String)>) -> Self {
         let addresses = nodes.iter().map(|(node, _)| (node.name.clone(), node.address.clone())).collect();
         Self {
@@ -114,10 +114,10 @@ impl Options {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SlurmError {
-    /// The folder does not let it, or another scheduler has it.
+    /// The folder cannot be used, or another scheduler has it.
     #[error(transparent)]
     Folder(#[from] ProcessesError),
-    /// The shared folder is what no command of Slurm can be told.
+    /// The shared folder has a path that Slurm's commands cannot be given.
     #[error("{path}: Slurm takes no path with `{letter}` in it")]
     Path {
         /// The path.
@@ -130,39 +130,39 @@ pub enum SlurmError {
     Claimed {
         /// The partition.
         partition: String,
-        /// Which, in words.
+        /// The other scheduler, in words.
         by: String,
     },
-    /// A job that asks for a worker of a node would not be taken.
+    /// Slurm would not take a job that asks for a worker of a node.
     #[error("Slurm would not take a job for a worker of {node}: {source}")]
     Refuses {
         /// The node.
         node: String,
-        /// What Slurm says.
+        /// The answer of Slurm.
         source: ToolError,
     },
 }
 
-/// `slurm.json` in the shared folder.
+/// The document `slurm.json` in the shared folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Identity {
     key: String,
 }
 
-/// Gives leases to Slurm, for all nodes.
+/// An executor that gives leases to Slurm, for all nodes.
 #[derive(Debug)]
 pub struct Executor {
     options: Options,
     nodes: Vec<NodeAgent>,
     queue: Queue,
-    /// Held as long as this is.
+    /// The lock of the folder, held while this value lives.
     _lock: File,
 }
 
 impl Executor {
-    /// Takes over what an earlier scheduler left. With a new folder, it asks Slurm whether it would take a job on a node of each
-    /// type. Where Slurm cannot say yet, such as after a start of its controller, it is asked again as long as `waits`, which is
-    /// told why, answers that it may be.
+    /// Takes over the jobs of an earlier scheduler. With a new folder, it asks Slurm whether it would take a job on a node of each
+    /// type. If Slurm cannot answer yet, as after a start of its controller, it is asked again as long as `waits`, which gets the
+    /// reason, answers true.
     ///
     /// # Errors
     /// If the folder cannot be used, another scheduler has it, or Slurm would take no job.
@@ -189,12 +189,12 @@ impl Executor {
         Ok(Self { options, nodes, queue: Queue::default(), _lock: lock })
     }
 
-    /// Carries out what the scheduler orders until `stop`, and `say`s what an operator should know. `link` is the way to the
-    /// scheduler for the node of this name; each node reports at least every `beat`. Slurm jobs go on afterwards, until
-    /// their leases end or another executor takes over.
+    /// Carries out the scheduler's orders until `stop`, and passes sentences for the operator to `say`. `link` is the way to the
+    /// scheduler for the node of this name; each node reports at least every `beat`. Slurm jobs go on afterwards, until their
+    /// leases end or another executor takes over.
     ///
     /// # Errors
-    /// If there is no way to the scheduler. Once it has begun, nothing that Slurm or the ranks do ends it.
+    /// If there is no way to the scheduler. Later, no fault of Slurm or the ranks ends it.
     pub fn run<L: Link>(
         &mut self,
         link: impl Fn(&str) -> Result<L, LinkError>,
@@ -230,7 +230,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Looks at a node's ranks, and carries what it and the scheduler say to each other.
+    /// Looks at a node's ranks, and carries documents between the node and the scheduler.
     fn look(&mut self, place: usize, link: &mut impl Link, state: &mut State<'_>) {
         let Self { options, nodes, queue, .. } = self;
         let agent = &mut nodes[place];
@@ -255,7 +255,7 @@ impl Executor {
         }
     }
 
-    /// Takes over what Slurm shows. A node that gets jobs now and did not, or the reverse, reports at once.
+    /// Takes over an answer of Slurm. A node that begins or ceases to get jobs reports at once.
     fn take(&mut self, seen: Seen<Queue>, state: &mut State<'_>) {
         match seen {
             Seen::Silence(why) => state.note_silence(&why),
@@ -274,7 +274,7 @@ impl Executor {
         }
     }
 
-    /// Cancels jobs of this executor that no folder speaks of: their submission was late.
+    /// Cancels jobs of this executor that have no folder: their submission was late.
     fn cancel_strays(&self) -> Result<(), ToolError> {
         let is_ours = |node: &str| self.nodes.iter().find(|agent| agent.at.node.name == node);
         let strays = self
@@ -286,15 +286,15 @@ impl Executor {
     }
 }
 
-/// What an executor that runs knows of its surroundings.
+/// The surroundings of a running executor.
 struct State<'a> {
-    /// Since when Slurm has not answered; none if it does.
+    /// The instant since when Slurm has not answered; none if it does.
     silent: Option<Seconds>,
-    /// When each node last reported: `[nodes]`.
+    /// The instant of each node's last report: `[nodes]`.
     reported: Vec<Seconds>,
-    /// How often a node reports, at least.
+    /// The longest interval between reports of a node.
     beat: Seconds,
-    /// Tells an operator.
+    /// A function that gets sentences for the operator.
     say: &'a dyn Fn(&str),
 }
 

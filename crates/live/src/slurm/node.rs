@@ -1,5 +1,4 @@
-//! One node of a Slurm cluster, as the scheduler's agent of it: what orders and reports are about, with Slurm jobs in
-//! place of processes.
+//! The scheduler's agent of one node of a Slurm cluster: it takes orders and gives reports, with Slurm jobs in place of processes.
 
 use std::collections::BTreeMap;
 
@@ -21,23 +20,23 @@ use crate::rank::{self, Start, StartedBy, Steer};
 pub(super) struct NodeAgent {
     pub(super) at: Standing,
     home: Home,
-    /// By run and lowest rank.
+    /// The Slurm jobs, by run and lowest rank.
     batches: BTreeMap<(Run, u32), Batch>,
 }
 
-/// What a look at a node has found.
+/// The findings of a look at a node.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Has something changed that a scheduler waits for?
+    /// Whether something has changed that a scheduler waits for.
     pub(super) has_changed: bool,
     /// Sentences for the scheduler's log.
     pub(super) words: Vec<String>,
-    /// Why Slurm does not answer, if it does not.
+    /// Why Slurm does not answer; none if it does.
     pub(super) unreachable: Option<String>,
 }
 
 impl NodeAgent {
-    /// Takes over what an earlier scheduler left of the node.
+    /// Takes over the jobs of an earlier scheduler on the node.
     pub(super) fn open(
         node: Node,
         worker_type: &str,
@@ -81,13 +80,13 @@ impl NodeAgent {
         Ok(Self { at: Standing::new(node, agent), home, batches })
     }
 
-    /// A report that is sent now, or later, if it [has to say something](Standing::report).
+    /// A report that is sent now, or later, if the node [has one to send](Standing::report).
     pub(super) fn report(&mut self, now: Seconds, is_frozen: bool) -> Option<Report> {
         let is_empty = self.batches.is_empty();
         self.at.report(now, is_frozen, is_empty)
     }
 
-    /// Takes orders. Ranks that are to be started are made ready; the next look gives them to Slurm.
+    /// Takes orders. Ranks that are to be started are prepared; the next look gives them to Slurm.
     pub(super) fn take(&mut self, orders: &Orders, options: &Options, now: Seconds) {
         let mut starts: BTreeMap<Run, Vec<RankStart>> = BTreeMap::new();
         for act in self.at.agent.take(now, orders) {
@@ -126,7 +125,7 @@ impl NodeAgent {
         self.forget();
     }
 
-    /// Makes the folders of ranks that one Slurm job is to start. The error is why it could not, in words.
+    /// Makes the folders of ranks that one Slurm job is to start. The error is the reason why not, in words.
     fn make(&mut self, run: Run, ranks: &[RankStart], options: &Options, now: Seconds) -> Result<(), String> {
         let first = ranks.iter().map(|start| start.rank).min().unwrap_or(0);
         let mut members: Vec<Member> = Vec::new();
@@ -157,7 +156,7 @@ impl NodeAgent {
         Ok(())
     }
 
-    /// Removes what the scheduler has taken down, and keeps what was printed.
+    /// Removes ranks whose end the scheduler has on disk, and keeps their output.
     fn forget(&mut self) {
         let Self { home, at: Standing { agent, .. }, batches } = self;
         batches.retain(|_, batch| {
@@ -170,7 +169,7 @@ impl NodeAgent {
         });
     }
 
-    /// Looks what has become of the ranks. Where Slurm `answers`, it submits and cancels.
+    /// Looks at the ranks. If Slurm `answers`, jobs are submitted and cancelled.
     pub(super) fn look(&mut self, queue: &Queue, options: &Options, now: Seconds, answers: bool) -> Found {
         let mut found = Found::default();
         found.has_changed |= self.at.resumes(now);
@@ -213,7 +212,7 @@ impl NodeAgent {
         found
     }
 
-    /// Has it ranks that this comment names?
+    /// Whether the node has the ranks that this comment names.
     pub(super) fn has(&self, comment: &Comment) -> bool {
         self.batches.contains_key(&(comment.run, comment.first))
     }

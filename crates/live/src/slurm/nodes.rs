@@ -6,14 +6,14 @@ use thiserror::Error;
 
 use super::tools::{ToolError, ask};
 
-/// Why there is no cluster to be had from Slurm.
+/// Why the cluster cannot be read from Slurm.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NodesError {
-    /// Slurm does not say.
+    /// Slurm does not answer.
     #[error(transparent)]
     Tool(#[from] ToolError),
-    /// No partition is the one that is meant.
+    /// No partition is named, and none is the default.
     #[error("Slurm has no default partition; its partitions are {known}: name one")]
     NoDefault {
         /// All partitions.
@@ -22,7 +22,7 @@ pub enum NodesError {
     /// There is no such partition.
     #[error("Slurm has no partition `{name}`; its partitions are {known}")]
     NoPartition {
-        /// Which was asked for.
+        /// The partition that was asked for.
         name: String,
         /// All partitions.
         known: String,
@@ -38,9 +38,9 @@ pub enum NodesError {
     Gres {
         /// The node.
         node: String,
-        /// What Slurm says of it.
+        /// The resources that Slurm states.
         gres: String,
-        /// What is wrong.
+        /// The fault, in words.
         problem: String,
     },
 }
@@ -50,19 +50,19 @@ pub enum NodesError {
 pub struct Node {
     /// Slurm's name of it.
     pub name: String,
-    /// Where its ranks are reached by others.
+    /// The address at which other ranks reach its ranks.
     pub address: String,
-    /// The type of its workers, as Slurm calls it; none where Slurm states only how many there are.
+    /// The type of its workers, as Slurm names it; none if Slurm states only their number.
     pub gres_type: Option<String>,
-    /// How many workers it has.
+    /// The number of its workers.
     pub n_workers: u32,
     /// Processors, as Slurm counts them.
     pub n_cpus: u32,
     /// Memory, in MiB.
     pub memory_mib: u64,
-    /// Why Slurm gives it no new job; none if it does.
+    /// Why Slurm gives it no new job; none if it gives it jobs.
     pub unusable: Option<String>,
-    /// Does Slurm not know of its state? So it is of all nodes after a start of the controller.
+    /// Whether Slurm has not heard of its state. This is so for all nodes after a start of the controller.
     pub is_unknown: bool,
 }
 
@@ -83,7 +83,7 @@ const UNUSABLE: [&str; 13] = [
     "REBOOT_REQUESTED",
 ];
 
-/// The partition that is meant: the one that is named, or Slurm's default.
+/// The name of the partition that is meant: the named one, or Slurm's default.
 ///
 /// # Errors
 /// If Slurm does not answer, or has no such partition.
@@ -121,7 +121,7 @@ pub fn nodes(partition: &str) -> Result<Vec<Node>, NodesError> {
 fn parse(text: &str, partition: &str) -> Result<Vec<Node>, NodesError> {
     let mut nodes = Vec::new();
     for line in text.lines() {
-        // Values may have blanks; none of the values that are read here has.
+        // Values may contain blanks; none of those that are read here does.
         let fields: BTreeMap<&str, &str> =
             line.split_whitespace().filter_map(|field| field.split_once('=')).collect();
         let text = |name: &str| fields.get(name).copied().unwrap_or_default();
@@ -146,14 +146,14 @@ fn parse(text: &str, partition: &str) -> Result<Vec<Node>, NodesError> {
     Ok(nodes)
 }
 
-/// Why a node in this state, such as `IDLE+DRAIN`, gets no new job.
+/// Why a node in this state, such as `IDLE+DRAIN`, gets no new job; none if it does.
 fn unusable(state: &str) -> Option<String> {
     let is_one =
         |word: &str| UNUSABLE.contains(&word.trim_end_matches(['*', '~', '#', '!', '%', '$', '@', '^', '-']));
     state.split('+').any(is_one).then(|| state.to_owned())
 }
 
-/// Type and number of the GPUs in a list of generic resources such as `gpu:v100:2(S:0-1),nvme:1`.
+/// The type and the number of the GPUs in a list of generic resources such as `gpu:v100:2(S:0-1),nvme:1`.
 fn workers(node: &str, gres: &str) -> Result<Option<(Option<String>, u32)>, NodesError> {
     let failed = |problem: String| NodesError::Gres { node: node.to_owned(), gres: gres.to_owned(), problem };
     let mut found: Option<(Option<String>, u32)> = None;
@@ -179,7 +179,7 @@ fn workers(node: &str, gres: &str) -> Result<Option<(Option<String>, u32)>, Node
     Ok(found.filter(|(_, count)| *count > 0))
 }
 
-/// The parts of a list between commas that stand in no parentheses.
+/// The parts of a list between commas outside of parentheses.
 fn top_level_parts(list: &str) -> Vec<&str> {
     let mut depth = 0u32;
     list.split(|letter: char| {

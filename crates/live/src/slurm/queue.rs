@@ -1,4 +1,4 @@
-//! What Slurm says of the jobs that were given to it.
+//! The queue of an executor's jobs, as Slurm shows it.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::clock;
 use crate::protocol::Run;
 use crate::rank;
 
-/// What the comments of all of apportion's Slurm jobs begin with.
+/// The prefix in the comments of all Slurm jobs of apportion.
 const PREFIX: &str = "apportion:";
 
-/// The comment of a Slurm job: which executor's it is, on which node, and of which ranks. It is looked for before the job
-/// is submitted again, so that none is submitted twice.
+/// The comment of a Slurm job: its executor, node and ranks. It is looked for before the job is submitted again, so that none is
+/// submitted twice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Comment {
     pub(super) key: String,
@@ -24,13 +24,13 @@ pub(super) struct Comment {
 }
 
 impl Comment {
-    /// As it stands in Slurm, with the number of ranks, which is the number of workers that the job holds.
+    /// Its text in Slurm, with the number of ranks, which is the number of workers that the job holds.
     pub(super) fn text(&self, n_ranks: usize) -> String {
         let Self { key, node, run, first } = self;
         format!("{PREFIX}{key}:{node}:{}:{n_ranks}", rank::name(*run, *first))
     }
 
-    /// Reads it, and the number of ranks.
+    /// Reads a comment, and the number of ranks.
     fn parse(text: &str) -> Option<(Self, u32)> {
         let (key, rest) = text.trim().strip_prefix(PREFIX)?.split_once(':')?;
         let (rest, n_ranks) = rest.rsplit_once(':')?;
@@ -41,7 +41,7 @@ impl Comment {
     }
 }
 
-/// How far Slurm is with a job.
+/// The stage of a job in Slurm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It waits for its workers.
@@ -56,25 +56,25 @@ pub(super) enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) id: u64,
-    /// How many workers it holds, or waits for.
+    /// The number of workers that it holds, or waits for.
     pub(super) n_workers: u32,
     pub(super) stage: Stage,
     /// Slurm's word for its state.
     pub(super) state: String,
-    /// Why it waits, or ended, in Slurm's words.
+    /// The reason for which it waits, or ended, in Slurm's words.
     pub(super) reason: String,
 }
 
-/// All Slurm jobs of an executor, at one time.
+/// All Slurm jobs of an executor, at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Queue {
-    /// When Slurm was asked: a job that was submitted before, and is not in it, is over.
+    /// The instant at which Slurm was asked: a job that was submitted before, and is not in it, is over.
     pub(super) asked: Seconds,
     entries: BTreeMap<Comment, Vec<Entry>>,
 }
 
 impl Queue {
-    /// Asks Slurm for the jobs of the executor of this key.
+    /// Asks Slurm for the jobs of the executor with this key.
     pub(super) fn ask(key: &str) -> Result<Self, ToolError> {
         let asked = clock::node_now();
         let shown = lines("%A|%T|%r|%k", |format| {
@@ -107,15 +107,15 @@ impl Queue {
         Self { asked: Seconds::ZERO, entries }
     }
 
-    /// The jobs of a comment, by number.
+    /// The jobs with a comment, by number.
     pub(super) fn of(&self, comment: &Comment) -> &[Entry] {
         self.entries.get(comment).map_or(&[], Vec::as_slice)
     }
 
-    /// How many workers of a node jobs hold, or wait for.
+    /// The number of a node's workers that jobs hold, or wait for.
     pub(super) fn n_held(&self, node: &str) -> u32 {
         let of_node = self.iter().filter(|(comment, _)| comment.node == node);
-        // Of two submissions of one comment, only the first one is left alone.
+        // If one comment was submitted twice, only the first job is not cancelled.
         let alive = |entries: &[Entry]| entries.iter().find(|entry| entry.stage != Stage::Over).cloned();
         of_node.filter_map(|(_, entries)| alive(entries)).map(|entry| entry.n_workers).sum()
     }
@@ -126,7 +126,7 @@ impl Queue {
     }
 }
 
-/// States that Slurm's manual of `squeue` does not list as the end of a job are taken for ones in which it may run.
+/// The stage that a state means. States that the manual of `squeue` does not list as the end of a job may run.
 pub(super) fn stage(state: &str) -> Stage {
     match state {
         "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" => {
@@ -138,12 +138,12 @@ pub(super) fn stage(state: &str) -> Stage {
     }
 }
 
-/// Is a job in this state over?
+/// Whether a job in this state is over.
 pub(super) fn is_over(state: &str) -> bool {
     stage(state) == Stage::Over
 }
 
-/// Cancels Slurm jobs. That it is answered is no word of their end; that it is refused is no fault, since a job may be over.
+/// Cancels Slurm jobs. An answer does not mean that they have ended, and a refusal is no fault, since a job may be over.
 ///
 /// # Errors
 /// If Slurm does not answer.

@@ -1,4 +1,4 @@
-//! A node as the scheduler's agent of it stands: whether Slurm gives it jobs now, and so what it reports.
+//! The standing of a node with Slurm: whether it gets jobs now, and its reports that follow from that.
 
 use apportion::Seconds;
 
@@ -7,12 +7,12 @@ use super::{NEVER, PAUSE};
 use crate::agent::Agent;
 use crate::protocol::Report;
 
-/// A node.
+/// A node with its agent and its standing.
 #[derive(Debug)]
 pub(super) struct Standing {
     pub(super) node: Node,
     pub(super) agent: Agent,
-    /// Until when it gets no job, since Slurm has refused one.
+    /// The instant until which it gets no job, since Slurm has refused one; none if it gets jobs.
     paused: Option<Seconds>,
     has_reported: bool,
 }
@@ -22,8 +22,8 @@ impl Standing {
         Self { node, agent, paused: None, has_reported: false }
     }
 
-    /// A report that is sent now, or later, by a node that can start nothing if it `is_frozen`; none by a node that Slurm
-    /// gives no job and that has never had one, if it `is_empty`.
+    /// A report that is sent now, or later. If the node `is_frozen`, it can start nothing. None from an `is_empty` node that Slurm
+    /// gives no job and that has never had one.
     pub(super) fn report(&mut self, now: Seconds, is_frozen: bool, is_empty: bool) -> Option<Report> {
         let gets_jobs = self.node.unusable.is_none() && self.paused.is_none_or(|until| now >= until);
         if !gets_jobs && !self.has_reported && is_empty {
@@ -38,12 +38,12 @@ impl Standing {
         Some(report)
     }
 
-    /// It gets no job for a while.
+    /// Gives the node no job for a while.
     pub(super) fn pause(&mut self, now: Seconds) {
         self.paused = Some(now + PAUSE);
     }
 
-    /// Is a pause over since it was last asked?
+    /// Whether a pause has ended since this was last asked.
     pub(super) fn resumes(&mut self, now: Seconds) -> bool {
         let resumes = self.paused.is_some_and(|until| now >= until);
         if resumes {
@@ -52,8 +52,8 @@ impl Standing {
         resumes
     }
 
-    /// Takes over what Slurm says of its nodes now, and `say`s what differs. A node that gets jobs now and did not, or the
-    /// reverse, is to report at once.
+    /// Takes over the nodes as Slurm shows them now, and passes differences to `say`. A node that begins or ceases to get jobs is
+    /// to report at once.
     pub(super) fn take(&mut self, nodes: &[Node], reported: &mut Seconds, say: &dyn Fn(&str)) {
         let now = nodes.iter().find(|node| node.name == self.node.name);
         self.node.is_unknown = now.is_some_and(|node| node.is_unknown);

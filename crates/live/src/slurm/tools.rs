@@ -13,18 +13,19 @@ use thiserror::Error;
 
 use crate::clock;
 
-/// How long Slurm may take to show something.
+/// The longest time that Slurm may take to show something.
 const LIMIT: Seconds = Seconds::new(15.0);
 
-/// How long Slurm may take to do something: nothing is reported meanwhile, and what was asked may have been done.
+/// The longest time that Slurm may take to carry out a request: nothing is reported meanwhile, and the request may have been
+/// granted.
 const SHORT_LIMIT: Seconds = Seconds::new(4.0);
 
-/// How often it is looked whether a command has ended.
+/// The interval at which a command is looked at for its end.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What Slurm's commands say when its controller does not answer, or not now. What was asked may have been done. Beside what
-/// they say of a controller that is not there or not ready, they say it of one that ends while it is asked: by the system's
-/// words for a connection that breaks, and by Slurm's own for a message that did not get through, whatever else follows.
+/// Messages of Slurm's commands if its controller does not answer, or not now; the request may have been granted. They come from a
+/// controller that is not there, is not ready, or ends while it is asked: the system's messages for a connection that breaks, and
+/// Slurm's own for a message that did not get through, whatever else follows.
 const UNREACHABLE: [&str; 24] = [
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -52,11 +53,11 @@ const UNREACHABLE: [&str; 24] = [
     "Resource temporarily unavailable",
 ];
 
-/// What variables begin with that are options of Slurm's commands: what to show, of which jobs, or how to submit. Those that say
-/// which cluster is meant, such as `SLURM_CONF` and `SLURM_CLUSTERS`, begin otherwise.
+/// The prefixes of environment variables that are options of Slurm's commands: the format, the choice of jobs, the submission. The
+/// variables that name the cluster, such as `SLURM_CONF` and `SLURM_CLUSTERS`, have other prefixes.
 const OPTIONS: [&str; 6] = ["SACCT_", "SBATCH_", "SCANCEL_", "SCONTROL_", "SINFO_", "SQUEUE_"];
 
-/// Further variables that are such options: forms of instants, lists and documents, and a wish about processors.
+/// Further variables that are such options: formats of instants, lists and documents, and a hint about processors.
 const FORMS: [&str; 5] = ["SLURM_BITSTR_LEN", "SLURM_HINT", "SLURM_JSON", "SLURM_TIME_FORMAT", "SLURM_YAML"];
 
 /// Why a command of Slurm has no answer.
@@ -68,15 +69,15 @@ pub enum ToolError {
     NotRun {
         /// The command.
         tool: &'static str,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
-    /// Slurm does not answer now; what was asked may have been done.
+    /// Slurm does not answer now; the request may have been granted.
     #[error("Slurm does not answer: {tool}: {said}")]
     Unreachable {
         /// The command.
         tool: &'static str,
-        /// What it said.
+        /// Its message.
         said: String,
     },
     /// Slurm refuses.
@@ -84,28 +85,28 @@ pub enum ToolError {
     Refused {
         /// The command.
         tool: &'static str,
-        /// What it said.
+        /// Its message.
         said: String,
     },
 }
 
-/// Runs a command of Slurm and gives what it prints.
+/// Runs a command of Slurm and answers its output.
 pub(super) fn ask(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
     run(tool, Command::new(tool).args(arguments), LIMIT)
 }
 
-/// Runs a command of Slurm that does something, and gives what it prints.
+/// Runs a command of Slurm that changes something, and answers its output.
 pub(super) fn order(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
     run(tool, Command::new(tool).args(arguments), SHORT_LIMIT)
 }
 
-/// Runs a command of Slurm, which writes instants in UTC, and gives what it prints.
+/// Runs a command of Slurm, which writes instants in UTC, and answers its output.
 pub(super) fn ask_in_utc(tool: &'static str, arguments: &[String]) -> Result<String, ToolError> {
     run(tool, Command::new(tool).args(arguments).env("TZ", "UTC0"), LIMIT)
 }
 
-/// Has a command of Slurm print a line for each thing, in this format of its `--format`, and gives the lines. What users write
-/// may hold line breaks: only what begins with a word that is drawn for this call, and so is in no text of theirs, is a line.
+/// The lines that a command of Slurm prints, one for each thing, in this format for its `--format`. Users' texts may contain line
+/// breaks: a line counts only if it begins with a random word of this call, which no text of theirs contains.
 pub(super) fn lines(
     format: &str,
     ask: impl FnOnce(String) -> Result<String, ToolError>,
@@ -122,7 +123,7 @@ pub(super) fn drawn() -> io::Result<String> {
     Ok(format!("{:016x}", getrandom::u64()?))
 }
 
-/// Is a variable of this name an option of Slurm's commands?
+/// Whether a variable of this name is an option of Slurm's commands.
 fn is_option(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     FORMS.contains(&&*name) || OPTIONS.iter().any(|beginning| name.starts_with(beginning))
@@ -188,7 +189,7 @@ fn in_background(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<Str
     })
 }
 
-/// A word as a shell reads it.
+/// A path quoted for a shell.
 pub(super) fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
 }

@@ -1,4 +1,4 @@
-//! Asks Slurm for its jobs and nodes, on a thread of its own: a controller that does not answer keeps no report waiting.
+//! Requests to Slurm for its jobs and nodes, on a thread of their own: a controller that does not answer delays no report.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -12,23 +12,23 @@ use super::nodes::{Node, NodesError, nodes};
 use super::tools::ToolError;
 use crate::clock;
 
-/// How often Slurm is asked for its jobs.
+/// The interval at which Slurm is asked for its jobs.
 const QUEUE_BEAT: Duration = Duration::from_millis(500);
 
-/// How often Slurm is asked for its nodes.
+/// The interval at which Slurm is asked for its nodes.
 const NODES_BEAT: Seconds = Seconds::new(5.0);
 
-/// How often it is looked whether to end.
+/// The interval at which the thread looks whether to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What Slurm shows.
+/// An answer of Slurm.
 #[derive(Debug)]
 pub(super) enum Seen<T> {
     /// Its jobs.
     Jobs(T),
     /// Its nodes.
     Nodes(Vec<Node>),
-    /// It does not answer, and why.
+    /// No answer, for this reason.
     Silence(String),
 }
 
@@ -44,13 +44,13 @@ pub(super) fn watch<T>(
         let seen = match ask() {
             Ok(jobs) => Seen::Jobs(jobs),
             Err(error) => {
-                // After a start of the controller it does not know of its nodes at first.
+                // After a start the controller has not heard of its nodes at first.
                 nodes_asked = NEVER;
                 Seen::Silence(error.to_string())
             }
         };
         let mut is_heard = true;
-        // Before its jobs: it is taken to answer again by these.
+        // Nodes come before jobs: Slurm counts as answering again from the jobs on.
         if matches!(seen, Seen::Jobs(_)) && clock::node_now() >= nodes_asked + NODES_BEAT {
             nodes_asked = clock::node_now();
             is_heard = match nodes(partition) {

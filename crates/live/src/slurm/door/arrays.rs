@@ -1,14 +1,14 @@
-//! Held arrays of jobs: Slurm keeps the tasks that wait as one job until something is asked of one of them.
+//! Held arrays of jobs: Slurm keeps their waiting tasks as one job until a request names one of them.
 
 use super::commands::steer;
 use super::intake::{NotTaken, check_held, unsteerable};
 use super::jobs::HeldJob;
 
-/// The most tasks that are taken out of arrays at one look: each is a request to Slurm.
+/// The most tasks that are taken out of arrays at one look: each takes a request to Slurm.
 const AT_ONCE: usize = 10;
 
-/// Makes the first tasks of a held array that wait jobs of their own, which are then taken in: Slurm does so when something is
-/// asked of one.
+/// Makes the first waiting tasks of a held array jobs of their own, which are then taken in: Slurm does so on a request for one
+/// task.
 pub(super) fn take_apart(job: &HeldJob) -> Result<(), NotTaken> {
     check_held(job)?;
     let (list, limit) = job.tasks.split_once('%').unwrap_or((&job.tasks, "0"));
@@ -28,7 +28,7 @@ pub(super) fn take_apart(job: &HeldJob) -> Result<(), NotTaken> {
     Ok(())
 }
 
-/// The first tasks of a list such as Slurm writes: `0-3,7,10-30:5`, cut off where it is long. None if it is of no known form.
+/// The first tasks of a list in Slurm's form: `0-3,7,10-30:5`, cut off if it is long. None if its form is unknown.
 fn first_tasks(list: &str, most: usize) -> Option<Vec<u64>> {
     let mut tasks = Vec::new();
     for part in list.split(',') {
@@ -37,7 +37,7 @@ fn first_tasks(list: &str, most: usize) -> Option<Vec<u64>> {
         let (Ok(first), Ok(last), Ok(step)) =
             (first.parse::<u64>(), last.parse::<u64>(), step.parse::<usize>())
         else {
-            // What is cut off is shown once the tasks before it are none of the array any more.
+            // Tasks that are cut off are shown once the ones before them have left the array.
             break;
         };
         tasks.extend((first..=last).step_by(step.max(1)).take(most - tasks.len()));

@@ -1,8 +1,8 @@
 //! The claim to a partition: a mark that stands in Slurm itself, by which a second scheduler of the same held jobs sees the first.
 //!
-//! The mark stands in the field `Extra` of a node: of the first one of the partition that has no other text in this field. It consists of the scheduler's host,
-//! process and state folder, and a number that the scheduler raises as long as it lives. Clocks of two hosts are not compared: a
-//! scheduler counts as alive if the number of its mark grows while another watches it.
+//! The mark is the text in the field `Extra` of a node: the first one of the partition without another text in this field. It
+//! consists of the scheduler's host, process and state folder, and a number that the scheduler raises as long as it lives. Clocks
+//! of two hosts are not compared: a scheduler counts as alive if the number of its mark grows while another watches it.
 
 use std::fs;
 use std::path::Path;
@@ -15,24 +15,24 @@ use apportion::Seconds;
 use crate::clock;
 use crate::slurm::tools::{ToolError, order};
 
-/// How often the mark is renewed.
+/// The interval at which the mark is renewed.
 const BEAT: Seconds = Seconds::new(5.0);
 
-/// How long another's mark is watched: as long as some of its renewals may be late.
+/// Time for which another scheduler's mark is watched: some of its renewals may be late.
 const WATCHED: Seconds = Seconds::new(16.0);
 
-/// How often it is looked at meanwhile.
+/// The interval at which the mark is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What all marks begin with.
+/// The prefix of all marks.
 const PREFIX: &str = "apportion:";
 
-/// What stands in Slurm of a scheduler.
+/// The mark of a scheduler in Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// What was drawn for its folder: a later start of the same is no other.
+    /// A random key of its folder: a later start from the same folder has the same.
     key: String,
-    /// How often it was renewed.
+    /// The number of renewals.
     n_renewed: u64,
     host: String,
     pid: u32,
@@ -52,12 +52,12 @@ impl Mark {
         Some(Self { key, n_renewed: n_renewed.parse().ok()?, host, pid: pid.parse().ok()?, folder })
     }
 
-    /// Is it known that its process is no more? Only of this host.
+    /// Whether its process is known to be gone. False for a process of another host.
     fn is_gone(&self, host: &str) -> bool {
         self.host == host && !Path::new(&format!("/proc/{}", self.pid)).exists()
     }
 
-    /// Names its scheduler.
+    /// A description of its scheduler, in words.
     pub(super) fn in_words(&self) -> String {
         format!("process {} on {}, with the state in {}", self.pid, self.host, self.folder)
     }
@@ -68,26 +68,26 @@ impl Mark {
 pub(super) struct Claim {
     partition: String,
     own: Mark,
-    /// The node that has the mark; none while it could not be written.
+    /// The node with the mark; none while it could not be written.
     node: Option<String>,
     renewed: Seconds,
-    /// Does Slurm refuse it?
+    /// Whether Slurm refuses the mark.
     is_refused: bool,
 }
 
-/// What has become of a claim.
+/// The outcome of a claim.
 #[derive(Debug)]
 pub(super) enum Claimed {
     /// It is this scheduler's.
     Own,
     /// Another scheduler has it.
     Another(Mark),
-    /// Slurm does not let it be marked, or has no room for it: why, in words. A second scheduler would not be seen.
+    /// Slurm does not let it be marked, or has no room for the mark, for this reason. A second scheduler would not be noticed.
     Unmarked(String),
 }
 
 impl Claim {
-    /// A claim that has not been made yet. `key` was drawn for the folder.
+    /// A claim that has not been made yet. `key` is the folder's random key.
     pub(super) fn new(partition: &str, folder: &Path, key: String) -> Self {
         // Blanks would end the text where Slurm shows it.
         let folder = folder.display().to_string().replace(char::is_whitespace, "_");
@@ -97,7 +97,7 @@ impl Claim {
         Self { partition: partition.to_owned(), own, node: None, renewed, is_refused: false }
     }
 
-    /// Makes it, once another's mark has been watched. One that another left behind is taken over.
+    /// Makes the claim, after another scheduler's mark has been watched. A mark that does not grow is taken over.
     ///
     /// # Errors
     /// If Slurm does not answer.
@@ -121,7 +121,7 @@ impl Claim {
         self.write()
     }
 
-    /// Renews it, where that is due.
+    /// Renews the claim if that is due.
     ///
     /// # Errors
     /// If Slurm does not answer.
@@ -135,7 +135,7 @@ impl Claim {
         }
     }
 
-    /// Gives it up.
+    /// Gives the claim up.
     pub(super) fn leave(&mut self) {
         let Some(node) = self.node.take() else { return };
         let is_own = |marks: Vec<(String, String)>| {
@@ -144,7 +144,7 @@ impl Claim {
             own.is_some_and(|mark| mark.key == self.own.key)
         };
         if self.marks().is_ok_and(is_own) {
-            // Where it stays, the next start watches it for a while.
+            // If it stays, the next start watches it for a while.
             let _ = mark(&node, "");
         }
     }
@@ -154,7 +154,7 @@ impl Claim {
         marks.find(|mark| mark.key != self.own.key)
     }
 
-    /// What stands in `Extra` of each node of the partition, by name.
+    /// The field `Extra` of each node of the partition, by name.
     fn marks(&self) -> Result<Vec<(String, String)>, ToolError> {
         let text = order("scontrol", &["--oneliner", "show", "node"].map(str::to_owned))?;
         Ok(parse(&text, &self.partition))
@@ -183,13 +183,13 @@ impl Claim {
     }
 }
 
-/// Writes `Extra` of a node.
+/// Writes the field `Extra` of a node.
 fn mark(node: &str, text: &str) -> Result<(), ToolError> {
     let words = ["update".to_owned(), format!("NodeName={node}"), format!("Extra={text}")];
     order("scontrol", &words).map(drop)
 }
 
-/// The nodes of a partition, by name, and their `Extra`.
+/// The nodes of a partition, by name, with their `Extra`.
 fn parse(text: &str, partition: &str) -> Vec<(String, String)> {
     let mut nodes: Vec<(String, String)> = Vec::new();
     for line in text.lines() {

@@ -1,35 +1,35 @@
-//! What is asked of Slurm for a job, by its own commands.
+//! Requests to Slurm about a job, by its own commands.
 
 use crate::slurm::tools::{ToolError, order};
 
-/// What is asked of Slurm.
+/// A request to Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    /// To start it on these nodes, as soon as they have room for it.
+    /// Start the job on these nodes, as soon as they have room for it.
     Release(String),
-    /// To start it now, though it was to wait after it had been put back.
+    /// Start the job now, though it was to wait after it had been put back.
     StartNow,
-    /// To start it no more until it is released.
+    /// Do not start the job until it is released.
     Hold,
-    /// To end it, and to keep it in its queue, held.
+    /// End the job, and keep it in the queue, held.
     Requeue,
-    /// To end it for good.
+    /// End the job for good.
     Cancel,
 }
 
-/// Has Slurm do what these words say with a job.
+/// Runs `scontrol` with these words on a job.
 ///
 /// # Errors
-/// If it refuses, or does not answer.
+/// If Slurm refuses, or does not answer.
 pub(super) fn steer(address: &str, words: &[&str]) -> Result<String, ToolError> {
     let words = words.iter().map(|word| (*word).to_owned());
     order("scontrol", &words.chain([address.to_owned()]).collect::<Vec<_>>())
 }
 
-/// Asks Slurm for something.
+/// Carries out a request.
 ///
 /// # Errors
-/// If it refuses, or does not answer. What it answers is no word that it is done for good.
+/// If Slurm refuses, or does not answer. Its answer does not mean that the request is carried out for good.
 pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Result<String, ToolError> {
     let update = |more: &[String]| {
         let words = ["update".to_owned(), format!("JobId={address}")];
@@ -39,7 +39,7 @@ pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Re
         Command::Release(nodes) => {
             let mut words = vec![format!("NodeList={nodes}"), "StartTime=now".to_owned()];
             if is_in_all {
-                // Else Slurm takes GPUs of further nodes, where not all of this one are free yet.
+                // Without this, Slurm takes GPUs of further nodes while not all of this one's are free.
                 words.push("NumNodes=1-1".to_owned());
             }
             update(&words)?;
@@ -53,9 +53,9 @@ pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Re
     }
 }
 
-/// Tells a job's user, where Slurm lets it: `scontrol show job` has it as AdminComment.
+/// Writes a text for a job's user, if Slurm lets it: `scontrol show job` shows it as AdminComment.
 pub(super) fn tell(address: &str, text: &str) {
     let words = ["update".to_owned(), format!("JobId={address}"), format!("AdminComment={text}")];
-    // Only an operator may write it. What matters is in the scheduler's notes, too, so a refusal is no fault.
+    // Only an operator may write it. The text is in the scheduler's notes, too, so a refusal is no fault.
     let _ = order("scontrol", &words);
 }

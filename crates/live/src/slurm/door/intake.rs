@@ -6,37 +6,37 @@ use super::jobs::HeldJob;
 use crate::protocol::{JobNumber, Program};
 use crate::slurm::tools::ToolError;
 
-/// What stands for the program of a Slurm job, before its number.
+/// The word in place of a Slurm job's program, before its number.
 pub(super) const PROGRAM: &str = "slurm-job";
 
 /// The most letters of a job's name that are in its key.
 const KEY_NAME_MAX: usize = 32;
 
-/// What Slurm's commands say where a user may not do what is asked.
+/// Messages of Slurm's commands for a user without the rights for a request.
 const OF_RIGHTS: [&str; 4] =
     ["Access/permission denied", "Access denied", "Invalid user id", "Operation not permitted"];
 
 /// A Slurm job that is to be taken in.
 #[derive(Clone, Copy, Debug)]
 pub struct Newcomer<'a> {
-    /// The job, with what its user says of it.
+    /// The job, with its user's terms.
     pub job: &'a HeldJob,
-    /// How many nodes it asks for.
+    /// The number of nodes that it asks for.
     pub n_nodes: u32,
-    /// How many workers it asks for on each.
+    /// The number of workers that it asks for on each node.
     pub per_node: u32,
-    /// Their type, as Slurm calls it; none is any.
+    /// The type of these, as Slurm names it; none for any type.
     pub gres_type: Option<&'a str>,
 }
 
 impl Newcomer<'_> {
-    /// A word that no other job has: said again with it, it is the same job.
+    /// A key that no other job has: submitted again with it, it is the same job.
     pub fn key(&self) -> String {
         let name = self.job.name.chars().filter(|letter| !letter.is_control()).take(KEY_NAME_MAX);
         format!("slurm:{}:{}:{}", self.job.id, self.job.submitted_s, name.collect::<String>())
     }
 
-    /// What stands for its program, by which it is known in orders.
+    /// A placeholder for its program, by which orders identify the job.
     pub fn program(&self) -> Program {
         Program {
             command: vec![PROGRAM.to_owned(), self.job.id.to_string()],
@@ -49,9 +49,9 @@ impl Newcomer<'_> {
 /// Why a job has not been taken in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotTaken {
-    /// It cannot be; why, and what its user can do.
+    /// It cannot be taken in, for this reason, with a remedy for its user.
     Refused(String),
-    /// There is no answer now.
+    /// The scheduler does not answer now.
     Later,
 }
 
@@ -60,17 +60,18 @@ pub trait Intake {
     /// Takes a job in.
     ///
     /// # Errors
-    /// Why not.
+    /// Why the job is not taken in.
     fn take_in(&mut self, newcomer: &Newcomer<'_>) -> Result<JobNumber, NotTaken>;
-    /// Has a job over for this reason. False where there is no answer now.
+    /// Ends a job for this reason. False if the scheduler does not answer now.
     fn withdraw(&mut self, job: JobNumber, why: &str) -> bool;
-    /// Notes what an operator should know.
+    /// Notes a remark for the operator.
     fn remark(&mut self, job: Option<JobNumber>, text: &str);
-    /// The jobs that are over, as far back as they are known, and whether each was cancelled; none where there is no answer now.
+    /// The jobs that are over, as far back as they are known, and whether each was cancelled; none if the scheduler does not answer
+    /// now.
     fn over(&mut self) -> Option<BTreeMap<JobNumber, bool>>;
 }
 
-/// Refuses a job that is not held, or not by its user.
+/// Refuses a job that is not held, or is held by another than its user.
 pub(super) fn check_held(job: &HeldJob) -> Result<(), NotTaken> {
     if !job.is_held() {
         let why =
@@ -86,7 +87,7 @@ pub(super) fn check_held(job: &HeldJob) -> Result<(), NotTaken> {
     Ok(())
 }
 
-/// Why a job is not taken in that Slurm does not let be steered.
+/// The reason for not taking in a job that Slurm does not let be steered.
 pub(super) fn unsteerable(error: ToolError) -> NotTaken {
     let ToolError::Refused { said, .. } = error else { return NotTaken::Later };
     let why = if OF_RIGHTS.iter().any(|words| said.contains(words)) {

@@ -1,7 +1,7 @@
-//! The jobs of a partition as `squeue --json` shows them: what is read, and in which forms.
+//! The jobs of a partition as `squeue --json` shows them: the fields that are read, and their forms.
 //!
-//! Slurm's JSON changes from version to version: a state is a word or a list of words, a number may be wrapped with whether
-//! it is set. All are read; what is none of them makes a job unreadable, which is said.
+//! Slurm's JSON changes from version to version: a state is a word or a list of words, and a number may be wrapped with a flag
+//! whether it is set. All these forms are read; a job of another form is reported as not understood.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,67 +12,67 @@ use crate::clock;
 use crate::slurm::queue;
 use crate::slurm::tools::{ToolError, ask};
 
-/// What the comments begin with of jobs that apportion is to take in.
+/// The prefix in the comment of a job that apportion is to take in.
 const PREFIX: &str = "apportion:";
 
-/// A Slurm job that is apportion's to steer, or may become it.
+/// A Slurm job that apportion steers, or may come to steer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldJob {
-    /// Slurm's number of it.
+    /// Slurm's number of the job.
     pub id: u64,
     /// Its name.
     pub name: String,
     /// The user that submitted it.
     pub user: String,
-    /// What its user says of it behind `apportion:`; none where its comment does not begin so.
+    /// The terms that its user states after `apportion:`; none if its comment has no such prefix.
     pub terms: Option<String>,
     /// The partitions that it may run in, or the one that it runs in.
     pub partitions: String,
-    /// How many nodes it asks for.
+    /// The number of nodes that it asks for.
     pub n_nodes: u32,
-    /// The most nodes that it may have; 0 is as many as it asks for.
+    /// The most nodes that it may have; 0 for as many as it asks for.
     pub n_nodes_most: u32,
-    /// What it asks for on each node, such as `gres:gpu:2`.
+    /// The resources that it asks for on each node, such as `gres:gpu:2`.
     pub per_node: String,
-    /// What it asks for in all, such as `gres:gpu:2`.
+    /// The resources that it asks for in all, such as `gres:gpu:2`.
     pub per_job: String,
-    /// What it asks for by task or by socket.
+    /// The resources that it asks for by task or by socket.
     pub per_other: String,
     /// The nodes that it asks for by name.
     pub required_nodes: String,
-    /// The nodes that it does not want.
+    /// The nodes that it excludes.
     pub excluded_nodes: String,
-    /// With which jobs alone it shares its nodes, in Slurm's word (`none` for `--exclusive`); empty where with any.
+    /// The only jobs with which it shares its nodes, in Slurm's word (`none` for `--exclusive`); empty if with any.
     pub shared: String,
-    /// On which jobs it depends.
+    /// The jobs on which it depends.
     pub dependency: String,
-    /// Is it one of several jobs at once?
+    /// Whether it is one of several jobs that are submitted as one.
     pub is_many: bool,
-    /// Which task it is of which array, as `ARRAY_TASK`; none where it is a job by itself.
+    /// Its array and its task in that, as `ARRAY_TASK`; none if it is a job by itself.
     pub task: Option<String>,
-    /// The tasks that wait, of an array that has not been taken apart yet.
+    /// The waiting tasks of an array that has not been taken apart yet.
     pub tasks: String,
-    /// May Slurm put it back into its queue?
+    /// Whether Slurm may put it back into its queue.
     pub may_requeue: bool,
-    /// When it was submitted, or last put back, in s since 1970.
+    /// The instant at which it was submitted, or last put back, in s since 1970.
     pub(super) submitted_s: u64,
-    /// Before when it is not to start, in s since 1970; 0 where it may.
+    /// The instant before which it is not to start, in s since 1970; 0 if there is none.
     pub(super) begins_s: u32,
     /// Slurm's word for its state.
     pub(super) state: String,
-    /// Are its processes still being ended?
+    /// Whether its processes are still being ended.
     pub(super) is_completing: bool,
     /// Its place in Slurm's queue: 0 until it is released.
     pub(super) priority: u64,
-    /// Why it waits, in Slurm's words.
+    /// The reason for which it waits, in Slurm's words.
     pub(super) reason: String,
-    /// What Slurm says beside the reason.
+    /// Slurm's text beside the reason.
     pub(super) detail: String,
-    /// How often it was put back.
+    /// The number of times that it was put back.
     pub(super) n_restarts: u32,
-    /// When Slurm started it, in s since 1970; 0 where it waits.
+    /// The instant at which Slurm started it, in s since 1970; 0 if it waits.
     pub(super) started_s: u64,
-    /// How long it ran, in s, once it is over; none where Slurm does not say so.
+    /// The time that it ran, in s, once it is over; none if Slurm does not state it.
     pub(super) ran_s: Option<u64>,
     /// The nodes that it has.
     pub(super) nodes: String,
@@ -81,7 +81,7 @@ pub struct HeldJob {
 }
 
 impl HeldJob {
-    /// What Slurm's commands call it: the number of an array would be all of its tasks.
+    /// The job's name in Slurm's commands: the number of an array would mean all of its tasks.
     pub fn address(&self) -> String {
         self.task.clone().unwrap_or_else(|| self.id.to_string())
     }
@@ -90,27 +90,27 @@ impl HeldJob {
         !self.is_completing && queue::stage(&self.state) == queue::Stage::Pending
     }
 
-    /// Does it ask for its nodes without the jobs of others?
+    /// Whether it asks for its nodes without the jobs of others.
     pub fn has_whole_nodes(&self) -> bool {
         !self.shared.is_empty()
     }
 
-    /// Does it wait, and is not to be started until it is released?
+    /// Whether it waits, and is not to be started until it is released.
     pub(super) fn is_held(&self) -> bool {
         self.is_pending() && self.priority == 0
     }
 
-    /// Is it over for good?
+    /// Whether it is over for good.
     pub(super) fn is_over(&self) -> bool {
         !self.is_completing && queue::is_over(&self.state)
     }
 
-    /// Why it waits.
+    /// The reason for which it waits, or its details if Slurm states any.
     pub(super) fn why_it_waits(&self) -> &str {
         if self.detail.is_empty() { &self.reason } else { &self.detail }
     }
 
-    /// Does an administrator hold it?
+    /// Whether an administrator holds it.
     pub(super) fn is_held_by_admin(&self) -> bool {
         self.is_held() && self.reason == "JobHeldAdmin"
     }
@@ -132,22 +132,22 @@ impl HeldJob {
     }
 }
 
-/// The jobs of a partition, and the steered ones that were moved to others, at one time.
+/// The jobs of a partition, and the steered jobs that were moved to others, at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Jobs {
-    /// By number.
+    /// The jobs by number.
     pub(super) all: BTreeMap<u64, HeldJob>,
-    /// What is not understood of jobs that may be apportion's, in words, by number.
+    /// The faults of jobs that may be apportion's and are not understood, in words, by number.
     pub(super) strange: BTreeMap<u64, String>,
-    /// When Slurm's controller was started, in its words.
+    /// The instant at which Slurm's controller was started, in its words.
     pub(super) boot: String,
 }
 
-/// Asks Slurm for all jobs of a partition that it still knows, and for those of these numbers in whatever partition, and says when
-/// it was asked.
+/// Asks Slurm for all jobs of a partition that it still knows, and for the jobs with these numbers in any partition. The second
+/// value is the instant of the request.
 ///
 /// # Errors
-/// If Slurm does not answer, or with what is no list of jobs.
+/// If Slurm does not answer, or its answer is no list of jobs.
 pub(super) fn jobs(partition: &str, steered: &BTreeSet<u64>) -> Result<(Jobs, Seconds), ToolError> {
     let asked = clock::node_now();
     let boot = setting("BOOT_TIME")?;
@@ -167,7 +167,7 @@ pub(super) fn jobs(partition: &str, steered: &BTreeSet<u64>) -> Result<(Jobs, Se
                 jobs.all.extend(more.all);
                 jobs.strange.extend(more.strange);
             }
-            // It knows none of them.
+            // Slurm knows none of these jobs.
             Err(ToolError::Refused { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -179,7 +179,7 @@ pub(super) fn jobs(partition: &str, steered: &BTreeSet<u64>) -> Result<(Jobs, Se
     Ok((Jobs { boot, ..jobs }, asked))
 }
 
-/// What Slurm's configuration says of a name; empty if nothing.
+/// A setting in Slurm's configuration; empty if it has none of this name.
 fn setting(name: &str) -> Result<String, ToolError> {
     let text = ask("scontrol", &["show", "config"].map(str::to_owned))?;
     let of_name = |line: &str| {
@@ -189,7 +189,7 @@ fn setting(name: &str) -> Result<String, ToolError> {
     Ok(text.lines().find_map(of_name).unwrap_or_default())
 }
 
-/// How long Slurm gives a job that it ends, before it kills it: `KillWait`, in s; none where it does not say so.
+/// The time that Slurm gives a job to end before it kills it: `KillWait`, in s; none if Slurm does not state it.
 ///
 /// # Errors
 /// If Slurm does not answer.
@@ -198,7 +198,7 @@ pub fn kill_wait() -> Result<Option<f64>, ToolError> {
     Ok(text.split_whitespace().next().and_then(|seconds| seconds.parse::<u32>().ok()).map(f64::from))
 }
 
-/// How a job ended that `squeue` does not show any more, by Slurm's accounts; none where these have no end of it.
+/// The end of a job that `squeue` does not show any more, by Slurm's accounts; none if these have no end of it.
 pub(super) fn ended(id: u64, address: &str) -> Option<HeldJob> {
     let arguments = [
         "--noheader",
@@ -210,7 +210,7 @@ pub(super) fn ended(id: u64, address: &str) -> Option<HeldJob> {
     ended_as(id, &ask("sacct", &arguments.map(str::to_owned)).ok()?)
 }
 
-/// Reads `CANCELLED by 0|0:15|12`, the last of several lines.
+/// The end of a job in a text such as `CANCELLED by 0|0:15|12`; the last of several lines counts.
 fn ended_as(id: u64, text: &str) -> Option<HeldJob> {
     let mut fields = text.lines().rfind(|line| !line.trim().is_empty())?.split('|');
     let (state, exit, ran_s) = (fields.next()?, fields.next()?, fields.next());
@@ -222,19 +222,19 @@ fn ended_as(id: u64, text: &str) -> Option<HeldJob> {
     Some(HeldJob { id, state, ran_s, exit_status, ..HeldJob::default() }).filter(HeldJob::is_over)
 }
 
-/// Is a partition one of a list?
+/// Whether a partition is in a list.
 fn is_in(partitions: &str, partition: &str) -> bool {
     partitions.split(',').any(|other| other == partition)
 }
 
-/// Reads the jobs that are meant by their number and their partitions.
+/// Reads the jobs whose number and partitions fit `is_meant`.
 fn parse(text: &str, is_meant: impl Fn(u64, &str) -> bool) -> Result<Jobs, String> {
     let document: Value = serde_json::from_str(text).map_err(|error| format!("this is no JSON: {error}"))?;
     let list = document.get("jobs").and_then(Value::as_array).ok_or("it has no list `jobs`")?;
     let mut jobs = Jobs::default();
     for value in list {
         let Some(id) = number(value, "job_id") else { continue };
-        // Some versions show jobs of all partitions; one that waits may name several.
+        // Some versions show jobs of all partitions; a waiting job may name several.
         if !is_meant(id, &word(value, "partition")) {
             continue;
         }
@@ -292,8 +292,8 @@ fn job(id: u64, value: &Value) -> Result<HeldJob, &'static str> {
     })
 }
 
-/// When a job was started, and how long it ran if it is over: what Slurm shows of one that waits, or of the end of one that runs, is
-/// what it expects.
+/// The start of a job, and the time that it ran if it is over. For a job that waits, and for the end of one that runs, Slurm shows
+/// only expected instants.
 fn times(value: &Value, state: &str, is_completing: bool) -> (u64, Option<u64>) {
     if queue::stage(state) == queue::Stage::Pending {
         return (0, None);
@@ -305,7 +305,7 @@ fn times(value: &Value, state: &str, is_completing: bool) -> (u64, Option<u64>) 
     (started.unwrap_or(0), ran)
 }
 
-/// The task of an array that a job is, as Slurm's commands name it.
+/// The array and the task of a job, in the form of Slurm's commands.
 fn task(value: &Value) -> Option<String> {
     let array = number(value, "array_job_id").filter(|array| *array > 0)?;
     let found = value.get("array_task_id")?;
@@ -314,7 +314,7 @@ fn task(value: &Value) -> Option<String> {
     word(value, "array_task_string").is_empty().then(|| format!("{array}_{task}"))
 }
 
-/// A number, or one with whether it is set.
+/// A number, plain or wrapped with a flag whether it is set.
 fn number(value: &Value, name: &str) -> Option<u64> {
     let found = value.get(name)?;
     found.as_u64().or_else(|| match found.get("set").and_then(Value::as_bool) {
@@ -327,7 +327,7 @@ fn word(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
 }
 
-/// With which jobs alone a job shares its nodes: Slurm has one word for it, or a list of them.
+/// The only jobs with which a job shares its nodes: Slurm has one word for it, or a list of words.
 fn shared(value: &Value) -> String {
     let alone = |word: &Value| {
         word.as_str().filter(|word| ["none", "user", "mcs", "topo"].contains(word)).map(str::to_owned)
@@ -339,7 +339,7 @@ fn shared(value: &Value) -> String {
     word.unwrap_or_default()
 }
 
-/// The state, and whether processes are still being ended, which Slurm says in place of it or beside it.
+/// The state, and whether processes are still being ended, which Slurm shows in place of the state or beside it.
 fn state(value: &Value) -> Option<(String, bool)> {
     let found = value.get("job_state")?;
     let words: Vec<&str> = match found {
@@ -352,7 +352,7 @@ fn state(value: &Value) -> Option<(String, bool)> {
     Some(((*base).to_owned(), is_completing))
 }
 
-/// The status that `wait` gives, which newer versions take apart.
+/// The status as `wait` gives it, which newer versions of Slurm show in parts.
 fn exit_status(value: &Value) -> Option<u32> {
     let found = value.get("exit_code")?;
     if let Some(status) = found.as_u64() {
@@ -363,7 +363,7 @@ fn exit_status(value: &Value) -> Option<u32> {
     u32::try_from(code << 8 | (signal & 0x7f)).ok()
 }
 
-/// What stands behind the prefix of a comment; none without it.
+/// The text after the prefix of a comment; none without the prefix.
 fn terms(comment: &str) -> Option<String> {
     comment.strip_prefix(PREFIX).map(|terms| terms.trim().to_owned())
 }
@@ -372,7 +372,7 @@ fn terms(comment: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The jobs of the partition `gpu`, and job 8.
+    /// Whether a job is in the partition `gpu`, or is job 8.
     fn is_meant(id: u64, partitions: &str) -> bool {
         is_in(partitions, "gpu") || id == 8
     }

@@ -1,4 +1,4 @@
-//! What is on disk of a Slurm job that apportion steers.
+//! The document on disk of a Slurm job that apportion steers.
 
 use apportion::Seconds;
 use serde::{Deserialize, Serialize};
@@ -23,40 +23,41 @@ pub(super) struct Place {
 pub(super) struct Order {
     pub(super) run: Run,
     pub(super) places: Vec<Place>,
-    /// How often Slurm had put the job back before.
+    /// The number of times that Slurm had put the job back before.
     pub(super) n_restarts: u32,
     pub(super) has_begun: bool,
-    /// Has Slurm been asked to put the job back?
+    /// Whether Slurm has been asked to put the job back.
     pub(super) is_stopping: bool,
-    /// When Slurm started the job, in s since 1970; 0 until Slurm shows it.
+    /// The instant at which Slurm started the job, in s since 1970; 0 until Slurm shows it.
     #[serde(default)]
     pub(super) started_s: u64,
-    /// How long the job ran that is over, or that Slurm has put back, in s by Slurm's clock; none where Slurm does not say so.
+    /// The time that the job ran, in s by Slurm's clock, once it is over or put back; none if Slurm does not state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ran_s: Option<u64>,
 }
 
 impl Order {
-    /// A run that is to be.
+    /// An order for a run that has no ranks yet.
     pub(super) fn new(run: Run) -> Self {
         let (places, n_restarts, started_s, ran_s) = (Vec::new(), 0, 0, None);
         Self { run, places, n_restarts, has_begun: false, is_stopping: false, started_s, ran_s }
     }
 
-    /// How long it ran, once it is over and where Slurm says it.
+    /// The time that it ran, once it is over and if Slurm states it.
     pub(super) fn ran(&self) -> Option<Seconds> {
         let seconds = self.ran_s.and_then(|seconds| u32::try_from(seconds).ok())?;
         Some(Seconds::new(f64::from(seconds)))
     }
 
-    /// Its job was put back into Slurm's queue when its processes had ended, which is its new instant of submission.
+    /// Notes that its job was put back into Slurm's queue. That happened when its processes had ended, and is its new instant of
+    /// submission.
     pub(super) fn note_put_back(&mut self, job: &HeldJob) {
         let began = Some(self.started_s).filter(|started| *started > 0);
         self.note_over(began.and_then(|started| job.submitted_s.checked_sub(started)));
         self.started_s = 0;
     }
 
-    /// The run that Slurm started of it is over, after these seconds. Slurm may have started it before, by itself.
+    /// Notes that Slurm's last start of the run is over, after this time in s. Earlier starts by Slurm itself are added.
     pub(super) fn note_over(&mut self, ran_s: Option<u64>) {
         self.ran_s = ran_s.map(|ran_s| ran_s.saturating_add(self.ran_s.unwrap_or(0)));
     }
@@ -69,7 +70,7 @@ impl Order {
         nodes
     }
 
-    /// Are its workers such as the job asks for?
+    /// Whether its workers have the shape that the job asks for.
     pub(super) fn fits(&self, shape: Shape) -> bool {
         let nodes = self.nodes();
         let on = |node: &str| self.places.iter().filter(|place| place.node == node).count();
@@ -78,51 +79,51 @@ impl Order {
     }
 }
 
-/// What is kept of a job on disk.
+/// The record of a steered job on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Kept {
-    /// Slurm's number of it.
+    /// Slurm's number of the job.
     pub(super) id: u64,
-    /// What Slurm's commands call it, where that is not its number: as a task of an array.
+    /// The job's name in Slurm's commands if it is a task of an array; none if that is its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<String>,
-    /// Apportion's.
+    /// Apportion's number of the job.
     pub(super) number: JobNumber,
-    /// What its user had said of it when it was taken in.
+    /// The terms of its user when it was taken in.
     pub(super) terms: String,
     pub(super) shape: Shape,
-    /// What it was released for, until that is over.
+    /// The order that it was released for, until that is over.
     pub(super) order: Option<Order>,
-    /// When the controller was started that last showed it as it ought to be, in Slurm's words.
+    /// The start of the controller that last showed the job as it ought to be, in Slurm's words.
     pub(super) boot: Option<String>,
-    /// Why apportion steers it no more; none if it does.
+    /// Why apportion does not steer it any more; none if it does.
     pub(super) given_up: Option<String>,
-    /// How it ended in Slurm; none while it has not.
+    /// How it ended in Slurm; none before its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<End>,
-    /// By what it is known beside its number; none in states of before, until Slurm shows it.
+    /// Its identity beside the number; none in states of earlier versions, until Slurm shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) known: Option<Known>,
 }
 
-/// By what a job is known beside its number, which Slurm gives out again where it was forgotten.
+/// The identity of a job beside its number, which Slurm gives out again if it has forgotten the job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Known {
     pub(super) user: String,
     pub(super) name: String,
-    /// When it was submitted, or last put back, in s since 1970.
+    /// The instant at which it was submitted, or last put back, in s since 1970.
     pub(super) submitted_s: u64,
-    /// How often it was put back.
+    /// The number of times that it was put back.
     pub(super) n_restarts: u32,
-    /// The type of GPU, as Slurm calls it, that it asked for when it was first seen; none is any.
+    /// The type of GPU, as Slurm names it, that it asked for when it was first seen; none for any type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) gres_type: Option<String>,
 }
 
 impl Known {
-    /// By what it is known now, after it was known so before.
+    /// The identity of a job as Slurm shows it now. The type of GPU stays as it was before.
     pub(super) fn of(job: &HeldJob, before: Option<&Self>) -> Self {
         let gres_type = match before {
             Some(before) => before.gres_type.clone(),
@@ -134,8 +135,8 @@ impl Known {
 }
 
 impl Kept {
-    /// Is what Slurm shows under the number this job? A name may be changed; but where the controller `forgot` what it was told,
-    /// another name is another job, which may have been submitted in the same second.
+    /// Whether the job that Slurm shows under the number is this job. A name may be changed; but if the controller `forgot` its
+    /// requests, another name means another job, which may have been submitted in the same second.
     pub(super) fn is_of(&self, job: &HeldJob, forgot: bool) -> bool {
         self.known.as_ref().is_none_or(|known| {
             let submitted = job.submitted_s.cmp(&known.submitted_s);
@@ -160,7 +161,7 @@ impl Kept {
         let changed = |what: String| Some(format!("it was changed in Slurm after it was taken in: {what}"));
         let Shape { n_nodes, per_node, .. } = self.shape;
         match asked(job) {
-            // One that runs is shown with the nodes that it has.
+            // A running job is shown with the nodes that it has.
             Ok((shape, _)) if !job.is_pending() && shape.per_node == per_node => None,
             Err(_) if !job.is_pending() => None,
             Err(why) => changed(why),
@@ -177,7 +178,7 @@ impl Kept {
         }
     }
 
-    /// What Slurm's commands call it.
+    /// The job's name in Slurm's commands.
     pub(super) fn address(&self) -> String {
         self.task.clone().unwrap_or_else(|| self.id.to_string())
     }

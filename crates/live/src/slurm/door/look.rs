@@ -1,4 +1,4 @@
-//! What a look at a steered job is about, and what it finds.
+//! The input and the findings of a look at a steered job.
 
 use apportion::Seconds;
 
@@ -6,37 +6,37 @@ use super::jobs::HeldJob;
 use super::kept::Order;
 use crate::protocol::End;
 
-/// What is new of a job.
+/// News of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Event {
     /// The run has begun.
     Begun(Order),
     /// The run is asked to stop.
     Stopping(Order),
-    /// The run, or what of it was ordered, is over.
+    /// The run, or the order for it, is over.
     Ended(Order, End),
-    /// The run ends without having begun, after it has waited so long for nothing but its nodes.
+    /// The run ends without having begun, after it has waited this long only for its nodes.
     Unstarted(Order, Seconds),
-    /// Apportion's job is to be over, for this reason.
+    /// The job in apportion is to be over, for this reason.
     Withdrawn(String),
-    /// What an operator should know.
+    /// A sentence for the operator.
     Words(String),
-    /// Slurm does not show it: its accounts are to be asked.
+    /// Slurm does not show the job: its accounts are to be asked.
     Missing,
 }
 
-/// A job that is looked at, and what Slurm shows of it.
+/// The surroundings of a job that is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'a> {
-    /// What Slurm shows of it, if it does.
+    /// The job as Slurm shows it; none if it does not.
     pub(super) job: Option<&'a HeldJob>,
-    /// When Slurm was asked.
+    /// The instant at which Slurm was asked.
     pub(super) asked: Seconds,
-    /// When Slurm's controller was started, in its words.
+    /// The start of Slurm's controller, in its words.
     pub(super) boot: &'a str,
     /// The partition of Slurm from which jobs are taken in.
     pub(super) partition: &'a str,
     pub(super) now: Seconds,
-    /// If apportion's job is over: was it cancelled?
+    /// Whether the job in apportion was cancelled, if it is over; none if it is not over.
     pub(super) over_here: Option<bool>,
 }

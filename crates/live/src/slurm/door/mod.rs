@@ -1,11 +1,11 @@
-//! Slurm's own `sbatch` as the way in: users submit held jobs, and apportion says when and where each one runs.
+//! The door for Slurm's own `sbatch`: users submit held jobs, and apportion decides when and where each one runs.
 //!
-//! A Slurm job is one job of apportion for all its life: it is released on the nodes of its workers, and put back into
-//! Slurm's queue, held, when they are another's. Its program is its user's own, and knows nothing of apportion; so nothing is
-//! known of its steps, and a lease has no other clock than this process: while it is away, jobs run on.
+//! A Slurm job is one job of apportion for all its life: it is released on the nodes of its workers, and put back into Slurm's
+//! queue, held, when these are given to another job. Its program is its user's own, and does not know apportion; so its steps are
+//! unknown, and a lease has no other clock than this process: while it is away, jobs run on.
 //!
-//! Which job of Slurm's is which of apportion's, and what it was released for, is in a file for each. What Slurm shows is
-//! the truth in all else; [`steered`] has what follows from it.
+//! A file for each job has its numbers in Slurm and in apportion, and the order that it was released for. For all else Slurm's
+//! answers count; [`steered`] has the consequences.
 
 mod commands;
 mod jobs;
@@ -55,59 +55,60 @@ use terms::Shape;
 pub use intake::{Intake, Newcomer, NotTaken};
 pub use jobs::{HeldJob, kill_wait};
 
-/// How long runs of before go on without a word of the scheduler.
+/// Time for which runs of an earlier start go on without orders of the scheduler.
 const ADOPTED: Seconds = Seconds::new(120.0);
 
-/// What Slurm's words have where a node could not start a job.
+/// The word in Slurm's reasons if a node could not start a job.
 const LAUNCH: &str = "launch";
 
-/// How long new jobs are taken in at one look: each is some requests to Slurm, and nothing else is done meanwhile.
+/// The longest time for which new jobs are taken in at one look: each takes some requests to Slurm, and nothing else is done
+/// meanwhile.
 const INTAKE: Seconds = Seconds::new(0.5);
 
-/// How often it is asked which of apportion's jobs are over.
+/// The interval at which the scheduler is asked which jobs are over.
 const OVER_BEAT: Seconds = Seconds::new(1.0);
 
-/// What a door is opened with.
+/// The options of a door.
 #[derive(Clone, Debug)]
 pub struct DoorOptions {
     /// The partition.
     pub partition: String,
-    /// The folder for what must be known after a restart.
+    /// The folder for documents that survive a restart.
     pub folder: PathBuf,
-    /// The nodes, and the type of each one's workers as the throughputs call it.
+    /// The nodes, and the type of each one's workers as the throughputs name it.
     pub nodes: Vec<(Node, String)>,
-    /// How long after its order a run has to have begun, or it has failed to start.
+    /// Time after its order at which a run has failed to start if it has not begun.
     pub start_limit: Seconds,
 }
 
-/// Steers the jobs that users submit held.
+/// A door for held jobs, which it steers in Slurm.
 #[derive(Debug)]
 pub struct Door {
     partition: String,
     folder: PathBuf,
     nodes: Vec<Standing>,
-    /// By Slurm's number.
+    /// The steered jobs, by Slurm's number.
     steered: BTreeMap<u64, Steered>,
-    /// Jobs that are not taken in as Slurm shows them, and why.
+    /// Jobs that are not taken in, as Slurm shows them, and the reasons.
     refused: BTreeMap<u64, (Option<HeldJob>, String)>,
-    /// What Slurm last showed, and when it was asked.
+    /// Slurm's last answer, and the instant of the request.
     seen: (Jobs, Seconds),
-    /// Apportion's jobs that are over, with whether they were cancelled, and when that was asked.
+    /// The scheduler's jobs that are over, with whether they were cancelled, and the instant of the request.
     over: (BTreeMap<JobNumber, bool>, Seconds),
-    /// The mark of the partition.
+    /// The claim to the partition.
     claim: Claim,
-    /// What an operator should know of the start.
+    /// Sentences about the start for the operator.
     words: Vec<String>,
-    /// A node that lets a job wait for so long and starts none gets no job for a while.
+    /// Time after which a node that lets a job wait and starts none gets no job for a while.
     patience: Seconds,
     _lock: File,
 }
 
 impl Door {
-    /// Takes over what an earlier start left.
+    /// Takes over the jobs of an earlier start.
     ///
     /// # Errors
-    /// If the folder cannot be used, or another has it or the partition's jobs.
+    /// If the folder cannot be used, or another scheduler has it or the partition's jobs.
     pub fn open(options: DoorOptions) -> Result<Self, SlurmError> {
         let DoorOptions { partition, folder, nodes, start_limit } = options;
         let jobs = folder.join("jobs");
@@ -176,11 +177,11 @@ impl Door {
         })
     }
 
-    /// Carries out what the scheduler orders until `stop`, and `say`s what an operator should know. `link` is the way to the
+    /// Carries out the scheduler's orders until `stop`, and passes sentences for the operator to `say`. `link` is the way to the
     /// scheduler for the node of this name; each node reports at least every `beat`. Jobs go on afterwards.
     ///
     /// # Errors
-    /// If there is no way to the scheduler, or another scheduler has come to have the partition.
+    /// If there is no way to the scheduler, or another scheduler has come to claim the partition.
     pub fn run<L: Link>(
         &mut self,
         link: impl Fn(&str) -> Result<L, LinkError>,
@@ -234,7 +235,7 @@ impl Door {
         self.steered.iter().filter(|(_, steered)| !steered.is_over).map(|(id, _)| *id).collect()
     }
 
-    /// Takes over what Slurm shows.
+    /// Takes over an answer of Slurm.
     fn take(&mut self, seen: Seen<(Jobs, Seconds)>, state: &mut State<'_>) {
         match seen {
             Seen::Silence(why) => self.note_silence(&why, state),
@@ -250,13 +251,13 @@ impl Door {
         }
     }
 
-    /// Slurm does not answer.
+    /// Notes that Slurm does not answer.
     fn note_silence(&mut self, why: &str, state: &mut State<'_>) {
         self.steered.values_mut().for_each(Steered::note_silence);
         state.note_silence(why);
     }
 
-    /// Takes in held jobs that are new, and says of others that mean to be apportion's why they are not, as many as there is time for.
+    /// Takes in held jobs that are new, and notes why others that ask for apportion are not taken in, as many as there is time for.
     fn admit(&mut self, intake: &mut dyn Intake) {
         let jobs = std::mem::take(&mut self.seen.0);
         self.refused.retain(|id, _| jobs.all.contains_key(id) || jobs.strange.contains_key(id));
@@ -269,7 +270,7 @@ impl Door {
         }
         for job in jobs.all.values().filter(|job| job.terms.is_some() && !job.is_over()) {
             if clock::node_now() >= until {
-                // The others are new at the next look, too.
+                // The other jobs are still new at the next look.
                 break;
             }
             let is_known = self.refused.get(&job.id).is_some_and(|(before, _)| before.as_ref() == Some(job));
@@ -291,7 +292,7 @@ impl Door {
         check_held(job)?;
         let (shape, gres_type) =
             terms::check(job, &self.partition, clock::wall_s()).map_err(NotTaken::Refused)?;
-        // What is held already stays so: this is how Slurm says whether it would be steered.
+        // This leaves the hold as it is, and shows whether Slurm would let the job be steered.
         steer(&job.address(), &["uhold"]).map_err(unsteerable)?;
         let Shape { n_nodes, per_node, .. } = shape;
         let newcomer = Newcomer { job, n_nodes, per_node, gres_type: gres_type.as_deref() };
@@ -318,7 +319,7 @@ impl Door {
         }
     }
 
-    /// Looks at all jobs that are steered, and asks of Slurm what is due.
+    /// Looks at all steered jobs, and sends Slurm the requests that are due.
     fn look(&mut self, intake: &mut dyn Intake, state: &mut State<'_>) {
         let now = clock::node_now();
         if now >= self.over.1 + OVER_BEAT {
@@ -352,7 +353,7 @@ impl Door {
         self.forget();
     }
 
-    /// Passes on what is new of a job.
+    /// Passes on the news of a job.
     fn note(&mut self, id: u64, events: Vec<Event>, intake: &mut dyn Intake, state: &mut State<'_>) {
         for event in events {
             let Some(steered) = self.steered.get_mut(&id) else { return };
@@ -399,14 +400,14 @@ impl Door {
         }
     }
 
-    /// The nodes of a run on which no other runs.
+    /// The nodes of a run that have no other run.
     fn idle_nodes<'a>(&self, order: &'a Order) -> Vec<&'a str> {
         let orders = || self.steered.values().filter_map(Steered::order);
         let runs_on = |node: &&str| orders().any(|other| other.has_begun && other.nodes().contains(node));
         order.nodes().into_iter().filter(|node| !runs_on(node)).collect()
     }
 
-    /// Gives nodes no job for a while, for what Slurm did there.
+    /// Gives nodes no job for a while, because of Slurm's failure there.
     fn pause(&mut self, nodes: &[&str], why: &str, state: &State<'_>) {
         let now = clock::node_now();
         for standing in self.nodes.iter_mut().filter(|standing| nodes.contains(&&*standing.node.name)) {
@@ -427,7 +428,7 @@ impl Door {
         }
     }
 
-    /// Puts what has changed of a job on disk. False while that is not done.
+    /// Puts a changed job on disk. False if that fails.
     fn keep(&mut self, id: u64, state: &State<'_>) -> bool {
         let Some(steered) = self.steered.get_mut(&id).filter(|steered| steered.is_changed) else {
             return true;
@@ -458,7 +459,7 @@ impl Door {
         });
     }
 
-    /// Carries what each node and the scheduler say to each other.
+    /// Carries documents between each node and the scheduler.
     fn talk(&mut self, links: &mut [impl Link], state: &mut State<'_>) {
         let is_frozen = state.silent.is_some() || self.seen.1 <= NEVER;
         for (place, link) in links.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Ranks, which the scheduler's agents of nodes speak of, as parts of the Slurm jobs that are steered.
+//! Ranks in the orders of the scheduler, as parts of the Slurm jobs that are steered.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::steered::Steered;
 use crate::agent::{Adopted, RankStart};
 use crate::protocol::{End, Phase, Progress, RankReport};
 
-/// Has a job want the rank of an order. The error is how the rank ended before it began.
+/// Adds the rank of an order to the run that its job wants. The error is how the rank ended before it began.
 pub(super) fn want(steered: &mut BTreeMap<u64, Steered>, node: &str, start: &RankStart) -> Result<(), End> {
     let id = match start.program.command.as_slice() {
         [what, id] if what == PROGRAM => id.parse::<u64>().ok(),

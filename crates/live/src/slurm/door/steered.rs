@@ -1,10 +1,9 @@
-//! A Slurm job that apportion steers: what follows from what Slurm shows of it and from what it is to do, without input or
-//! output.
+//! A Slurm job that apportion steers: the consequences of its state in Slurm and of its orders, without input or output.
 //!
-//! A held job has no run. It is given one by an order: its nodes are set, and it is released. It is put back and held again
-//! to end the run. Nothing that Slurm acknowledges is trusted: each look goes out from what Slurm shows, and asks again for
-//! what is not so yet. What its user, or an administrator, does to it is not undone: apportion gives such a job up, and
-//! says so. What a controller forgot that was started anew is told from that by when the controller was started.
+//! A held job has no run. It is given one by an order: its nodes are set, and it is released. It is put back and held again to end
+//! the run. Slurm's acknowledgements are not trusted: each look starts from the state that Slurm shows, and asks again for all that
+//! differs. Changes by its user or an administrator are not undone: apportion gives such a job up, and notes it. If the controller
+//! was started anew, a difference may be a request that it forgot.
 
 mod over;
 
@@ -17,23 +16,23 @@ use super::look::{Event, View};
 use super::terms::Shape;
 use crate::protocol::{End, Run};
 
-/// How long Slurm is given to show what was asked of it, before it is asked again.
+/// Time after which Slurm is asked again for a change that it does not show.
 const AGAIN: Seconds = Seconds::new(2.0);
 
-/// A job that Slurm does not show for so long is not there any more.
+/// Time after which a job that Slurm does not show is gone.
 const GONE: Seconds = Seconds::new(10.0);
 
-/// So often in a row Slurm refuses one thing before that is taken for its answer about the job: a controller that ends, or has
-/// just been started, refuses what it does as soon as it is asked again.
+/// The number of refusals of one request in a row that count as Slurm's answer about the job: a controller that ends, or has just
+/// been started, refuses requests that it grants soon after.
 const REFUSALS: u32 = 5;
 
-/// Slurm's reasons for the wait of a released job that say nothing else than that its nodes do not take it yet.
+/// Slurm's reasons for the wait of a released job that mean only that its nodes do not take it yet.
 const OF_ITS_NODES: [&str; 6] = ["", "None", "Priority", "Resources", "NodeDown", "ReqNodeNotAvail"];
 
 /// Slurm's reason for holding a job that can never run on the nodes that it names.
 const BAD_CONSTRAINTS: &str = "BadConstraints";
 
-/// What a run is to do.
+/// A run and its orders.
 #[derive(Clone, Debug)]
 struct Wish {
     order: Order,
@@ -47,23 +46,23 @@ struct Wish {
 #[derive(Debug)]
 pub(super) struct Steered {
     pub(super) kept: Kept,
-    /// Is what is kept not on disk yet? Nothing is asked of Slurm until it is.
+    /// Whether the record is not on disk yet. Slurm is asked for nothing until it is.
     pub(super) is_changed: bool,
-    /// Has apportion's job been told that it was given up?
+    /// Whether the job in apportion has been told that it was given up.
     pub(super) is_withdrawn: bool,
-    /// Is it over in Slurm?
+    /// Whether it is over in Slurm.
     pub(super) is_over: bool,
     current: Option<Wish>,
     wanted: Option<Wish>,
-    /// The run with which the job was over: kept until the scheduler has its end, too.
+    /// The run with which the job was over: it is kept until the scheduler has its end, too.
     last: Option<Order>,
-    /// When something was last asked of Slurm, and what.
+    /// The last request to Slurm, and its instant.
     acted: Option<(Command, Seconds)>,
-    /// How often in a row Slurm has refused what was asked last.
+    /// The number of refusals in a row of the last request.
     n_refused: u32,
-    /// The run for which Slurm has shown that it was released.
+    /// The run for which Slurm has shown the job as released.
     released: Option<Run>,
-    /// Since when, and until when, Slurm has shown the released run to wait for nothing but its nodes.
+    /// The span in which Slurm has shown the released run to wait only for its nodes.
     waited: Option<(Seconds, Seconds)>,
     missing: Option<Seconds>,
     said: Option<String>,
@@ -71,7 +70,7 @@ pub(super) struct Steered {
 }
 
 impl Steered {
-    /// A job as it is kept. A run of before goes on until then, if nothing is said of it.
+    /// A job from its record. A run of an earlier start goes on until `until` without orders.
     pub(super) fn new(kept: Kept, until: Seconds) -> Self {
         let current = kept.order.clone().map(|order| {
             let n_ranks = u32::try_from(order.places.len()).unwrap_or(u32::MAX);
@@ -95,7 +94,7 @@ impl Steered {
         }
     }
 
-    /// A rank of a run of `n_ranks` is to be started.
+    /// Adds a rank to the wanted run of `n_ranks` ranks.
     pub(super) fn want(&mut self, run: Run, n_ranks: u32, place: Place, until: Seconds) {
         if self.wanted.as_ref().is_none_or(|wish| wish.order.run != run) {
             self.drop_wanted(End::Stopped(None));
@@ -108,12 +107,12 @@ impl Steered {
         }
     }
 
-    /// How every run ended, or ends, that is still to come: the job is over in Slurm, or given up. None if it is neither.
+    /// The end of every run that is still to come, if the job is over in Slurm or given up; none if it is neither.
     pub(super) fn last_word(&self) -> Option<End> {
         self.kept.end.clone().or_else(|| self.kept.given_up.clone().map(End::Final))
     }
 
-    /// A run may go on until then, and is to stop or not. False if it is no run of this job.
+    /// Extends a run to `until`, and stops it if it is to stop. False if it is no run of this job.
     pub(super) fn steer(&mut self, run: Run, until: Seconds, is_to_stop: bool) -> bool {
         let of_run = |wish: &&mut Wish| wish.order.run == run;
         let Some(wish) = self.current.iter_mut().chain(&mut self.wanted).find(of_run) else { return false };
@@ -122,19 +121,19 @@ impl Steered {
         true
     }
 
-    /// Something was asked of Slurm, which answered.
+    /// Notes a request to Slurm that was answered.
     pub(super) fn note_command(&mut self, command: Command, now: Seconds) {
         self.acted = Some((command, now));
         self.n_refused = 0;
     }
 
-    /// Slurm does not answer, or did not: what it refused before was not its answer about the job.
+    /// Notes that Slurm does not answer, or did not: earlier refusals were not its answer about the job.
     pub(super) fn note_silence(&mut self) {
         self.n_refused = 0;
     }
 
-    /// Slurm refused what was asked. It is asked again while what Slurm shows asks for it, and drawn conclusions from once it was
-    /// refused several times in a row.
+    /// Notes that Slurm refused a request. The request is sent again while Slurm's state needs it. Several refusals in a row count
+    /// as Slurm's answer about the job.
     pub(super) fn note_refusal(&mut self, command: Command, said: &str, now: Seconds) -> Vec<Event> {
         let is_same = self.acted.as_ref().is_some_and(|(last, _)| *last == command);
         self.n_refused = if is_same { self.n_refused.saturating_add(1) } else { 1 };
@@ -158,11 +157,11 @@ impl Steered {
         std::mem::take(&mut self.events)
     }
 
-    /// What is to be asked of Slurm now, and what is new.
+    /// The request that is to be sent to Slurm now, and the news.
     pub(super) fn look(&mut self, view: &View<'_>) -> (Option<Command>, Vec<Event>) {
         let is_old = self.acted.as_ref().is_some_and(|(_, at)| view.asked <= *at);
         if let Some(end) = self.kept.end.clone() {
-            // An earlier start of the scheduler saw it, and may not have told of it.
+            // An earlier start of the scheduler saw the end, and may not have reported it.
             self.finish(end);
         }
         let command = if is_old || self.is_over { None } else { self.follow(view) };
@@ -200,7 +199,7 @@ impl Steered {
         if self.kept.given_up.is_none() {
             if let Some(why) = self.kept.why_not_kept(job, view.partition) {
                 if self.current.is_some() && job.is_pending() && !job.is_held() {
-                    // It was released for what it asked for before.
+                    // The job was released for its earlier resources.
                     return Some(Command::Hold);
                 }
                 self.give_up(why);
@@ -222,7 +221,7 @@ impl Steered {
             Some(_) => self.follow_run(job, view.now, forgot),
             None => self.follow_waiting(job, view, forgot),
         };
-        // What is as it ought to be is not undone by a controller that is there already.
+        // A controller that is there already does not undo a state that is as it ought to be.
         if self.kept.boot.is_none() || (forgot && command.is_none()) {
             self.kept.boot = Some(view.boot.to_owned());
             self.is_changed = true;
@@ -230,7 +229,7 @@ impl Steered {
         command
     }
 
-    /// Notes by what the job is known now.
+    /// Notes the job's present identity.
     fn note_known(&mut self, job: &HeldJob) {
         let known = Known::of(job, self.kept.known.as_ref());
         if self.kept.known.as_ref() != Some(&known) {
@@ -239,7 +238,7 @@ impl Steered {
         }
     }
 
-    /// A job that has a run.
+    /// The next request for a job with a run.
     fn follow_run(&mut self, job: &HeldJob, now: Seconds, forgot: bool) -> Option<Command> {
         let wish = self.current.as_mut()?;
         let ends = wish.is_to_stop || now >= wish.until;
@@ -286,7 +285,7 @@ impl Steered {
         Some(Command::Requeue)
     }
 
-    /// One that Slurm may start, or was about to start again.
+    /// The next request for a job with a run that Slurm may start, or was about to start again.
     fn follow_released(&mut self, job: &HeldJob, is_to_go: bool, now: Seconds) -> Option<Command> {
         if is_to_go {
             return Some(Command::Hold);
@@ -303,7 +302,7 @@ impl Steered {
         None
     }
 
-    /// One that is held, though it has a run: it was not released yet, or it is over.
+    /// The next request for a held job with a run: it was not released yet, or the run is over.
     fn follow_held(
         &mut self,
         job: &HeldJob,
@@ -316,7 +315,7 @@ impl Steered {
             order.note_put_back(job);
         }
         let was_released = self.released == Some(order.run);
-        // Released, it had another reason; it may have been held for this one since, before it was shown so.
+        // A released job had another reason; it may have been held for this one since, before it was shown as released.
         let is_declined = self.acted.is_some() && !forgot && job.reason == BAD_CONSTRAINTS;
         if was_put_back && (ends || order.is_stopping) {
             self.end(End::Stopped(None));
@@ -345,7 +344,7 @@ impl Steered {
         None
     }
 
-    /// A job that has no run.
+    /// The next request for a job without a run.
     fn follow_waiting(&mut self, job: &HeldJob, view: &View<'_>, forgot: bool) -> Option<Command> {
         if job.is_completing {
             return None;
@@ -374,7 +373,7 @@ impl Steered {
         None
     }
 
-    /// Takes up the run that is wanted, once all of its ranks are, if they are such as the job asks for.
+    /// Takes up the wanted run once all of its ranks are wanted, if its workers have the shape that the job asks for.
     fn promote(&mut self, job: &HeldJob, now: Seconds) -> Option<Command> {
         let shape = self.kept.shape;
         let wish = self.wanted.as_mut()?;
@@ -404,12 +403,12 @@ impl Steered {
         Some(Command::Release(nodes))
     }
 
-    /// What it was released for.
+    /// The order that the job was released for.
     pub(super) fn order(&self) -> Option<&Order> {
         self.current.as_ref().map(|wish| &wish.order)
     }
 
-    /// What is to be on disk.
+    /// The record for the disk.
     pub(super) fn kept(&self) -> Kept {
         Kept { order: self.order().or(self.last.as_ref()).cloned(), ..self.kept.clone() }
     }
@@ -422,7 +421,7 @@ impl Steered {
         }
     }
 
-    /// Says it once, until something else is to be said.
+    /// Notes a sentence, once until another one follows.
     fn say(&mut self, text: String) {
         if self.said.as_ref() != Some(&text) {
             self.said = Some(text.clone());
@@ -431,8 +430,8 @@ impl Steered {
     }
 }
 
-/// Are these nodes, by name and in order, those of a list such as Slurm writes?
+/// Whether these nodes, by name and in order, are those of a list in Slurm's form.
 fn is_on(nodes: &[&str], list: &str) -> bool {
-    // Several nodes may stand as a range: then their number is not compared with what it names.
+    // A list may name several nodes by a range: then it is not compared.
     list.is_empty() || list.contains('[') || list.split(',').eq(nodes.iter().copied())
 }

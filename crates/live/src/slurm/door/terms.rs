@@ -1,24 +1,24 @@
-//! What a Slurm job must be for apportion to steer it: said of a job that is not, with what its user can do.
+//! The properties that a Slurm job must have for apportion to steer it, with a remedy for its user if it lacks one.
 
 use serde::{Deserialize, Serialize};
 
 use super::jobs::HeldJob;
 
-/// The workers that a job asks for: on each of its nodes, and how many nodes.
+/// The workers that a job asks for: the number on each of its nodes, and the number of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Shape {
     pub(super) n_nodes: u32,
     pub(super) per_node: u32,
-    /// Does it ask for them in all, so that Slurm would look for some on other nodes, too?
+    /// Whether it asks for them in all, so that Slurm would look for some on other nodes, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_in_all: bool,
 }
 
-/// The workers that a job asks for, and of which type of Slurm's, if it can be steered.
+/// The workers that a job asks for, and their type as Slurm names it, if the job can be steered.
 ///
 /// # Errors
-/// Why it cannot be, and what its user can do, in words.
+/// Why it cannot be steered, with a remedy for its user, in words.
 pub(super) fn check(job: &HeldJob, partition: &str, now_s: f64) -> Result<(Shape, Option<String>), String> {
     if job.is_many {
         return Err("it is of several components: submit each as a job of its own".to_owned());
@@ -50,10 +50,10 @@ pub(super) fn check(job: &HeldJob, partition: &str, now_s: f64) -> Result<(Shape
     asked(job)
 }
 
-/// The workers that a job asks for, and of which type of Slurm's, if apportion can give them.
+/// The workers that a job asks for, and their type as Slurm names it, if apportion can give them.
 ///
 /// # Errors
-/// Why it cannot, and what the job's user can do, in words.
+/// Why apportion cannot give them, with a remedy for the job's user, in words.
 pub(super) fn asked(job: &HeldJob) -> Result<(Shape, Option<String>), String> {
     if !job.per_other.is_empty() {
         return Err(format!(
@@ -76,7 +76,7 @@ pub(super) fn asked(job: &HeldJob) -> Result<(Shape, Option<String>), String> {
     Ok((Shape { n_nodes, per_node, is_in_all }, gres_type))
 }
 
-/// How many GPUs `gres:gpu:2`, `gres/gpu=2`, `gpu` or `gres:gpu:v100:2` are, and of which type; none is any.
+/// The number and the type of GPUs in `gres:gpu:2`, `gres/gpu=2`, `gpu` or `gres:gpu:v100:2`; none for any type.
 fn workers(text: &str) -> Result<(u32, Option<String>), String> {
     let strange = || {
         format!(
@@ -132,7 +132,7 @@ mod tests {
             check(&HeldJob { n_nodes: 3, n_nodes_most: 3, ..job() }, "gpu", 0.0).unwrap().0.n_nodes,
             3
         );
-        // After it was put back, Slurm has it wait for a while.
+        // After it was put back, Slurm lets it wait for a while.
         assert!(check(&HeldJob { begins_s: 9, n_restarts: 1, ..job() }, "gpu", 8.0).is_ok());
     }
 

@@ -1,4 +1,4 @@
-//! A pretend Slurm with one job: what is asked for it, in whatever way Slurm and its users behave.
+//! Tests with a pretend Slurm that has one job: the requests for it, however Slurm and its users behave.
 
 mod changed;
 
@@ -19,10 +19,10 @@ use crate::protocol::{End, JobNumber, Program, Run};
 
 const LONG: Seconds = Seconds::new(1e6);
 
-/// What somebody does to the job.
+/// An action of Slurm or of a user on the job.
 type Act = fn(&mut World);
 
-/// A job of Slurm's, the steered of it, and a clock.
+/// A job of Slurm, its steered job, and a clock.
 struct World {
     job: Option<HeldJob>,
     boot: &'static str,
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Looks, some seconds later, at what Slurm shows then. What is asked for, and when.
+    /// Looks, some seconds later, at the state that Slurm shows then. The request, and its instant.
     fn asked(&mut self) -> (Option<Command>, Seconds) {
         self.now += 3.0;
         let now = Seconds::new(self.now);
@@ -84,7 +84,7 @@ impl World {
         (command, now)
     }
 
-    /// Looks, and what is asked for is only acknowledged.
+    /// Looks; the request is only acknowledged.
     fn look(&mut self) -> Option<Command> {
         let (command, now) = self.asked();
         if let Some(command) = &command {
@@ -93,7 +93,7 @@ impl World {
         command
     }
 
-    /// Looks, and what is asked for is refused.
+    /// Looks; the request is refused.
     fn refused(&mut self, said: &str) -> Option<Command> {
         let (command, now) = self.asked();
         if let Some(command) = &command {
@@ -108,7 +108,7 @@ impl World {
         job.is_completing = false;
     }
 
-    /// The job runs as it was ordered.
+    /// A world in which the job runs as it was ordered.
     fn running(nodes: &[&str]) -> Self {
         let mut world = Self::new(1, u32::try_from(nodes.len()).unwrap());
         world.want(1, nodes);
@@ -120,7 +120,7 @@ impl World {
         world
     }
 
-    /// Slurm puts the job back.
+    /// Puts the job back, as Slurm does.
     fn put_back(&mut self, priority: u64, reason: &str) {
         self.show("PENDING", priority, reason);
         self.job().n_restarts += 1;
@@ -136,7 +136,7 @@ impl World {
         self.events.iter().filter_map(end).collect()
     }
 
-    /// How long the runs ran that have ended, in s.
+    /// The times that the ended runs ran, in s.
     fn ran(&self) -> Vec<Option<f64>> {
         let ran = |event: &Event| match event {
             Event::Ended(order, _) => Some(order.ran().map(Seconds::get)),
@@ -252,7 +252,7 @@ fn the_end_in_slurm_is_the_end() {
     world.look();
     let said = "Slurm says of its job 7: TIMEOUT (TimeLimit)".to_owned();
     assert_eq!((world.ends(), world.given_up()), (vec![End::Final(said)], None));
-    // One that Slurm does not show is looked for elsewhere, not at once.
+    // A job that Slurm does not show is looked for elsewhere, not at once.
     let mut world = World::running(&["n1"]);
     world.job = None;
     world.look();
@@ -271,7 +271,7 @@ fn an_end_that_the_scheduler_did_not_wait_for_is_that_of_every_later_run() {
         world.show(state, 9, "None");
         assert_eq!(world.look(), None);
         assert_eq!(world.ends(), [end.clone(), end.clone()], "{state}");
-        // It has not heard of that, either, and orders a third.
+        // It has not been told of that, either, and orders a third.
         assert_eq!(third(world.steered), Err(end), "{state}");
     }
     let mut world = World::running(&["n1"]);
@@ -284,14 +284,14 @@ fn an_end_that_the_scheduler_did_not_wait_for_is_that_of_every_later_run() {
     world = World { job: None, boot, steered: Steered::new(kept, LONG), ..world };
     world.look();
     assert!(matches!(&world.ends()[..], [End::Final(why)] if why.contains("FAILED")));
-    // One that is given up and waits is ended by the reason.
+    // A waiting job that is given up ends for that reason.
     let mut world = World::new(1, 1);
     world.job().terms = None;
     world.look();
     assert!(matches!(third(world.steered), Err(End::Final(why)) if why.contains("taken back")));
 }
 
-/// What the door answers the order of a third run.
+/// The door's answer to the order of a third run.
 fn third(steered: Steered) -> Result<(), End> {
     let command = vec![PROGRAM.to_owned(), "7".to_owned()];
     let start = RankStart {
@@ -351,7 +351,7 @@ fn what_users_and_administrators_do_is_not_undone() {
     world.show("PENDING", 0, "JobHeldUser");
     assert_eq!(world.look(), None);
     assert!(world.given_up().unwrap().contains("held after"));
-    // One that runs, and is given up, holds its workers until it has none.
+    // A running job that is given up holds its workers until it has none.
     let mut world = World::running(&["n1"]);
     world.job().terms = None;
     assert_eq!((world.look(), world.look()), (None, None));
@@ -374,7 +374,7 @@ fn what_slurm_cannot_start_fails_by_its_own_fault() {
     world.look();
     assert!(matches!(&world.ends()[..], [End::Declined(why)] if why.contains("BadConstraints")));
     assert_eq!(world.given_up(), None);
-    // So it does where that is seen at once, and where the scheduler does not wait any more; but not for the reason of before.
+    // It is so as well if that is seen at once, and if the scheduler does not wait any more; but not for the earlier reason.
     let mut world = World::new(1, 1);
     world.show("PENDING", 0, "BadConstraints");
     world.want(1, &["n1"]);
@@ -382,7 +382,7 @@ fn what_slurm_cannot_start_fails_by_its_own_fault() {
     world.steered.steer(World::run(1), LONG, true);
     assert_eq!(world.look(), None);
     assert!(matches!(&world.ends()[..], [End::Declined(_)]), "{:?}", world.events);
-    // So it does where the release is refused, again and again.
+    // It is so as well if the release is refused, again and again.
     let mut world = World::new(1, 1);
     world.want(1, &["n1"]);
     (0..4).for_each(|_| assert_eq!(world.refused("no such node"), Some(Command::Release("n1".to_owned()))));
@@ -406,7 +406,7 @@ fn what_slurm_refuses_once_is_asked_again() {
     assert_eq!((world.given_up(), world.ends()), (None, vec![]));
     world.refused("Access denied");
     assert!(world.given_up().unwrap().contains("asked 5 times: Access denied"), "{:?}", world.events);
-    // The words on one that is asked again are said once.
+    // Sentences on a request that is sent again come once.
     let words = |event: &&Event| matches!(event, Event::Words(text) if text.contains("it is asked again"));
     assert_eq!(world.events.iter().filter(words).count(), 2);
 }
@@ -435,7 +435,7 @@ fn a_run_that_waited_for_nothing_but_its_node_and_did_not_begin_is_told_as_such(
     assert_eq!(waited(&of_node), Some(("n1".to_owned(), 12.0)));
     assert_eq!(waited(&["Resources", "Licenses"]), None, "it is not the node that is waited for");
     assert_eq!(waited(&["Resources", "Licenses", "Resources", "Resources"]), Some(("n1".to_owned(), 3.0)));
-    // One that has begun is none.
+    // A job that has begun is none.
     let mut world = World::running(&["n1"]);
     world.steered.steer(World::run(1), LONG, true);
     world.look();
@@ -467,7 +467,7 @@ fn a_job_that_is_cancelled_here_is_cancelled_there() {
     world.show("CANCELLED", 0, "None");
     assert_eq!(world.look(), None);
     assert!(world.steered.is_over);
-    // One that was given up here is left to its user.
+    // A job that was given up here is left to its user.
     let mut world = World::new(1, 1);
     world.over_here = Some(false);
     assert_eq!(world.look(), None);
@@ -502,12 +502,12 @@ fn a_run_is_reported_with_the_time_that_slurm_says_over_restarts_of_all_parts() 
     world.job().ran_s = Some(16);
     world.look();
     assert_eq!(world.ran(), [Some(46.0)]);
-    // A scheduler that was told of the end only tells of the time, too.
+    // A scheduler that was told of the end only gets the time, too.
     let mut again = World { steered: Steered::new(world.steered.kept(), LONG), events: Vec::new(), ..world };
     again.job = None;
     again.look();
     assert_eq!((again.ends(), again.ran()), (vec![End::Exit(0)], vec![Some(46.0)]));
-    // Where Slurm says nothing of it, nor does this.
+    // If Slurm does not state the time, neither does this.
     let mut world = World::running(&["n1"]);
     world.put_back(0, "JobHeldUser");
     world.look();

@@ -6,7 +6,7 @@ use crate::slurm::door::jobs::HeldJob;
 use crate::slurm::door::look::Event;
 
 impl Steered {
-    /// One that was given up: its run is over when it has no nodes any more.
+    /// Leaves a job that was given up as it is: its run is over when it has no nodes any more.
     pub(super) fn let_be(&mut self, job: &HeldJob) {
         self.drop_wanted(End::Stopped(None));
         if job.is_pending() {
@@ -17,7 +17,7 @@ impl Steered {
         }
     }
 
-    /// It is over in Slurm, as this says.
+    /// Notes that the job is over in Slurm, as `job` shows.
     pub(in crate::slurm::door) fn conclude(&mut self, job: &HeldJob) {
         let is_cancelled = job.state == "CANCELLED";
         if is_cancelled || self.current.is_none() {
@@ -35,7 +35,7 @@ impl Steered {
         self.finish(end);
     }
 
-    /// It is over in Slurm: so is its run, and each one that the scheduler wants of it, having given up waiting for that end.
+    /// Ends the job, its run, and each run that the scheduler wants of it, with this end.
     pub(super) fn finish(&mut self, end: End) {
         self.is_over = true;
         self.is_changed |= self.kept.end.is_none();
@@ -44,13 +44,13 @@ impl Steered {
         self.drop_wanted(end);
     }
 
-    /// Neither Slurm nor its accounts know it any more.
+    /// Notes that neither Slurm nor its accounts know the job any more.
     pub(in crate::slurm::door) fn note_lost(&mut self) -> Vec<Event> {
         self.lose(format!("Slurm does not know its job {} any more, nor how it ended", self.kept.address()));
         std::mem::take(&mut self.events)
     }
 
-    /// It is not there any more, for this reason.
+    /// Ends a job that does not exist any more, for this reason.
     pub(super) fn lose(&mut self, why: String) {
         if self.current.is_none() {
             self.give_up(why.clone());
@@ -58,7 +58,7 @@ impl Steered {
         self.finish(End::Final(why));
     }
 
-    /// As Slurm's accounts have it.
+    /// Ends the job as Slurm's accounts have it.
     pub(in crate::slurm::door) fn note_accounts(&mut self, job: &HeldJob) -> Vec<Event> {
         self.conclude(job);
         std::mem::take(&mut self.events)

@@ -1,8 +1,8 @@
-//! A job whose number is another's now, and one that was changed after it was taken in.
+//! A job whose number is given to another one, and a job that was changed after it was taken in.
 
 use super::*;
 
-/// The job that the number was given to, while the controller was started anew.
+/// Gives the number to another job, while the controller is started anew.
 fn give_out_again(world: &mut World) {
     world.show("PENDING", 0, "JobHeldUser");
     let job = world.job();
@@ -20,13 +20,13 @@ fn a_number_that_was_given_out_again_is_not_taken_for_the_job() {
     assert!(world.given_up().unwrap().contains("Slurm forgot its job 7"), "{:?}", world.events);
     assert!(world.given_up().unwrap().contains("`two` of ann"));
     assert!(matches!(&world.ends()[..], [End::Final(_)]) && world.steered.is_over);
-    // One that ran is lost, and what the other one comes to is not its end.
+    // A job that ran is lost, and the end of the other job is not its own.
     let mut world = World::running(&["n1"]);
     give_out_again(&mut world);
     world.show("COMPLETED", 9, "None");
     world.look();
     assert!(matches!(&world.ends()[..], [End::Final(why)] if why.contains("forgot")), "{:?}", world.events);
-    // It is told apart after a restart of the scheduler, too; and by its user alone.
+    // The two are told apart after a restart of the scheduler, too; and by their users alone.
     let mut world = World::new(1, 1);
     world.look();
     world.steered = Steered::new(world.steered.kept(), LONG);
@@ -45,11 +45,11 @@ fn a_job_that_is_put_back_or_renamed_is_the_same() {
     world.put_back(0, "JobHeldUser");
     world.look();
     assert_eq!((world.ends(), world.given_up()), (vec![End::Stopped(None)], None));
-    // A controller that forgot that shows what was before.
+    // A controller that forgot a change shows the state before it.
     (world.boot, world.job().n_restarts, world.job().submitted_s) = ("one", 0, 50);
     world.look();
     assert_eq!(world.given_up(), None);
-    // By another name it is another where the controller was started anew.
+    // With another name it is another job if the controller was started anew.
     world.boot = "two";
     world.job().name = "two".to_owned();
     world.look();
@@ -86,7 +86,7 @@ fn a_job_that_asks_for_other_workers_than_before_is_let_go() {
         assert_eq!((world.look(), world.look()), (None, None), "{says}");
         assert!(world.given_up().unwrap().contains(says), "{says}: {:?}", world.events);
         assert_eq!(world.ends(), [End::Stopped(None)], "{says}");
-        // Released for what it asked for before, it is held, and then let go.
+        // A job that was released for its earlier resources is held, and then let go.
         let mut world = World::new(1, 1);
         world.want(1, &["n1"]);
         world.look();
@@ -97,7 +97,7 @@ fn a_job_that_asks_for_other_workers_than_before_is_let_go() {
         assert_eq!(world.look(), None, "{says}");
         assert!(world.given_up().unwrap().contains(says), "{says}: {:?}", world.events);
     }
-    // One whose processes end has fewer nodes from one instant to the next.
+    // A job whose processes end has fewer nodes from one instant to the next.
     let mut world = World::running(&["n1"]);
     (world.job().is_completing, world.job().n_nodes) = (true, 0);
     world.look();
@@ -106,7 +106,7 @@ fn a_job_that_asks_for_other_workers_than_before_is_let_go() {
     world.job().is_completing = false;
     world.look();
     assert!(world.given_up().unwrap().contains("asks for 2 on each of"), "{:?}", world.events);
-    // One that runs in another partition has its workers until it is over.
+    // A job that runs in another partition has its workers until it is over.
     let mut world = World::running(&["n1"]);
     world.job().partitions = "cpu".to_owned();
     assert_eq!(world.look(), None);
