@@ -1,4 +1,4 @@
-//! What a store keeps, and for how long.
+//! The records that a store keeps, and for how long.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -13,7 +13,7 @@ fn record(number: u64, is_over: bool) -> Record {
     record_of(number, is_over.then_some(0.0))
 }
 
-/// A job that ended at this instant; none is one that is active.
+/// A job that ended at this instant; an active job if there is none.
 fn record_of(number: u64, ended: Option<f64>) -> Record {
     let program = json!({"command": ["true"]});
     let record = json!({

@@ -33,12 +33,12 @@ struct Job {
 }
 
 impl Job {
-    /// Its ranks have the lease, counted from when their shims read of it. The batch process leads a group, as Slurm's does.
+    /// Starts ranks whose lease counts from when their shims read it. The batch process leads a group, as Slurm's does.
     fn start(n_ranks: u32, lease: f64, command: &[&str]) -> Self {
         Self::start_in(n_ranks, lease, command, |_| {})
     }
 
-    /// Once the first rank's folder has been `prepared`.
+    /// Starts ranks as [`start`](Self::start) does, after the first rank's folder has been `prepared`.
     fn start_in(n_ranks: u32, lease: f64, command: &[&str], prepared: impl Fn(&Path)) -> Self {
         let mut job = Self { folder: TempDir::new().unwrap(), batch: None, n_ranks };
         for rank in 0..n_ranks {
@@ -153,7 +153,7 @@ fn a_lease_counts_from_when_it_is_read() {
     let job = Job::start(1, 0.2, &TRAINER);
     assert_eq!(job.end(0), json!({"stopped": 0}));
     assert_eq!(job.read(0, "stopping.json").unwrap()["why"], "lease");
-    // Of a node that has been up for longer than the lease is long: had the number been an instant, it had been over at once.
+    // The node has been up for longer than the lease is long: had the number been an instant, it would have been over at once.
     let progress = job.read(0, "progress.json").unwrap();
     assert!(progress["seconds"].as_f64().unwrap() > 0.0, "{progress}");
 }
@@ -185,7 +185,7 @@ fn the_rank_of_a_shim_that_is_killed_is_over_at_once() {
 
 #[test]
 fn a_program_begins_when_its_processes_can_be_written_down() {
-    // As on a full disk: no file can be made where a folder is.
+    // This is as on a full disk: no file can be made where a folder is.
     let refuses = |folder: &Path| fs::create_dir(folder.join("shim.json.new")).unwrap();
     let job = Job::start_in(2, LONG, &["/bin/true"], refuses);
     assert_eq!(job.end(1), json!({"exit": 0}), "the other rank does not wait for it");

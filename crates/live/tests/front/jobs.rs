@@ -71,7 +71,7 @@ fn events_come_in_parts_and_metrics_add_up() {
         let (status, head, body) = served.raw(request.as_bytes());
         assert!(status == 200 && head.contains("application/x-ndjson"), "{head}");
         let last = head.lines().find_map(|line| line.strip_prefix("x-apportion-last: ")).unwrap();
-        // Before the first comes the header.
+        // The header comes before the first line.
         assert!(body.lines().count() <= 2 + usize::from(after == 0), "{body}");
         assert_eq!(body.starts_with("{\"format\":\"apportion/events-v1\""), after == 0, "{body}");
         lines.extend(body.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()));
@@ -99,7 +99,7 @@ fn events_come_in_parts_and_metrics_add_up() {
     ] {
         assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
     }
-    // A decision that is made ahead of its round is no older than that.
+    // A decision that is made ahead of its round counts as 0 s old.
     served.submit(&form("long", 3000));
     served.until("/v1/next", |next| next["is_decided"] == true);
     let (_, text) = served.ask("GET", "/metrics", &[], "");
@@ -124,7 +124,7 @@ fn the_newest_lines_of_the_log_can_be_asked_for_and_name_workers_as_servers_do()
     let lines: Vec<&str> = all.lines().collect();
     let newest: Vec<String> = ask("last=2").lines().map(str::to_owned).collect();
     assert_eq!(newest, lines[lines.len() - 2..]);
-    // Without the header, however many there are.
+    // The header is left out, however many lines there are.
     assert_eq!(ask("last=5000").lines().collect::<Vec<_>>(), lines[1..]);
     let lease = lines.iter().find(|line| line.contains("\"lease\"")).unwrap();
     let lease: Value = serde_json::from_str(lease).unwrap();

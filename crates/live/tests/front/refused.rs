@@ -91,7 +91,7 @@ fn strangers_are_not_let_in() {
     for host in ["Host: localhost", "Host: [::1]:7070", "Host: 127.0.0.1"] {
         assert_eq!(served.ask("GET", "/v1/jobs", &[host], "").0, 200);
     }
-    // What another site's form can send.
+    // Types of body that a form of another site can send.
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let (status, said) =
             served.ask("POST", "/v1/jobs", &[&format!("Content-Type: {kind}")], &form("a", 5).to_string());

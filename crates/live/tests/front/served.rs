@@ -1,4 +1,4 @@
-//! A scheduler that serves over a socket, and what tests ask of it.
+//! A scheduler that serves over a socket, and the requests of tests to it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use apportion_live::driver::{Client, Driver, StartError};
 use apportion_live::front::{self, Options, Tokens};
 use serde_json::{Value, json};
 
-/// How long something that must come is waited for.
+/// The number of attempts for a result that must come.
 pub(crate) const PATIENCE: usize = 2_000;
 
 /// A scheduler of two servers, and its front.
@@ -59,7 +59,7 @@ impl Served {
         self.driver.as_ref().unwrap().client()
     }
 
-    /// Sends bytes as they are, and reads all that is answered: status, head and body.
+    /// Sends bytes as they are, and reads the whole answer: status, head and body.
     pub(crate) fn raw(&self, request: &[u8]) -> (u16, String, String) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         // A body that is refused may not be read to its end.
@@ -94,14 +94,14 @@ impl Served {
         value
     }
 
-    /// A submission that is taken in; its number.
+    /// The number of a job that is submitted and taken in.
     pub(crate) fn submit(&self, form: &Value) -> u64 {
         let (status, value) = self.ask("POST", "/v1/jobs", &[], &form.to_string());
         assert_eq!(status, 201, "{value}");
         value["job"].as_u64().unwrap()
     }
 
-    /// Asks until it is so.
+    /// Asks until the condition holds.
     pub(crate) fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..PATIENCE {
             let value = self.get(path);

@@ -1,4 +1,4 @@
-//! A scheduler behind its front, and servers that speak to it.
+//! A scheduler behind its front, and servers that talk to it.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -24,10 +24,10 @@ use crate::support::{lives, wait_for};
 /// The shim and the pretend trainer.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_apportion-shim");
 
-/// A round: long enough for a crowded machine, short enough for a test that waits for its end.
+/// The length of a round, in s: long enough for a crowded machine, short enough for a test that waits for its end.
 pub(crate) const ROUND: f64 = 1.5;
 
-/// A trainer that does not end in the time of a test.
+/// The steps of a trainer that does not end in the time of a test.
 pub(crate) const ENDLESS: u64 = 1_000_000;
 
 pub(crate) fn tls_file(name: &str) -> PathBuf {
@@ -85,7 +85,7 @@ impl Head {
         self.driver.as_ref().unwrap().client().ask(request).unwrap().unwrap()
     }
 
-    /// Submits a trainer that makes `steps` steps, 100 a second.
+    /// Submits a trainer that makes `steps` steps, at 100 steps/s.
     pub(crate) fn submit(&self, steps: u64) -> u64 {
         let form: Form = serde_json::from_value(json!({
             "job": {"job_type": "ResNet-50 (batch size 64)", "total_steps": steps},
@@ -113,7 +113,7 @@ impl Head {
         self.until(number, "steps", |job| job.state == State::Running && job.steps > 0.0)
     }
 
-    /// Cancels a job, and waits until nothing of it runs.
+    /// Cancels a job, and waits until no process of it runs.
     pub(crate) fn cancel(&self, number: u64) {
         self.ask(Request::Cancel(JobNumber(number)));
         self.until(number, "its end", |job| job.state == State::Cancelled);
@@ -126,7 +126,7 @@ impl Head {
         }
     }
 
-    /// Sends a request as it is; the status and the body.
+    /// Sends a request as it is, and answers the status and the body.
     pub(crate) fn raw(&self, head: &str, body: &[u8]) -> (u16, Value) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let request = format!(
@@ -189,7 +189,7 @@ impl Node {
         Self { stop, news, thread: Some(thread) }
     }
 
-    /// Waits for news that are so.
+    /// Waits for news that meet the condition.
     pub(crate) fn until(&self, what: &str, is: impl Fn(&News) -> bool) -> News {
         wait_for(what, || self.news.lock().unwrap().iter().find(|news| is(news)).cloned())
     }
@@ -201,7 +201,7 @@ impl Node {
         }
     }
 
-    /// Waits until the agent ends by itself; why its token was refused.
+    /// Waits until the agent ends by itself, and answers why its token was refused.
     pub(crate) fn ended(mut self) -> Option<String> {
         self.thread.take().unwrap().join().unwrap()
     }

@@ -60,7 +60,7 @@ fn a_killed_agent_touches_no_rank_and_a_new_one_adopts_it() {
     drop(first);
     assert!(lives(pid));
 
-    // The orders of before are still in the mailbox: the second agent takes none that answer the first.
+    // The orders for the first agent are still in the mailbox: the second agent takes none that answer the first.
     let _second = spawn_agent(&place, mailbox.path());
     let adopted = wait_for("a report of the second agent", || {
         let report = read_report(mailbox.path()).filter(|other| other.id.boot > report.id.boot)?;
@@ -100,7 +100,7 @@ impl Link for Wire {
     }
 }
 
-/// Stops an agent, though the test fail before.
+/// A guard that stops an agent, even if the test fails.
 struct StopAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -223,14 +223,14 @@ fn an_order_that_was_kept_but_not_carried_out_starts_nothing_later() {
     until_steps(&mut agent, 1);
     place.order(&mut agent, &[]);
     end_of(&mut agent, 1);
-    // As an agent leaves a folder that ends before it has started the shim.
+    // This is the folder of an agent that ended before it had started the shim.
     let rank = place.rank(1, 0);
     for name in ["shim.json", "end.json", "steer.json", "stopping.json", "control.json", "progress.json"] {
         fs::remove_file(rank.join(name)).unwrap();
     }
     let mut agent = place_again(&place, agent);
     assert_eq!(end_of(&mut agent, 1).0, found_gone());
-    // A shim that comes late finds its rank taken, or given up.
+    // A late shim finds its rank taken, or given up.
     let late = || Command::new(PROGRAM).arg("shim").arg(&rank).stderr(Stdio::null()).status().unwrap();
     assert!(!late().success());
     drop(agent);

@@ -1,4 +1,4 @@
-//! What cannot be started, kept or read, and what a program is told.
+//! Ranks that cannot be started, kept or read, and the variables of programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ fn what_cannot_be_started_says_why() {
 fn an_order_that_cannot_be_kept_starts_nothing() {
     let mut place = Place::new();
     let mut agent = place.open();
-    // As on a full disk: no folder can be made in a file.
+    // This is as on a full disk: no folder can be made in a file.
     let ranks = place.state().join("ranks");
     fs::remove_dir(&ranks).unwrap();
     fs::write(&ranks, "").unwrap();

@@ -62,7 +62,7 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// A folder for an agent's state and all that a scheduler would know.
+/// A folder for an agent's state, and for the documents that a scheduler would have.
 pub(crate) struct Place {
     pub folder: TempDir,
     numbers: u64,
@@ -127,7 +127,7 @@ impl Place {
         });
     }
 
-    /// A number that a program or a shim has written: of `shim.json`.
+    /// A process number in `shim.json`: that of `of`.
     pub(crate) fn pid(&self, job: u64, of: &str) -> i32 {
         wait_for("shim.json", || {
             let text = fs::read(self.rank(job, 0).join("shim.json")).ok()?;
@@ -136,7 +136,7 @@ impl Place {
         })
     }
 
-    /// A number that a program has written into a file of the place.
+    /// A process number that a program has written into a file of the place.
     pub(crate) fn written(&self, name: &str) -> i32 {
         let path = self.folder.path().join(name);
         wait_for(name, || fs::read_to_string(&path).ok()?.trim().parse().ok())
@@ -151,7 +151,7 @@ pub(crate) fn rank_of(report: &Report, job: u64, rank: u32) -> Option<RankReport
     report.ranks.iter().find(|found| found.run == run_of(job) && found.rank == rank).cloned()
 }
 
-/// Looks until the rank is as it should be.
+/// Looks until the rank's state is as expected.
 pub(crate) fn until(
     agent: &mut Processes,
     job: u64,
@@ -174,7 +174,7 @@ pub(crate) fn end_of(agent: &mut Processes, job: u64) -> (End, RankReport) {
     (end, rank)
 }
 
-/// The next agent of a place.
+/// A new agent of a place, after the end of this one.
 pub(crate) fn place_again(place: &Place, agent: Processes) -> Processes {
     drop(agent);
     place.open()

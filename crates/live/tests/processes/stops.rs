@@ -86,7 +86,7 @@ fn a_program_that_does_not_speak_is_terminated() {
     (with_trap.stop, without.stop) = (Some(Stop::Now), Some(Stop::Now));
     place.order(&mut agent, &[&with_trap, &without]);
     assert_eq!(end_of(&mut agent, 1).0, End::Stopped(Some(3)));
-    // The shell tells of its own child's end before.
+    // The shell reports its own child's end before.
     assert!(place.output(1).ends_with("saved\n"));
     let (end, rank) = end_of(&mut agent, 2);
     assert_eq!(end, End::Stopped(None));
@@ -142,7 +142,7 @@ fn what_outlives_its_program_is_ended_before_the_end_is_told() {
 fn a_program_that_ended_before_it_was_asked_has_ended_by_itself() {
     let mut place = Place::new();
     let mut agent = place.open();
-    // What it leaves is ended with it, and is there when the request to stop comes.
+    // Its child is ended with it, and is there when the request to stop comes.
     let (child, script) =
         (place.path("child"), "trap '' TERM; sh -c 'echo $$ >CHILD; exec sleep 600' & exit 0");
     let script = script.replace("CHILD", &child);
@@ -164,7 +164,7 @@ fn how_long_a_rank_ran_is_told_with_its_end() {
     let ran = end_of(&mut agent, 1).1.ran.unwrap();
     assert!(ran.get() >= 0.5, "{ran}");
     assert_eq!(end_of(&mut agent, 2).1.ran, Some(Seconds::ZERO));
-    // A later agent tells it, too.
+    // A later agent reports it, too.
     drop(agent);
     assert_eq!(end_of(&mut place.open(), 1).1.ran, Some(ran));
 }

@@ -1,4 +1,4 @@
-//! What the tests start: the shim, the pretend trainer, and an agent whose link is a folder.
+//! The program that the tests start: the shim, the pretend trainer, and an agent whose link is a folder.
 
 use std::error::Error;
 use std::fs;
@@ -12,7 +12,7 @@ use apportion_live::agent::{self, Home, Link, LinkError, Server};
 use apportion_live::protocol::{Orders, Report};
 use apportion_live::{shim, trainer};
 
-/// A scheduler reads `report.json` in the folder, and writes `orders.json`.
+/// A folder as a link: a scheduler reads `report.json` in it, and writes `orders.json`.
 struct Mailbox {
     folder: PathBuf,
     taken: Option<(u64, u64)>,

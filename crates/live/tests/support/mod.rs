@@ -1,4 +1,4 @@
-//! What tests with real processes share.
+//! Helpers of tests with real processes.
 
 use std::fs;
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use apportion::Seconds;
 use apportion_live::clock;
 
-/// What ends a test that would never end.
+/// The longest wait, which ends a test that would never end.
 pub(crate) const LIMIT: Seconds = Seconds::new(60.0);
 
 /// Asks until there is an answer.
@@ -23,7 +23,7 @@ pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Does the process run? One that is dead and was not asked for does not.
+/// Whether the process runs. A dead process that its parent has not waited for does not.
 pub(crate) fn lives(pid: i32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !matches!(stat.rsplit_once(") ").unwrap().1.chars().next(), Some('Z' | 'X'))

@@ -1,4 +1,4 @@
-//! What the mechanism is told that a job has received: until the end of the round that runs, and no work that is lost.
+//! The time that the mechanism is told as received: up to the end of the present round, and without lost work.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl Alone {
         }
     }
 
-    /// What the mechanism knows to be received, in s.
+    /// The time that the mechanism has as received, in s.
     fn received(&mut self) -> f64 {
         let Answer::Why(why) = self.ask(Request::Why(JobNumber(0))) else { return f64::NAN };
         why.worker_types[0].since_reset_s.unwrap()
@@ -93,11 +93,11 @@ impl Alone {
 fn time_is_told_until_the_end_of_the_round_and_lost_work_is_held_against_what_follows() {
     let mut alone = Alone::start();
     alone.until(55.0);
-    // The round of 0 to 60 s is told whole at 50 s, but for the second or so until the job was reported to run.
+    // At 50 s all of the round from 0 to 60 s is told, but for the second or so until the job was reported to run.
     let first = alone.received();
     assert!((58.0..=60.0).contains(&first), "{first}");
 
-    // It fails at 70 s, and is started again some seconds later: what it held until then counts no more.
+    // It fails at 70 s, and is started again some seconds later: the time in between counts no more.
     alone.until(70.0);
     let mut failing = alone.manners[&JobNumber(0)];
     failing.failure_rate = 1e9;
@@ -131,7 +131,7 @@ fn the_log_says_how_fast_programs_are_and_what_starting_takes() {
     }
 }
 
-/// What the event log says that a job ran, in s, and its steps.
+/// The time that a job ran according to the event log, in s, and its steps.
 fn logged(small: &Small) -> (f64, f64) {
     let slices = small.events.iter().filter(|event| event["event"] == "slice");
     slices.fold((0.0, 0.0), |(time, steps), slice| {
@@ -144,7 +144,7 @@ fn logged(small: &Small) -> (f64, f64) {
 
 #[test]
 fn the_log_adds_up_to_what_was_received_though_an_end_is_heard_of_late() {
-    // Away before and after the round in which the job ends is written to the log.
+    // The scheduler is away before and after the round in which the job ends is written to the log.
     for back in [40.0, 80.0] {
         let mut small = Small::new("fifo", &[("v100", 1)]);
         small.start("v100=1");
@@ -188,7 +188,7 @@ fn a_gang_one_rank_of_which_says_how_long_it_ran_has_run() {
 
 #[test]
 fn a_restart_between_a_decision_and_its_round_counts_nothing_twice() {
-    // The round of 5 to 65 s is told whole at 55 s; the next start of the scheduler knows that.
+    // At 55 s all of the round from 5 to 65 s is told; the next start of the scheduler knows that.
     for restarted in [58.0, 63.0, 80.0] {
         let mut small = Small::new("max_min_fairness_perf", &[("v100", 1)]);
         small.start("v100=1");

@@ -28,7 +28,7 @@ fn a_job_that_comes_while_workers_idle_runs_at_once() {
         );
         let leases = small.events.iter().filter(|event| event["event"] == "lease").count();
         assert_eq!(leases, 3, "{policy}");
-        // In the last seconds of the round, too, the next one's being decided.
+        // This holds in the last seconds of the round, too, when the next one is decided.
         small.until(130.0);
         let starts: Vec<_> = small.jobs.values().map(|job| job.incarnation).collect();
         assert!(starts[..3].iter().all(|starts| *starts >= 1), "{policy}: {starts:?}");
@@ -97,7 +97,7 @@ fn workers_of_a_job_that_failed_are_for_others_until_it_may_start_again() {
         assert!(small.why(failing).because[0].contains("is not started again for"), "{policy}");
         assert_eq!(small.why(failing).job.state, State::Waiting, "{policy}");
         assert_eq!(small.why(waiting).job.state, State::Running, "{policy}");
-        // Over a restart of the scheduler, too.
+        // It holds over a restart of the scheduler, too.
         small.start("v100=1");
         small.nodes[0].fates.clear();
         small.until(100.0);

@@ -1,4 +1,4 @@
-//! Jobs that users submit elsewhere: programs that say nothing, and that cannot be started again once they are over.
+//! Jobs that users submit elsewhere: programs that report nothing, and that cannot be started again once they are over.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn steps_are_presumed_over_a_restart_and_never_all_of_them() {
     let first = small.try_submit(job(200), SILENT).unwrap();
     small.until(125.0);
     let presumed = |small: &mut Small| small.why(first).job.checkpointed;
-    // As of the last decision.
+    // These are the steps of the last decision.
     let before = presumed(&mut small);
     assert!((90.0..=120.0).contains(&before), "{before}");
     assert!(small.why(first).because.iter().any(|text| text.contains("presumed")));

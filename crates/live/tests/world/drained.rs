@@ -5,7 +5,7 @@ use apportion_live::protocol::{End, JobNumber};
 
 use super::small::{ROUND, Small, job};
 
-/// Policies of different kinds: a program, a rule, and one that jobs keep what they have by.
+/// Policies of different kinds: a program, a rule, and one by which jobs keep their workers.
 const POLICIES: [&str; 3] = ["max_min_fairness_perf", "fifo", "isolated"];
 
 /// A gang of two that runs in a cluster of these servers.
@@ -30,7 +30,7 @@ fn next(small: &mut Small) -> NextView {
     }
 }
 
-/// A gang runs on other servers after a round in which this is done to the first of its own.
+/// A gang runs on other servers after a round in which `drain` is applied to the first of its own.
 fn after_draining(small: &mut Small, gang: JobNumber, drain: impl Fn(&mut Small, &str)) {
     let before = view(small, gang).servers;
     let ends = next(small).ends_in_s.unwrap();
@@ -41,14 +41,14 @@ fn after_draining(small: &mut Small, gang: JobNumber, drain: impl Fn(&mut Small,
     assert!(!after.servers.contains(&before[0]), "{after:?}, before on {before:?}");
 }
 
-/// Drains a server of this name.
+/// A way to drain the server of this name.
 type Drain = fn(&mut Small, &str);
 
 fn by_operator(small: &mut Small, server: &str) {
     small.ask(Request::Drain(server.to_owned(), "a fan is broken".to_owned())).unwrap();
 }
 
-/// As an executor reports of a node that Slurm gives no job.
+/// Drains a server as an executor does that reports a node to which Slurm gives no job.
 fn by_slurm(small: &mut Small, server: &str) {
     small.nodes.iter_mut().find(|node| node.server.name == server).unwrap().n_offered = Some(0);
 }
@@ -104,7 +104,7 @@ fn a_job_whose_servers_are_all_drained_is_told_so() {
     for (policy, drain) in all() {
         let (mut small, gang) = gang_on(policy, &[("v100", 2), ("k80", 1)], "v100=2,k80=1");
         drain(&mut small, "a");
-        // After several rounds in which the policy decides about it no more.
+        // Several rounds follow in which the policy does not decide about it any more.
         small.until(20.0 * ROUND);
         let why = small.why(gang);
         let said = &why.because[0];

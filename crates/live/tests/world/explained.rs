@@ -1,4 +1,4 @@
-//! What is said of a job that waits: what it received, and how the mechanism compares it with those that hold workers.
+//! The explanation of a job that waits: the time that it received, and its comparison with jobs that hold workers.
 
 use apportion::{Job, StepsPerSecond};
 use apportion_live::core::{State, Why};
@@ -28,7 +28,7 @@ fn what_was_received_is_without_credit_and_goes_on_over_a_restart_and_a_reset() 
         small.until(at);
         let times = [first, second].map(|number| small.why(number).worker_types[0].received_s);
         let sum = times[0] + times[1];
-        // But for what starting and stopping take.
+        // The sums are short by the time that starting and stopping take.
         assert!(sum <= at - 5.0 && sum >= (at - 5.0) * 0.9, "{times:?} at {at}");
         assert!(sum > last && times[1] > 0.0 || at < 200.0, "{times:?} at {at}");
         last = sum;
@@ -77,7 +77,7 @@ fn a_job_to_which_a_rule_gives_no_share_is_not_said_to_be_undecided() {
             "{}",
             said(&mut small)
         );
-        // The first decision that may reset the allocation is the one of 320 s.
+        // The first decision that may reset the allocation is at 320 s.
         small.until(420.0);
         let text = said(&mut small);
         assert!(text.contains("The policy gives it no share of any worker type."), "{policy}: {text}");
@@ -126,7 +126,7 @@ fn no_more_is_said_to_be_received_since_the_reset_than_was_run() {
                 n_waiting += 1;
                 assert!(since <= view.received_s + 1e-6, "at {}: {since} of {}", small.now, view.received_s);
             }
-            // What runs is told to the end of the round, once the next one is decided.
+            // A running job is told to the end of the round, once the next one is decided.
             assert!((0.0..=view.received_s + 12.0).contains(&since), "at {}: {view:?}", small.now);
         }
     }

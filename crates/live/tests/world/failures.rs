@@ -1,4 +1,4 @@
-//! Jobs that fail: how long they wait, and what that means for their server.
+//! Jobs that fail: their waits, and the consequences for their server.
 
 use apportion::Seconds;
 use apportion_live::core::{Answer, How, Request};
@@ -22,7 +22,7 @@ fn is_drained(small: &mut Small) -> bool {
     }
 }
 
-/// Submits a job that ends like this, and waits until it is over.
+/// Submits a job with this end, and waits until it is over.
 fn over(small: &mut Small, end: Option<&End>) -> How {
     let number = small.submit(job(1));
     if let Some(end) = end {
@@ -168,7 +168,7 @@ fn jobs_that_fail_wherever_they_are_drain_no_server() {
     assert!(jobs.iter().all(|number| small.jobs[number].outcome.is_some()));
     let Answer::Servers(servers) = small.ask(Request::Servers).unwrap() else { panic!("no servers") };
     assert!(servers.iter().all(|server| server.drained.is_none()), "{servers:?}");
-    // One that was drained for them before they had failed elsewhere, too, was given jobs again.
+    // A server that was drained for them before they had failed elsewhere, too, was given jobs again.
     let resumed = small.notes.iter().filter(|note| note.text.ends_with("is given jobs again")).count();
     assert_eq!(resumed, small.warnings("different jobs failed on it in a row"));
 }
@@ -266,7 +266,7 @@ fn a_job_that_was_ended_from_outside_waits_and_has_not_failed() {
     assert_eq!(small.jobs[&number].incarnation, 1);
     small.until(ended + 22.0);
     assert!(small.jobs[&number].incarnation > 1, "{:?}", small.jobs[&number]);
-    // One that counts as a failure is given up after so many.
+    // A job whose end counts as a failure is given up after a number of them.
     let number = small.submit(job(1000));
     small.doom(number, &End::Cut { why: "no memory".into(), is_failure: true });
     small.until(small.now + 200.0);

@@ -18,7 +18,7 @@ const STEP: f64 = 0.25;
 const START_UP: f64 = 3.0;
 const STOP: f64 = 2.0;
 
-/// How much the average completion time may differ.
+/// The largest relative difference of average completion times.
 const DIFFERENCE_MAX: f64 = 0.05;
 
 /// Random jobs with at most `spacing` seconds between two arrivals. For each job: its speed on the fast worker type in steps/s, the

@@ -44,7 +44,7 @@ fn a_run_of_the_door_is_over_when_slurm_says_so_and_not_before() {
     let why = small.why(first);
     assert_eq!(why.job.state, State::Stopping);
     assert!(why.because.iter().any(|text| text.starts_with("Slurm does not answer")), "{:?}", why.because);
-    // It answers, and takes its time.
+    // Slurm answers, and takes its time.
     small.nodes[0].is_frozen = false;
     small.until(430.0);
     let why = small.why(first);

@@ -1,4 +1,4 @@
-//! Ends that are heard of late, and servers that still have what the scheduler's records know nothing of.
+//! Ends that are reported late, and servers with ranks that the scheduler's records do not have.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use apportion_live::protocol::JobNumber;
 use super::node::{Ends, Manners};
 use super::small::{GOOD, ROUND, Small, job};
 
-/// A program that says nothing, and ends by itself.
+/// A program that reports nothing, and ends by itself.
 const SILENT: Manners = Manners { speaks: false, ..GOOD };
 
 /// A scheduler of one worker. Its agent reports how long ranks ran. Rounds are of 60 s, decided 10 s ahead; the first begins at 5 s.
@@ -25,7 +25,7 @@ fn received(small: &Small, number: JobNumber) -> f64 {
     small.jobs[&number].received.values().map(|time| time.get()).sum()
 }
 
-/// What the event log has of a job's time.
+/// The time of a job in the event log.
 fn in_log(small: &Small) -> f64 {
     let slices = small.events.iter().filter(|event| event["event"] == "slice");
     slices.map(|slice| slice["time"].as_f64().unwrap()).sum()
@@ -37,7 +37,7 @@ fn a_program_that_ended_by_itself_is_not_run_again_though_that_is_heard_after_a_
     let number = small.try_submit(job(30), SILENT).unwrap();
     small.until(10.0);
     small.nodes[0].agent = None;
-    // The round from 65 s on is decided without the server, of which nothing is heard.
+    // The round from 65 s on is decided without the server, which is not heard of.
     small.until(60.0);
     let said = small.why(number).because[0].clone();
     let words = "It cannot be asked to stop, since nothing has been heard of a for 50 s: it is surely over, and can be started \
@@ -50,7 +50,7 @@ fn a_program_that_ended_by_itself_is_not_run_again_though_that_is_heard_after_a_
         (record.outcome.as_ref().map(|outcome| outcome.how), record.incarnation),
         (Some(How::Completed), 1)
     );
-    // It ran for 30 s: what was presumed beyond them counts no more.
+    // It ran for 30 s: time that was presumed beyond them counts no more.
     assert!((received(&small, number) - 30.0).abs() < 1.0, "{}", received(&small, number));
     assert!((in_log(&small) - 30.0).abs() < 1.0, "{}", in_log(&small));
 }
@@ -109,7 +109,7 @@ fn a_program_that_ended_by_itself_is_done_though_it_was_started_elsewhere_meanwh
     for (gone_at, restarts, speaks) in
         [(10.0, false, false), (10.0, true, false), (5.0, false, false), (10.0, false, true)]
     {
-        // One that says nothing of its progress begins anew.
+        // A job that reports no progress begins anew.
         let (mut small, number, place) = started_elsewhere(gone_at, Manners { speaks, ..SILENT });
         if restarts {
             small.start("v100=2");
@@ -151,7 +151,7 @@ fn a_job_is_not_taken_for_another_of_its_number_that_a_server_still_has() {
     small.until(20.0);
     let anns = small.jobs.remove(&number).unwrap();
     assert!(anns.run.is_some());
-    // A state of before the job is put back.
+    // A state from before the job is put back.
     small.put_back();
     small.nodes[0].start_agent(small.now);
     small.start("v100=1");
@@ -223,7 +223,7 @@ fn no_server_is_silent_while_the_disk_refuses_and_reports_are_not_taken() {
         let Answer::Why(waits) = look_up(after, Request::Why(jobs[1])) else { panic!("a job") };
         assert_eq!(waits.worker_types[0].n_up, 1, "after {after} s");
     }
-    // Once it does not refuse, what was not heard meanwhile is missed.
+    // Once it does not refuse, all that was not heard meanwhile is missed.
     small.nodes[0].agent = None;
     small.until(60.0);
     let said = small.why(jobs[0]).because[0].clone();

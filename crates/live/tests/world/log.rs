@@ -1,4 +1,4 @@
-//! What must hold of slices of an event log: no more workers in use than there are, and no job in two places.
+//! Properties of slices of an event log: no more workers are in use than there are, and no job is in two places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,14 +26,14 @@ pub(crate) fn slices(events: &[Value]) -> impl Iterator<Item = &Value> {
     events.iter().filter(|event| event["event"] == "slice")
 }
 
-/// The jobs of a slice, each with the start of it that it is of.
+/// The jobs of a slice, each with its incarnation.
 pub(crate) fn members(slice: &Value) -> Vec<(u64, Option<u64>)> {
     let ids = [&slice["jobs"]["first"], &slice["jobs"]["second"]];
     let members = ids.iter().zip([0, 1]);
     members.filter_map(|(id, at)| Some((id.as_u64()?, slice["incarnations"][at].as_u64()))).collect()
 }
 
-/// Is there an instant at which more is in use than this? Slices that follow each other may touch.
+/// The most that is in use at any instant. Slices that follow each other may touch.
 fn most_in_use(mut changes: Vec<(f64, f64)>) -> f64 {
     changes.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
     let (mut now, mut most) = (0.0, 0.0f64);
@@ -44,7 +44,7 @@ fn most_in_use(mut changes: Vec<(f64, f64)>) -> f64 {
     most
 }
 
-/// Checks the slices that last: corrections have no span.
+/// Checks the slices that have a span: corrections have none.
 pub(crate) fn check(events: &[Value], n_workers: &[f64], which: &str) {
     let mut types: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
     let mut jobs: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
@@ -55,14 +55,14 @@ pub(crate) fn check(events: &[Value], n_workers: &[f64], which: &str) {
             continue;
         }
         assert!(time <= end - start + 1e-9, "{which}: more time than it lasts: {slice}");
-        // Ends are moved by what the corrections of sums lose to rounding.
+        // Ends are moved by the rounding errors of corrections.
         let span = [start + 1e-7, end - 1e-7];
         let held = number(&slice["n_workers"]);
         let changes = types.entry(slice["worker_type"].as_u64().unwrap() as usize).or_default();
         changes.extend([(span[0], held), (span[1], -held)]);
         let members = members(slice);
         assert!(members.iter().any(|(_, incarnation)| incarnation.is_some()), "{which}: whose is {slice}?");
-        // In a slice of two that share, one is not there any more, or not yet, and may be elsewhere.
+        // In a slice of two that share, one job may be gone, or not be there yet, and be elsewhere.
         for (id, _) in members.into_iter().filter(|(_, incarnation)| incarnation.is_some()) {
             jobs.entry(id).or_default().extend([(span[0], 1.0), (span[1], -1.0)]);
         }
@@ -79,7 +79,8 @@ pub(crate) fn check(events: &[Value], n_workers: &[f64], which: &str) {
     }
 }
 
-/// The log has of each job the steps that its record says, over all starts of the scheduler, and of one that never shared the time.
+/// Checks each job's steps in the log against its record, over all starts of the scheduler, and the time of each job that never
+/// shared.
 pub(crate) fn check_sums<'a>(events: &[Value], jobs: impl Iterator<Item = &'a JobRecord>, which: &str) {
     let mut logged: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     let mut shared: BTreeSet<u64> = BTreeSet::new();
@@ -102,7 +103,7 @@ pub(crate) fn check_sums<'a>(events: &[Value], jobs: impl Iterator<Item = &'a Jo
     }
 }
 
-/// The log has of each job, none of which shares its workers, the cost that its record says.
+/// Checks each job's cost in the log against its record; no job shares its workers.
 pub(crate) fn check_costs<'a>(events: &[Value], jobs: impl Iterator<Item = &'a JobRecord>, which: &str) {
     for job in jobs {
         let of: Vec<_> = slices(events).filter(|slice| members(slice)[0].0 == job.number.0).collect();
@@ -112,7 +113,7 @@ pub(crate) fn check_costs<'a>(events: &[Value], jobs: impl Iterator<Item = &'a J
     }
 }
 
-/// The time that the slices of a small world have, and their steps.
+/// The time of the slices of a small world, and their steps.
 fn sums(small: &Small) -> (f64, f64) {
     let sum = |(time, steps), slice: &Value| {
         (time + number(&slice["time"]), steps + number(&slice["steps"][0]) + number(&slice["steps"][1]))
@@ -129,7 +130,7 @@ impl Observer for Jobs {
     }
 }
 
-/// The time for which the only job of a small world had workers, as a report of its log says.
+/// The time for which the only job of a small world had workers, in a report of its log.
 fn service(small: &Small) -> f64 {
     let cluster = small.core.as_ref().unwrap().cluster();
     let header = Header::new("", cluster, &RunSpec::default(), &BTreeMap::new());
@@ -158,7 +159,7 @@ fn what_a_run_had_before_it_was_known_to_run_is_a_correction_where_the_log_has_g
     let corrections: Vec<_> = slices(&small.events).filter(|slice| slice["start"] == slice["end"]).collect();
     let more: f64 = corrections.iter().map(|slice| number(&slice["time"])).sum();
     assert!((15.0..25.0).contains(&more), "{corrections:?}");
-    // A report of it has the corrections, too.
+    // A report of the log has the corrections, too.
     assert!((service(&small) - record.received["v100"].get()).abs() < 1e-6, "{} s", service(&small));
     let (time, steps) = sums(&small);
     assert!((time - record.received["v100"].get()).abs() < 1e-6 && (time - 150.0).abs() < 2.0, "{time}");
@@ -212,7 +213,7 @@ fn a_run_that_an_earlier_version_recorded_is_in_the_log_once() {
     small.until(5.0);
     let number_of = small.submit(job(150));
     small.until(90.0);
-    // What the log had of it was noted with what was counted.
+    // The position in the log was noted together with the counted time.
     let mut record = serde_json::to_value(&small.jobs[&number_of]).unwrap();
     let run = record["run"].as_object_mut().unwrap();
     assert!(run.remove("untold").is_some());

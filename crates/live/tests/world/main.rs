@@ -1,6 +1,6 @@
-//! Whole worlds of a scheduler and nodes, in which messages are lost, repeated, reordered and late, and everything is
-//! ended at any instruction. Nothing here is real but the scheduler's core and the agents'; what is checked is what really
-//! runs on the nodes, not what the scheduler believes.
+//! Whole worlds of a scheduler and nodes, in which messages are lost, repeated, reordered and late, and all parts are ended at any
+//! instruction. Only the scheduler's core and the agents' are real; checked are the ranks that really run on the nodes, not the
+//! scheduler's beliefs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
@@ -29,7 +29,7 @@ use proptest::prelude::*;
 
 use world::{Faults, World};
 
-/// Sequences that are tried: with four kinds of faults, at least 10,000 in all.
+/// The number of sequences per kind of faults: with four kinds, at least 10,000 in all.
 const SEQUENCES: u32 = 2_500;
 
 proptest! {
@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// The seed of a world that fails: `APPORTION_WORLD_SEED=7 cargo test -p apportion-live --test world one_world`.
+/// Runs the world of a seed that failed: `APPORTION_WORLD_SEED=7 cargo test -p apportion-live --test world one_world`.
 #[test]
 fn one_world() {
     let seed = option_env!("APPORTION_WORLD_SEED").and_then(|seed| seed.parse().ok()).unwrap_or(1);

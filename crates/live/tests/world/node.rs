@@ -1,4 +1,4 @@
-//! A node that is pretended: an agent, the shims that outlive it, and the programs that they started.
+//! A pretend node: an agent, the shims that outlive it, and the programs that they started.
 
 use std::collections::BTreeMap;
 
@@ -8,33 +8,33 @@ use apportion_live::protocol::{End, JobNumber, Orders, Phase, Progress, RankRepo
 
 use super::random::Random;
 
-/// How a job's program behaves.
+/// The behaviour of a job's program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manners {
-    /// It writes its progress, and stops when its control file says so.
+    /// Whether it writes its progress, and stops when its control file says so.
     pub(crate) speaks: bool,
-    /// It does not stop when it is asked to.
+    /// Whether it ignores requests to stop.
     pub(crate) is_deaf: bool,
-    /// The chance that a rank of it fails within a second.
+    /// The probability per second that a rank of it fails.
     pub(crate) failure_rate: f64,
-    /// Steps per second on workers of every type but `k80`,
+    /// Steps per second on workers of all types but `k80`.
     pub(crate) speed: f64,
-    /// and on those.
+    /// Steps per second on workers of type `k80`.
     pub(crate) slow_speed: f64,
-    /// How long it takes before its first step, in s.
+    /// Time before its first step, in s.
     pub(crate) start_up: f64,
-    /// How long it takes to stop, in s.
+    /// Time that it takes to stop, in s.
     pub(crate) stop_time: f64,
 }
 
-/// What the programs of a job have left on disk.
+/// The steps in jobs' checkpoints on disk.
 pub(crate) type Checkpoints = BTreeMap<JobNumber, f64>;
 
 /// A rank and its shim.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) start: RankStart,
-    /// True time at which the program was started.
+    /// The true time at which the program was started.
     since: f64,
     first: f64,
     steps: f64,
@@ -42,7 +42,7 @@ pub(crate) struct Process {
     until: Seconds,
     grace: Seconds,
     is_deaf: bool,
-    /// When it was asked to stop, on the node's clock.
+    /// The instant of the request to stop, on the node's clock.
     asked: Option<Seconds>,
     after: Option<f64>,
     speaks: bool,
@@ -50,53 +50,53 @@ pub(crate) struct Process {
     proposed: Option<u64>,
     done: bool,
     pub(crate) end: Option<End>,
-    /// True time until which it has run.
+    /// The true time until which it has run.
     until_true: f64,
 }
 
-/// What a node says of ranks that have ended.
+/// The form of a node's reports of ranks that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// How they ended.
+    /// The end alone.
     Bare,
-    /// How they ended, and how long they ran.
+    /// The end, and the time that the rank ran.
     WithTime,
 }
 
-/// What the ranks of a node heed of what they are asked.
+/// The orders that the ranks of a node heed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heed {
-    /// All of it, and the ends of their leases.
+    /// All orders, and the ends of their leases.
     All,
-    /// Nothing, as Slurm's jobs while its controller is away.
+    /// None, as Slurm's jobs while its controller is away.
     Nothing,
 }
 
-/// A node: its clock is its own.
+/// A node with its own clock.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) server: Server,
-    /// The node's clock is `offset + rate · true time`.
+    /// Offset of the node's clock, which shows `offset + rate · true time`.
     offset: f64,
     rate: f64,
     pub(crate) agent: Option<Agent>,
-    /// The agent's process is stopped: it takes and says nothing.
+    /// Whether the agent's process is stopped: it then takes and reports nothing.
     pub(crate) is_stopped: bool,
     pub(crate) boots: u64,
     pub(crate) processes: BTreeMap<(Run, u32), Process>,
     next_beat: f64,
     pub(crate) is_off: bool,
-    /// How each start of these jobs ends, at once.
+    /// The end of each start of these jobs, at once.
     pub(crate) fates: BTreeMap<JobNumber, End>,
-    /// Does it say that it can start nothing now?
+    /// Whether it reports that it can start nothing now.
     pub(crate) is_frozen: bool,
-    /// What its ranks heed.
+    /// The orders that its ranks heed.
     pub(crate) heed: Heed,
-    /// What it says of its disk, where that is full.
+    /// Its message about its disk; none if that has room.
     pub(crate) disk: Option<String>,
-    /// What it says of ranks that have ended.
+    /// The form of its reports of ended ranks.
     pub(crate) ends: Ends,
-    /// How many workers it offers, where that is not all: none by a node on which something could not be started.
+    /// The number of workers that it offers; none for all of them.
     pub(crate) n_offered: Option<u32>,
 }
 
@@ -130,7 +130,7 @@ impl Node {
         Seconds::new(self.offset + self.rate * now)
     }
 
-    /// The agent is started again: it finds the shims, and what became of them.
+    /// Starts the agent again: it finds the shims, and their ends.
     pub(crate) fn start_agent(&mut self, now: f64) {
         self.boots += 1;
         let adopted = self.processes.iter().map(|((run, rank), process)| Adopted {
@@ -153,7 +153,7 @@ impl Node {
         self.is_stopped = false;
     }
 
-    /// The node is switched off: all processes are gone, and their folders, too, if the disk is new.
+    /// Switches the node off: all processes are gone, and their folders, too, if the disk is new.
     pub(crate) fn switch_off(&mut self, loses_disk: bool) {
         self.agent = None;
         self.is_off = true;
@@ -208,7 +208,7 @@ impl Node {
         self.processes.retain(|key, process| process.end.is_none() || known.contains(key));
     }
 
-    /// What happens on the node until now: shims and programs go on whether the agent runs or not.
+    /// Advances the node to now: shims and programs go on whether the agent runs or not.
     pub(crate) fn go_on(
         &mut self,
         (now, since): (f64, f64),
@@ -246,7 +246,7 @@ impl Node {
         }
     }
 
-    /// A report, where it is time for one and the agent's process runs.
+    /// A report, if it is time for one and the agent's process runs.
     pub(crate) fn report(&mut self, now: f64, beat: f64) -> Option<Report> {
         let clock = self.clock(now);
         let agent = self.agent.as_mut().filter(|_| !self.is_stopped && now >= self.next_beat)?;
@@ -266,7 +266,7 @@ impl Process {
         self.since
     }
 
-    /// How long it ran, once it has ended.
+    /// The time that it ran, once it has ended.
     fn ran(&self) -> Option<Seconds> {
         self.end.as_ref().map(|_| Seconds::new(self.until_true - self.since))
     }

@@ -9,13 +9,13 @@ use apportion_live::protocol::{End, JobNumber};
 
 use super::small::{GOOD, Small, job};
 
-/// Jobs of more workers are placed nowhere.
+/// The most workers of a job: a larger job is placed nowhere.
 const LARGEST: u32 = 2;
 
 thread_local! {
-    /// What policies of this test were shown of what ran: the round, and what.
+    /// The progress that policies of this test were shown, with the round.
     static SHOWN: RefCell<Vec<(u64, Ran)>> = const { RefCell::new(Vec::new()) };
-    /// Do they fail?
+    /// Whether the policies of this test fail.
     static FAILS: RefCell<bool> = const { RefCell::new(false) };
 }
 

@@ -1,4 +1,4 @@
-//! What jobs cost: at prices that change, over starts of the scheduler, and at those of a later start.
+//! The cost of jobs: at prices that change, over starts of the scheduler, and at the prices of a later start.
 
 use apportion::Seconds;
 use apportion::simulator::PriceChange;
@@ -9,7 +9,7 @@ use super::log;
 use super::node::{Ends, Manners};
 use super::small::{GOOD, ROUND, Small, job};
 
-/// A program that says nothing, and ends by itself.
+/// A program that reports nothing, and ends by itself.
 const SILENT: Manners = Manners { speaks: false, ..GOOD };
 
 /// A change of the price of a worker type, at an instant in s, to a price in $/s.
@@ -18,7 +18,7 @@ fn change(at: f64, worker_type: &str, dollars: f64) -> PriceChange {
     PriceChange { at: Seconds::new(at), worker_type: worker_type.to_owned(), price }
 }
 
-/// What the event log says that slices cost.
+/// The cost of slices in the event log.
 fn logged(small: &Small) -> f64 {
     log::slices(&small.events).map(log::cost_of).sum()
 }
@@ -46,7 +46,7 @@ fn time_costs_what_workers_cost_when_it_was_had() {
     let changes = small.events.iter().filter(|event| event["event"] == "price_change");
     assert!(changes.count() >= 2);
 
-    // Another start has other prices, and what was had stays as it was, up to then.
+    // Another start has other prices, and earlier costs stay as they were.
     small.core = None;
     small.prices = vec![change(0.0, "v100", 0.5)];
     small.start("v100=2");
@@ -89,7 +89,7 @@ fn what_was_had_before_a_start_costs_what_it_did_then_however_the_scheduler_ende
         let (received, cost) = (record.received["v100"].get(), record.cost.unwrap().get());
         assert!((12.0..16.0).contains(&received), "{before:?}, {record:?}");
         let more = received - before.received_s["v100"];
-        // What is known at the end of the time before the first word of it is at the price of the order.
+        // Time that is found at the end, before the first report, is at the price of the order.
         let expected = before.cost.unwrap() + 10.0 * more;
         assert!((cost - expected).abs() < 10.0, "{is_clean} {ends:?}: {cost} for {expected}: {record:?}");
         assert!((logged(&small) - cost).abs() < 1e-6, "the log says {}, the job {cost}", logged(&small));
@@ -121,7 +121,7 @@ fn an_end_that_is_heard_of_late_sets_the_cost_right() {
         assert!(record.outcome.is_some(), "{record:?}");
         let (received, cost) = (record.received["v100"].get(), record.cost.unwrap().get());
         assert!((received - 30.0).abs() < 1.0, "{received}");
-        // From 20 s on it costs more, until 35 s.
+        // From 20 s on the price is higher, until 35 s.
         let expected = received + changes * 15.0;
         assert!((cost - expected).abs() < 2.0 + changes, "{back} {changes}: it cost {cost}, not {expected}");
         assert!((logged(&small) - cost).abs() < 1e-6, "the log says {}, the job {cost}", logged(&small));
@@ -138,7 +138,7 @@ fn without_prices_nothing_has_a_cost() {
     small.until(100.0);
     assert!(small.jobs[&number].outcome.is_some());
     assert_eq!((small.jobs[&number].cost, small.views()[0].cost), (None, None));
-    // With them, one that has had no worker cost nothing.
+    // With them, a job that has had no worker cost nothing.
     let mut small = Small::new("isolated", &[("v100", 1)]);
     small.prices = vec![change(0.0, "v100", 2.0)];
     small.start("v100=1");

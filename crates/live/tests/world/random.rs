@@ -1,4 +1,4 @@
-//! Random numbers of a seed.
+//! Random numbers from a seed.
 
 /// A small generator (splitmix64): the same numbers everywhere.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Random {
         self.unit() < probability
     }
 
-    /// One of the first so many numbers.
+    /// A uniform number below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }

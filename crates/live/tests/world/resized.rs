@@ -18,7 +18,7 @@ thread_local! {
     static SIZE: Cell<u32> = const { Cell::new(1) };
 }
 
-/// A policy that gives every job the size that is asked for, and the first workers that are free.
+/// A policy that gives every job the size that is asked for, and the first free workers.
 #[derive(Debug)]
 struct Sizing;
 
@@ -91,7 +91,7 @@ fn a_job_goes_on_from_its_checkpoint_with_as_many_ranks_as_it_is_given() {
     let why = small.why(job);
     assert_eq!((why.job.scale_factor, &*why.job.sizes, why.job.servers.len()), (4, &[1, 2, 4][..], 2));
     assert!(why.because.join(" ").contains("4, resized from the 1 that it was submitted with"), "{why:?}");
-    // What the first start had done counts.
+    // The steps of the first start count.
     assert!(why.job.steps > 60.0 && why.job.checkpointed >= 50.0, "{why:?}");
     let noted = small.notes.iter().filter(|note| note.text == "it is resized from 1 to 4 workers").count();
     assert_eq!(noted, 1);

@@ -1,4 +1,4 @@
-//! What a restart keeps, and a scheduler that was stopped for a while.
+//! The state that a restart keeps, and a scheduler that was stopped for a while.
 
 use apportion::{Job, Seconds, StepsPerSecond};
 use apportion_live::core::{How, JobRecord, Request, State};
@@ -112,7 +112,7 @@ fn a_scheduler_that_was_stopped_past_a_lease_hears_that_jobs_stopped_in_order() 
         small.sleep_until(320.0);
         if restarts {
             small.start("v100=2");
-            // Reports are late, too: until after all that a run may outlive.
+            // Reports are late, too: until all that a run may outlive is over.
             small.sleep_until(460.0);
         }
         small.wake();
@@ -159,7 +159,7 @@ fn a_short_stop_takes_no_job_off_its_workers() {
     assert_eq!((small.jobs[&number].incarnation, small.why(number).job.state), (1, State::Running));
 }
 
-/// The job that runs on the first server, of which nothing more is heard, after restarts of the scheduler.
+/// The state of the job on the first server, which is not heard of any more, after restarts of the scheduler.
 fn after_restarts(lose: impl Fn(&mut Small), is_clock_sure: bool) -> State {
     let mut small = Small::new("max_min_fairness_perf", &[("v100", 1), ("v100", 1)]);
     small.is_clock_sure = is_clock_sure;
@@ -193,7 +193,7 @@ fn the_wait_for_a_lost_rank_goes_on_over_restarts() {
     };
     assert_eq!(after_restarts(silent, true), State::Running);
     assert_eq!(after_restarts(forgetful, true), State::Running);
-    // Where the clock may have been set, that is no proof.
+    // If the clock may have been set, that is no proof.
     assert_ne!(after_restarts(silent, false), State::Running);
 }
 
@@ -218,7 +218,7 @@ fn a_run_that_was_shown_as_running_is_not_forgotten_by_a_power_cut() {
         small.until(back + 2.0);
         assert_eq!(small.warnings("was not reported to run"), 0, "{:?}", small.notes);
         assert_eq!(small.warnings("nothing counts since the last checkpoint"), 1, "{:?}", small.notes);
-        // How long it ran is not known: up to the end of its lease at most, which was at 65 s.
+        // The time that it ran is not known: at most up to the end of its lease, at 65 s.
         let slices =
             || small.events.iter().filter(|event| event["event"] == "slice" && event["incarnations"][0] == 1);
         let logged: f64 = slices().map(|slice| slice["time"].as_f64().unwrap()).sum();

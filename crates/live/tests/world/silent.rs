@@ -1,4 +1,4 @@
-//! Servers of which nothing is heard.
+//! Servers that are not heard of.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::small::GOOD;
 const ROUND: f64 = 360.0;
 const STEP: f64 = 0.25;
 
-/// A scheduler of three workers, for which no server has joined.
+/// A scheduler of three workers to which no server has joined.
 fn core() -> Core {
     let options =
         Options::corrected().with_round_length(Seconds::new(ROUND)).with_reset_interval(Seconds::ZERO);
@@ -83,7 +83,7 @@ fn a_lost_lease_is_over_in_time_though_reports_never_cease() {
         if now > 100.0 && lost.is_none() {
             lost = nodes.iter().position(|node| !node.processes.is_empty());
         }
-        // A driver wakes the core only where nothing else comes.
+        // A driver wakes the core only if no other input comes.
         if core.wake_at().get() <= now {
             inputs.push(Input::Wake);
         }

@@ -1,4 +1,4 @@
-//! A small cluster without faults of its own: what a test does to it is all that goes wrong.
+//! A small cluster without faults of its own: only a test causes them.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) const ROUND: f64 = 60.0;
 const STEP: f64 = 0.25;
 const BEAT: f64 = 0.5;
 
-/// A program that speaks, does a step a second, and stops as soon as it is asked to.
+/// A program that reports progress, makes a step a second, and stops as soon as it is asked to.
 pub(crate) const GOOD: Manners = Manners {
     speaks: true,
     is_deaf: false,
@@ -39,16 +39,16 @@ pub(crate) struct Small {
     pub(crate) now: f64,
     pub(crate) settings: Settings,
     pub(crate) policy: &'static str,
-    /// What the policy is by which it decides inside rounds; none = it is behind the mechanism.
+    /// The policy, if it decides inside rounds; none if it is behind the mechanism.
     pub(crate) placing: Option<fn(Rounds) -> Box<dyn RoundPolicy>>,
-    /// What workers cost from which instants on.
+    /// Changes of the prices of workers.
     pub(crate) prices: Vec<PriceChange>,
     pub(crate) jobs: BTreeMap<JobNumber, JobRecord>,
     pub(crate) notes: Vec<Note>,
-    /// What submissions were warned of.
+    /// The warnings about submissions.
     pub(crate) warned: Vec<String>,
     pub(crate) events: Vec<serde_json::Value>,
-    /// Does a start know how long the scheduler was away?
+    /// Whether a start knows how long the scheduler was away.
     pub(crate) is_clock_sure: bool,
     servers: BTreeMap<String, ServerRecord>,
     scheduler: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) struct Small {
     random: Random,
 }
 
-/// A job of one step per second on both types, and so many steps.
+/// A job of one step per second on both types, with this many steps.
 pub(crate) fn job(steps: u32) -> Job {
     let speed = StepsPerSecond::new(1.0);
     Job::new("my own").steps(steps).throughput("v100", speed).throughput("k80", speed)
@@ -97,7 +97,7 @@ impl Small {
         }
     }
 
-    /// Starts the scheduler, on what an earlier start put on disk.
+    /// Starts the scheduler on the records of an earlier start.
     pub(crate) fn start(&mut self, cluster: &str) {
         let mut cluster: Cluster = cluster.parse().unwrap();
         for node in &self.nodes {
@@ -143,14 +143,14 @@ impl Small {
         self.put(priced);
     }
 
-    /// The scheduler is ended as it is asked to.
+    /// Ends the scheduler as an operator does.
     pub(crate) fn close(&mut self) {
         let step = self.core.as_mut().map(|core| core.close(Seconds::new(self.now)));
         self.put(step.unwrap());
         self.core = None;
     }
 
-    /// The next start is on a copy of before the first decision.
+    /// Puts back a copy from before the first decision, for the next start.
     pub(crate) fn put_back(&mut self) {
         (self.scheduler, self.epoch) = (None, 0);
     }
@@ -208,7 +208,7 @@ impl Small {
         self.try_submit(job, GOOD).unwrap()
     }
 
-    /// Time passes on the nodes, and for the scheduler if it is there.
+    /// Advances the nodes, and the scheduler if it is there, to this instant.
     pub(crate) fn until(&mut self, end: f64) {
         while self.now < end {
             self.nodes_go_on();
@@ -223,14 +223,14 @@ impl Small {
         }
     }
 
-    /// Time passes on the nodes, and the scheduler's process is stopped: reports wait, or are lost.
+    /// Advances the nodes while the scheduler's process is stopped: reports wait, or are lost.
     pub(crate) fn sleep_until(&mut self, end: f64) {
         while self.now < end {
             self.nodes_go_on();
         }
     }
 
-    /// The scheduler wakes, before it takes any report.
+    /// Wakes the scheduler, before it takes any report.
     pub(crate) fn wake(&mut self) {
         self.tell(Input::Wake);
     }
@@ -257,14 +257,14 @@ impl Small {
         }
     }
 
-    /// Every start of this job ends like this.
+    /// Sets the end of every start of this job.
     pub(crate) fn doom(&mut self, job: JobNumber, end: &apportion_live::protocol::End) {
         for node in &mut self.nodes {
             node.fates.insert(job, end.clone());
         }
     }
 
-    /// Warnings so far that say this.
+    /// The number of warnings so far that contain this text.
     pub(crate) fn warnings(&self, text: &str) -> usize {
         self.notes.iter().filter(|note| note.is_warning && note.text.contains(text)).count()
     }

@@ -1,4 +1,4 @@
-//! A scheduler, its disk, its nodes and the network between, and what must hold of them at every instant.
+//! A scheduler, its disk, its nodes and the network between them, and the properties that hold at every instant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -24,19 +24,19 @@ use super::random::Random;
 const ROUND: f64 = 10.0;
 const BEAT: f64 = 0.5;
 const STEP: f64 = 0.4;
-/// How long faults go on.
+/// The time for which faults go on, in s.
 const UNQUIET: f64 = 60.0;
-/// By when all jobs must be over.
+/// The instant by which all jobs must be over, in s.
 const PATIENCE: f64 = 6000.0;
 
-/// What goes wrong: chances, for each message or second.
+/// The probabilities of faults, for each message or second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     /// A message is lost.
     pub(crate) loss: f64,
-    /// It comes twice.
+    /// A message comes twice.
     pub(crate) repeats: f64,
-    /// It is later than others that were sent after it, by up to some rounds.
+    /// A message is later than others that were sent after it, by up to some rounds.
     pub(crate) late: f64,
     /// The scheduler ends with a step: before it is on disk, after it, or with half of its effects.
     pub(crate) crashes: f64,
@@ -54,7 +54,7 @@ enum Message {
     Down(usize, Orders),
 }
 
-/// What is on disk.
+/// The scheduler's records on disk.
 #[derive(Clone, Debug, Default)]
 struct Disk {
     epoch: u64,
@@ -83,7 +83,7 @@ pub(crate) struct World {
     cancelled: BTreeSet<JobNumber>,
     requests: BTreeMap<u64, Request>,
     n_requests: u64,
-    /// Worker time that ranks have really run, in s.
+    /// The worker time of ranks that really ran, in s.
     ran: f64,
 }
 
@@ -94,7 +94,7 @@ fn throughputs() -> Arc<Throughputs> {
 }
 
 impl World {
-    /// Runs a world to its end, and panics where something does not hold.
+    /// Runs a world to its end, and panics if a property is violated.
     pub(crate) fn run(seed: u64, faults: Faults) {
         let mut random = Random::new(seed);
         let mut nodes = Vec::new();
@@ -137,9 +137,9 @@ impl World {
         self.now < UNQUIET
     }
 
-    /// A scheduler as it is started anew.
+    /// Starts the scheduler anew.
     fn start(&mut self) {
-        // Where everything fails, the cluster is sometimes started with workers of another type in between.
+        // In worlds with all faults, the cluster sometimes has workers of another type for one start.
         let is_another = self.faults.agents > 0.0 && self.disk.epoch % 3 == 2;
         let text = if is_another { "v100=4,p100=1,k80=1" } else { "v100=4,k80=1" };
         let cluster: Cluster = text.parse().unwrap();
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// Prices of workers in this start of the scheduler: other ones than in the one before, which change while jobs run.
+    /// The prices of workers in this start of the scheduler: they differ from those of the start before, and change while jobs run.
     fn prices(&self) -> Vec<PriceChange> {
         let (epoch, now) = (self.disk.epoch as f64, self.now);
         let changes =
@@ -199,7 +199,7 @@ impl World {
         changes
     }
 
-    /// Time passes.
+    /// Advances the world by a step.
     fn go_on(&mut self) {
         let since = self.now;
         self.now += STEP * (0.5 + self.random.unit());
@@ -248,7 +248,7 @@ impl World {
                 Message::Down(place, orders) => {
                     let node = &mut self.nodes[place];
                     if node.is_stopped {
-                        // It lies in the agent's socket until the agent goes on.
+                        // The orders lie in the agent's socket until the agent goes on.
                         self.network.push((now + STEP, Message::Down(place, orders)));
                     } else {
                         node.take(now, &orders, &self.checkpoints);
@@ -258,7 +258,7 @@ impl World {
         }
     }
 
-    /// The scheduler is ended as it is asked to.
+    /// Ends the scheduler as an operator does.
     fn close(&mut self) {
         let Some(mut core) = self.core.take() else { return };
         let step = core.close(Seconds::new(self.now));
@@ -267,7 +267,7 @@ impl World {
         self.restart_at = self.now + ROUND * 1.5 * self.random.unit();
     }
 
-    /// The scheduler is told something; it may end with it, at any instruction.
+    /// Gives the scheduler an input; it may end with that, at any instruction.
     fn tell(&mut self, input: Input) {
         if self.is_unquiet() && self.random.chance(self.faults.crashes / 4.0) {
             return self.close();
@@ -288,7 +288,7 @@ impl World {
         }
     }
 
-    /// A step goes to disk, and then so many of its effects to the world.
+    /// Puts a step on disk, and passes on its first `n_effects` effects.
     fn put(&mut self, step: &Step, n_effects: usize) {
         for record in &step.records {
             match record {
@@ -326,7 +326,7 @@ impl World {
         }
     }
 
-    /// Somebody asks for something.
+    /// Sends a random request.
     fn ask(&mut self) {
         if !self.is_unquiet() || !self.random.chance(0.15) || self.core.is_none() {
             return;
@@ -361,7 +361,7 @@ impl World {
         let believed = |factor: f64| StepsPerSecond::new(speed * factor);
         let mut job = Job::new(["A3C", "Recommendation (batch size 512)"][self.random.below(2)]).steps(steps);
         if self.shares() {
-            // Jobs of their own speeds share with none.
+            // Jobs of their own speeds share with no other.
             (manners.speed, manners.slow_speed) = (5.0, 5.0);
         } else {
             job = job
@@ -415,7 +415,7 @@ impl World {
         }
     }
 
-    /// No two jobs are on a worker, and no two starts of a job anywhere.
+    /// Checks that no two jobs are on a worker, and no two starts of a job anywhere.
     fn check_running(&mut self, time: f64) {
         let mut workers: BTreeMap<(usize, u32), Vec<Run>> = BTreeMap::new();
         let most = if self.shares() { 2 } else { 1 };
@@ -437,12 +437,12 @@ impl World {
         }
     }
 
-    /// Does the policy let two jobs share a worker?
+    /// Whether the policy lets two jobs share a worker.
     fn shares(&self) -> bool {
         self.seed % 3 == 2
     }
 
-    /// What must hold when all is over.
+    /// Checks the state at the end.
     fn check_end(&mut self) {
         let seed = self.seed;
         for job in &self.submitted {
@@ -475,7 +475,7 @@ impl World {
         self.check_log();
     }
 
-    /// The log of all starts is read as that of a simulation.
+    /// Checks that the log of all starts is read as that of a simulation.
     fn check_log(&self) {
         if self.faults.agents > 0.0 {
             // In between it was of another cluster.
@@ -491,7 +491,7 @@ impl World {
         }
     }
 
-    /// The time in the event log is no more than what really ran, nor are the steps.
+    /// Checks that the time in the event log is no more than ranks really ran, and the steps likewise.
     fn check_accounts(&self) {
         let slices = self.disk.events.iter().filter(|event| event["event"] == "slice");
         let (mut time, mut steps) = (0.0, 0.0);
@@ -502,7 +502,7 @@ impl World {
         let done: f64 = self.disk.jobs.keys().filter_map(|number| self.checkpoints.get(number)).sum();
         let seed = self.seed;
         assert!(steps <= done * (1.0 + 1e-9) + 1e-9, "seed {seed}: {steps} steps in the log, {done} done");
-        // A rank's end is known a report later than it was, and its gang's with it.
+        // A rank's end is known a report late, and its gang's end with it.
         let n_ranks = |job: &JobRecord| f64::from(job.incarnation * job.job.scale_factor);
         let slack = 3.0 * ROUND * self.disk.jobs.values().map(n_ranks).sum::<f64>();
         assert!(time <= self.ran + slack, "seed {seed}: {time} s of workers in the log, {} s ran", self.ran);
