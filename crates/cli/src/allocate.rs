@@ -16,7 +16,7 @@ use apportion::policy::{Decision, ObjectiveReport, SolveReport};
 use apportion::spec::snapshot::Label;
 use apportion::workload::Combination;
 
-/// Its arguments.
+/// Arguments of `allocate`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
     proven(&decision)
 }
 
-/// Refuses to call a decision done that is not proven to be the policy's optimum: it was printed, and is not certified.
+/// Refuses an optimum that is not proven: the decision is printed, but not certified.
 pub(super) fn proven(decision: &Decision) -> Result<(), Failure> {
     match &decision.objective {
         Some(objective) if !objective.optimal => {
@@ -100,7 +100,7 @@ fn shares(question: &Question, decision: &Decision) -> Table {
     table
 }
 
-/// The jobs that have no time at all, neither alone nor beside another.
+/// The jobs that have no time at all, neither alone nor in a pair.
 fn without_time(decision: &Decision) -> Vec<JobIndex> {
     let mut has_time = vec![false; decision.allocation.effective_throughput().len()];
     for (id, _) in rows(decision) {
@@ -112,12 +112,12 @@ fn without_time(decision: &Decision) -> Vec<JobIndex> {
     ids.map(JobIndex::from_index).collect()
 }
 
-/// A cell of a number. In a `tiny` row, all of whose shares four decimals would show as 0, numbers have an exponent.
+/// A cell of a number. In a `tiny` row, whose shares four decimals would all show as 0, numbers have an exponent.
 fn number(value: f64, tiny: bool) -> Cell {
     if tiny && value != 0.0 { Cell::Scientific(value) } else { Cell::Number(value, 4) }
 }
 
-/// The decision on a snapshot, as `apportion allocate --format json` prints it, made while it is written.
+/// The decision on a snapshot, as `apportion allocate --format json` prints it. Shares are computed while it is written.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Allocated<'a> {
     /// The policy.
@@ -125,7 +125,7 @@ pub(crate) struct Allocated<'a> {
     /// Time shares: a row for each job, or pair of jobs, that has time.
     #[schemars(with = "Vec<Share<'_>>")]
     allocation: Shares<'a>,
-    /// By job, its effective throughput.
+    /// The effective throughput of each job.
     #[schemars(with = "BTreeMap<String, f64>", extend("x-unit" = "steps/s"))]
     effective_throughput: ByJob<'a>,
     /// The policy's objective; null for rules.
@@ -134,9 +134,9 @@ pub(crate) struct Allocated<'a> {
     certificate: Certificate,
     /// How the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
-    /// Jobs of which a droppable constraint was dropped.
+    /// Jobs with a droppable constraint that was dropped.
     dropped: Vec<&'a Label>,
-    /// By job, its normalized level, where the policy has levels.
+    /// The normalized level of each job, where the policy has levels.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BTreeMap<String, f64>")]
     levels: Option<ByJob<'a>>,
@@ -157,10 +157,10 @@ struct Objective {
     bound: f64,
     /// The gap between them, as a part of the larger.
     gap_relative: f64,
-    /// The value at measured throughputs, where the policy sees others.
+    /// The value at measured throughputs, where the policy sees other ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     value_at_measured_throughputs: Option<f64>,
-    /// Whether this is of the shares before a discount took a part of each.
+    /// Whether the value is that of the shares before a discount reduced each of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     before_discount: bool,
@@ -169,9 +169,9 @@ struct Objective {
 /// Jobs, and their share of time on each worker type.
 #[derive(Serialize, JsonSchema)]
 struct Share<'a> {
-    /// A job, or two that share workers.
+    /// A job, or two jobs that share workers.
     jobs: Vec<&'a Label>,
-    /// By worker type, the part of time.
+    /// The share of time on each worker type.
     #[schemars(with = "BTreeMap<String, f64>")]
     shares: Each<'a>,
 }
@@ -218,7 +218,7 @@ impl Serialize for Shares<'_> {
 }
 
 impl<'a> Allocated<'a> {
-    /// A decision, and its objective at measured throughputs, where the policy sees others.
+    /// A decision, and its objective at measured throughputs, where the policy sees other ones.
     fn of(question: &'a Question, decision: &'a Decision, measured: Option<f64>) -> Self {
         let by_job = |values| ByJob { question, values };
         let objective = |report: &ObjectiveReport| Objective {
@@ -242,19 +242,19 @@ impl<'a> Allocated<'a> {
     }
 }
 
-/// How the optimum was found and why so, in words.
+/// The strategy by which the optimum was found, and the reason for it, in words.
 pub(super) fn strategy(report: &SolveReport) -> String {
     let tried = report.gave_up.iter().map(|(strategy, why)| format!("; {strategy} gave up: {why}"));
     format!("{}: {}{}", report.strategy, report.reason, tried.collect::<String>())
 }
 
-/// What was solved, in words.
+/// The programs that were solved, in words.
 fn solved(report: &SolveReport) -> String {
     let SolveReport { backend, route, seconds, iterations, solves, searches, size, .. } = report;
     let mut parts = Vec::new();
     if let Some(backend) = backend {
         let (columns, rows) = (size.columns, size.rows);
-        // Where searches found the optimum, the backend is that of a program about something else.
+        // If searches found the optimum, the backend is that of a program for another purpose.
         let (programs, largest) = match (*solves, *searches) {
             (1, _) => ("program", ""),
             (_, 0) => ("programs, the optimum", ", the largest"),
@@ -269,7 +269,7 @@ fn solved(report: &SolveReport) -> String {
     format!("{route}: {}, {iterations} iterations, {:.1} ms", parts.join(", "), seconds.total() * 1e3)
 }
 
-/// What was exchanged beside the policy, in words; nothing if nothing was.
+/// The exchange that followed the policy's decision, in words; none if there was none.
 pub(super) fn exchanged(report: &SolveReport) -> Option<String> {
     let jobs = match report.exchanged {
         0 => return None,

@@ -32,7 +32,7 @@ pub struct Arguments {
     /// Flags that every subcommand has.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -65,7 +65,7 @@ pub struct Global {
     pub quiet: bool,
 }
 
-/// What to do.
+/// A subcommand.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Decide the time shares of the jobs in a snapshot
@@ -106,7 +106,7 @@ pub enum Command {
     Completions(CompletionsArguments),
     /// Write manual pages
     Man(ManArguments),
-    /// What concerns a live scheduler.
+    /// The commands around a live scheduler.
     #[cfg(feature = "live")]
     #[command(flatten)]
     Live(LiveCommand),

@@ -188,7 +188,7 @@ pub(super) fn run(arguments: &BenchArguments, session: &Session) -> Result<(), F
     Err(unsolved(&results.rows))
 }
 
-/// The failure of a benchmark without a case that is done: one without a solution if that is all that was found.
+/// The failure of a benchmark in which no case is done: that of a policy without a solution, if all cases ended so.
 fn unsolved(rows: &[Row]) -> Failure {
     let named = |status: Status| rows.iter().find(|row| row.status == status).map(|row| row.policy.clone());
     let reason = "no case was done: the rows say why".to_owned();
@@ -281,7 +281,7 @@ fn cases(arguments: &BenchArguments) -> Result<Vec<MeasuredCase>, Failure> {
     Ok(cases)
 }
 
-/// Complains about what no case could be made of.
+/// Refuses instances of which no case could be made.
 fn check_instances(arguments: &BenchArguments, groups: &[Group]) -> Result<(), Failure> {
     arguments.policy.iter().try_for_each(|policy| check_reread("--policy", policy))?;
     for group in groups {
@@ -303,7 +303,7 @@ fn check_instances(arguments: &BenchArguments, groups: &[Group]) -> Result<(), F
     arguments.snapshot.iter().try_for_each(|path| check::snapshot(path, &throughputs, &arguments.policy))
 }
 
-/// Each once, in the order of the first: a case is measured once, however often it is asked for.
+/// The distinct values, in the order of their first occurrence: a case is measured once, however often it is asked for.
 fn unique<T: Clone + PartialEq>(asked: &[T]) -> Vec<T> {
     let mut found: Vec<T> = Vec::new();
     for one in asked {
@@ -388,7 +388,7 @@ fn sizes(arguments: &BenchArguments, standard: &[usize]) -> Vec<usize> {
     }
 }
 
-/// Every kind of program at the sizes it is meant for.
+/// Every kind of program, at the sizes that suit it.
 fn standard(arguments: &BenchArguments) -> Vec<Group> {
     let all = [2048, 131_072, 1_048_576];
     let matrix = |distinct| Instance::Matrix { throughputs: "osdi20".to_owned(), distinct };

@@ -1,4 +1,4 @@
-//! What is looked at before any case runs: what is wrong with instances is told at once, with its flag or file.
+//! Checks before any case runs: faults of instances are reported at once, with their flag or file.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,15 +12,15 @@ use apportion::throughput::Throughputs;
 use apportion_published::plugin;
 use apportion_studies::benchmark::{Instance, InstanceError};
 
-/// Snapshots up to so many bytes are read whole before any case runs; of a larger one the case that reads it complains.
+/// The largest snapshot in bytes that is read whole before any case runs; faults of a larger one are reported by its case.
 const WHOLE_MAX: u64 = 4 << 20;
 
-/// Can jobs be drawn so?
+/// Refuses an instance whose jobs cannot be drawn.
 pub(super) fn drawn(instance: &Instance, n_jobs: usize) -> Result<(), Failure> {
     instance.check(n_jobs).map_err(|error| refused(instance, &error))
 }
 
-/// Has the matrix of an instance the job types that are drawn?
+/// Refuses an instance whose matrix lacks the job types that are drawn.
 pub(super) fn matrix(instance: &Instance, throughputs: &Arc<Throughputs>) -> Result<(), Failure> {
     instance.problem(1, 0, throughputs).map(|_| ()).map_err(|error| refused(instance, &error))
 }
@@ -37,7 +37,7 @@ fn refused(instance: &Instance, error: &InstanceError) -> Failure {
     Failure::usage(format!("instance `{instance}`: {error}"), Some(help.to_owned()))
 }
 
-/// Can some of the problems be split into so many parts? The sizes known up front are asked, if all are.
+/// Refuses a number of parts into which no problem can be split. `n_jobs_max` is none if a size is not known up front.
 pub(super) fn partitions(n_parts: usize, n_jobs_max: Option<usize>) -> Result<(), Failure> {
     if n_parts == 0 {
         return Err(Failure::usage("a problem cannot be split into 0 parts", None));
@@ -51,7 +51,7 @@ pub(super) fn partitions(n_parts: usize, n_jobs_max: Option<usize>) -> Result<()
     }
 }
 
-/// Has a problem the worker types and owners that a policy names?
+/// Refuses a policy that names worker types or owners which a problem lacks.
 pub(super) fn names(policy: &str, problem: &Problem) -> Result<(), Failure> {
     let document = plugin::catalog().document(policy)?;
     check_worker_types(&document, problem.cluster())?;
@@ -59,7 +59,7 @@ pub(super) fn names(policy: &str, problem: &Problem) -> Result<(), Failure> {
     Ok(check_owners(&document, owners, "the instance")?)
 }
 
-/// Is there a snapshot in this file, as far as that is quickly told, and has it what the policies name?
+/// Refuses a file that has no snapshot, as far as that is quickly seen, or lacks names of the policies.
 pub(super) fn snapshot(
     path: &str,
     throughputs: &Arc<Throughputs>,
@@ -75,7 +75,7 @@ pub(super) fn snapshot(
         let read = File::open(path).and_then(|file| file.take(1).read_to_end(&mut Vec::new()));
         return read.map(|_| ()).map_err(Failure::io(format!("read {path}")));
     }
-    // What is missing, a folder or no text is complained about here, too.
+    // A missing file, a folder or a file without text is refused here, too.
     let snapshot = Snapshot::read(&Source::load(path)?)?;
     let problem = Problem::from_snapshot(&snapshot, throughputs)?;
     policies.iter().try_for_each(|policy| names(policy, &problem))

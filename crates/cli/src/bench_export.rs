@@ -19,13 +19,13 @@ use apportion_published::plugin;
 use apportion_studies::benchmark::programs::{PROGRAMS_FORMAT, PolicyPrograms, Programs};
 use apportion_studies::file::PARTIAL;
 
-/// What the files of programs are for, beside them.
+/// The file that describes the exported programs.
 const PROGRAMS: &str = "programs.json";
 
-/// Writes `FOLDER/INSTANCE-JOBS-SEED/snapshot.json` of every instance, and beside it each program that a policy
-/// solves on it, in order, as `POLICY-NUMBER.cbf`, and if it has no cones as `.lp` and `.mps`, too, and what they are for as
-/// `programs.json`. Each policy has a process of its own on each instance, under the limits of a case. What an
-/// earlier export left of the same policy there goes first, and until the new one is done it is described as not done.
+/// Writes `FOLDER/INSTANCE-JOBS-SEED/snapshot.json` of every instance, and beside it each program that a policy solves on it, in
+/// order, as `POLICY-NUMBER.cbf`, and if it has no cones as `.lp` and `.mps`, too, and their descriptions as `programs.json`. Each
+/// policy has a process of its own on each instance, under the limits of a case. Files of an earlier export of the same policy are
+/// removed first, and the new export is described as not done until it is done.
 pub(super) fn export(
     folder: &Path,
     cases: &[MeasuredCase],
@@ -77,7 +77,7 @@ pub(super) fn export(
     Ok(())
 }
 
-/// Removes a policy's programs from a folder, all but those of these names, whoever wrote them: how many files.
+/// Removes a policy's programs from a folder, but those in `kept`. Answers the number of removed files.
 fn remove_programs(place: &Path, policy: &str, kept: &[&String]) -> Result<usize, Failure> {
     let mut n_removed = 0;
     for entry in fs::read_dir(place).map_err(Failure::io(format!("read {}", place.display())))? {
@@ -92,9 +92,9 @@ fn remove_programs(place: &Path, policy: &str, kept: &[&String]) -> Result<usize
     Ok(n_removed)
 }
 
-/// Is a file one that an export of a policy writes, `POLICY-NUMBER.lp`, `.mps` or `.cbf`, or began to?
+/// Whether a file's name is that of a policy's exported program, `POLICY-NUMBER.lp`, `.mps` or `.cbf`, whole or unfinished.
 fn is_program_of(name: &str, policy: &str) -> bool {
-    // `.max_min-00.lp.Ab12Cd.partial` until it is whole.
+    // An unfinished file is named `.max_min-00.lp.Ab12Cd.partial`.
     let begun = name.strip_prefix('.').and_then(|name| name.strip_suffix(PARTIAL)?.rsplit_once('.'));
     let whole = begun.map_or(name, |(whole, _)| whole);
     let number = [".lp", ".mps", ".cbf"].iter().find_map(|ending| whole.strip_suffix(ending));
@@ -102,7 +102,7 @@ fn is_program_of(name: &str, policy: &str) -> bool {
     number.is_some_and(|number| number.len() >= 2 && number.bytes().all(|letter| letter.is_ascii_digit()))
 }
 
-/// Says what a policy's programs are for, beside those of other policies.
+/// Adds the description of a policy's programs to those of other policies.
 fn describe(path: &Path, case: &MeasuredCase, described: PolicyPrograms) -> Result<(), Failure> {
     let known = fs::read_to_string(path).ok().and_then(|text| serde_json::from_str::<Programs>(&text).ok());
     let others = known.filter(|known| known.format == PROGRAMS_FORMAT).map_or_else(Vec::new, |known| {
@@ -123,7 +123,7 @@ fn describe(path: &Path, case: &MeasuredCase, described: PolicyPrograms) -> Resu
     write(path, text.as_bytes())
 }
 
-/// The child's side: the files of one policy on one instance, and what is said of them to standard output.
+/// The child's side: writes the files of one policy on one instance, and their description to standard output.
 pub(super) fn run_one(case: &MeasuredCase, place: &Path) -> Result<(), Failure> {
     let problem = case.subject.problem()?;
     say(READY)?;
@@ -150,7 +150,7 @@ fn programs(case: &MeasuredCase, problem: &Problem, place: &Path) -> Result<Poli
     Ok(described)
 }
 
-/// Writes a program as LP and MPS where it is linear, and as CBF: the files' names, or why there are none.
+/// Writes a program as LP and MPS if it is linear, and as CBF. Answers the files' names, or why there are none.
 fn write_texts(place: &Path, name: &str, program: &Program) -> Result<Result<Vec<String>, String>, Failure> {
     let mut texts = match (to_lp(program), to_mps(program)) {
         (Ok(lp), Ok(mps)) => vec![(format!("{name}.lp"), lp), (format!("{name}.mps"), mps)],
@@ -173,7 +173,7 @@ fn folder_name(subject: &Subject) -> String {
     }
 }
 
-/// A name or path as the name of one file or folder.
+/// A name or path, changed so that it can name one file or folder.
 fn file_name(name: &str) -> String {
     let plain = |letter: char| if letter.is_alphanumeric() || "._-".contains(letter) { letter } else { '_' };
     name.chars().map(plain).collect()

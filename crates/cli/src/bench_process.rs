@@ -1,4 +1,4 @@
-//! A case in a process of its own: started, watched, and ended when it takes too much.
+//! A case in a process of its own: started, watched, and ended if it exceeds its limits.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,20 +18,20 @@ use apportion_published::plugin;
 use apportion_studies::benchmark::measure::{changes_unmeasured, not_done_within};
 use apportion_studies::benchmark::{Case, Instance, Row, Status, measure, measure_changes};
 
-/// What the child says when its instance is there and its time begins.
+/// The child's line once its instance is ready and its time begins.
 pub(super) const READY: &str = "ready";
-/// What it says when all decisions of its case are made, and changes follow, if any.
+/// The child's line once all decisions of its case are made; changes may follow.
 const MEASURED: &str = "measured";
-/// What it says when it has said all, and behind it the most memory that it had, in bytes, where the system tells.
+/// The child's last line; the most memory that it had follows, in bytes, where the system tells.
 pub(super) const END: &str = "end";
-/// How often the parent looks at the child.
+/// The interval at which the parent looks at the child.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// A process that uses no processor is ended after so many times its limit.
+/// The multiple of its limit after which a process is ended by the clock, even if it uses no processor.
 pub(super) const CLOCK_FACTOR: f64 = 10.0;
-/// Parts of a second in which the system counts a process's processor time.
+/// The unit in which the system counts a process's processor time, as a part of a second.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Where a problem comes from.
+/// The source of a problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Subject {
@@ -41,7 +41,7 @@ pub(super) enum Subject {
     Snapshot { path: String, throughputs: String },
 }
 
-/// All that a child needs to know.
+/// A case, as the child gets it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct MeasuredCase {
     pub(super) policy: String,
@@ -51,13 +51,14 @@ pub(super) struct MeasuredCase {
     pub(super) seed: u64,
     pub(super) changes: u32,
     pub(super) repeats: Option<u32>,
-    /// Of all its decisions together, in s.
+    /// Limit of all its decisions together, in s.
     pub(super) limit_seconds: f64,
-    /// Where to write the instance and its programs, in place of measuring; as [`path_text`](apportion::spec::path_text) has it.
+    /// The folder for the instance and its programs, which are then written in place of measuring; in the form of
+    /// [`path_text`](apportion::spec::path_text).
     pub(super) export: Option<String>,
 }
 
-/// What a case may take: of processor time where the system tells, and of the clock as many times that.
+/// The limits of a case: processor time where the system tells, and a multiple of that by the clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) seconds: f64,
@@ -73,7 +74,7 @@ impl Subject {
         }
     }
 
-    /// The names of its jobs, by position; none of jobs that are drawn.
+    /// The names of its jobs, by position; none for jobs that are drawn.
     fn job_names(&self) -> Result<Vec<String>, Failure> {
         let Self::Snapshot { path, .. } = self else { return Ok(Vec::new()) };
         let snapshot = Snapshot::read(&Source::load(path)?)?;
@@ -100,7 +101,7 @@ impl Subject {
 }
 
 impl MeasuredCase {
-    /// The case that the parent process wrote.
+    /// Reads the case that the parent process wrote.
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         serde_json::from_str(text).map_err(|error| Failure::usage(format!("`--case` is none: {error}"), None))
     }
@@ -140,7 +141,8 @@ impl MeasuredCase {
     }
 }
 
-/// The child's side: one case, its row to standard output after each decision, and once more with what changes took.
+/// The child's side: runs one case, and writes its row to standard output after each decision, and once more with the cost of
+/// changes.
 pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
     let problem = case.subject.problem()?;
     let job_names = case.subject.job_names()?;
@@ -181,7 +183,7 @@ pub(super) fn run_one(case: &MeasuredCase) -> Result<(), Failure> {
     say_end()
 }
 
-/// The last line to the parent. It carries the peak of memory since a process that is done is not there to be looked at.
+/// Writes the last line to the parent, with the peak of memory, which cannot be read off an ended process.
 pub(super) fn say_end() -> Result<(), Failure> {
     let peak = status_bytes("self", "VmHWM:");
     say(&peak.map_or_else(|| END.to_owned(), |bytes| format!("{END} {bytes}")))
@@ -193,7 +195,7 @@ pub(super) fn say(line: &str) -> Result<(), Failure> {
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
 }
 
-/// A value on a line.
+/// Writes a value to the parent, as JSON on a line.
 pub(super) fn say_json<T: Serialize>(value: &T) -> Result<(), Failure> {
     let text = serde_json::to_string(value)
         .map_err(|error| Failure::Bug { message: format!("a result is not JSON: {error}") })?;
@@ -204,11 +206,11 @@ pub(super) fn say_json<T: Serialize>(value: &T) -> Result<(), Failure> {
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) row: Row,
-    /// Could its instance not be read?
+    /// Whether its instance could not be read.
     pub(super) refused: bool,
 }
 
-/// The parent's side: the row of a case, or nothing if the user wants to stop.
+/// The parent's side: the row of a case; none if the user wants to stop.
 pub(super) fn run_child(
     case: &MeasuredCase,
     limits: &Limits,
@@ -218,13 +220,13 @@ pub(super) fn run_child(
     if said.end == End::Stopped {
         return Ok(None);
     }
-    // A row that came just before its process was seen to have too much is not one of a case within its limits.
+    // A row that came just before its process exceeded its memory is not one of a case within its limits.
     let within = |row: &Row| row.memory_peak_bytes.is_none_or(|bytes| bytes <= limits.bytes);
     let mut rows = said.lines.iter().filter_map(|line| serde_json::from_str::<Row>(line).ok());
     let row = match (rows.rfind(within), said.why(limits)) {
         (Some(row), None) => row,
         (Some(mut row), Some((by, why))) => {
-            // The decision is measured, if it is; what was not is what came behind it.
+            // The row's decision is measured; the missing part is what was to follow it.
             let is_whole = said.lines.iter().any(|line| line == MEASURED);
             match row.status {
                 Status::Done if !is_whole => row.cut(by, &why, case.repeats),
@@ -242,20 +244,20 @@ pub(super) fn run_child(
     Ok(Some(Ran { row, refused: said.refused }))
 }
 
-/// All that a child said.
+/// The output of a child.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) end: End,
-    /// Between the words that it is ready and that it is done.
+    /// The lines between the first and the last one.
     pub(super) lines: Vec<String>,
-    /// The most memory that it was seen to have.
+    /// The most memory that was observed, in bytes.
     peak: Option<u64>,
     complaint: String,
-    /// Could it not read its instance?
+    /// Whether the child could not read its instance.
     pub(super) refused: bool,
 }
 
-/// How a child came to its end.
+/// The way in which a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Done,
@@ -266,7 +268,7 @@ pub(super) enum End {
 }
 
 impl Said {
-    /// Has a process of its own do a case, within limits.
+    /// Runs a case in a process of its own, within limits.
     pub(super) fn by_child(case: &MeasuredCase, limits: &Limits, session: &Session) -> Result<Self, Failure> {
         let text = serde_json::to_string(case)
             .map_err(|error| Failure::Bug { message: format!("a case is not JSON: {error}") })?;
@@ -288,7 +290,7 @@ impl Said {
         let lines = lines_of(&mut child);
         let mut said = watch(&mut child, &lines, limits, session);
         if said.end != End::Broken {
-            // Ended already, or to be: a child that is gone cannot be killed, and that is fine.
+            // The child has ended, or is to end: if it is gone it cannot be killed, and that is fine.
             let _ = child.kill();
         }
         let status = child.wait().map_err(Failure::io("end the process of a case"))?;
@@ -297,7 +299,7 @@ impl Said {
         Ok(said)
     }
 
-    /// Why it did not say all, if it did not.
+    /// Why the output is not whole; none if it is.
     pub(super) fn why(&self, limits: &Limits) -> Option<(Status, String)> {
         Some(match self.end {
             End::Done => return None,
@@ -314,7 +316,7 @@ impl Said {
     }
 }
 
-/// The lines that a child writes, as they come.
+/// A channel of the lines that a child writes.
 pub(super) fn lines_of(child: &mut Child) -> Receiver<String> {
     let (send, receive) = channel();
     if let Some(stdout) = child.stdout.take() {
@@ -366,14 +368,14 @@ fn watch(child: &mut Child, lines: &Receiver<String>, limits: &Limits, session: 
     }
 }
 
-/// Lets the peak of resident memory start anew where the system allows it; what is resident now, in bytes.
+/// Restarts the peak of resident memory where the system allows it. Answers the memory that is resident now, in bytes.
 fn forget_peak() -> Option<u64> {
-    // Refused or unknown: the peak is then that of the whole process, drawing the instance included.
+    // If this is refused or unknown, the peak is that of the whole process, drawing the instance included.
     let _ = fs::write("/proc/self/clear_refs", "5");
     status_bytes("self", "VmRSS:")
 }
 
-/// A line of a process's status, in bytes; none where the system has no such file.
+/// A value in a process's status, in bytes; none where the system has no such file.
 fn status_bytes(process: &str, key: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(key))?;
@@ -385,7 +387,7 @@ pub(super) fn processor_model() -> Option<String> {
     model_in(&fs::read_to_string("/proc/cpuinfo").ok()?)
 }
 
-/// The model of the first processor in what Linux tells of them.
+/// The model of the first processor in Linux's list of processors.
 fn model_in(cpuinfo: &str) -> Option<String> {
     let model = cpuinfo.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -397,7 +399,7 @@ fn model_in(cpuinfo: &str) -> Option<String> {
 /// Processor time of a process so far, all its threads, in s; none where the system does not tell.
 pub(super) fn child_seconds(process: &str) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // Behind the name, which is in parentheses: state is the third field, user and system time the 14th and 15th.
+    // After the name, which is in parentheses, state is the third field, user and system time the 14th and 15th.
     let (_, fields) = text.rsplit_once(')')?;
     let mut ticks = fields.split_whitespace().skip(11).map_while(|field| field.parse::<f64>().ok());
     Some((ticks.next()? + ticks.next()?) / TICKS_PER_S)
@@ -405,7 +407,7 @@ pub(super) fn child_seconds(process: &str) -> Option<f64> {
 
 /// Processor time of this thread so far, in s; none where the system does not tell.
 fn processor_seconds() -> Option<f64> {
-    // The system brings the count up to date when a thread gives way, and else only now and then.
+    // The system updates the count when a thread gives way, and else only now and then.
     thread::yield_now();
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;

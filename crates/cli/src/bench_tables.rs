@@ -7,7 +7,7 @@ use apportion_studies::benchmark::measure::DEFAULT;
 use apportion_studies::benchmark::{Results, Row, Status};
 use apportion_studies::report::plain::plain;
 
-/// Milliseconds to three digits.
+/// A time in milliseconds, to three digits.
 fn time(seconds: f64) -> String {
     format!("{} ms", milliseconds(seconds))
 }
@@ -22,7 +22,7 @@ fn milliseconds(seconds: f64) -> String {
     }
 }
 
-/// `2.31 (2.20-2.90) ms`: the median, the least and the most; marked if it is not what the others are.
+/// `2.31 (2.20-2.90) ms`: the median, the least and the most; marked if the row's measure differs from the others'.
 fn cost(row: &Row) -> String {
     let median = row.cost_seconds().map(milliseconds).unwrap_or_default();
     let range = row.cost_range_seconds();
@@ -40,7 +40,7 @@ fn cost(row: &Row) -> String {
     std::iter::once(format!("{median}{range} ms")).chain(marks).collect::<Vec<_>>().join(", ")
 }
 
-/// Parts of a hundred, to three digits; what rounds to none has no sign.
+/// A part in percent, to three decimals; a part that rounds to 0 has no sign.
 fn percent(part: f64) -> String {
     let text = format!("{:.3} %", 100.0 * part);
     if text == "-0.000 %" { "0.000 %".to_owned() } else { text }
@@ -54,7 +54,7 @@ fn backend(row: &Row) -> String {
     if row.partitions == 1 { row.backend.clone() } else { format!("{} /{}", row.backend, row.partitions) }
 }
 
-/// One line a problem, one column a solver, a backend or a policy's own way: its cost, or why there is none.
+/// A table with a line for each problem, and a column for each solver, backend or policy's own way: the cost, or why there is none.
 pub(super) fn overview(rows: &[Row]) -> Table {
     let mut backends: Vec<String> = Vec::new();
     let mut problems: Vec<(String, String, usize)> = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn overview(rows: &[Row]) -> Table {
     table
 }
 
-/// One arrival or departure beside a decision from scratch.
+/// A table of the cost of one arrival or departure, beside that of a decision from scratch.
 pub(super) fn changes(rows: &[Row]) -> Table {
     let mut table = Table::new([
         "policy",
@@ -119,7 +119,7 @@ pub(super) fn changes(rows: &[Row]) -> Table {
     table
 }
 
-/// Where the time went and how good the answers are: of the default backends, or of all where none is.
+/// A table of times by phase and of gaps: of the default backends, or of all if there is no default one.
 pub(super) fn details(rows: &[Row]) -> Table {
     let mut table = Table::new([
         "policy",
@@ -178,7 +178,7 @@ pub(super) fn details(rows: &[Row]) -> Table {
     table
 }
 
-/// What is noted of backends that answer and never give dual values, once for the whole table; none if there are none.
+/// A note on backends that answer and never give dual values, once for the whole table; none if there are none.
 pub(super) fn unproven(rows: &[Row]) -> Option<String> {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for row in rows.iter().filter(|row| row.status == Status::Unproven) {
@@ -198,8 +198,8 @@ pub(super) fn unproven(rows: &[Row]) -> Option<String> {
     (!notes.is_empty()).then(|| notes.join("\n"))
 }
 
-/// Why cases were not done, or not wholly, one after another, and what a solver says of several at once; none if all were.
-/// What a solver does not prove is told by [`unproven`].
+/// The reasons for which cases were not done, or not wholly, and solvers' remarks on several cases; none if all were done. Backends
+/// without proofs are in [`unproven`].
 pub(super) fn reasons(rows: &[Row]) -> Option<String> {
     let told =
         |row: &&Row| row.status != Status::Unproven && (row.status != Status::Done || row.message.is_some());
@@ -227,7 +227,7 @@ pub(super) fn reasons(rows: &[Row]) -> Option<String> {
     (!text.is_empty()).then(|| format!("why:{text}"))
 }
 
-/// What the times of the tables are.
+/// The meaning of the tables' times.
 pub(super) fn heading(rows: &[Row]) -> String {
     let done = || rows.iter().filter(|row| row.status == Status::Done);
     let by_clock = done().any(Row::is_by_clock);
@@ -239,7 +239,7 @@ pub(super) fn heading(rows: &[Row]) -> String {
     format!("{time} of one decision, after one to warm up: median (least-most) of its repeats\n\n")
 }
 
-/// Where the times were measured.
+/// The system on which the times were measured.
 pub(super) fn footer(results: &Results) -> String {
     let system = &results.system;
     format!(
@@ -252,7 +252,7 @@ pub(super) fn footer(results: &Results) -> String {
     )
 }
 
-/// Every row with every field of its JSON, times side by side with the rest.
+/// A table of all rows with all fields of their JSON, times side by side with the rest.
 pub(super) fn flat(rows: &[Row]) -> Table {
     let names: Vec<String> = fields(&Row::of("", "", "", 1)).into_iter().map(|(name, _)| name).collect();
     let mut table = Table::new(names);
@@ -287,7 +287,7 @@ fn cell(value: Value) -> Cell {
         Value::Number(number) => match (number.as_u64(), number.as_f64()) {
             (Some(count), _) => Cell::Count(count),
             (None, Some(0.0)) => Cell::Number(0.0, 0),
-            // Of a gap, six decimals are zeros.
+            // Six decimals would show such a gap as zero.
             (None, Some(value)) if value.abs() < 1e-3 => Cell::Scientific(value),
             (None, Some(value)) => Cell::Number(value, 6),
             (None, None) => Cell::Empty,

@@ -1,4 +1,4 @@
-//! `apportion check`: decisions on random instances, judged by arithmetic that knows nothing of how they were found.
+//! `apportion check`: decisions on random instances, judged by arithmetic that is independent of how they were found.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use apportion_published::plugin;
 use apportion_studies::benchmark::measure::DEFAULT;
 use apportion_studies::check::{Decided, Fault, Judge, Tally, Verdict};
 
-/// Backends that decide beside the default way, where this build has them.
+/// Backends that decide in addition to the default way, where this build has them.
 const USUAL: [&str; 4] = ["highs-simplex", "highs-ipm", "clarabel", "good_lp-microlp"];
 
 /// Let policies decide random instances by several backends, and look for untrue claims
@@ -52,7 +52,7 @@ pub struct CheckArguments {
     /// How many instances
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     instances: u64,
-    /// Of the draws
+    /// The seed of the draws
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     /// Policies that are programs: names, or policy files [default: all that ship]
@@ -81,10 +81,10 @@ pub struct CheckArguments {
 pub(crate) struct Checked<'a> {
     /// The seed of the instances.
     seed: u64,
-    /// How long a decision might take.
+    /// The limit of processor time of a decision.
     #[schemars(extend("x-unit" = "s"))]
     limit_seconds: f64,
-    /// Counts by how far the instances' numbers are spread.
+    /// Counts, by the decades over which the instances' numbers are spread.
     rows: &'a [Tally],
     /// Untrue claims.
     findings: &'a [Finding],
@@ -94,7 +94,7 @@ impl Answer for Checked<'_> {
     const KIND: &'static str = "check";
 }
 
-/// A decision that is worth a look.
+/// A decision with a fault.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct Finding {
     /// The instance's number.
@@ -151,7 +151,7 @@ pub(super) fn run(arguments: &CheckArguments, session: &Session) -> Result<(), F
     outcome(&all)
 }
 
-/// The plan of a check that the arguments ask for, once they are checked.
+/// The plan of a check for the arguments, after they are checked.
 fn plan(arguments: &CheckArguments) -> Result<Plan, Failure> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     if !positive(arguments.limit) {
@@ -188,7 +188,7 @@ fn plan(arguments: &CheckArguments) -> Result<Plan, Failure> {
     Ok(Plan { seed, decades, policies, backends, limit })
 }
 
-/// The worker types that policies blind to types refer to.
+/// The worker types that policies which ignore types refer to.
 fn reference() -> Result<Vec<String>, Failure> {
     let catalog = plugin::catalog();
     for name in catalog.names() {
@@ -201,7 +201,7 @@ fn reference() -> Result<Vec<String>, Failure> {
     Ok(Vec::new())
 }
 
-/// Judges all decisions on instances from number `from` on.
+/// Judges all decisions on the instances from number `from` on.
 fn part(plan: &Plan, from: u64, decided: &[Decided], reference: &[String], limit: f64) -> Part {
     let mut part = Part::default();
     for (instance, decisions) in (from..).zip(decided.chunks(plan.per_instance())) {
@@ -287,7 +287,7 @@ fn show(arguments: &CheckArguments, all: &Part, session: &Session) -> Result<(),
     }
 }
 
-/// How to see a finding again.
+/// The command by which a finding is repeated.
 fn repeat(arguments: &CheckArguments, all: &Part) -> String {
     let (Some(finding), Some(folder)) = (all.findings.first(), &arguments.out) else {
         return "\n`--out DIR` writes the instances, for `apportion allocate`".to_owned();

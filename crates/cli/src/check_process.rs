@@ -1,4 +1,4 @@
-//! Some instances, decided in a process of its own: one that crashes, or does not end, costs one decision.
+//! A process for the decisions on some instances: a crash, or a decision that does not end, costs one decision only.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
@@ -29,7 +29,7 @@ const NAMES_FROM: &str = "osdi20";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plan {
     pub(super) seed: u64,
-    /// Of the instances, in turn.
+    /// The decades of the instances, in turn.
     pub(super) decades: Vec<f64>,
     pub(super) policies: Vec<String>,
     pub(super) backends: Vec<String>,
@@ -57,7 +57,7 @@ impl WithoutEnd {
     }
 }
 
-/// All that a child needs to know.
+/// A part of the decisions, as the child gets it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Case {
     plan: Plan,
@@ -65,12 +65,12 @@ pub(super) struct Case {
     to: u64,
     /// Decisions that are done already.
     done: usize,
-    /// Positions of policies and decades that are not tried.
+    /// Positions of policies and decades that are not tried any more.
     hopeless: Vec<(usize, usize)>,
 }
 
 impl Plan {
-    /// Decisions on an instance.
+    /// Number of decisions on an instance.
     pub(super) fn per_instance(&self) -> usize {
         self.policies.len() * self.backends.len()
     }
@@ -79,7 +79,7 @@ impl Plan {
         usize::try_from(instance % self.decades.len() as u64).unwrap_or(0)
     }
 
-    /// An instance, and the decades of its numbers.
+    /// The instance of this number, and the decades of its numbers.
     pub(super) fn draw(&self, instance: u64) -> (f64, SnapshotDocument) {
         let known = load_throughputs(NAMES_FROM).map(|known| known.worker_types().iter().cloned().collect());
         let names: Vec<String> = known.unwrap_or_default();
@@ -87,7 +87,7 @@ impl Plan {
         (decades, draw(self.seed, instance, decades, &names))
     }
 
-    /// The instance of a decision of a part from `from` on, and the positions of its policy and backend.
+    /// The instance of a decision, in a part that begins at instance `from`, and the positions of its policy and backend.
     fn place(&self, from: u64, decision: usize) -> (u64, usize, usize) {
         let within = decision % self.per_instance();
         let n_backends = self.backends.len();
@@ -96,7 +96,7 @@ impl Plan {
 }
 
 impl Case {
-    /// The case that the parent process wrote.
+    /// Reads the case that the parent process wrote.
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         serde_json::from_str(text).map_err(|error| Failure::usage(format!("`--case` is none: {error}"), None))
     }
@@ -105,7 +105,7 @@ impl Case {
         usize::try_from(self.to - self.from).unwrap_or(0) * self.plan.per_instance()
     }
 
-    /// The child's side: the decisions, a line each.
+    /// The child's side: makes the decisions, and writes a line for each.
     pub(super) fn run(&self) -> Result<(), Failure> {
         let catalog = plugin::catalog();
         let plan = &self.plan;
@@ -196,14 +196,14 @@ fn by_child(
         .map_err(Failure::io("start a process for some instances"))?;
     let end = watch(case, &mut child, decided, session, bar);
     if end != End::Done {
-        // Ended already, or to be: a child that is gone cannot be killed, and that is fine.
+        // The child has ended, or is to end: if it is gone it cannot be killed, and that is fine.
         let _ = child.kill();
     }
     child.wait().map_err(Failure::io("end the process of some instances"))?;
     Ok(end)
 }
 
-/// Takes what a child says, until it is done or a decision takes too long.
+/// Takes a child's lines until it is done or a decision takes too long.
 fn watch(
     case: &Case,
     child: &mut Child,

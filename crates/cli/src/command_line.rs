@@ -4,7 +4,7 @@ use std::env;
 
 use apportion_studies::sweep::today;
 
-/// A word as the shell takes it.
+/// A word, quoted for the shell if it needs to be.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -19,7 +19,7 @@ pub(super) fn typed() -> String {
     std::iter::once("apportion".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// What a page says of itself: the command that makes it, and the day.
+/// A page's statements about itself: the command that makes it, and the day.
 pub(super) fn made_now() -> impl Iterator<Item = (String, String)> {
     let made = [("command", Some(typed())), ("made on", today())];
     made.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)))

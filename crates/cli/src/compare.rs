@@ -50,10 +50,10 @@ pub struct CompareArguments {
     bound: Vec<String>,
 }
 
-/// How far a ratio may go.
+/// A bound on a ratio.
 #[derive(Clone, Debug, PartialEq)]
 struct Bound {
-    /// As it was given.
+    /// Its text on the command line.
     text: String,
     /// Its position in [`METRICS`].
     metric: usize,
@@ -127,7 +127,7 @@ pub(super) fn run(arguments: &CompareArguments, session: &Session) -> Result<(),
     ending(&broken)
 }
 
-/// The comparison, and which version of this crate made each side.
+/// The comparison, and the version of this crate that made each side.
 fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison, [String; 2]), Failure> {
     let open = |path: &Path| Store::open_to_read(path).map_err(results::failure);
     let (one, two) = (open(first)?, open(second)?);
@@ -155,10 +155,10 @@ fn compare(first: &Path, second: &Path, session: &Session) -> Result<(Comparison
     Ok((comparison, versions))
 }
 
-/// Whether a bound holds, and where it is broken.
+/// The outcome of a bound.
 struct Verdict {
     bound: String,
-    /// Where it is broken, with the ratio there; nowhere if it holds.
+    /// The points at which it is broken, with the ratio there; none if it holds.
     broken: Vec<String>,
     /// Points whose ratio the bound was compared with; for a bound on the mean, points whose ratios are in the mean.
     n_points: usize,
@@ -216,7 +216,8 @@ fn number(value: Option<f64>, n_decimals: usize) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Number(value, n_decimals))
 }
 
-/// One line for each metric and point. For people in their units, and without the columns of the difference.
+/// A table with a line for each metric and point. For people, numbers are in their units, and there are no columns of the
+/// difference.
 fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Table {
     let axes = comparison.axes.iter().map(String::as_str);
     let mut heads: Vec<&str> =
@@ -229,7 +230,7 @@ fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Tab
         let known = &METRICS[*metric];
         let (unit, scale) = if is_for_people { (known.unit.shown(), known.unit.scale()) } else { ("", 1.0) };
         let name = with_unit(known.name, unit);
-        // A metric that means nothing at a point has no line there.
+        // A metric without meaning at a point has no line there.
         let meant = |point: &&PairedPoint| point.n_unfinished > 0 || !point.lacks(*metric);
         for point in comparison.points.iter().filter(meant) {
             let mut cells: Vec<Cell> =
@@ -250,7 +251,7 @@ fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Tab
     table
 }
 
-/// Means, ratio and difference; nothing where nothing is compared.
+/// Cells of means, ratio and difference; empty if nothing is compared.
 fn numbers(compared: Option<Compared>, scale: f64, is_for_people: bool) -> Vec<Cell> {
     let paired = compared.map(|compared| compared.paired);
     let ratio = paired.and_then(|paired| paired.ratio);
@@ -344,7 +345,7 @@ fn for_people(
 /// Two sets of results, as `apportion compare --format json` prints them.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ComparisonAnswer<'a> {
-    /// How ratios are tested.
+    /// The test of ratios.
     test: &'static str,
     /// The versions of the program that made the results.
     versions: Sides<&'a str>,
@@ -361,15 +362,15 @@ pub(crate) struct ComparisonAnswer<'a> {
     n_unfinished_on_both: usize,
     /// Runs that are done on both sides.
     n_runs: usize,
-    /// Of how many.
+    /// The number of runs on either side.
     n_runs_of: usize,
     /// Points that are compared.
     n_points: usize,
-    /// Of how many.
+    /// The number of points on either side.
     n_points_of: usize,
-    /// Points of them at which a side has not finished all seeds.
+    /// Points at which a side has not finished all seeds.
     n_points_unfinished: usize,
-    /// Whether bounds hold.
+    /// The outcome of each bound.
     bounds: Vec<Held<'a>>,
 }
 
@@ -377,25 +378,25 @@ impl Answer for ComparisonAnswer<'_> {
     const KIND: &'static str = "comparison";
 }
 
-/// Something of each of the two results.
+/// A value for each of the two results.
 #[derive(Serialize, JsonSchema)]
 struct Sides<T> {
-    /// Of A.
+    /// The value of A.
     a: T,
-    /// Of B.
+    /// The value of B.
     b: T,
 }
 
 /// The geometric mean of a metric's ratios B ÷ A.
 #[derive(Serialize, JsonSchema)]
 struct OverallRatio {
-    /// Seeds.
+    /// The number of seeds.
     n: usize,
     /// The mean.
     mean: f64,
-    /// Its interval; null of one seed.
+    /// Its interval; null for a single seed.
     interval: Option<Interval>,
-    /// The probability of a mean so far from 1 or farther, were the true one 1; null of one seed.
+    /// The probability of a mean at least as far from 1 if the true one were 1; null for a single seed.
     p: Option<f64>,
     /// The number of points in the mean.
     n_points: usize,
@@ -404,23 +405,23 @@ struct OverallRatio {
 /// A run that has a number on one side only.
 #[derive(Serialize, JsonSchema)]
 struct OneSided<'a> {
-    /// Its values, seed included.
+    /// The values of its axes, with the seed.
     run: &'a str,
-    /// How it ended there; null where it is not there.
+    /// How it ended on each side; null where it does not exist.
     #[serde(flatten)]
     ends: Sides<Option<Status>>,
 }
 
-/// Whether a bound holds.
+/// The outcome of a bound.
 #[derive(Serialize, JsonSchema)]
 struct Held<'a> {
-    /// The bound, as it was given.
+    /// The bound, as on the command line.
     bound: &'a str,
-    /// Does it hold?
+    /// Whether it holds.
     holds: bool,
-    /// Where it is broken, with the ratio there.
+    /// The points at which it is broken, with the ratio there.
     broken: &'a [String],
-    /// Points that it was held against.
+    /// Points whose ratio the bound was compared with; for a bound on the mean, points in the mean.
     n_points: usize,
 }
 

@@ -37,7 +37,7 @@ pub struct ManArguments {
     folder: PathBuf,
 }
 
-/// Prints what a shell completes the command by.
+/// Prints the script by which a shell completes the command.
 ///
 /// # Errors
 /// If standard output cannot be written to.
@@ -51,14 +51,14 @@ pub(super) fn run(
     session.output.text(&String::from_utf8_lossy(&script))
 }
 
-/// A command without subcommands `help`, of which there are no pages.
+/// A command without its subcommands `help`, which have no pages.
 fn without_help_commands(command: Command) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
     let command = command.disable_help_subcommand(true);
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, without_help_commands))
 }
 
-/// How lines of a section are set.
+/// The form of lines in a section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// Sentences, which are filled.
@@ -69,8 +69,8 @@ enum Part {
     Terms,
 }
 
-/// A page with a section of what stands below the flags in the help: sentences are filled, and what is indented stays in
-/// lines as it is, or is a list of terms where two spaces part a term from its meaning.
+/// A page with a section for the help's text below the flags. Sentences are filled; indented lines stay as they are, or are a list
+/// of terms if two spaces separate a term from its meaning.
 fn with_extra(page: String, extra: Option<&str>) -> String {
     let Some(extra) = extra else { return page };
     let mut section = String::from(".SH EXTRA\n");
@@ -82,7 +82,7 @@ fn with_extra(page: String, extra: Option<&str>) -> String {
         let next = match (term, indent) {
             (Some(_), _) => Part::Terms,
             (None, 0) => Part::Sentences,
-            // The meaning of a term goes on.
+            // The meaning of a term goes on in this line.
             (None, 8..) if part == Part::Terms => Part::Terms,
             (None, _) => Part::Lines,
         };
@@ -112,7 +112,7 @@ fn with_extra(page: String, extra: Option<&str>) -> String {
     }
 }
 
-/// Text of a page: no sign of it commands anything.
+/// Text of a page, escaped so that no letter is a command.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     if text.starts_with('.') { format!("\\&{text}") } else { text }

@@ -1,11 +1,11 @@
-//! Flags of what may go wrong in a simulation, and of what policies do not know.
+//! Flags of faults in a simulation, and of data that policies do not have.
 
 use clap::Args;
 
 use apportion::spec::run::RunSpec;
 use apportion::units::Seconds;
 
-/// Beside what `simulate` is told of cluster, jobs and policy.
+/// Flags of conditions, in addition to cluster, jobs and policy of `simulate`.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What goes wrong")]
 pub(super) struct ConditionArguments {
@@ -69,7 +69,7 @@ impl ConditionArguments {
     }
 }
 
-/// Reads a number that is one: `nan` is none, wherever it stands.
+/// Reads a number. `nan` is refused.
 pub(super) fn number(text: &str) -> Result<f64, String> {
     let parsed: Option<f64> = text.parse().ok();
     parsed.filter(|number| !number.is_nan()).ok_or_else(|| format!("`{text}` is no number, expected one"))

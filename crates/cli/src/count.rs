@@ -4,15 +4,15 @@ use clap::builder::RangedU64ValueParser;
 
 use crate::exit::Failure;
 
-/// The most jobs of a drawn workload that are believed: they are held at once.
+/// The most jobs of a drawn workload: they are held in memory at once.
 pub(crate) const JOBS_MAX: u64 = 10_000_000;
 
-/// Reads a count of what there must be at least one of, and no more than are believed.
+/// A parser of counts from 1 to `most`.
 pub(crate) fn from_one_to(most: u64) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=most)
 }
 
-/// Refuses more jobs in all workloads of a world than are believed.
+/// Refuses more than [`JOBS_MAX`] jobs in all workloads of a world.
 pub(crate) fn check_workloads(n_traces: usize, n_jobs: usize) -> Result<(), Failure> {
     let n_all = (n_traces as u64).saturating_mul(n_jobs as u64);
     if n_all <= JOBS_MAX {

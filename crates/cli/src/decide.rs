@@ -1,4 +1,4 @@
-//! What `allocate` and `explain` share: a snapshot and a policy from the command line.
+//! The common part of `allocate` and `explain`: a snapshot and a policy from the command line.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use apportion::workload::Combination;
 use apportion_published::plugin;
 use apportion_studies::report::plain::plain;
 
-/// One decision's input.
+/// The input of one decision.
 #[derive(Args, Clone, Debug)]
 pub struct DecisionArguments {
     /// The policy: a name (`apportion policies list`), or the path of a policy file
@@ -82,7 +82,7 @@ pub enum Refinement {
 }
 
 impl Refinement {
-    /// Its name, as documents have it.
+    /// Its name in documents.
     pub fn name(self) -> String {
         Refine::from(self).name().to_owned()
     }
@@ -99,25 +99,25 @@ impl From<Refinement> for Refine {
     }
 }
 
-/// A decision about to be made.
+/// A decision to be made.
 #[derive(Debug)]
 pub struct Question {
-    /// The snapshot, with the text that complaints point into.
+    /// The snapshot, with the text that error messages point into.
     pub snapshot: Snapshot,
     /// The problem that the snapshot states.
     pub problem: Problem,
     /// The policy that decides.
     pub policy: Box<dyn Policy>,
-    /// A second copy of the policy where it is a program: for its options, and for the objective at measured throughputs.
+    /// A second copy of the policy, if it is a program: for its options, and for the objective at measured throughputs.
     program: Option<ProgramPolicy>,
     /// The document of the policy.
     document: PolicyDocument,
-    /// A remark on the problem for standard error: gangs that have no time on types that are too small.
+    /// A remark on the problem for standard error: gangs without time on types that are too small; none if there are none.
     pub remark: Option<String>,
 }
 
 impl Question {
-    /// Reads what the arguments name.
+    /// Reads the documents that the arguments name.
     ///
     /// # Errors
     /// If a document is at fault, or there is no such policy.
@@ -165,7 +165,7 @@ impl Question {
         Ok(Self { snapshot, problem, policy, program, document, remark })
     }
 
-    /// A policy's error, at the place in the snapshot that it is about, if it is about one.
+    /// The failure of a policy's error, at the place in the snapshot that it is about, if it is about one.
     pub fn place(&self, error: PolicyError) -> Failure {
         match &error {
             PolicyError::Missing { field, job, .. } => {
@@ -192,22 +192,22 @@ impl Question {
         }
     }
 
-    /// Are the shares less than what the objective is of, by the policy's discount?
+    /// Whether the shares are less than those of the objective, by the policy's discount.
     pub fn is_discounted(&self) -> bool {
         self.program.as_ref().is_some_and(|program| program.options().discounted)
     }
 
-    /// The objective at measured throughputs, where the policy sees others.
+    /// The objective at measured throughputs; none unless the policy sees other ones.
     ///
     /// # Errors
-    /// If the problem lacks what the objective reads.
+    /// If the problem lacks data that the objective reads.
     pub fn measured_value(&self, decision: &Decision) -> Result<Option<f64>, Failure> {
         let value = |program: &ProgramPolicy| program.measured_value_of(&self.problem, &decision.allocation);
         let value = self.program.as_ref().filter(|_| decision.objective.is_some()).map(value);
         value.transpose().map(Option::flatten).map_err(|error| self.place(error))
     }
 
-    /// The id of a job as its owner writes it.
+    /// The id of a job, as in the snapshot.
     pub fn label(&self, job: JobIndex) -> &Label {
         &self.snapshot.document().jobs[job.index()].id
     }
@@ -259,11 +259,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "a number of seconds above 0 is expected".to_owned())
 }
 
-/// Says that gangs have no time on worker types with fewer workers than they need, if there are such.
+/// A remark that gangs have no time on worker types with fewer workers than they need; none if there are no such gangs.
 fn too_small(problem: &Problem) -> Option<String> {
     let too_small = |job: JobIndex, worker_type: WorkerTypeId| {
         let n_workers = problem.cluster().types()[worker_type].n_workers;
-        // A type without workers gives no job any, in the published system neither.
+        // A type without workers gives no job time, in the published system neither.
         n_workers > 0
             && problem.jobs()[job].scale_factor > n_workers
             && problem.throughput()[(job, worker_type)] > 0.0

@@ -8,18 +8,18 @@ use apportion::policy::{Decision, SolveReport};
 /// The certificate of a decision: of its shares and, if it has an objective, of its optimum.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Certificate {
-    /// By how much the shares violate a constraint at most.
+    /// The largest violation of a constraint by the shares.
     violation_max: f64,
-    /// Is the optimum proven? Null without an objective.
+    /// Whether the optimum is proven; null without an objective.
     optimal: Option<bool>,
-    /// Is that said of the first level alone, the least of all jobs'? Null without an objective.
+    /// Whether the proof is of the first level alone, the least of all jobs'; null without an objective.
     first_level_only: Option<bool>,
-    /// Is that said among allocations that drop the same constraints? Null without an objective.
+    /// Whether the proof is among allocations that drop the same constraints; null without an objective.
     among_same_dropped: Option<bool>,
 }
 
 impl Certificate {
-    /// That of a decision.
+    /// The certificate of a decision.
     pub(crate) fn of(decision: &Decision) -> Self {
         let objective = decision.objective.as_ref();
         Self {
@@ -34,17 +34,17 @@ impl Certificate {
 /// How a decision was found.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Solve<'a> {
-    /// How the optimum was found: `singles`, `kinds`, `pairs` or `written`.
+    /// The strategy by which the optimum was found: `singles`, `kinds`, `pairs` or `written`.
     strategy: &'static str,
-    /// Why so.
+    /// The reason for the strategy.
     reason: String,
-    /// The attempts before.
+    /// Strategies that gave up before.
     gave_up: Vec<GaveUp>,
     /// The backend that solved a program; null if none was written.
     backend: Option<&'a str>,
     /// `linear`, `parametric` or `conic`.
     route: &'a str,
-    /// Where the time went.
+    /// Wall time by phase.
     seconds: Seconds,
     /// Iterations of all programs, and passes over all jobs of all searches.
     iterations: u64,
@@ -69,16 +69,16 @@ struct GaveUp {
     why: String,
 }
 
-/// Wall time of the parts of a solve.
+/// Wall time of a solve by phase.
 #[derive(Serialize, JsonSchema)]
 struct Seconds {
     /// Grouping and building the program.
     #[schemars(extend("x-unit" = "s"))]
     build: f64,
-    /// Inside backends.
+    /// Time inside backends.
     #[schemars(extend("x-unit" = "s"))]
     solve: f64,
-    /// Certifying what they answered.
+    /// Certifying the backends' answers.
     #[schemars(extend("x-unit" = "s"))]
     certify: f64,
     /// Expanding classes to jobs and checking the allocation.
@@ -98,7 +98,7 @@ struct Size {
 }
 
 impl<'a> Solve<'a> {
-    /// That of a report.
+    /// The solve of a report.
     pub(crate) fn of(report: &'a SolveReport) -> Self {
         let (seconds, size) = (report.seconds, report.size);
         let gave_up = report

@@ -1,4 +1,4 @@
-//! Complaints as people read them: message, place, the line with the fault underlined, and what to do.
+//! Error messages as people read them: message, place, the line with the fault underlined, and a remedy.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -16,7 +16,7 @@ use apportion::spec::nearest::suggestion;
 use apportion::spec::{Diagnostic, SpecError};
 use apportion_studies::report::plain::{is_hidden, plain, plain_lines};
 
-/// The most complaints that are shown at once.
+/// The most error messages that are shown at once.
 const SHOWN_MAX: usize = 20;
 
 /// The most characters of an input line that are shown.
@@ -33,7 +33,7 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A message in which what stands between backticks is short enough to be shown.
+/// A message in which texts between backticks are short enough to be shown.
 fn with_short_quotes(message: &str) -> String {
     let parts: Vec<Cow<'_, str>> = message
         .split('`')
@@ -43,26 +43,26 @@ fn with_short_quotes(message: &str) -> String {
     parts.join("`")
 }
 
-/// Raised where all that is said on standard error is lines of JSON (`--progress json`).
+/// A flag that is raised if all output on standard error is lines of JSON (`--progress json`).
 static IN_JSON: AtomicBool = AtomicBool::new(false);
 
-/// From here on notes and complaints are lines of JSON, as progress is: `{"event": "note", …}` and `{"event": "error", …}`.
+/// Makes notes and errors lines of JSON, like progress: `{"event": "note", …}` and `{"event": "error", …}`.
 pub fn speak_json() {
     IN_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Are notes and complaints lines of JSON?
+/// Whether notes and errors are lines of JSON.
 pub fn speaks_json() -> bool {
     IN_JSON.load(Ordering::Relaxed)
 }
 
-/// Writes a note to standard error: lines for people, or an event. A failure to do so is ignored: no other stream is left to report
-/// it on.
+/// Writes a note to standard error, as lines for people or as an event. A failure to do so is ignored: no other stream is left to
+/// report it on.
 pub fn print(text: &str) {
     print_as("note", text);
 }
 
-/// Writes a complaint, which begins with `error: `, to standard error: lines for people, or an event.
+/// Writes an error message, which begins with `error: `, to standard error, as lines for people or as an event.
 pub fn complain(text: &str) {
     print_as("error", text);
 }
@@ -82,7 +82,7 @@ pub fn print_exactly(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// The complaint about a failure.
+/// The error message of a failure.
 pub fn of_failure(failure: &Failure) -> String {
     let help = match failure {
         Failure::Spec(error) => return of_spec(error),
@@ -107,7 +107,7 @@ pub fn of_failure(failure: &Failure) -> String {
     text
 }
 
-/// What is said of a panic.
+/// The error message of a panic.
 pub fn of_panic(report: &PanicHookInfo<'_>) -> String {
     let place = report.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
     let message = report.payload_as_str().unwrap_or("it does not say why");
@@ -129,7 +129,7 @@ fn policy_help(error: &PolicyError) -> Option<String> {
     }
 }
 
-/// Complaints about documents.
+/// Error messages about documents.
 ///
 /// ```text
 /// error: unknown key `max_mn`, expected one of `max_min`, `makespan`
@@ -187,7 +187,7 @@ fn push_diagnostic(text: &mut String, diagnostic: &Diagnostic) {
     push_help(text, rest.filter(|rest| !rest.is_empty()));
 }
 
-/// A message with its lines after the first indented, so that a line break in an id cannot start a line like those of ours.
+/// A message with its lines after the first indented, so that a line break in an id cannot begin a line of another form.
 fn indented(message: &str) -> String {
     with_short_quotes(message).replace('\n', "\n  ")
 }
@@ -198,10 +198,10 @@ fn push_help(text: &mut String, help: Option<&str>) {
     }
 }
 
-/// The part of a line around a column (from 1), free of tabs and control characters; the indent and width of what
+/// The part of a line around a column (from 1), free of tabs and control characters, with the indent and the width of the part that
 /// is to be underlined in it.
 fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) {
-    // A letter for a letter, or the underline would stand elsewhere.
+    // Each letter is replaced by one letter, or the underline would be misplaced.
     let letters: Vec<char> =
         excerpt.chars().map(|letter| if is_hidden(letter) { ' ' } else { letter }).collect();
     let start = column.saturating_sub(1).min(letters.len());

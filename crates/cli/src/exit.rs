@@ -1,4 +1,4 @@
-//! How the command ends: exit codes, and the errors that lead to each.
+//! The ends of the command: exit codes, and the errors that lead to each.
 
 use std::io;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use apportion::policy::program::ProgramPolicyError;
 use apportion::solver::{SolveError, Termination};
 use apportion::spec::SpecError;
 
-/// What is done where results are printed.
+/// The name of the action of printing results.
 pub(super) const TO_STANDARD_OUTPUT: &str = "write to standard output";
 
 /// The command's exit codes. Stable: codes are added, never changed.
@@ -20,17 +20,17 @@ pub(super) const TO_STANDARD_OUTPUT: &str = "write to standard output";
 pub enum ExitStatus {
     /// Done.
     Done = 0,
-    /// Our bug, or the world: a full disk, a lost file.
+    /// A bug of this program, or an error of the system: a full disk, a lost file.
     Bug = 1,
     /// Bad input: a document, data, a flag.
     BadInput = 2,
     /// Well-posed input without a solution: infeasible or unbounded.
     NoSolution = 3,
-    /// A limit was hit; what was finished is written and marked.
+    /// A limit was hit; all that was finished is written and marked.
     Limit = 4,
-    /// A comparison found a bound broken, or `check` an untrue claim.
+    /// A comparison found a broken bound, or `check` an untrue claim.
     BoundBroken = 5,
-    /// Interrupted; what was finished is kept, and running the command again resumes.
+    /// Interrupted; all that was finished is kept, and running the command again resumes.
     Interrupted = 130,
 }
 
@@ -40,7 +40,7 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// Why a command did not do all it was asked to.
+/// Why a command did not do all that it was asked to.
 #[derive(Debug, Error)]
 pub enum Failure {
     /// An input document is at fault.
@@ -60,12 +60,12 @@ pub enum Failure {
     /// The policy gave no decision in the course of a simulation.
     #[error("{place}: {error}")]
     Decision {
-        /// At which instant, and with which jobs.
+        /// The instant, and the jobs.
         place: String,
-        /// Why not.
+        /// The policy's error.
         error: PolicyError,
     },
-    /// The world failed us.
+    /// The system refused an action.
     #[error("cannot {action}: {source}")]
     Io {
         /// The action that failed: `write results/runs.csv`.
@@ -73,28 +73,28 @@ pub enum Failure {
         /// Why it failed.
         source: io::Error,
     },
-    /// Something that ought to be impossible; asks for a report.
+    /// An impossible state; the user is asked for a report.
     #[error("{message}")]
     Bug {
         /// A description of the bug.
         message: String,
     },
-    /// A limit was hit; what was finished is written.
+    /// A limit was hit; all that was finished is written.
     #[error("{message}")]
     Limit {
-        /// Which one, and what was finished.
+        /// The limit, and what was finished.
         message: String,
     },
-    /// A comparison found a bound broken.
+    /// A comparison found a broken bound.
     #[error("{message}")]
     BoundBroken {
-        /// Which one, by how much.
+        /// The bound, and how far it is exceeded.
         message: String,
     },
     /// The user asked to stop.
     #[error("interrupted: {message}")]
     Interrupted {
-        /// What was finished, and how to go on.
+        /// The finished work, and how to go on.
         message: String,
     },
 }
@@ -114,18 +114,18 @@ impl From<CatalogError> for Failure {
 }
 
 impl Failure {
-    /// A complaint about a flag.
+    /// A failure about a flag.
     pub fn usage(message: impl Into<String>, help: Option<String>) -> Self {
         Self::Usage { message: message.into(), help }
     }
 
-    /// A failure of the world while doing `action`: `write results/runs.csv`.
+    /// A failure of the system in an action, such as `write results/runs.csv`.
     pub fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let action = action.into();
         move |source| Self::Io { action, source }
     }
 
-    /// The exit code it ends in.
+    /// The exit code of the failure.
     pub fn status(&self) -> ExitStatus {
         match self {
             Self::Spec(_) | Self::Usage { .. } => ExitStatus::BadInput,
@@ -150,7 +150,7 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
             ExitStatus::NoSolution
         }
         PolicyError::Solve(error) => of_solve(error),
-        // `Allocation`, and what the engine may come to say without this command knowing what it means.
+        // This is `Allocation`, and errors of the engine that this command does not know.
         _ => ExitStatus::Bug,
     }
 }

@@ -1,4 +1,4 @@
-//! `apportion explain`: why each job gets its share.
+//! `apportion explain`: the reason for each job's share.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -18,12 +18,12 @@ use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed
 use apportion::problem::ActiveJob;
 use apportion::program::expression::Subject;
 
-/// A price of no more than this part of the objective's size, or of the largest price's, may be rounding.
+/// The part of the objective's size, or of the largest price's, up to which a price may be rounding.
 const ROUNDING: f64 = 5e-7;
-/// Six decimals show three digits of what is as large.
+/// The least size of a number of which six decimals show three digits.
 const DECIMALS_MIN: f64 = 1e-4;
 
-/// Its arguments.
+/// Arguments of `explain`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
     allocate::proven(&explanation.decision)
 }
 
-/// What more workers would do for the level at which water filling fixed a job.
+/// The effect of more workers on the level at which water filling fixed a job, in words.
 fn fixed_in_words(question: &Question, explanation: &Explained, fixed: &Fixed) -> String {
     let mut text =
         format!("  its level {:.6} was fixed at step {} of {}\n", fixed.level, fixed.step, fixed.steps);
@@ -140,12 +140,12 @@ fn price(explanation: &Explained, price: Option<f64>) -> Cell {
     if price == 0.0 || price.abs() >= DECIMALS_MIN { Cell::Number(price, 6) } else { Cell::Scientific(price) }
 }
 
-/// A price as far as it is shown: what may be rounding, beside the objective and the largest price, is none, and 0 has no sign.
+/// A price as it is shown: 0 if it may be rounding, beside the objective and the largest price; 0 has no sign.
 fn shown(explanation: &Explained, price: f64) -> f64 {
     if price.abs() <= explanation.rounding { 0.0 } else { price }
 }
 
-/// The effect of one unit more on an optimum, from its price. A maximum is concave in the right sides of the program's rows, a
+/// The effect on an optimum of one unit more, from its price. A maximum is concave in the right sides of the program's rows, a
 /// minimum convex, so a gain is at most the price and a loss at least.
 fn change(sense: Sense, price: f64) -> String {
     let gains = (sense == Sense::Maximize) == (price > 0.0);
@@ -162,14 +162,14 @@ fn sense(explanation: &Explained) -> Sense {
     explanation.objective().map_or(Sense::Maximize, |objective| objective.sense)
 }
 
-/// The data that one worker more would change and that its price holds, in words; nothing if there are none.
+/// The data that one worker more would change and that its price takes as constant, in words; empty if there are none.
 fn held(explanation: &Explained) -> String {
     let names: Vec<String> = explanation.held.iter().map(|name| format!("`{name}`")).collect();
     if names.is_empty() { String::new() } else { format!(", with {} held", names.join(" and ")) }
 }
 
-/// What the price of a worker of a type does not count, in words: jobs that would fit there with one more. Nothing if there are
-/// none.
+/// The effect that the price of a worker of a type does not count, in words: jobs that would fit there with one more. Empty if
+/// there are none.
 fn uncounted(question: &Question, kind: WorkerTypeId) -> String {
     let (problem, n_workers) = (&question.problem, question.problem.cluster().types()[kind].n_workers);
     let fits_then = |(job, active): (JobIndex, &ActiveJob)| {
@@ -182,8 +182,7 @@ fn uncounted(question: &Question, kind: WorkerTypeId) -> String {
     }
 }
 
-/// A job's share in a sentence, and what one worker more of each type would bring; nothing of the latter without
-/// prices.
+/// A job's share in a sentence, and the effect of one worker more of each type, where prices are known.
 fn job_in_words(question: &Question, explanation: &Explained, job: JobIndex) -> String {
     let part = &explanation.jobs[job.index()];
     let mut text = format!("{}: {}\n", question.label(job), explanation.in_words(job));
@@ -215,7 +214,7 @@ fn job_in_words(question: &Question, explanation: &Explained, job: JobIndex) -> 
     text
 }
 
-/// What more time, and what more on the right side of each of the policy's constraints on the job, would bring.
+/// The effect on a job of more time, and of more on the right side of each of the policy's constraints on it, in words.
 fn own_in_words(explanation: &Explained, job: JobIndex, part: &JobExplanation) -> String {
     let mut text = String::new();
     if let Some(more) = part.time_price.map(|price| shown(explanation, price)) {
@@ -248,7 +247,7 @@ fn unit(constraint: &ConstraintExplanation) -> String {
     if constraint.unit.is_none() { "1".to_owned() } else { format!("1[{}]", constraint.unit) }
 }
 
-/// How a constraint's row stands.
+/// The state of a constraint's row, in words.
 fn state(row: &ConstraintRow) -> &'static str {
     match row {
         _ if row.dropped => "is dropped",
@@ -259,7 +258,7 @@ fn state(row: &ConstraintRow) -> &'static str {
     }
 }
 
-/// What a constraint's row stands for: a job by its label, a worker type by its name, or the whole cluster.
+/// The subject of a constraint's row: a job by its label, a worker type by its name, or the whole cluster.
 fn subject(question: &Question, constraint: &ConstraintExplanation, row: usize) -> Value {
     match constraint.subject {
         Some(Subject::Job) => json!(question.label(JobIndex::from_index(row))),

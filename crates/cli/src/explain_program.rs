@@ -1,4 +1,4 @@
-//! The program of a decision as text for other solvers, with what makes their optimum ours.
+//! The program of a decision as text for other solvers, with comments by which their optimum is the policy's.
 
 use clap::ValueEnum;
 
@@ -10,10 +10,10 @@ use apportion::program::text::{TextError, to_cbf, to_lp, to_mps};
 use apportion_studies::benchmark::programs::{Value, stage};
 use apportion_studies::report::plain::plain;
 
-/// Characters from which a line of comment goes on in the next: readers limit their length.
+/// The length in characters after which a comment is continued on the next line: readers limit their lines.
 const LINE: usize = 100;
 
-/// How a program is written.
+/// The format of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ProgramForm {
     /// CPLEX LP text
@@ -24,11 +24,11 @@ pub enum ProgramForm {
     Cbf,
 }
 
-/// The program that explains a decision. Comments ahead of it say what it is for, how the policy's objective follows from
-/// its optimum, and which jobs its classes are.
+/// The program that explains a decision. Comments before it state its purpose, how the policy's objective follows from its optimum,
+/// and the jobs of its classes.
 ///
 /// # Errors
-/// If there is no program, or the format cannot say it.
+/// If there is no program, or the format cannot express it.
 pub(super) fn text(
     question: &Question,
     explanation: &Explanation,
@@ -58,7 +58,7 @@ pub(super) fn text(
     Ok(comments.iter().map(|line| format!("{mark} {}\n", ascii(line))).chain([written]).collect())
 }
 
-/// A line with letters beyond ASCII spelt out, which the formats do not have: `\u{f6}`.
+/// A line in which letters beyond ASCII, which the formats do not have, are spelt out: `\u{f6}`.
 fn ascii(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     for letter in line.chars() {
@@ -99,7 +99,7 @@ fn comments(question: &Question, explanation: &Explanation, solved: &SolvedProgr
     lines
 }
 
-/// How the objective follows from the optimum, with the numbers for that.
+/// How the objective follows from the optimum, with its numbers, in words.
 fn in_words(value: &Value) -> String {
     let number = |name: &str, value: Option<f64>| value.map(|value| format!(", {name} = {value:?}"));
     let (scale, level) = (number("scale", value.scale), number("level", value.level));

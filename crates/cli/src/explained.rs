@@ -1,4 +1,4 @@
-//! The explanation of a decision as programs read it.
+//! The explanation of a decision for programs.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,13 +11,13 @@ use apportion::policy::{ConstraintExplanation, ConstraintRow, Explanation, Fixed
 use apportion::program::expression::Subject;
 use apportion::spec::snapshot::Label;
 
-/// Why each job gets its share, as `apportion explain --format json` prints it. A price is the change of the objective per unit
+/// The reason for each job's share, as `apportion explain --format json` prints it. A price is the change of the objective per unit
 /// more of something; it is null where it is not known.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ExplanationAnswer<'a> {
     /// The policy.
     policy: &'a str,
-    /// The form of its program, and why it has that form; that there is none, for rules.
+    /// The form of its program, and the reason for that form; for rules, that there is none.
     reason: &'a str,
     /// Its objective; null for rules.
     objective: Option<Objective>,
@@ -25,15 +25,15 @@ pub(crate) struct ExplanationAnswer<'a> {
     certificate: Certificate,
     /// How the decision was found; null where nothing was solved.
     solve: Option<Solve<'a>>,
-    /// The worth of the worker types' capacity.
+    /// The capacity of each worker type, and its price.
     worker_types: Vec<Capacity<'a>>,
     /// The jobs that are asked about.
     jobs: Vec<Job<'a>>,
     /// The policy's own constraints: a row for each job that is asked about, for each worker type, or for the whole cluster.
     constraints: Vec<Row<'a>>,
-    /// Data that follow from the workers there are, and that are held as they are where it is said what one worker more gains.
+    /// Data that depend on the number of workers, and that are taken as constant in the gain of one worker more.
     one_more_holds: &'a [String],
-    /// Why no price is shown, where a program was solved and its prices are not known.
+    /// Why no price is shown, if a program was solved and its prices are not known.
     prices_unknown: Option<&'static str>,
 }
 
@@ -61,15 +61,15 @@ struct Capacity<'a> {
     worker_type: &'a str,
     /// Workers in use, summed over shares.
     workers_used: f64,
-    /// Workers there are.
+    /// The number of workers.
     workers: f64,
-    /// Are all of them given away?
+    /// Whether all of them are in use.
     binds: bool,
     /// The gain of one worker more, at most.
     one_more: Option<f64>,
 }
 
-/// The reason why a job has no more.
+/// A job and the reason for which it has no more.
 #[derive(Serialize, JsonSchema)]
 struct Job<'a> {
     /// The job.
@@ -81,15 +81,15 @@ struct Job<'a> {
     /// Its effective throughput.
     #[schemars(extend("x-unit" = "steps/s"))]
     effective_throughput: f64,
-    /// The price of a step/s that is asked of it.
+    /// The price of a step/s that is demanded of it.
     throughput_price: Option<f64>,
     /// The price of all of its time.
     time_price: Option<f64>,
-    /// The part of its time that it keeps, where the policy discounts it.
+    /// The part of its time that it keeps, if the policy discounts it.
     discount: Option<f64>,
-    /// Where its level was fixed, under water filling.
+    /// The step at which its level was fixed, under water filling.
     fixed: Option<FixedLevel<'a>>,
-    /// Does it set the objective?
+    /// Whether it sets the objective.
     sets_objective: bool,
     /// Rows with a price that hold its share.
     limits: Vec<PricedRow>,
@@ -98,19 +98,19 @@ struct Job<'a> {
 /// The step of water filling at which a job's level was fixed.
 #[derive(Serialize, JsonSchema)]
 struct FixedLevel<'a> {
-    /// Which step, the first being 1.
+    /// The number of the step, from 1.
     step: usize,
-    /// Of how many.
+    /// The number of all steps.
     steps: usize,
     /// The job's level.
     level: f64,
     /// The gain of one worker more of each type, in the order of `worker_types`.
     one_more: &'a [Option<f64>],
-    /// The price of a step/s that is asked of the job.
+    /// The price of a step/s that is demanded of the job.
     throughput_price: Option<f64>,
     /// The price of all of its time.
     time_price: f64,
-    /// The prices of each of the policy's own constraints.
+    /// The prices of the rows of each of the policy's own constraints.
     constraints: &'a [Vec<Option<f64>>],
 }
 
@@ -119,7 +119,7 @@ struct FixedLevel<'a> {
 struct PricedRow {
     /// `constraint`, `time` or `capacity`.
     row: &'static str,
-    /// Which of the policy's own constraints, from 0, where the row is of one.
+    /// The number of the policy's own constraint, from 0, if the row is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     constraint: Option<usize>,
 }
@@ -127,36 +127,37 @@ struct PricedRow {
 /// A row of one of the policy's own constraints.
 #[derive(Serialize, JsonSchema)]
 struct Row<'a> {
-    /// As the policy file has it.
+    /// The constraint, as in the policy file.
     constraint: &'a str,
     /// The subject of its rows: `job`, `worker_type` or `cluster`.
     for_each: &'static str,
-    /// The job, where it holds for each job.
+    /// The job, if the constraint is for each job.
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<&'a Label>,
-    /// The worker type, where it holds for each.
+    /// The worker type, if the constraint is for each worker type.
     #[serde(skip_serializing_if = "Option::is_none")]
     worker_type: Option<&'a str>,
-    /// `the whole cluster`, where it holds for that.
+    /// `the whole cluster`, if the constraint is for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<&'static str>,
     /// The unit of its sides.
     unit: String,
     /// The change of the objective per unit added to its right side.
     price: Option<f64>,
-    /// Room between its sides, below 0 where it is exceeded; null where a side is no limit.
+    /// Room between its sides, below 0 if it is exceeded; null if a side is no limit.
     slack: Option<f64>,
-    /// Is there no room?
+    /// Whether there is no room.
     binds: bool,
-    /// The cost of a unit of violation, where it may be violated.
+    /// The cost of a unit of violation, if it may be violated.
     penalty: Option<f64>,
-    /// May it be dropped for jobs?
+    /// Whether it may be dropped for jobs.
     droppable: bool,
-    /// Was it dropped for the job?
+    /// Whether it was dropped for the job.
     dropped: bool,
 }
 
-/// Rows of the policy's own constraints, each with its constraint and its position in it; of those for jobs, rows of these jobs.
+/// Rows of the policy's own constraints, each with its constraint and its position in that; rows for jobs only if they are among
+/// `jobs`.
 pub(crate) fn constraint_rows<'e>(
     explanation: &'e Explanation,
     jobs: &'e [JobIndex],
@@ -171,7 +172,7 @@ pub(crate) fn constraint_rows<'e>(
 }
 
 impl<'a> ExplanationAnswer<'a> {
-    /// The reason of these jobs.
+    /// The explanation of these jobs.
     pub(crate) fn of(question: &'a Question, explanation: &'a Explanation, jobs: &'a [JobIndex]) -> Self {
         let decision = &explanation.decision;
         let types = question.worker_types().zip(&explanation.types);
@@ -260,7 +261,7 @@ impl<'a> Row<'a> {
             cluster: subject.is_none().then_some("the whole cluster"),
             unit: constraint.unit.to_string(),
             price: row.price,
-            // JSON has no word for room without an end.
+            // JSON has no infinite number for unlimited room.
             slack: row.slack.is_finite().then_some(row.slack),
             binds: row.binds,
             penalty: constraint.penalty,

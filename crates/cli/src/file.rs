@@ -13,16 +13,16 @@ use apportion::spec::policy::PolicyReference;
 use apportion_studies::file;
 use apportion_studies::report::page::Page;
 
-/// What stands for standard output in place of a file.
+/// The word for standard output in place of a file.
 pub(super) const STANDARD_OUTPUT: &str = "-";
-/// What stands for standard input in place of a file.
+/// The word for standard input in place of a file.
 const STANDARD_INPUT: &str = "-";
 
-/// A page that the user asked for beside results, with where it goes.
+/// A page that the user asked for in addition to results, and its path.
 pub(super) type Beside<'a> = Option<(&'a Path, Page)>;
 
-/// Is a file that the user named standard output: as `-`, or as the very file that standard output is, under any name? Two ways of
-/// writing to one file would mix up what they write.
+/// Whether a file that the user named is standard output: as `-`, or as the very file that standard output is, under any name. Two
+/// ways of writing to one file would mix up their output.
 pub(super) fn is_standard_output(path: &Path) -> bool {
     path == Path::new(STANDARD_OUTPUT) || is_behind_standard_output(path).unwrap_or(false)
 }
@@ -33,7 +33,7 @@ fn is_behind_standard_output(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
     let file = fs::File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()?;
     let number = |about: &fs::Metadata| (about.dev(), about.ino());
-    // Nothing is mixed up where nothing is kept.
+    // Nothing is mixed up in a file that keeps nothing.
     let is_null = || fs::metadata("/dev/null").is_ok_and(|null| number(&null) == number(&file));
     Ok(number(&fs::metadata(path)?) == number(&file) && !is_null())
 }
@@ -44,7 +44,7 @@ fn is_behind_standard_output(_: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Prints a page that goes to standard output, where it takes the place of results; true if it does.
+/// Prints a page that goes to standard output in place of results; false if the page goes elsewhere.
 pub(super) fn print_page(session: &Session, page: &Beside<'_>) -> Result<bool, Failure> {
     match page {
         Some((path, page)) if is_standard_output(path) => session.output.text(&page.html()).map(|()| true),
@@ -52,7 +52,7 @@ pub(super) fn print_page(session: &Session, page: &Beside<'_>) -> Result<bool, F
     }
 }
 
-/// Writes a page that goes to a file, once results are printed: they are not lost with it.
+/// Writes a page that goes to a file, after results are printed: so they are not lost if it fails.
 pub(super) fn write_page(session: &Session, page: &Beside<'_>) -> Result<(), Failure> {
     match page {
         Some((path, page)) => write_bytes(session, path, page.html().as_bytes()),
@@ -60,12 +60,12 @@ pub(super) fn write_page(session: &Session, page: &Beside<'_>) -> Result<(), Fai
     }
 }
 
-/// The file that the user named; none if that is standard output, as it is where none is named.
+/// The file that the user named; none if that is standard output, or no file is named.
 pub(crate) fn no_standard_output(out: Option<&Path>) -> Option<&Path> {
     out.filter(|path| !is_standard_output(path))
 }
 
-/// Writes text to the file, or to standard output if there is none or the file is that.
+/// Writes text to the file, or to standard output if there is none or the file is standard output.
 pub(super) fn write_or_print(session: &Session, out: Option<&Path>, text: &str) -> Result<(), Failure> {
     match no_standard_output(out) {
         Some(path) => write_bytes(session, path, text.as_bytes()),
@@ -73,7 +73,7 @@ pub(super) fn write_or_print(session: &Session, out: Option<&Path>, text: &str) 
     }
 }
 
-/// Writes a file that the user named, and says so; what goes to standard output is seen there.
+/// Writes a file that the user named, and notes its path unless it is standard output.
 pub(super) fn write_bytes(session: &Session, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write(path, bytes)?;
     if !is_standard_output(path) {
@@ -82,7 +82,7 @@ pub(super) fn write_bytes(session: &Session, path: &Path, bytes: &[u8]) -> Resul
     Ok(())
 }
 
-/// Writes a file as [`file`] does, or standard output where the file is that.
+/// Writes a file as [`file`] does, or to standard output if the file is that.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if is_standard_output(path) {
         return StandardOutput.put(bytes);
@@ -90,7 +90,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     file::write(path, bytes).map_err(Failure::io(format!("write {}", path.display())))
 }
 
-/// A file of a call: what it is, and its path where it is given.
+/// A file of a call: the flag or argument that names it, and its path if it is given.
 pub(crate) type Named<'a> = (&'a str, Option<Cow<'a, Path>>);
 
 /// A file of a call by its path.
@@ -98,7 +98,7 @@ pub(crate) fn at<'a>(what: &'a str, path: Option<&'a Path>) -> Named<'a> {
     (what, path.map(Cow::Borrowed))
 }
 
-/// A file that is read, by what the user names it by; names of what ships with the program are no files.
+/// A file that is read, from an argument; none for names of documents that ship with the program.
 pub(crate) fn named<'a>(what: &'a str, name: Option<&'a str>) -> Named<'a> {
     let path = |name| {
         if name == STANDARD_INPUT { Cow::Borrowed(Path::new("/dev/stdin")) } else { path_text::to_path(name) }
@@ -106,7 +106,7 @@ pub(crate) fn named<'a>(what: &'a str, name: Option<&'a str>) -> Named<'a> {
     (what, name.map(path))
 }
 
-/// Checks the files of a call before its work: none is written over one that it reads or writes, too, and all can be written.
+/// Checks the files of a call before its work: none is written over another that the call reads or writes, and all can be written.
 pub(crate) fn check_files(read: &[Named<'_>], written: &[Named<'_>]) -> Result<(), Failure> {
     let path = |(what, path): &Named<'_>| Some((what.to_string(), path.as_ref()?.to_path_buf()));
     let mut others: Vec<(String, PathBuf)> = Vec::new();
@@ -133,7 +133,7 @@ pub(crate) fn check_files(read: &[Named<'_>], written: &[Named<'_>]) -> Result<(
     Ok(())
 }
 
-/// Why a file cannot be written, before anything was done: the flag is at fault where it names no file in a folder that is there.
+/// Why a file cannot be written, before anything was done: the flag is at fault if it names no file in an existing folder.
 fn unwritable(what: &str, path: &Path, error: io::Error) -> Failure {
     let is_misnamed = matches!(
         error.kind(),
@@ -159,7 +159,7 @@ const fn is_loop_of_links(_: &io::Error) -> bool {
     false
 }
 
-/// Refuses a pipe and the like where several processes read a policy.
+/// Refuses a pipe and the like if several processes read a policy.
 pub(crate) fn check_reread(what: &str, policy: &str) -> Result<(), Failure> {
     let path = PolicyReference::new(policy).policy;
     if fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
@@ -169,7 +169,7 @@ pub(crate) fn check_reread(what: &str, policy: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks before the work that a folder is there or can be made: standard output is no folder, nor is a link to nothing.
+/// Checks before the work that a folder exists or can be made: standard output is no folder, nor is a link to nothing.
 pub(crate) fn check_folder(what: &str, folder: Option<&Path>) -> Result<(), Failure> {
     if folder == Some(Path::new(STANDARD_OUTPUT)) {
         let message = format!("{what}: `-` is standard output, and what is written are files in a folder");

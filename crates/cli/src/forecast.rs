@@ -1,4 +1,4 @@
-//! `apportion forecast`: when a job of a trace will start and end.
+//! `apportion forecast`: a forecast of a job's start and end in a trace.
 
 mod calibrated;
 pub(crate) mod forks;
@@ -29,7 +29,7 @@ pub(super) use forecasted::Forecasted;
 use forks::ForkArguments;
 use rules::RuleArguments;
 
-/// Forks of a calibration, for each instant, where nothing is said.
+/// Forks of a calibration for each instant, by default.
 const CALIBRATION_FORKS: usize = 200;
 
 /// The fewest forks of a calibration.
@@ -108,8 +108,8 @@ fn settings(arguments: &ForecastArguments, n_forks: usize) -> Settings {
     arguments.forks.settings(n_forks, arguments.rules.seed(), steps)
 }
 
-/// How forks are stopped and counted: no fork begins after the user has asked to stop, and forks in progress are broken off if
-/// they have not ended some time after that.
+/// The way in which forks are stopped and counted: no fork begins after the user has asked to stop, and running forks are broken
+/// off if they have not ended some time after that.
 pub(crate) fn attended<'a>(session: &Session, forked: &'a (dyn Fn() + Sync)) -> Attended<'a> {
     let interrupt = Interrupt::default().with_flag(session.interrupt.overdue());
     Attended { stop: session.interrupt.flag(), interrupt, forked: Some(forked) }
@@ -169,7 +169,7 @@ fn calibration(arguments: &ForecastArguments, session: &Session, run: &Run) -> R
     write_page(session, &page)
 }
 
-/// How the command ends without a forecast. What is in progress when the user asks to stop may fail.
+/// The failure of a command without a forecast. Work that is in progress when the user asks to stop may fail.
 pub(crate) fn failure(error: ForecastError, session: &Session) -> Failure {
     let help = error.help();
     match error {

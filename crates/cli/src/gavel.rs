@@ -54,26 +54,26 @@ pub struct GavelArguments {
     script: Vec<OsString>,
 }
 
-/// The sweep that a script's command line stands for.
+/// The sweep of a script's command line.
 #[derive(Debug, PartialEq)]
 pub(super) struct Meaning {
     /// The name of the sweep.
     name: String,
-    /// Fields of every run, as a document has them.
+    /// Fields of every run, in the form of the document.
     run: Vec<(&'static str, String)>,
     /// Fields that are varied.
     axes: Vec<(&'static str, String)>,
-    /// Points left out.
+    /// The rules for points that are left out.
     skip: Vec<String>,
     /// Wall time of a run, in s.
     timeout: Option<u64>,
     /// Runs at once.
     processes: Option<NonZeroUsize>,
-    /// Where results go.
+    /// The folder for results and logs.
     log_dir: Option<PathBuf>,
-    /// The number in the name of a log → how many jobs the run had, of sweeps over numbers of jobs.
+    /// For sweeps over numbers of jobs: the number in the name of a log → the number of jobs of its run.
     log_names: BTreeMap<u64, u64>,
-    /// What was asked for and is not done, because nothing is lost by it.
+    /// Notes on flags that are ignored without loss.
     notes: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl Meaning {
 /// Runs the command.
 ///
 /// # Errors
-/// If the script or a flag is none of Gavel's, or asks for what is not done; else as a sweep.
+/// If the script or a flag is none of Gavel's, or asks for something unsupported; else as a sweep.
 pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), Failure> {
     let Some(meaning) = meaning(arguments, session)? else { return Ok(()) };
     let text = meaning.document();
@@ -129,8 +129,8 @@ pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), F
     check_folder(if meaning.log_dir.is_some() { "--log-dir" } else { "--out" }, Some(&folder))?;
     let sweep = SweepArguments::into(folder.clone(), meaning.processes);
     let outcome = run_source(&Source::new("<command line>", text.as_str()), &sweep, session);
-    // A sweep that was stopped, or of which a run was given up, has results all the same. One that is refused leaves the
-    // folder as it was: it may have another sweep's.
+    // A sweep that was stopped, or with a run that was given up, has results all the same. A refused sweep leaves the folder as it
+    // was: it may hold another sweep's results.
     if let Ok(()) | Err(Failure::Limit { .. } | Failure::Interrupted { .. }) = &outcome {
         keep_document(&folder, &text)?;
         logs::write_all(&folder, &meaning.log_names)?;
@@ -138,7 +138,7 @@ pub(super) fn run(arguments: &GavelArguments, session: &Session) -> Result<(), F
     outcome
 }
 
-/// Keeps a sweep file beside its results: as `sweep.yaml`, or, where that is of another command line, as `sweep-2.yaml` and so on.
+/// Keeps a sweep file beside its results: as `sweep.yaml`, or as `sweep-2.yaml` and so on, if that belongs to another command line.
 fn keep_document(folder: &Path, text: &str) -> Result<(), Failure> {
     let names = (1_u32..).map(|n| if n == 1 { "sweep.yaml".to_owned() } else { format!("sweep-{n}.yaml") });
     for path in names.map(|name| folder.join(name)) {
@@ -151,10 +151,10 @@ fn keep_document(folder: &Path, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The flags of a script, or what clap says of them.
+/// The flags of a script, or clap's message about them.
 ///
 /// # Errors
-/// If a flag is the beginning of several.
+/// If a flag is an ambiguous abbreviation.
 fn parsed<S: Parser>(given: &[OsString]) -> Result<Result<S, clap::Error>, Failure> {
     let parsed = S::try_parse_from(given);
     let unknown = parsed.as_ref().err().filter(|error| error.kind() == ErrorKind::UnknownArgument);
@@ -174,7 +174,7 @@ fn parsed<S: Parser>(given: &[OsString]) -> Result<Result<S, clap::Error>, Failu
     }
 }
 
-/// A command line without the interpreter before its script, and the interpreter's flags.
+/// A command line without the interpreter before its script, and without the interpreter's flags.
 fn without_python(typed: &[OsString]) -> &[OsString] {
     let name = |word: &OsString| Path::new(word).file_name()?.to_str().map(str::to_owned);
     let is_version = |rest: &str| rest.chars().all(|letter| letter.is_ascii_digit() || letter == '.');
@@ -187,14 +187,14 @@ fn without_python(typed: &[OsString]) -> &[OsString] {
     while let [flag, behind @ ..] = rest
         && flag.as_encoded_bytes().starts_with(b"-")
     {
-        // These have a value of their own.
+        // These flags have a value of their own.
         let n_values = usize::from(flag == "-W" || flag == "-X");
         rest = behind.get(n_values..).unwrap_or_default();
     }
     rest
 }
 
-/// What the command line means; nothing if it asked for help, which is printed.
+/// The sweep of the command line; none if it asked for help, which is printed.
 fn meaning(arguments: &GavelArguments, session: &Session) -> Result<Option<Meaning>, Failure> {
     let Some((script, given)) = without_python(&arguments.script).split_first() else {
         return Err(Failure::usage("no script is named", None));

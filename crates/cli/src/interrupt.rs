@@ -1,4 +1,4 @@
-//! The user's wish to stop: a flag that long commands look at between units of work.
+//! The user's request to stop: a flag that long commands look at between units of work.
 
 #[cfg(unix)]
 use std::fs;
@@ -18,23 +18,23 @@ use crate::diagnostics;
 use crate::exit::{ExitStatus, Failure};
 use apportion::solver::timing::Stopwatch;
 
-/// Signals this close together are one request: `timeout` sends it to the process and again to its group.
+/// The span within which signals are one request: `timeout` sends it to the process and again to its group.
 const REPEATED: Duration = Duration::from_millis(300);
 
-/// The time that a decision in progress has left after the first request.
+/// The time that a decision in progress has after the first request.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after a request to terminate at which the command is ended: batch systems send no second request.
 const LAST: Duration = Duration::from_secs(10);
 
-/// What a request to terminate comes to, by what the command holds.
+/// The effect of a request to terminate, by the work that the command holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Terminated {
-    /// The command finishes what it holds, and is ended after [`LAST`].
+    /// The command finishes its work in progress, and is ended after [`LAST`].
     Soon,
-    /// The command ends by itself, however long that takes: others are told of it.
+    /// The command ends by itself, however long that takes: it has to tell other processes.
     ByItself,
-    /// The command is ended at once: what it has finished is kept, and what is in progress may take hours.
+    /// The command is ended at once: finished work is kept, and work in progress may take hours.
     AtOnce,
 }
 
@@ -47,21 +47,22 @@ impl Terminated {
     }
 }
 
-/// Raised by Ctrl-C or a request to terminate. The first Ctrl-C asks the command to finish what it holds and keep it; the second ends
-/// it at once. After a request to terminate, as batch systems and `timeout` send it once, it ends at once or within ten seconds.
+/// A flag that Ctrl-C or a request to terminate raises. The first Ctrl-C asks the command to finish its work in progress and keep
+/// it; the second ends it at once. After a request to terminate, which batch systems and `timeout` send once, it ends at once or
+/// within ten seconds.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
     raised: Arc<AtomicBool>,
-    /// Raised a while after the other.
+    /// A second flag, raised a while after the first.
     overdue: Arc<AtomicBool>,
-    /// Whether nothing is said when it is raised.
+    /// Whether no message is printed when it is raised.
     is_hushed: Arc<AtomicBool>,
-    /// What a request to terminate comes to, as a number.
+    /// The effect of a request to terminate, as the number of a [`Terminated`].
     terminated: Arc<AtomicU8>,
 }
 
 impl Interrupt {
-    /// A flag that nobody has raised; [`install`](Self::install) ties it to the signals.
+    /// A flag that is not raised; [`install`](Self::install) ties it to the signals.
     pub fn new() -> Self {
         let (raised, overdue, is_hushed) = (Arc::default(), Arc::default(), Arc::default());
         Self { raised, overdue, is_hushed, terminated: Arc::new(AtomicU8::new(Terminated::Soon as u8)) }
@@ -109,12 +110,12 @@ impl Interrupt {
         interrupt
     }
 
-    /// From here on a request to terminate ends the command at once: what it has finished is kept.
+    /// Makes a request to terminate end the command at once from here on: finished work is kept.
     pub fn end_at_once_if_terminated(&self) {
         self.terminated.store(Terminated::AtOnce as u8, Ordering::SeqCst);
     }
 
-    /// From here on a request to terminate is as the first Ctrl-C: the command ends by itself, however long that takes.
+    /// Makes a request to terminate equal to the first Ctrl-C from here on: the command ends by itself, however long that takes.
     pub fn end_by_itself_if_terminated(&self) {
         self.terminated.store(Terminated::ByItself as u8, Ordering::SeqCst);
     }
@@ -124,22 +125,22 @@ impl Interrupt {
         self.is_hushed.store(true, Ordering::SeqCst);
     }
 
-    /// Has the user asked to stop?
+    /// Whether the user has asked to stop.
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
     }
 
-    /// The flag itself, for modules that know nothing of the command.
+    /// The flag itself, for modules that do not know the command.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.raised)
     }
 
-    /// A flag that is raised five seconds after the other: for what is in progress and would be lost if it were broken off.
+    /// A flag that is raised five seconds after the other: for work in progress that would be lost if it were broken off.
     pub fn overdue(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.overdue)
     }
 
-    /// Nothing, or the failure to end with if the user has asked to stop; `finished` says what is kept.
+    /// The failure to end with, if the user has asked to stop; `finished` describes the work that is kept.
     ///
     /// # Errors
     /// [`Failure::Interrupted`], if the flag is raised.
@@ -154,8 +155,7 @@ impl Default for Interrupt {
     }
 }
 
-/// Lets writing to a file that has reached the limit of sizes (`ulimit -f`) fail, as writing to a full disk does, in place of ending
-/// the command.
+/// Makes writes to a file beyond the size limit (`ulimit -f`) fail, like writes to a full disk, in place of ending the command.
 ///
 /// # Errors
 /// If the signal cannot be caught.
@@ -165,13 +165,13 @@ pub fn heed_limits_of_files() -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the program, as one that was interrupted.
+/// Ends the program with the exit code of an interrupt.
 #[expect(clippy::exit, reason = "what is in progress is given up on purpose")]
 fn end() {
     process::exit(ExitStatus::Interrupted as i32);
 }
 
-/// Does something after a while; at once if there is no thread to wait on.
+/// Calls `act` after a while; at once if there is no thread to wait on.
 fn after(time: Duration, act: impl Fn() + Clone + Send + 'static) {
     let later = act.clone();
     let wait = move || {
@@ -183,8 +183,8 @@ fn after(time: Duration, act: impl Fn() + Clone + Send + 'static) {
     }
 }
 
-/// Calls this on every signal that asks to end, with whether it is Ctrl-C, but those that were ignored when the program began: `nohup` and the
-/// shell's `trap '' INT` go on to hold.
+/// Calls `arrived` on every signal that asks to end, with whether it is Ctrl-C. Signals that were ignored when the program began
+/// stay ignored: `nohup` and the shell's `trap '' INT` go on to hold.
 #[cfg(unix)]
 fn on_signals(mut arrived: impl FnMut(bool) + Send + 'static) -> io::Result<()> {
     let ignored = fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
@@ -203,7 +203,7 @@ fn on_signals(_: impl FnMut(bool) + Send + 'static) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The set of ignored signals, bit n - 1 for signal n, as Linux tells it of a process.
+/// The set of ignored signals in a process's status, bit n - 1 for signal n.
 #[cfg(unix)]
 fn ignored(status: &str) -> u64 {
     let digits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -68,21 +68,21 @@ use apportion::spec::path_text;
 use apportion_learn::onnx;
 use apportion_studies::report::plain::plain;
 
-/// What every subcommand is given beside its own arguments.
+/// The context that every subcommand is given in addition to its own arguments.
 #[derive(Debug)]
 pub struct Session {
-    /// Where results go, and in which format.
+    /// The output for results, in its format.
     pub output: Output,
     /// Whether to show progress.
     pub progress: ProgressMode,
-    /// Say nothing but results and errors.
+    /// Whether to print nothing but results and errors.
     pub quiet: bool,
-    /// Raised when the user asks to stop.
+    /// A flag that is raised when the user asks to stop.
     pub interrupt: Interrupt,
 }
 
 impl Session {
-    /// Says something on standard error, unless `--quiet`.
+    /// Prints a note to standard error, unless `--quiet`.
     pub fn note(&self, message: impl AsRef<str>) {
         if !self.quiet {
             diagnostics::print(message.as_ref());
@@ -90,7 +90,7 @@ impl Session {
     }
 }
 
-/// Parses the command line, runs it, and gives the exit code.
+/// Parses the command line, runs it, and answers the exit code.
 pub fn main() -> ExitCode {
     panic::set_hook(Box::new(|report| {
         if !onnx::is_guarded() {
@@ -136,7 +136,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Does a command look at the user's wish to stop, because it has something to finish and to keep? Ctrl-C ends others at once.
+/// Whether a command heeds the user's request to stop, because it has work to finish and to keep. Ctrl-C ends others at once.
 fn keeps(command: &Command) -> bool {
     match command {
         Command::Allocate(_)
@@ -166,7 +166,7 @@ fn keeps(command: &Command) -> bool {
 /// Shows why the command line is refused, or the help that it asks for.
 fn refused(refusal: clap::Error) -> ExitCode {
     let status = if refusal.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
-    // What the message repeats of an argument is spelt out and short, as by asking again with such arguments.
+    // Arguments that the message repeats are spelt out and shortened, by parsing again with such arguments.
     let given: Vec<String> = env::args_os().map(path_text::of).collect();
     let asks_for_json = |pair: &[String]| pair[0] == "--progress" && pair[1] == "json";
     if given.windows(2).any(asks_for_json) || given.iter().any(|argument| argument == "--progress=json") {

@@ -86,7 +86,7 @@ pub enum LiveCommand {
     },
 }
 
-/// Is what agents and jobs start, and ends as its own contract says; none if the command is for people.
+/// Runs a command that agents and jobs start, and answers the exit code of its own contract; none if the command is for people.
 pub(super) fn rank(command: &LiveCommand) -> Option<ExitCode> {
     let done = match command {
         LiveCommand::Shim { each, folders } => {
@@ -108,7 +108,7 @@ pub(super) fn rank(command: &LiveCommand) -> Option<ExitCode> {
     ))
 }
 
-/// Runs such a command.
+/// Runs a command for people.
 ///
 /// # Errors
 /// If an argument is at fault, or there is no scheduler that answers.

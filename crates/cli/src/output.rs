@@ -29,7 +29,7 @@ pub enum OutputFormat {
 
 /// An answer of a command in JSON: an object.
 pub trait Answer: Serialize + JsonSchema {
-    /// The kind in the name of its format: `allocation` of `apportion/allocation-v1`.
+    /// The kind of the answer in the name of its format: `allocation` of `apportion/allocation-v1`.
     const KIND: &'static str;
 
     /// Its format.
@@ -66,7 +66,7 @@ impl Answer for Rows {
     const KIND: &'static str = "table";
 }
 
-/// A document that is no JSON, such as a sweep's.
+/// A document that is not JSON, such as a sweep's.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Text<'a> {
     /// The document as it is.
@@ -77,22 +77,23 @@ impl Answer for Text<'_> {
     const KIND: &'static str = "text";
 }
 
-/// Raised once the reader of standard output has gone.
+/// A flag that is raised once the reader of standard output has gone.
 static IS_READER_GONE: AtomicBool = AtomicBool::new(false);
 
-/// The process's standard output as all commands write to it. A reader that has read enough closes the pipe, as in
-/// `apportion … | head`: what is written from then on is thrown away, and no failure. The command does the rest of its work, and its own
+/// The process's standard output, as all commands write to it. A reader that has read enough closes the pipe, as in `apportion … |
+/// head`: later output is thrown away, which is no failure. The command does the rest of its work, and its own end decides the exit
+/// code.
 /// ending decides the exit code.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandardOutput;
 
 impl StandardOutput {
-    /// Has the reader of standard output closed it?
+    /// Whether the reader of standard output has closed it.
     pub fn is_reader_gone() -> bool {
         IS_READER_GONE.load(Ordering::Relaxed)
     }
 
-    /// Writes all of it at once.
+    /// Writes all bytes at once.
     ///
     /// # Errors
     /// If standard output cannot be written to.
@@ -117,7 +118,7 @@ impl Write for StandardOutput {
     }
 }
 
-/// The outcome of writing; where the pipe is closed, the flag is raised, and all counts as written.
+/// The outcome of writing; if the pipe is closed, the flag is raised, and all bytes count as written.
 fn unless_gone<T>(written: io::Result<T>, all: T, flag: &AtomicBool) -> io::Result<T> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -158,8 +159,8 @@ impl Output {
         self.format
     }
 
-    /// Letters that a line of a wide table may have: as many as the terminal has columns, where standard output is one that
-    /// tells (a terminal may tell no rows and have columns), and else any number, so that what reads it finds each row on one line.
+    /// The most letters in a line of a wide table: the terminal's columns, if standard output is a terminal that tells them (a
+    /// terminal may tell no rows and have columns). None for any number, so that programs find each row on one line.
     pub fn width(self) -> Option<usize> {
         #[cfg(unix)]
         let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
@@ -185,7 +186,7 @@ impl Output {
         StandardOutput.put(format!("{text}{newline}").as_bytes())
     }
 
-    /// Writes a document as it is; as JSON, as the `text` of an answer.
+    /// Writes a document as it is; in JSON, as the `text` of an answer.
     ///
     /// # Errors
     /// If standard output cannot be written to.
@@ -217,7 +218,7 @@ impl Output {
     /// # Errors
     /// If standard output cannot be written to.
     pub fn json<T: Serialize>(self, value: &T) -> Result<(), Failure> {
-        // Written as it is made: a million jobs are no text in memory first.
+        // It is written as it is made: a million jobs are not text in memory first.
         let mut stdout = BufWriter::with_capacity(1 << 16, StandardOutput);
         serde_json::to_writer_pretty(&mut stdout, value).map_err(|error| {
             if error.is_io() { Failure::io(TO_STANDARD_OUTPUT)(error.into()) } else { no_json(&error) }
@@ -225,8 +226,8 @@ impl Output {
         stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(Failure::io(TO_STANDARD_OUTPUT))
     }
 
-    /// Writes a table as [`table`](Self::table) does, in a terminal within its width: what has no room goes into blocks below, each of
-    /// which begins with the first `n_heads` columns.
+    /// Writes a table as [`table`](Self::table) does, in a terminal within its width: columns without room go into blocks below,
+    /// each of which begins with the first `n_heads` columns.
     ///
     /// # Errors
     /// If standard output cannot be written to.
@@ -237,8 +238,7 @@ impl Output {
         }
     }
 
-    /// Writes a table in the format that was asked for: as CSV, as aligned text, or as JSON with a list `rows` of objects keyed
-    /// by column.
+    /// Writes a table in the requested format: as CSV, as aligned text, or as JSON with a list `rows` of objects keyed by column.
     ///
     /// # Errors
     /// If standard output cannot be written to.

@@ -1,4 +1,4 @@
-//! Arguments that are paths, or names of what ships with the program.
+//! Arguments that are paths, or names of documents that ship with the program.
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 

@@ -1,4 +1,4 @@
-//! `apportion policies`: the policies there are, their files, and the checking of one's own.
+//! `apportion policies`: the shipped policies, their files, and checks of policy files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use apportion_published::export::to_onnx;
 use apportion_published::plugin;
 use apportion_published::weights::{load_weights, ships};
 
-/// Its arguments.
+/// Arguments of `policies`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -95,7 +95,7 @@ pub(super) fn run(arguments: &PoliciesArguments, session: &Session) -> Result<()
     }
 }
 
-/// The schema of policy files: a program or a heuristic, or a learned policy, which has the fields that all have and its own.
+/// The schema of policy files: a program or a heuristic, or a learned policy, with the fields that all have and its own.
 pub(super) fn schema() -> Value {
     let mut generator = SchemaGenerator::default();
     let rules = [
@@ -135,7 +135,7 @@ pub(super) fn schema() -> Value {
     }
     learned["properties"] = fields.into();
     learned["required"] = json!(["format", "name", "summary", "kind", "actor"]);
-    // References are looked up from the root.
+    // References are resolved from the root.
     let mut definitions = serde_json::Map::new();
     for alternative in [&mut own, &mut learned] {
         let Some(fields) = alternative.as_object_mut() else { continue };
@@ -169,9 +169,9 @@ pub(crate) struct ShownPolicy<'a> {
     policy: &'a str,
     /// `program`, `heuristic` or `learned`.
     kind: &'a str,
-    /// Its allocation, in a line.
+    /// A description of its allocation, in a line.
     summary: &'a str,
-    /// Where it comes from; null where its file does not say.
+    /// Its source; null if its file states none.
     source: Option<&'a str>,
     /// Its file as it is.
     text: &'a str,
@@ -237,7 +237,7 @@ fn export_onnx(policy: &str, out: &Path, session: &Session) -> Result<(), Failur
     put(session, out, &to_onnx(&checkpoint).map_err(at_fault)?, &checkpoint.slim().tensors)
 }
 
-/// Writes what was made of tensors, and lists them unless it goes to standard output.
+/// Writes a file that was made of tensors, and lists the tensors unless it goes to standard output.
 fn put(session: &Session, out: &Path, bytes: &[u8], made_of: &Tensors) -> Result<(), Failure> {
     let Some(out) = no_standard_output(Some(out)) else { return session.output.bytes(bytes) };
     write_bytes(session, out, bytes)?;

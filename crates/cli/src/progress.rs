@@ -13,10 +13,10 @@ use crate::diagnostics;
 use apportion::solver::timing::Stopwatch;
 use apportion_studies::report::plain::{plain, plain_lines};
 
-/// Time between two lines about one thing that goes on.
+/// Time between two lines about one thing in progress.
 const LINE_EVERY: Duration = Duration::from_secs(15);
 
-/// The line of units that take about as long each.
+/// The template for units of work that take about as long each.
 const ALIKE: &str = "[{bar:30}] {pos}/{len} {unit}, {left}  {wide_msg}";
 
 /// How to show progress.
@@ -59,17 +59,17 @@ impl Shown {
     }
 }
 
-/// Lets something pass now and then.
+/// A pace at which repeated lines are let through.
 #[derive(Debug)]
 pub struct Pace(Stopwatch);
 
 impl Pace {
-    /// From now on.
+    /// A pace that begins now.
     pub fn start() -> Self {
         Self(Stopwatch::start())
     }
 
-    /// Is it time again?
+    /// Whether it is time for the next line.
     pub fn is_due(&mut self) -> bool {
         let due = self.0.elapsed() >= LINE_EVERY;
         if due {
@@ -79,7 +79,7 @@ impl Pace {
     }
 }
 
-/// A line that says how far a command is. Cheap to clone; clones share the line, from any thread.
+/// A line that shows how far a command is. It is cheap to clone; clones share the line, from any thread.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -89,15 +89,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A line for `total` units of work that take about as long each, named in the plural: `runs`, `rounds`; the time that
-    /// is left is told once there is one to tell it from.
+    /// A line for `total` units of work that take about as long each, named in the plural: `runs`, `rounds`. The time that is left
+    /// is shown once it can be estimated.
     pub fn new(session: &Session, total: u64, unit: &str) -> Self {
-        // Of how many is not known, and so not how long it takes.
+        // The total is not known, and so the time that is left is not.
         let template = if total == 0 { "{pos} {unit}, {elapsed} gone  {wide_msg}" } else { ALIKE };
         Self::with_template(session, total, unit, template)
     }
 
-    /// A line for `total` units of work of which one may take a thousand times as long as another: no time left is told.
+    /// A line for `total` units of work of very different lengths, without the time that is left.
     pub fn of_unlike(session: &Session, total: u64, unit: &str) -> Self {
         let template = "[{bar:30}] {pos}/{len} {unit}, {elapsed} gone  {wide_msg}";
         Self::with_template(session, total, unit, template)
@@ -117,19 +117,19 @@ impl Progress {
         Self { bar, shown, unit: unit.into(), pace: Arc::new(Mutex::new(Pace::start())) }
     }
 
-    /// One more unit is done.
+    /// Counts one more unit as done.
     pub fn advance(&self) {
         self.bar.inc(1);
         self.tell();
     }
 
-    /// Units done so far, where they are known as a whole.
+    /// Sets the number of units done so far.
     pub fn set(&self, done: u64) {
         self.bar.set_position(done);
         self.tell();
     }
 
-    /// Shows the work that is being done right now.
+    /// Shows the work that is in progress now.
     pub fn message(&self, message: impl Into<String>) {
         self.bar.set_message(plain(&message.into()).into_owned());
     }
@@ -164,7 +164,7 @@ impl Progress {
     }
 }
 
-/// Writes how fast it goes and what time is left, which nothing tells before a unit is done.
+/// Writes the pace and the time that is left, once a unit is done.
 fn write_left(state: &ProgressState, text: &mut dyn fmt::Write) {
     let _ = if state.pos() == 0 {
         write!(text, "{} gone", HumanDuration(state.elapsed()))

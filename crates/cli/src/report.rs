@@ -96,7 +96,7 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
     tell(session, &Reported { page: place(&out), assets, picture })
 }
 
-/// What `apportion report --format json` prints: where things were written.
+/// The answer of `apportion report --format json`: the files that were written.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Reported {
     /// The page.
@@ -111,7 +111,7 @@ impl Answer for Reported {
     const KIND: &'static str = "report";
 }
 
-/// Says where things were written.
+/// Prints the files that were written.
 fn tell(session: &Session, reported: &Reported) -> Result<(), Failure> {
     let named = [("page", Some(&reported.page)), ("assets", reported.assets.as_ref())];
     let named = named.into_iter().chain([("picture", reported.picture.as_ref())]);
@@ -132,8 +132,8 @@ fn tell(session: &Session, reported: &Reported) -> Result<(), Failure> {
     }
 }
 
-/// Where the page goes without `--out`: into the folder of a sweep, or beside a file of results. Results that come through a
-/// pipe have no folder: their page goes where the command runs.
+/// The page's path without `--out`: in the folder of a sweep, or beside a file of results. Results that come through a pipe have no
+/// folder: their page goes where the command runs.
 fn beside(results: &Path) -> PathBuf {
     const PAGE: &str = "report.html";
     if results.is_dir() {
@@ -148,7 +148,7 @@ fn beside(results: &Path) -> PathBuf {
     if is_of_sweep || named == results { results.with_file_name(PAGE) } else { named }
 }
 
-/// A chart that the library could not draw.
+/// The failure to draw a chart.
 #[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
 fn undrawn(message: String) -> Failure {
     Failure::Bug { message: format!("cannot draw {message}") }
@@ -162,13 +162,13 @@ fn picture(page: &Page) -> Result<String, Failure> {
     })
 }
 
-/// A file of which the beginning was read already: a pipe gives it once.
+/// A file whose beginning was read already: a pipe gives it once.
 type Begun = BufReader<Chain<Cursor<Vec<u8>>, File>>;
 
-/// Results, of which kind is told by how the file begins.
+/// Results, of a kind that the beginning of the file shows.
 #[derive(Debug)]
 enum Given {
-    /// A sweep's; also what is none of the kinds, and refused by the reader of sweeps.
+    /// A sweep's results; also files of unknown kind, which the reader of sweeps refuses.
     Sweep,
     Events(Begun),
     Result(Begun),
@@ -214,11 +214,11 @@ impl Given {
     }
 }
 
-/// What `report` reads.
+/// The kinds of results that `report` reads, in words.
 const READS: &str = "give a sweep's folder or the results.sqlite in it, the events that `simulate --events` wrote, or the JSON of \
                      `simulate` or `bench`";
 
-/// Nothing is where results were to be.
+/// The failure if there are no results at the path.
 fn not_there(path: &Path) -> Failure {
     let place = path.display();
     let message = match fs::read_link(path) {
@@ -228,12 +228,12 @@ fn not_there(path: &Path) -> Failure {
     Failure::usage(message, Some(READS.to_owned()))
 }
 
-/// Is this a database, or was it to be one by its name? `start` is how it begins.
+/// Whether this is a database of results, by its beginning `start` or by its name.
 fn is_of_sweep(path: &Path, start: &str) -> bool {
     start.starts_with("SQLite format 3") || path.extension().is_some_and(|ending| ending == "sqlite")
 }
 
-/// A file that holds no results, perhaps beside those of a sweep.
+/// The failure of a file that holds no results, perhaps beside those of a sweep.
 fn no_results(path: &Path) -> Failure {
     let beside = path.with_file_name(FILE);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -249,7 +249,7 @@ fn reading(path: &Path) -> impl FnOnce(io::Error) -> Failure + use<> {
     Failure::io(format!("read {}", path.display()))
 }
 
-/// Bytes as text, of which the first is at the start of a line.
+/// Bytes as text. `line` is the number of the first one's line.
 fn text_of<'b>(path: &Path, bytes: &'b [u8], line: usize) -> Result<&'b str, Failure> {
     str::from_utf8(bytes).map_err(|error| {
         let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
@@ -273,7 +273,7 @@ fn study_page(path: &Path, baseline: Option<&str>) -> Result<Page, Failure> {
     }
 }
 
-/// A simulation from its events.
+/// The page of a simulation from its events.
 fn events_page(path: &Path, mut lines: Begun) -> Result<Page, Failure> {
     let refused = |error: log::LogError| -> Failure {
         let help = "`apportion simulate … --events FILE` writes such a file".to_owned();
@@ -308,7 +308,7 @@ fn events_page(path: &Path, mut lines: Begun) -> Result<Page, Failure> {
     Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, n_measured, course, facts, about }))
 }
 
-/// A simulation from what `simulate --format json` printed, or a benchmark from what `bench` did.
+/// The page of a simulation from the JSON of `simulate`, or of a benchmark from the JSON of `bench`.
 fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(reading(path))?;
@@ -326,7 +326,7 @@ fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
             let results = benchmark::Results::read(text).map_err(refused)?;
             return Ok(benchmark_page::page(&benchmark_numbers(results)));
         }
-        // Results of older programs have no format.
+        // Results of older versions have no format.
         Some(SIMULATION_FORMAT) | None => {}
         Some(found) => {
             let message = format!("{} is of format {found}, which has no page", path.display());
@@ -349,8 +349,7 @@ fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
     Ok(run_page::page(&run_page::Run { policy, cluster, summary, n_measured, course: None, facts, about }))
 }
 
-/// How many jobs a run was to measure, by its specification and the jobs that are known to have arrived; none where
-/// neither says it.
+/// The number of jobs that a run was to measure, by its specification and the number of known arrivals; none if neither tells.
 fn measured(spec: &Value, n_arrived: Option<usize>) -> Option<usize> {
     let count = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
     let workload = &spec["workload"];
@@ -391,7 +390,7 @@ fn benchmark_numbers(results: benchmark::Results) -> benchmark_page::Benchmark {
     benchmark_page::Benchmark { cases: results.rows.into_iter().map(case).collect(), rows: table, facts }
 }
 
-/// What a reader of a page about one run is to know first.
+/// The facts that a page about one run begins with.
 pub(crate) fn about(version: &str, spec: &Value) -> Vec<(String, String)> {
     let workload = &spec["workload"];
     let jobs = match (workload["trace"].as_str(), workload["generator"].as_str()) {

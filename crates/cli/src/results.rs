@@ -89,7 +89,7 @@ pub(super) fn run(arguments: &ResultsArguments, session: &Session) -> Result<(),
     }
 }
 
-/// Says how many results are not among the rows, because newer ones of the same points are.
+/// Notes how many results are not among the rows, because newer ones of the same points are.
 pub(super) fn note_left_out(
     session: &Session,
     head: &str,
@@ -154,7 +154,7 @@ fn show_metric(session: &Session, study: &Study, rows: &[Row], metric: usize) ->
     session.output.wide_table(&table, n_heads)
 }
 
-/// One line a group, for programs; the mean is that of `n_of` seeds, and there is none of fewer.
+/// A table with a line for each group, for programs; the mean is over `n_of` seeds, and empty for fewer.
 fn listed(groups: &Groups, metric: &Metric) -> Table {
     let axes = groups.axes.iter().cloned();
     let Metric { name, unit, .. } = metric;
@@ -184,8 +184,8 @@ fn rate_axis(groups: &Groups) -> Option<usize> {
     groups.axes.iter().position(|name| matches!(name.as_str(), "rate" | "workload.rate"))
 }
 
-/// A line for each policy, and for each of the other values, a column for each rate; and how many columns stand before those
-/// of the rates.
+/// A table with a line for each policy and each combination of other values, and a column for each rate; and the number of columns
+/// before those of the rates.
 fn by_policy(groups: &Groups, metric: &Metric) -> (Table, usize) {
     let rate = rate_axis(groups);
     let policy = groups.axis("policy");
@@ -215,7 +215,7 @@ fn by_policy(groups: &Groups, metric: &Metric) -> (Table, usize) {
     (table, heads.len())
 }
 
-/// `12.34 ± 0.56`; `(12.34 over 2 of 3), 1 timeout` where seeds are missing; or why there is no number.
+/// The cell of a group: `12.34 ± 0.56`, or `(12.34 over 2 of 3), 1 timeout` if seeds are missing, or why there is no number.
 fn brief(group: &Group, n_seeds: usize, metric: &Metric) -> String {
     let scale = metric.unit.scale();
     let number = group.metric.map(|found| match (found.whole(), found.there()) {
@@ -256,7 +256,7 @@ fn all_runs(study: &Study, rows: &[Row]) -> Table {
     table
 }
 
-/// A value of an axis: a number is one for programs, and for people as it is written.
+/// The cell of an axis's value: for programs a number is a number, for people it is as written.
 pub(super) fn axis_cell(value: &serde_json::Value, is_for_people: bool) -> Cell {
     if is_for_people { value_text(value).into() } else { cell(value) }
 }
@@ -273,7 +273,7 @@ fn number(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Number(value, if value.fract() == 0.0 { 0 } else { 4 }))
 }
 
-/// Warns of what is odd about runs, each thing once.
+/// Warns of odd results of runs, once of each kind.
 pub(super) fn warn<'r>(runs: impl Iterator<Item = &'r Run>, session: &Session) {
     let mut said = BTreeSet::new();
     for oddity in runs.flat_map(oddities).map(|oddity| oddity.to_string()) {
@@ -283,7 +283,7 @@ pub(super) fn warn<'r>(runs: impl Iterator<Item = &'r Run>, session: &Session) {
     }
 }
 
-/// A store's error as the command's.
+/// The failure of a store's error.
 #[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
 pub(super) fn failure(error: StoreError) -> Failure {
     let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -296,8 +296,8 @@ pub(super) fn failure(error: StoreError) -> Failure {
     Failure::Io { action: "keep results".to_owned(), source: io::Error::other(text) }
 }
 
-/// A run's error as that of a command with the arguments `A`: where a field of the run has a flag, the flag is named in its place.
-/// A complaint about owners names the file of `--entities`, too.
+/// The failure of a run's error, for a command with the arguments `A`: a field of the run is replaced by its flag if it has one. An
+/// error about owners names the file of `--entities`, too.
 pub(super) fn run_failure_of<A: Args>(mut error: RunError, entities: Option<&Path>) -> Failure {
     let flags = A::augment_args(Command::new("apportion"));
     if let RunError::Fields(complaints) = &mut error {
@@ -313,7 +313,7 @@ pub(super) fn run_failure_of<A: Args>(mut error: RunError, entities: Option<&Pat
     run_failure(error)
 }
 
-/// A run's error as the command's.
+/// The failure of a run's error.
 pub(super) fn run_failure(error: RunError) -> Failure {
     match error {
         RunError::Document(error) => error.into(),

@@ -13,7 +13,7 @@ use answers::ANSWERS;
 use apportion::spec::nearest::{name_list, suggestion};
 use documents::{DOCUMENTS, Document};
 
-/// Its arguments.
+/// Arguments of `schema`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &SchemaArguments, session: &Session) -> Result<(), 
     session.output.json(&schema)
 }
 
-/// `when` of `apportion/when-v1`, which documents say of themselves.
+/// The name in a format, such as `when` in `apportion/when-v1`, as documents state it.
 fn of_format(format: &str) -> &str {
     let name = format.strip_prefix("apportion/").unwrap_or(format);
     match name.rsplit_once("-v") {

@@ -232,7 +232,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     }
     let summary = observer.recorder().summary().counted_from(run.origin);
     let wall_seconds = stopwatch.elapsed().as_secs_f64();
-    // What was simulated is shown whatever becomes of the bound.
+    // The result is shown whatever becomes of the bound.
     let found = arguments.lower.find(session, &run, &summary);
     let (lower, failure) = match found {
         Ok(lower) => (lower, None),
@@ -246,7 +246,7 @@ pub(super) fn run(arguments: &SimulateArguments, session: &Session) -> Result<()
     standstill.map_or(Ok(()), |standstill| Err(given_up(&run, &simulation, standstill)))
 }
 
-/// Refuses to save a simulation, or events that are to go on with it, where nothing can be read again.
+/// Refuses to save a simulation, or events that are to go on with it, in a place that cannot be read again.
 fn check_saved(arguments: &SimulateArguments) -> Result<(), Failure> {
     let Some(checkpoint) = &arguments.checkpoint else { return Ok(()) };
     if is_standard_output(checkpoint) {
@@ -260,7 +260,7 @@ fn check_saved(arguments: &SimulateArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why a simulation was given up, and what its numbers are of.
+/// The failure of a simulation that was given up: the reason, and what its numbers are based on.
 fn given_up(run: &Run, simulation: &Simulation, standstill: &Standstill) -> Failure {
     let n_done = simulation.n_measured_done();
     let of = run.n_measured().map_or(String::new(), |n| format!(" of {n}"));
@@ -308,7 +308,7 @@ fn spec(arguments: &SimulateArguments) -> RunSpec {
     spec
 }
 
-/// Runs to the end or an interrupt, saving now and then.
+/// Runs to the end or an interrupt, and saves now and then.
 fn advance(
     arguments: &SimulateArguments,
     session: &Session,
@@ -355,7 +355,7 @@ fn advance(
     Ok(outcome)
 }
 
-/// The failure of a simulation, once what shows how it came to that is kept.
+/// The failure of a simulation, after the input of the failed decision is kept.
 fn undecided(
     arguments: &SimulateArguments,
     session: &Session,
@@ -373,7 +373,7 @@ fn undecided(
     failure
 }
 
-/// The interrupt of a simulation in the midst of a decision: what it was at the boundary before is not kept.
+/// The failure of a simulation that was interrupted in the midst of a decision: its state at the last boundary is not kept.
 fn broken_off(arguments: &SimulateArguments, simulation: &Simulation) -> Failure {
     let hours = simulation.now().hours();
     let kept = match arguments.checkpoint.as_deref().filter(|path| path.exists()) {
@@ -383,7 +383,7 @@ fn broken_off(arguments: &SimulateArguments, simulation: &Simulation) -> Failure
     Failure::Interrupted { message: format!("in a decision after {hours:.1} simulated hours; {kept}") }
 }
 
-/// What a simulation came to.
+/// The result of a simulation.
 struct Shown<'a> {
     summary: &'a Summary,
     standstill: Option<&'a Standstill>,

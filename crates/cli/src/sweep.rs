@@ -111,14 +111,13 @@ pub struct SweepArguments {
 }
 
 impl SweepArguments {
-    /// The arguments of a sweep whose results go into the folder `out`. It makes `jobs` runs at once, and keeps the jobs of
-    /// every run.
+    /// The arguments of a sweep with results in the folder `out`. It makes `jobs` runs at once, and keeps the jobs of every run.
     pub(super) fn into(out: PathBuf, jobs: Option<NonZeroUsize>) -> Self {
         Self { out: Some(out), jobs, keep_jobs: true, ..Self::default() }
     }
 }
 
-/// Runs at once: each has a thread.
+/// The most runs at once: each has a thread.
 const AT_ONCE_MAX: usize = 1024;
 
 fn at_once(text: &str) -> Result<NonZeroUsize, String> {
@@ -138,8 +137,8 @@ pub(super) fn run(arguments: &SweepArguments, session: &Session) -> Result<(), F
     run_source(&source, arguments, session)
 }
 
-/// Checks the document of a sweep as far as that can be done without running it: of a study on a log that is not given, the
-/// document alone.
+/// Checks the document of a sweep as far as that is possible without running it. If a study runs on a log that is not given, only
+/// its document is checked.
 ///
 /// # Errors
 /// If it would be refused.
@@ -169,7 +168,7 @@ fn source(arguments: &SweepArguments, shows: bool) -> Result<Source, Failure> {
     }
 }
 
-/// Refuses results that would be written over what the sweep reads.
+/// Refuses results that would be written over files which the sweep reads.
 fn check_apart(arguments: &SweepArguments, plan: &Plan, folder: &Path) -> Result<(), Failure> {
     let csv = folder.join("results.csv");
     if !csv.exists() {
@@ -236,7 +235,7 @@ pub(super) fn run_source(
     ending(&summary, &rows)
 }
 
-/// Notes what the study is about and, if there are runs to make, when, where and by what they are made.
+/// Notes the description of the study and, if there are runs to make, the instant, machine and program of these.
 fn note(store: &Store, plan: &Plan, is_made: bool) -> Result<(), StoreError> {
     if let Some(description) = &plan.sweep.description {
         store.describe(description)?;
@@ -267,7 +266,7 @@ fn kept_in(store: &Store, arguments: &SweepArguments) -> Result<BTreeMap<String,
     kept.map_err(results::failure)
 }
 
-/// Where the curve of each ladder bends, a line each.
+/// The knee of the curve of each ladder, a line each.
 fn knees(plan: &Plan, climbed: &[Climbed]) -> String {
     let Some((rate, _)) = plan.sweep.auto_axis() else { return String::new() };
     let mut text = String::from("\nknee (jobs/h)\n");
@@ -331,7 +330,7 @@ fn plan(source: &Source, arguments: &SweepArguments, session: &Session) -> Resul
         for line in &said {
             session.note(line);
         }
-        // Results and pages say of a study what its description says.
+        // Results and pages describe a study by its description.
         let about = format!("Of the log: {}.", said.join("; "));
         sweep.description =
             Some(sweep.description.map_or(about.clone(), |text| format!("{} {about}", text.trim_end())));
@@ -376,7 +375,7 @@ fn windows(
     }
 }
 
-/// A run's complaint, at the place in the sweep that is at fault.
+/// The failure of a run's error, at the place in the sweep that is at fault.
 fn complaint(source: &Source, sweep: &SweepSpec, point: &Point, error: RunError) -> Failure {
     match error {
         RunError::Fields(complaints) => {
@@ -404,7 +403,7 @@ fn run_pending(
     session.interrupt.end_at_once_if_terminated();
     let sweep = course.sweep();
     let keep_jobs = sweep.keep_jobs || arguments.keep_jobs;
-    // No run begins once the flag is raised, and those in progress end: a part of one is worth nothing.
+    // No run begins once the flag is raised, and those in progress end: a part of a run is worthless.
     let bounds = Bounds { keep_jobs, ..Bounds::of(&sweep.stop, Arc::default()) };
     let executor = Executor::new(bounds, sweep.stop.saturated);
     let axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
@@ -460,7 +459,7 @@ fn show_plan(
     Ok(())
 }
 
-/// Where runs are looked for: the results, and those of `--besides`.
+/// The folders in which runs are looked for: the results, and those of `--besides`.
 fn places(arguments: &SweepArguments, folder: &Path) -> String {
     let folders = std::iter::once(folder).chain(arguments.besides.iter().map(PathBuf::as_path));
     folders.map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(" or ")

@@ -128,7 +128,7 @@ fn import(arguments: &ImportArguments, session: &Session) -> Result<(), Failure>
     write_or_print(session, arguments.out.as_deref(), &write_throughputs(&file.header, &file.measured))
 }
 
-/// Overwrites the origin that the file states by the one that flags state.
+/// Overwrites the origin that the file states with the fields that flags state.
 fn overwrite(origin: &mut Origin, arguments: &ImportArguments) {
     let flags = [
         (&mut origin.who, &arguments.who),
@@ -171,7 +171,7 @@ fn in_words(finding: &Finding) -> String {
     format!("{} {}: {}{more}", finding.count, finding.kind.describe(), finding.examples.join("; "))
 }
 
-/// What a file of speeds of another form holds, where it is one of those that a learned scheduler's world is made of.
+/// The content of a file of throughputs for a learned scheduler's world, in words; none if it is not such a file.
 fn world_speeds(source: &Source) -> Result<Option<String>, SpecError> {
     let words = if source.is_of(elastic_throughputs::FORMAT) {
         let speeds = elastic_throughputs::read_elastic_throughputs(source)?;
@@ -240,7 +240,7 @@ fn none_chosen(throughputs: &Throughputs, arguments: &ShowArguments) -> Failure 
     }
 }
 
-/// Steps/s of each row, consolidated and not.
+/// A table of the steps/s of each row, consolidated and not.
 fn alone(throughputs: &Throughputs, rows: &[RowId]) -> Table {
     let types = throughputs.worker_types();
     let names = types.iter().cloned().chain(types.iter().map(|name| format!("{name}_unconsolidated")));
@@ -257,8 +257,8 @@ fn alone(throughputs: &Throughputs, rows: &[RowId]) -> Table {
     table
 }
 
-/// The fraction of its isolated throughput that each row keeps beside each row of its scale factor; empty where
-/// the two cannot share workers.
+/// A table of the fraction of its isolated throughput that each row keeps beside each row of its scale factor; empty if the two
+/// cannot share workers.
 fn colocated(throughputs: &Throughputs, rows: &[RowId]) -> Table {
     let types = throughputs.worker_types();
     let head = ["job_type", "scale_factor", "beside"].map(str::to_owned);

@@ -1,4 +1,4 @@
-//! `apportion throughputs fit`: fits a contention model to measured pairs, and says how well it predicts others.
+//! `apportion throughputs fit`: fits a contention model to measured pairs, and reports how well it predicts others.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ use apportion::throughput::contention::{FitReport, FitSettings, NetworkModel, Re
 use apportion::throughput::{ContentionModel, Throughputs};
 use apportion_studies::report::{Cell, Table};
 
-/// The most random starts of a fit that are believed.
+/// The most random starts of a fit.
 const STARTS_MAX: u64 = 100_000;
 
 /// `apportion throughputs fit`.
@@ -79,11 +79,11 @@ enum FittedModel {
 /// A fitted contention model, as `apportion throughputs fit --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Fitted<'a> {
-    /// How well it predicts.
+    /// The quality of its predictions.
     report: &'a FitReport,
-    /// The model, if it is of that kind.
+    /// The model, if it is a resource model.
     resource: Option<&'a ResourceModel>,
-    /// The model, if it is of that kind.
+    /// The model, if it is a network model.
     network: Option<&'a NetworkModel>,
 }
 
@@ -127,7 +127,7 @@ pub(super) fn run(arguments: &FitArguments, session: &Session) -> Result<(), Fai
     }
 }
 
-/// The model, its errors, and the throughputs it belongs to.
+/// The model, its errors, and the throughputs that it belongs to.
 type Outcome = (ContentionModel, FitReport, Option<ThroughputsFile>);
 
 fn fit(arguments: &FitArguments, settings: &FitSettings) -> Result<Outcome, Failure> {
@@ -183,7 +183,7 @@ fn refused(error: &FitError) -> Failure {
     Failure::usage(error.to_string(), help)
 }
 
-/// In-sample and held-out errors of the model, of its rejected variants, and of trivial predictions.
+/// A table of in-sample and held-out errors of the model, of its rejected variants, and of trivial predictions.
 fn errors(report: &FitReport) -> Table {
     let mut table = Table::new([
         "prediction",

@@ -190,7 +190,7 @@ fn generate(arguments: &GenerateArguments, session: &Session) -> Result<(), Fail
     write_or_print(session, out.as_deref(), &written.text)
 }
 
-/// The failure to write what was drawn: it names the flag that a number comes from which a trace cannot hold.
+/// The failure to write drawn jobs: it names the flag of a number that a trace cannot hold.
 fn not_held(arguments: &GenerateArguments, error: &WriteTraceError) -> Failure {
     let is_given = arguments.kinds.duration.is_some();
     let flag = match error {
@@ -267,7 +267,7 @@ fn write(
     write_or_print(session, out, &written.text)
 }
 
-/// Says what a form could not hold.
+/// Notes values that a form could not hold.
 fn note_not_held(n_cut_steps: usize, n_without_entity: usize, session: &Session) {
     if n_cut_steps > 0 {
         session.note(format!("cut the fraction of a step off {}", counted(n_cut_steps as u64, "job")));

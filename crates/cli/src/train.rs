@@ -8,7 +8,7 @@ use crate::Session;
 use crate::exit::Failure;
 use crate::paths::name_or_path;
 
-/// Its arguments.
+/// Arguments of `train`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:
@@ -90,16 +90,16 @@ mod training {
     const BEST: &str = "best.safetensors";
     const CURVE: &str = "curve.csv";
 
-    /// The training that one command makes or goes on with.
+    /// The training that one command begins or continues.
     struct Job<'a> {
         arguments: &'a TrainArguments,
         session: &'a Session,
         document: Document<'a>,
         spec: TrainingSpec,
         system: System,
-        /// Of the file of weights that it begins with, if it names one.
+        /// The digest of the file of weights that it begins with, if it names one.
         from_digest: Option<String>,
-        /// Budgets that it had before.
+        /// The budgets that it had before.
         raised: Vec<Raised>,
     }
 
@@ -125,7 +125,7 @@ mod training {
         job.run()
     }
 
-    /// Where a document has the option of its world that a complaint names first.
+    /// The place in a document of the world's option that an error names first.
     fn place_in_world(world: &serde_json::Value, reason: &str) -> String {
         let named = reason.split('`').nth(1).filter(|field| world.get(field).is_some());
         named.map_or("world".to_owned(), |field| format!("world.{field}"))
@@ -199,7 +199,7 @@ mod training {
             self.report(&training, ended, test)
         }
 
-        /// Lets the document's teacher show what it does.
+        /// Runs the warm-up by the document's teacher, if it has one.
         fn warm_up(&self, learner: &AnyLearner) -> Result<(), Failure> {
             let Some(warm_up) = &self.spec.warm_up else { return Ok(()) };
             let catalog = plugin::catalog();
@@ -232,7 +232,7 @@ mod training {
             self.arguments.out.join(name)
         }
 
-        /// Goes on from the folder's checkpoint, if there is one; by a larger budget, too.
+        /// Continues from the folder's checkpoint, if there is one; also with a larger budget.
         fn take_up(&mut self, training: &mut Training<AnyLearner>) -> Result<(), Failure> {
             let path = self.path(CHECKPOINT);
             if !path.exists() {
@@ -259,7 +259,7 @@ mod training {
             Ok(())
         }
 
-        /// The curve's lines up to the update that is gone on from.
+        /// The curve's lines up to the update from which the training continues.
         fn curve_so_far(&self, n_updates: u64) -> Result<String, Failure> {
             let header = "update,decisions,episodes,mean_return,validation,figures\n".to_owned();
             if n_updates == 0 {
@@ -294,7 +294,7 @@ mod training {
             write_bytes(&quiet, &self.path(CHECKPOINT), &checkpoint.to_bytes().map_err(|error| bug(&error))?)
         }
 
-        /// Says so if nothing was learned.
+        /// Notes if nothing was learned.
         fn say_if_in_vain(&self, learner: &AnyLearner) {
             if let Some((n, of)) = learner.filling() {
                 let begins = self.spec.warm_up.is_some() || self.spec.from.is_some();
@@ -306,7 +306,7 @@ mod training {
             }
         }
 
-        /// Plays the episodes that judge in the end.
+        /// Plays the test episodes at the end.
         fn test(&self, training: &Training<AnyLearner>) -> Result<Option<Test>, Failure> {
             let (Some(test), Some(best)) = (self.spec.test_episodes(), training.best()) else {
                 return Ok(None);
@@ -316,7 +316,7 @@ mod training {
             };
             let progress = Bar::new(self.session, test.seeds.len() as u64, "test episodes");
             let mut returns = Vec::new();
-            // As many at once as there are threads, so that there is something to see where episodes are long.
+            // As many episodes run at once as there are threads, so that progress is seen if episodes are long.
             for seeds in test.seeds.chunks(rayon::current_num_threads()) {
                 let episodes = Episodes { seeds: seeds.to_vec(), ..test.clone() };
                 let played = TrainingSpec::returns(&self.system, &actor, &episodes);
@@ -368,7 +368,7 @@ mod training {
             self.session.output.table(&table)
         }
 
-        /// An option's fault is the document's; other failures are the training's.
+        /// The failure of a training's error. The document is at fault for an option, the training for other failures.
         fn failed(&self, error: &TrainingError) -> Failure {
             match error {
                 TrainingError::Option { field, .. } => {

@@ -1,4 +1,4 @@
-//! `apportion world`: the worlds in which learned schedulers live, under their baselines and controls.
+//! `apportion world`: the worlds of learned schedulers, under their baselines and controls.
 
 mod dual_agent;
 mod elastic;
@@ -264,7 +264,7 @@ fn deepshare_players(
     let rule = |(name, rule): (&str, PolicyName)| (name.to_owned(), DeepSharePlayer::Rule(rule));
     let mut players: Vec<_> = policies.into_iter().map(rule).collect();
     for name in &arguments.allocated {
-        // Faults of the file are told before anything is played.
+        // Faults of the file are reported before anything is played.
         drop(plugin::catalog().policy(name)?);
         players.push((format!("allocated/{name}"), DeepSharePlayer::Allocated(name.clone())));
     }
@@ -309,7 +309,7 @@ fn run_dl2(arguments: &Dl2Arguments, session: &Session) -> Result<(), Failure> {
             world.reset(jobs);
             Ok(run_world(&mut world, &mut speeds.clone(), &mut policy, dl2::LIMITS)?)
         }
-        // The workload of the seed, as above: its environment draws it by the same options.
+        // The workload is that of the seed, as above: its environment draws it by the same options.
         Dl2Player::Learned { learned, environment } => {
             environment.clone().play(&*learned.actor, learned.choice, seed)
         }
@@ -394,7 +394,7 @@ fn dl2_workloads(arguments: &Dl2Arguments, tables: &ElasticThroughputs) -> Resul
     drawn.collect()
 }
 
-/// Decisions after which a learned policy is given up.
+/// The number of decisions after which a learned policy is given up.
 const STEPS_MAX: u64 = 1_000_000;
 
 type Workload = (String, Vec<WorldJob>);
@@ -427,7 +427,7 @@ fn deepshare_workloads(
     read.collect()
 }
 
-/// Plays every policy on every workload, on all cores: [policy × workload].
+/// Plays every policy on every workload, on all cores. The results are [policy × workload].
 fn play_all<P: Sync>(
     players: &[(String, P)],
     workloads: &[Workload],
@@ -450,7 +450,7 @@ fn play_all<P: Sync>(
     Ok(summaries.chunks(workloads.len().max(1)).map(<[Summary]>::to_vec).collect())
 }
 
-/// Why `what` has no row.
+/// The failure to play `what`.
 fn not_played(what: &str, error: &PlayError) -> Failure {
     let message = format!("{what}: {error}");
     match error {
@@ -462,7 +462,7 @@ fn not_played(what: &str, error: &PlayError) -> Failure {
 
 const HOUR_S: f64 = 3600.0;
 
-/// Service time is what the publication calls completion time.
+/// The columns of DeepShare's world. Service time is the publication's completion time.
 const DEEPSHARE_COLUMNS: &[Column] = &[
     ("service_h", |run| Cell::Number(run.service_s / HOUR_S, 3)),
     ("service_p90_s", |run| Cell::Number(run.service_p90_s, 0)),
@@ -476,7 +476,7 @@ const DEEPSHARE_COLUMNS: &[Column] = &[
     ("decisions", |run| Cell::Count(run.decisions)),
 ];
 
-/// In slots, as published.
+/// The columns of DL2's world, in slots, as published.
 const DL2_COLUMNS: &[Column] = &[
     ("completion_slots", |run| Cell::Number(run.completion_s / dl2::SLOT_S, 2)),
     ("service_slots", |run| Cell::Number(run.service_s / dl2::SLOT_S, 2)),

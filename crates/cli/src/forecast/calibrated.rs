@@ -1,4 +1,4 @@
-//! How well forecasts hold, for people and programs.
+//! The calibration of forecasts, for people and programs.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use apportion_studies::forecast::{Calibration, Plan, Settings};
 use apportion_studies::report::forecast::{self as page, Beside};
 use apportion_studies::sweep::Run;
 
-/// How well the forecasts of a trace hold, as `apportion forecast --calibrate --format json` prints it.
+/// The calibration of a trace's forecasts, as `apportion forecast --calibrate --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Calibrated<'a> {
     /// Times at which jobs were active.
@@ -25,19 +25,19 @@ pub(crate) struct Calibrated<'a> {
     /// The first time, from the trace's first arrival.
     #[schemars(extend("x-unit" = "s"))]
     from_s: f64,
-    /// No time is later.
+    /// The last time that is allowed.
     #[schemars(extend("x-unit" = "s"))]
     to_s: f64,
-    /// From one time to the next.
+    /// The interval between two times.
     #[schemars(extend("x-unit" = "s"))]
     every_s: f64,
-    /// Forecasts of ends in which more than a twentieth of the forks did not come to the end.
+    /// Forecasts of ends in which more than a twentieth of the forks did not reach the end.
     n_censored: usize,
-    /// By what was forecast and level. Forecasts of one trace are not independent of one another.
+    /// Counts by forecast event and level. Forecasts of one trace are not independent of one another.
     levels: Vec<LevelRow>,
     /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
     digest: &'a str,
-    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
+    /// SHA-256 of the data that it read, in hexadecimal, by the name of the data.
     data: &'a BTreeMap<String, String>,
     /// The whole specification of the run.
     spec: &'a RunSpec,
@@ -47,24 +47,24 @@ impl Answer for Calibrated<'_> {
     const KIND: &'static str = "forecast-calibration";
 }
 
-/// How often intervals of a level held.
+/// The success of intervals of a level.
 #[derive(Serialize, JsonSchema)]
 struct LevelRow {
-    /// What was forecast: `start` or `end`.
+    /// The forecast event: `start` or `end`.
     event: &'static str,
     /// The nominal level, from 0 to 1.
     level: f64,
-    /// Forecasts.
+    /// The number of forecasts.
     n: usize,
-    /// The part of the forecasts, from 0 to 1, that held: the event happened within their interval.
+    /// The part of the forecasts, from 0 to 1, in which the event happened within the interval.
     held: f64,
-    /// Its standard error, half of Wilson's interval, as if forecasts were independent: the true one is larger.
+    /// The standard error of `held`, half of Wilson's interval, as if forecasts were independent: the true one is larger.
     standard_error: f64,
-    /// The part in which it happened before the interval.
+    /// The part of the forecasts in which the event happened before the interval.
     before: f64,
-    /// The part in which it happened after the interval.
+    /// The part of the forecasts in which the event happened after the interval.
     after: f64,
-    /// The mean length of the intervals; what is later than the limit counts as at the limit.
+    /// The mean length of the intervals; times after the limit count as the limit.
     #[schemars(extend("x-unit" = "s"))]
     width_s: f64,
 }
@@ -116,7 +116,7 @@ pub(super) fn show(
     }
 }
 
-/// What a page draws.
+/// The numbers that a page draws.
 pub(super) fn on_page(found: &Calibration, settings: &Settings) -> page::Calibrated {
     let rows: Vec<LevelRow> = found.rows().iter().filter(|held| held.n > 0).map(LevelRow::of).collect();
     let of = |event: &'static str| {
@@ -127,7 +127,7 @@ pub(super) fn on_page(found: &Calibration, settings: &Settings) -> page::Calibra
     page::Calibrated { n_times: found.n_times, n_forks: settings.n_forks, held }
 }
 
-/// What a page shows beside the numbers of a calibration.
+/// The texts of a page in addition to the numbers of a calibration.
 pub(super) fn beside(
     run: &Run,
     (found, plan, settings): (&Calibration, &Plan, &Settings),

@@ -25,21 +25,21 @@ pub(crate) struct Forecasted<'a> {
     /// The time of the forecast, from the trace's first arrival.
     #[schemars(extend("x-unit" = "s"))]
     at_s: f64,
-    /// When the job arrived, from the trace's first arrival.
+    /// The arrival of the job, from the trace's first arrival.
     #[schemars(extend("x-unit" = "s"))]
     arrival_s: f64,
-    /// When the job had workers first, from the trace's first arrival; null if it has had none by then.
+    /// The first start of the job, from the trace's first arrival; null if it has had no workers by then.
     #[schemars(extend("x-unit" = "s"))]
     started_s: Option<f64>,
-    /// When it will have workers first; null if it has had some.
+    /// The time until its first start; null if it has had workers.
     start: Option<Times>,
-    /// When it will end.
+    /// The time until its end.
     end: Times,
-    /// What was assumed.
+    /// The assumptions.
     assumed: Assumed,
     /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
     digest: &'a str,
-    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
+    /// SHA-256 of the data that it read, in hexadecimal, by the name of the data.
     data: &'a BTreeMap<String, String>,
     /// The whole specification of the run.
     spec: &'a RunSpec,
@@ -76,7 +76,7 @@ pub(super) fn show(
     }
 }
 
-/// What a page draws.
+/// The numbers that a page draws.
 pub(super) fn on_page(found: &Forecast) -> page::Forecasted {
     let times = happenings(found).map(|(name, distribution)| (name, distribution.times().to_vec()));
     page::Forecasted {
@@ -87,7 +87,7 @@ pub(super) fn on_page(found: &Forecast) -> page::Forecasted {
     }
 }
 
-/// What a page shows beside the forecast's own numbers.
+/// The texts of a page in addition to the forecast's own numbers.
 pub(super) fn beside(
     run: &Run,
     (found, level, settings): (&Forecast, f64, &Settings),
@@ -96,7 +96,7 @@ pub(super) fn beside(
     beside_of(run, for_people(found, level), &text)
 }
 
-/// What was forecast, and what was assumed.
+/// The forecast and its assumptions, in words.
 fn words(found: &Forecast, level: f64, settings: &Settings) -> String {
     let (at_h, arrival_h) = (found.at.hours(), found.arrival.hours());
     let started = match found.started {

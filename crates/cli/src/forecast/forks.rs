@@ -1,4 +1,4 @@
-//! How many forks there are, and over what: flags that forecasts have in common.
+//! Flags that forecasts have in common: the number of forks, and their span.
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
@@ -8,7 +8,7 @@ use apportion::units::Seconds;
 use apportion_studies::forecast::future::FORKS_MAX;
 use apportion_studies::forecast::{Arriving, JobSteps, Settings};
 
-/// What a forecast's forks are.
+/// The forks of a forecast.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ForkArguments {
     /// Forks; 1000 where not given

@@ -1,4 +1,4 @@
-//! What is simulated, and by which rules of a round: as `simulate` has them.
+//! The flags of the simulated run and its rounds, as `simulate` has them.
 
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ impl RuleArguments {
         ]
     }
 
-    /// The run that they ask for.
+    /// The run of these arguments.
     pub(super) fn spec(&self) -> Result<RunSpec, Failure> {
         let mut spec = RunSpec {
             policy: self.policy.clone(),

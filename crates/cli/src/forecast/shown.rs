@@ -1,4 +1,4 @@
-//! The parts of a forecast that are shown alike, whatever it is of: times, and what was assumed.
+//! The parts that all forecasts have in common: times, and assumptions.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,12 +20,12 @@ const PARTS: [f64; 3] = [0.1, 0.5, 0.9];
 /// The words before the limit for a time after it.
 const LATER: &str = "more than";
 
-/// The time until something happens, over all forks.
+/// The time until an event, over all forks.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Times {
-    /// Forks.
+    /// The number of forks.
     n_forks: usize,
-    /// Forks in which it happened within the limit. In the others it happens later than that.
+    /// The number of forks in which the event happened within the limit. In the others it happens later.
     n_happened: usize,
     /// Quantiles, in order.
     quantiles: Vec<QuantileRow>,
@@ -36,9 +36,9 @@ pub(crate) struct Times {
 /// A quantile.
 #[derive(Serialize, JsonSchema)]
 struct QuantileRow {
-    /// The part of the forks in which it has happened by then, from 0 to 1.
+    /// The part of the forks in which the event has happened by then, from 0 to 1.
     part: f64,
-    /// The time from that of the forecast; null if it is later than the limit.
+    /// The time from that of the forecast; null if it is after the limit.
     #[schemars(extend("x-unit" = "s"))]
     time_s: Option<f64>,
 }
@@ -48,24 +48,24 @@ struct QuantileRow {
 struct IntervalRow {
     /// The part of the forks that it holds, from 0 to 1.
     level: f64,
-    /// Its start, from the time of the forecast; null if it is later than the limit.
+    /// Its start, from the time of the forecast; null if it is after the limit.
     #[schemars(extend("x-unit" = "s"))]
     from_s: Option<f64>,
-    /// Its end; null if it is later than the limit.
+    /// Its end, from the time of the forecast; null if it is after the limit.
     #[schemars(extend("x-unit" = "s"))]
     to_s: Option<f64>,
 }
 
-/// What a forecast assumed.
+/// The assumptions of a forecast.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Assumed {
     /// Jobs that were active at the time of the forecast, this one among them.
     n_active: usize,
     /// The jobs from which steps were drawn; null if they were those of the trace.
     drawn_from: Option<DrawnRow>,
-    /// The blocks of time from which jobs to come were drawn; null if none came.
+    /// The blocks of time from which later arrivals were drawn; null if no job arrived.
     blocks: Option<BlocksRow>,
-    /// A fork ended so long after the time of the forecast at the latest.
+    /// The longest time that a fork went on after the time of the forecast.
     #[schemars(extend("x-unit" = "s"))]
     limit_s: f64,
 }
@@ -73,28 +73,28 @@ pub(crate) struct Assumed {
 /// Jobs from which steps were drawn.
 #[derive(Serialize, JsonSchema)]
 struct DrawnRow {
-    /// Those that had ended.
+    /// The number of these that had ended.
     n_ended: usize,
-    /// Those that had not: what they had run counts.
+    /// The number of these that had not ended: the steps that they had run count.
     n_active: usize,
-    /// Which of them count more, as it would have foretold the last of them best.
+    /// The likeness by which some of them count more: the one that would have predicted the last of them best.
     likeness: Likeness,
-    /// The part of the forks, from 0 to 1, in which any two active jobs are drawn at the same place among all, by how much jobs that
-    /// arrived near one another were short or long together, and by how few ended.
+    /// The part of the forks, from 0 to 1, in which any two active jobs are drawn at the same position among all. It depends on how
+    /// much jobs that arrived near one another were short or long together, and on how few had ended.
     shared: f64,
-    /// The number of jobs of equal weight that would say as much of this job's steps as those that had ended.
+    /// The number of equally weighted jobs with as much information on this job's steps as those that had ended.
     n_effective: f64,
 }
 
-/// Blocks from which jobs to come were drawn.
+/// Blocks of time from which later arrivals were drawn.
 #[derive(Serialize, JsonSchema)]
 struct BlocksRow {
-    /// How many.
+    /// The number of blocks.
     n_blocks: usize,
-    /// How long each is.
+    /// The length of each.
     #[schemars(extend("x-unit" = "s"))]
     length_s: f64,
-    /// Jobs in all of them.
+    /// The number of jobs in all of them.
     n_jobs: usize,
 }
 
@@ -136,7 +136,7 @@ impl Assumed {
     }
 }
 
-/// What a page shows beside the numbers of a forecast of a run.
+/// The texts of a page in addition to the numbers of a run's forecast.
 pub(super) fn beside_of(run: &Run, table: Table, text: &str) -> Result<Beside, Failure> {
     let spec =
         serde_json::to_value(&run.spec).map_err(|error| Failure::Bug { message: error.to_string() })?;
@@ -150,7 +150,7 @@ pub(super) fn beside_of(run: &Run, table: Table, text: &str) -> Result<Beside, F
     })
 }
 
-/// Start and end, where they are still to come.
+/// The distributions of start and end, if these are still to come.
 pub(super) fn happenings(found: &Forecast) -> impl Iterator<Item = (&'static str, &Distribution)> {
     found.start.iter().map(|start| ("start", start)).chain([("end", &found.end)])
 }
@@ -234,7 +234,7 @@ pub(crate) fn for_people(found: &Forecast, level: f64) -> Table {
     table
 }
 
-/// What was assumed of steps that were drawn, and of jobs to come, in lines.
+/// The assumptions on drawn steps and on later arrivals, in lines.
 pub(crate) fn assumed_words(found: &Forecast, settings: &Settings) -> Vec<String> {
     let mut lines = found.drawn_from.as_ref().map(drawn_words).unwrap_or_default();
     match &found.blocks {
@@ -250,7 +250,7 @@ pub(crate) fn assumed_words(found: &Forecast, settings: &Settings) -> Vec<String
     lines
 }
 
-/// What the interval of a level leaves out, in words.
+/// The meaning of an interval of a level, in words.
 pub(crate) fn interval_words(level: f64) -> String {
     format!(
         "The interval leaves out {:.1} % of the forks before it, and as many after it.",
@@ -258,7 +258,7 @@ pub(crate) fn interval_words(level: f64) -> String {
     )
 }
 
-/// Of which jobs steps were drawn.
+/// The jobs from which steps were drawn, in lines.
 fn drawn_words(from: &DrawnFrom) -> Vec<String> {
     let DrawnFrom { n_ended, n_active, likeness, shared, n_effective } = from;
     let mut counts = Vec::new();

@@ -14,8 +14,9 @@ use apportion::spec::path_text;
 use apportion_studies::sweep::{JobRow, Row, Status, Store};
 use serde_json::Value;
 
-/// Writes a log of every run in the folder that is done. Of a sweep over numbers of jobs these are the runs of this command
-/// line, with the numbers in the names of logs → how many jobs the run had; others in the folder have theirs since their own.
+/// Writes a log of every finished run in the folder. `names` has, for a sweep over numbers of jobs, the numbers in the names of
+/// logs → the number of jobs of the run: then only runs of this command line get logs. Others in the folder got theirs from their
+/// own command line.
 ///
 /// # Errors
 /// If the results cannot be read, or a log not written.
@@ -42,7 +43,7 @@ pub(super) fn write_all(folder: &Path, names: &BTreeMap<u64, u64>) -> Result<(),
     Ok(())
 }
 
-/// The logs of a run: one, or, of a run that is that of several numbers of jobs, as of 13.5 and 14, one for each.
+/// The paths of a run's logs: one, or several if the run stands for several numbers of jobs, such as 13.5 and 14.
 fn places(row: &Row, worker_types: &[String], names: &BTreeMap<u64, u64>) -> Vec<PathBuf> {
     let Ok(spec) = serde_json::from_str::<Value>(&row.spec) else { return Vec::new() };
     let workload = &spec["workload"];
@@ -59,13 +60,13 @@ fn places(row: &Row, worker_types: &[String], names: &BTreeMap<u64, u64>) -> Vec
     files.into_iter().map(|file| folder.join(file)).collect()
 }
 
-/// The folder of a run's log: from its whole spec, so that it does not depend on what is varied.
+/// The folder of a run's log, from its whole spec, so that it does not depend on the axes.
 fn place(spec: &Value, worker_types: &[String]) -> Option<PathBuf> {
     let workers = |name: &String| format!("{name}={}", spec["cluster"][name].as_u64().unwrap_or(0));
     let cluster = worker_types.iter().map(workers).collect::<Vec<_>>().join(".");
     let (policy, seed) = (spec["policy"].as_str()?, spec["seed"].as_u64()?);
     let profiling = &spec["profiling"];
-    // Of a policy file, its name: its path would lead out of the folder.
+    // A policy file is named by its file name: its path would lead out of the folder.
     let policy = path_text::to_path(policy).file_name()?.to_owned();
     let mut place = PathBuf::from(cluster).join(policy);
     if let (Some(part), Some(models)) =

@@ -1,4 +1,4 @@
-//! What the flags of Gavel's scripts mean here: fields and axes of a sweep.
+//! The meaning of the flags of Gavel's scripts: fields and axes of a sweep.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use apportion::spec::run::sha256;
 use apportion::spec::{Source, load_throughputs, path_text};
 
-/// The name under which the published throughputs ship.
+/// The name of the published throughputs in this program.
 const PUBLISHED: &str = "osdi20";
 
 impl Continuous {
@@ -81,7 +81,7 @@ impl Static {
         let mut meaning = self.many.meaning("run_sweep_static")?;
         flag(&mut meaning, "slos", self.paid.assign_slos);
         name_logs(&mut meaning, &numbers);
-        // Jobs are added until there are as many, so that a part of one counts as one.
+        // Jobs are added until their number is reached, so that a part of a job counts as one.
         let whole = numbers.iter().map(|number| format!("{:.0}", number.ceil())).collect();
         let whole = distinct(&mut meaning, ("jobs", "several points are of so many"), whole);
         meaning.axes.insert(1, ("static", format!("[{}]", whole.join(", "))));
@@ -209,7 +209,7 @@ impl One {
 }
 
 impl Paid {
-    /// Refuses what would change results and is not done.
+    /// Refuses flags that would change results and are not supported.
     fn check(&self) -> Result<(), Failure> {
         if self.per_instance_type_prices_dir.is_some() {
             let help = "make a CSV of `time,worker_type,price` of them: `prices:` in a sweep, or `simulate --prices`";
@@ -224,7 +224,7 @@ impl Paid {
     }
 }
 
-/// Prices of 1 for policies that read some: those that none are given have in the published code, too.
+/// Sets all prices to 1 for policies that read prices, as the published code does without a price file.
 fn unpriced(meaning: &mut Meaning, policies: &[String]) -> Result<(), Failure> {
     if policies.iter().any(|policy| policy.contains("normalized_by_cost")) {
         let prices: Value = worker_types()?.into_iter().map(|name| (name, Value::from(1))).collect();
@@ -236,7 +236,7 @@ fn unpriced(meaning: &mut Meaning, policies: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What all scripts have in common.
+/// The fields that all scripts have in common.
 fn fixed(throughputs: &Path, servers: &str, round: u64) -> Result<Vec<(&'static str, String)>, Failure> {
     let ships = throughputs == Path::new(THROUGHPUTS_FILE) && !throughputs.exists();
     let throughputs = if ships { json!(PUBLISHED) } else { json!(absolute(throughputs)?) };
@@ -258,7 +258,7 @@ pub(super) fn worker_types() -> Result<Vec<String>, Failure> {
     Ok(published.worker_types().iter().cloned().collect())
 }
 
-/// `36:36:36` as workers by type.
+/// Workers by type from `36:36:36`.
 fn counts(spec: &str) -> Result<Value, Failure> {
     let numbers: Option<Vec<u32>> = spec.split(':').map(|part| part.parse().ok()).collect();
     let types = worker_types()?;
@@ -272,7 +272,7 @@ fn counts(spec: &str) -> Result<Value, Failure> {
 
 /// `n` evenly spaced numbers from `from` to `to`, both included, computed as numpy's `linspace` does.
 fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
-    /// More points are not believed.
+    /// The most points.
     const POINTS_MAX: usize = 100_000;
     if !(from.is_finite() && to.is_finite() && 0.0 <= from && from <= to) || n == 0 || n > POINTS_MAX {
         return Err(Failure::usage(format!("{n} points from {from} to {to}: no such range"), None));
@@ -285,8 +285,8 @@ fn evenly(from: f64, to: f64, n: usize) -> Result<Vec<f64>, Failure> {
     Ok(points)
 }
 
-/// Names logs as the published script does: by the number of jobs rounded down, where the run has it rounded up. If two runs
-/// have one name, the log of the later run replaces the other, as in the published script.
+/// Names logs as the published script does: by the number of jobs rounded down, while the run has it rounded up. If two runs have
+/// one name, the log of the later run replaces the other, as in the published script.
 fn name_logs(meaning: &mut Meaning, numbers: &[f64]) {
     let whole = |number: f64| format!("{number:.0}").parse::<u64>().unwrap_or(u64::MAX);
     for number in numbers {
@@ -300,7 +300,7 @@ fn name_logs(meaning: &mut Meaning, numbers: &[f64]) {
     }
 }
 
-/// Why a value is run once that was typed more than once.
+/// The reason for which a value is run once although it was given more than once.
 const GIVEN_AGAIN: &str = "it is given more than once";
 
 /// The distinct values, in the order of their first occurrences. Adds a note to `meaning` for each value that occurs again.
@@ -323,7 +323,7 @@ fn distinct<T: PartialEq + ToString>(
     kept
 }
 
-/// A field of one value, or an axis of several.
+/// Adds a field if there is one value, or an axis of several.
 fn put(meaning: &mut Meaning, field: &'static str, values: Vec<Value>) {
     let values = distinct(meaning, (field, GIVEN_AGAIN), values);
     match values.as_slice() {
@@ -338,7 +338,7 @@ fn flag(meaning: &mut Meaning, field: &'static str, is_set: bool) {
     }
 }
 
-/// Refuses parts that are none, and more reference models than the published table has job types.
+/// Refuses fractions outside of 0 to 1, and more reference models than the published table has job types.
 fn profiled(part: f64, n_models: u64) -> Result<(), Failure> {
     let wrong = if !(0.0..=1.0).contains(&part) {
         format!("{part} of co-located throughputs cannot be measured, expected a number from 0 to 1")
@@ -352,7 +352,7 @@ fn profiled(part: f64, n_models: u64) -> Result<(), Failure> {
     Err(Failure::usage(wrong, None))
 }
 
-/// Rules that leave out what a file of cut-offs does.
+/// The skip rules that correspond to a file of cut-offs.
 fn cutoffs(path: &Path, many: &Many) -> Result<Vec<String>, Failure> {
     let source = Source::load(path_text::of(path))?;
     let cutoffs: BTreeMap<String, BTreeMap<String, f64>> = source.parse()?;
@@ -373,14 +373,14 @@ fn exact(solver: Option<&str>) -> Vec<String> {
     solver.map(|solver| format!("--solver {solver}: not asked, every optimum is exact")).into_iter().collect()
 }
 
-/// A sweep of one run has a name of what it says, so that runs of one script do not meet in one folder.
+/// Names a sweep of one run after the script and a digest of its document, so that runs of one script do not share a folder.
 fn named(mut meaning: Meaning, script: &str) -> Meaning {
     script.clone_into(&mut meaning.name);
     meaning.name = format!("{script}-{}", &sha256(meaning.document().as_bytes())[..8]);
     meaning
 }
 
-/// A path that means the same from wherever the sweep file is.
+/// A path that is valid from wherever the sweep file is.
 fn absolute(path: &Path) -> Result<String, Failure> {
     let whole = std::path::absolute(path).map_err(Failure::io(format!("find {}", path.display())))?;
     let help = || Some("give it another name".to_owned());
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn points_are_those_of_linspace() {
-        // What numpy's linspace(0.0, 6.0, 16) and linspace(0.1, 3.7, 11) give.
+        // These are the values of numpy's linspace(0.0, 6.0, 16) and linspace(0.1, 3.7, 11).
         let rates = evenly(0.0, 6.0, 16).unwrap();
         assert_eq!((rates[1], rates[3], rates[15], rates.len()), (0.4, 1.200_000_000_000_000_2, 6.0, 16));
         let rates = evenly(0.1, 3.7, 11).unwrap();
@@ -434,7 +434,7 @@ mod tests {
             few.notes[0].contains("--num_reference_models")
                 && few.run.iter().all(|(name, _)| *name != "fraction")
         );
-        // Without prices, each is 1; with another policy there is none.
+        // Without a price file each price is 1; with another policy there is none.
         let priced =
             generated("-l 900 -e 10 -p max_sum_throughput_normalized_by_cost_perf").meaning().unwrap();
         let prices = ("prices", r#"{"v100":1,"p100":1,"k80":1}"#.to_owned());

@@ -1,4 +1,5 @@
-//! The flags of Gavel's scripts, with their defaults. As with Python's `argparse`, of a flag that is given twice the last counts.
+//! The flags of Gavel's scripts, with their defaults. As with Python's `argparse`, the last of several occurrences of a flag
+//! counts.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ const POLICIES: [&str; 22] = [
     "min_total_duration_perf",
     "min_total_duration_packed",
 ];
-/// Job types of the published table: with as many reference models nothing is estimated.
+/// The number of job types in the published table: with as many reference models nothing is estimated.
 pub(super) const N_JOB_TYPES: u64 = 26;
 /// The published name of the throughputs that ship as `osdi20`.
 pub(super) const THROUGHPUTS_FILE: &str = "simulation_throughputs.json";
@@ -192,7 +193,7 @@ pub(super) struct Traced {
     pub(super) window_end: Option<u64>,
 }
 
-/// What the two sweeps have in common.
+/// The flags that the two sweeps have in common.
 #[derive(Args, Debug)]
 pub(super) struct Many {
     /// Where results and logs go
@@ -239,7 +240,7 @@ pub(super) struct Many {
     pub(super) ideal: bool,
 }
 
-/// What the two drivers have in common.
+/// The flags that the two drivers have in common.
 #[derive(Args, Debug)]
 pub(super) struct One {
     /// The cluster, as V100s:P100s:K80s

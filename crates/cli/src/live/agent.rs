@@ -1,4 +1,4 @@
-//! `apportion agent`: a server of a scheduler that runs elsewhere, until it is asked to end.
+//! `apportion agent`: a server of a scheduler on another machine, until it is asked to end.
 
 use std::env;
 use std::fs;
@@ -19,16 +19,16 @@ use apportion_live::network::{HttpLink, News};
 use apportion_live::protocol::{ServerFault, check_server};
 use apportion_live::shim::VISIBLE;
 
-/// Where the system says what this machine is called.
+/// The file with this machine's name.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
-/// How often it reports until the scheduler has said how often it wants to hear of it.
+/// The interval between reports until the scheduler has stated one.
 const FIRST_BEAT: Duration = Duration::from_secs(1);
 
-/// The longest beat: a server of which nothing is heard for longer gets no jobs.
+/// The longest beat: a server that is not heard of for longer gets no jobs.
 const BEAT_MAX: Duration = Duration::from_mins(10);
 
-/// Its arguments.
+/// Arguments of `agent`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -141,7 +141,7 @@ fn server(arguments: &AgentArguments) -> Result<Server, Failure> {
     Ok(Server { name, worker_type, n_workers })
 }
 
-/// Refuses to offer more workers than this process may use itself: a job on one of the others would use what is not ours.
+/// Refuses to offer more workers than this process may use itself: a job on one of the others would use another's worker.
 ///
 /// # Errors
 /// If the variable names fewer.

@@ -1,4 +1,4 @@
-//! Answers in JSON of commands that ask a scheduler: the scheduler's own, passed on as its version gives them.
+//! Answers in JSON of commands that ask a scheduler: the scheduler's own, passed on in the form of its version.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +20,7 @@ impl Answer for Jobs<'_> {
     const KIND: &'static str = "jobs";
 }
 
-/// A job of a running scheduler and what binds it, as `apportion why --format json` prints it.
+/// A job of a running scheduler, and why it waits or runs as it does, as `apportion why --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Bound<'a> {
     #[serde(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct Submitted<'a> {
     pub(super) job: u64,
     /// The key under which it was submitted: another submission under it is the same job.
     pub(super) key: &'a str,
-    /// Doubts about the submission.
+    /// Warnings about the submission.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schemars(default)]
     pub(super) warnings: &'a [&'a str],

@@ -1,4 +1,4 @@
-//! What stands before a scheduler's first round: is the policy told all that it needs, and what is in its folder?
+//! The checks before a scheduler's first round: of the policy's data, and of the state folder.
 
 use std::fs;
 use std::io;
@@ -39,8 +39,7 @@ pub(super) fn check_round(length: Seconds) -> Result<(), Failure> {
     Err(Failure::usage(format!("--round-length is {length}, expected {ROUND_MIN} or more"), Some(help)))
 }
 
-/// Refuses a policy that needs prices of workers and is not told all of them: it would never decide. The policy is asked about
-/// one job.
+/// Refuses a policy that needs prices of workers if some are missing: it would never decide. The policy is tried on one job.
 ///
 /// # Errors
 /// If it needs them.
@@ -55,7 +54,7 @@ pub(super) fn check_prices(
     for kind in cluster.types() {
         job = job.throughput(&kind.name, StepsPerSecond::new(1.0));
     }
-    // A rule that decides nothing stands in: only what it would be shown is asked for.
+    // A rule that decides nothing stands in: only the problem that it would be shown is needed.
     let stand_in = apportion::Catalog::embedded().policy("isolated");
     let problem = stand_in.ok().and_then(|policy| {
         let mut scheduler =
@@ -78,7 +77,8 @@ pub(super) fn check_prices(
     }
 }
 
-/// The warning about a state folder without records that holds files of an earlier scheduler: it is taken for a new folder.
+/// A warning about a state folder without records that holds files of an earlier scheduler, and is treated as a new folder; none if
+/// there are no such files.
 fn doubt(folder: &Path) -> Option<String> {
     let has_records = fs::metadata(folder.join(RECORDS)).is_ok_and(|file| file.len() > 0);
     let has_some =
@@ -94,7 +94,7 @@ fn doubt(folder: &Path) -> Option<String> {
 /// Starts the scheduler on the records of a folder.
 ///
 /// # Errors
-/// If they are another's or cannot be used, or a setting is out of range.
+/// If another scheduler uses them or they cannot be used, or a setting is out of range.
 pub(super) fn start(
     (folder, settings, prices): (&Path, Settings, Vec<PriceChange>),
     scheduler: Scheduler,

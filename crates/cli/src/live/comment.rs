@@ -1,4 +1,4 @@
-//! The comment of a Slurm job that says what `apportion submit` takes as flags: `apportion: job-type="…" steps=10000`.
+//! The comment of a Slurm job with the values that `apportion submit` takes as flags: `apportion: job-type="…" steps=10000`.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use crate::conditions::time;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion_live::front::JobForm;
 
-/// What a comment may say.
+/// The names that a comment may contain.
 const NAMES: [&str; 6] = ["job-type", "owner", "slo", "steps", "throughput", "weight"];
 
-/// Reads what stands behind `apportion:`. The scale factor is for Slurm to say.
+/// Reads the text after `apportion:`. The scale factor comes from Slurm.
 ///
 /// # Errors
-/// What is wrong, and what is expected, in words.
+/// The fault, and the form that is expected, in words.
 pub(super) fn read(text: &str) -> Result<JobForm, String> {
     let mut said: BTreeMap<&str, String> = BTreeMap::new();
     for (name, value) in words(text)? {

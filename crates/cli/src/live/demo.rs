@@ -1,4 +1,4 @@
-//! Pretend jobs, so that a newcomer sees something.
+//! Pretend jobs for a demonstration.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -26,20 +26,20 @@ pub(super) const STATE: &str = "apportion-state";
 /// Its workers: two of a type on each server.
 const CLUSTER: &str = "v100=2,p100=2,k80=2";
 
-/// Jobs that are submitted at once.
+/// The number of jobs that are submitted at once.
 const FIRST: usize = 6;
 
 /// The number of active jobs from which on the demo submits no further one.
 const ACTIVE_MAX: usize = 12;
 
-/// Looks between two jobs that come later.
+/// The number of looks between two jobs that come later.
 const LOOKS_BETWEEN: u32 = 25;
 
-/// How often it is looked whether to stop.
+/// The interval at which it looks whether to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How far apart in the throughputs the job types of two jobs stand: any number that shares no factor with how many there are
-/// shows them all.
+/// The distance in the throughputs between the job types of two successive jobs: any number coprime to the number of types reaches
+/// all of them.
 const STRIDE: usize = 7;
 
 /// Pretend jobs of the types that the cluster can run.
@@ -54,21 +54,23 @@ pub(super) struct Demo {
 struct Kind {
     job_type: String,
     scale_factor: u32,
-    /// In steps/s, by worker type.
+    /// Its throughputs in steps/s, by worker type.
     speeds: Vec<(String, f64)>,
 }
 
 impl Demo {
-    /// The cluster of the demo, and how many workers each server has: all of its type.
+    /// The cluster of the demo; each server has all workers of one type.
     ///
     /// # Errors
-    /// Never: it is written here.
+    /// Never: the cluster is a constant.
     pub(super) fn defaults() -> Result<WorkerCounts, Failure> {
         CLUSTER.parse().map_err(|error| Failure::Bug { message: format!("{CLUSTER}: {error}") })
     }
 
+    /// Pretend jobs of the types that the cluster can run.
+    ///
     /// # Errors
-    /// If the program does not know where it is.
+    /// If the program's own path cannot be found.
     pub(super) fn new(cluster: &Cluster, throughputs: &Throughputs) -> io::Result<Self> {
         let types: Vec<(WorkerTypeId, &str)> = cluster
             .types()
@@ -95,7 +97,7 @@ impl Demo {
         let Kind { job_type, scale_factor, speeds } =
             self.kinds.get(number * STRIDE % self.kinds.len().max(1))?;
         let fastest = speeds.iter().map(|(_, speed)| *speed).fold(0.0, f64::max);
-        // From a quarter of a minute to three quarters on the fastest workers.
+        // It takes from 15 to 45 s on the fastest workers.
         let seconds = 15.0 + (number * 11 % 31) as f64;
         let by_type: Vec<String> = speeds.iter().map(|(name, speed)| format!("{name}={speed}")).collect();
         let command = [self.program.as_str(), "trainer", "--speed", &by_type.join(",")];

@@ -1,4 +1,4 @@
-//! `apportion events`: the event log of a scheduler that runs, as `report` reads it.
+//! `apportion events`: the event log of a running scheduler, in the form that `report` reads.
 
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub struct EventsArguments {
     remote: RemoteArguments,
 }
 
-/// Runs `events`: the header, and all events until now.
+/// Runs `events`: writes the header, and all events up to now.
 ///
 /// # Errors
 /// If there is no scheduler that answers, or the file cannot be written.

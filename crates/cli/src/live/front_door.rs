@@ -24,22 +24,22 @@ use apportion_live::slurm::{
     Door, DoorOptions, Intake, Newcomer, NotTaken, SlurmError, ToolError, kill_wait,
 };
 
-/// Its folder, in that of the state.
+/// The name of its folder in the state folder.
 const FOLDER: &str = "sbatch";
 
 /// The most bytes of a job's name.
 const NAME_MAX: usize = 256;
 
-/// What stands for the rest of a name that is cut.
+/// The text that replaces the rest of a name that is cut.
 const ELLIPSIS: &str = "…";
 
-/// How long the scheduler may take to answer.
+/// The longest time that the scheduler may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The grace beside Slurm's own, where none is given: Slurm's nodes tidy up after a job.
+/// The grace in addition to Slurm's own, if none is given: Slurm's nodes tidy up after a job.
 const TIDYING: Seconds = Seconds::new(5.0);
 
-/// Puts into the settings what this form needs: it has users submit elsewhere, and a grace of which Slurm has a part.
+/// The settings with the changes that this door needs: users submit elsewhere, and Slurm has a part of the grace.
 ///
 /// # Errors
 /// If the grace that is `given` is shorter than Slurm's.
@@ -85,7 +85,7 @@ pub(super) fn open(partition: &Partition, state: &Path, start_limit: Seconds) ->
     })
 }
 
-/// Runs it until `stop`.
+/// Runs the door until `stop`.
 pub(super) fn run(door: &mut Door, intake: &mut ByRequests, beat: Seconds, log: &Log<'_>, stop: &AtomicBool) {
     let client = intake.client.clone();
     let link = |name: &str| Direct::new(&client, name).map_err(|error| LinkError(error.to_string()));
@@ -95,17 +95,17 @@ pub(super) fn run(door: &mut Door, intake: &mut ByRequests, beat: Seconds, log: 
     }
 }
 
-/// Workers of each type, and workers on each of its servers.
+/// By type, the number of workers, and the number on each of its servers.
 type Workers = BTreeMap<String, (u32, u32)>;
 
-/// Takes jobs to the scheduler.
+/// An intake that passes jobs to the scheduler by requests.
 #[derive(Debug)]
 pub(super) struct ByRequests {
     client: Client,
     throughputs: Arc<Throughputs>,
-    /// Workers of each type, and workers on each of its servers.
+    /// By type, the number of workers, and the number on each of its servers.
     workers: Workers,
-    /// What Slurm calls the workers of each type; none where it says only how many there are.
+    /// Slurm's names of the workers' GPUs by worker type; none where Slurm states only their number.
     gres_types: BTreeMap<String, BTreeSet<Option<String>>>,
 }
 
@@ -123,7 +123,7 @@ impl ByRequests {
         Self { client, throughputs, workers: counts.0.into_iter().map(with_size).collect(), gres_types }
     }
 
-    /// What the policy is to know of a job.
+    /// A job in the form that the policy is to know.
     ///
     /// # Errors
     /// Why it cannot be taken in, in words.
@@ -166,13 +166,13 @@ impl ByRequests {
         Ok(form)
     }
 
-    /// Are all workers of a type of this type of Slurm's?
+    /// Whether all workers of a type have this type of GPU in Slurm.
     fn is_only(&self, worker_type: &str, gres_type: &str) -> bool {
         let all = self.gres_types.get(worker_type);
         all.is_some_and(|all| all.iter().all(|one| one.as_deref() == Some(gres_type)))
     }
 
-    /// The speeds of a job by type: its own, or those of its job type.
+    /// The throughputs of a job by worker type: its own, or those of its job type.
     fn speeds(&self, form: &JobForm, n_nodes: u32) -> Result<BTreeMap<String, f64>, String> {
         if let Some(own) = &form.throughput {
             let strange = own.keys().find(|name| self.throughputs.find_worker_type(name).is_none());
@@ -209,8 +209,8 @@ impl ByRequests {
     }
 }
 
-/// The types with nodes such as a job asks for, and where the rounds give it no other ones: a part of one node, or all of
-/// several, or of one that it shares with no other job.
+/// The types whose nodes fit a job, if rounds give it no other nodes: a part of one node, or all workers of several nodes, or of
+/// one node that it shares with no other job.
 fn types_for<'a>(workers: &'a Workers, newcomer: &Newcomer<'_>) -> BTreeSet<&'a str> {
     let Newcomer { job, n_nodes, per_node, .. } = *newcomer;
     let n_workers = n_nodes.saturating_mul(per_node);
@@ -222,7 +222,7 @@ fn types_for<'a>(workers: &'a Workers, newcomer: &Newcomer<'_>) -> BTreeSet<&'a 
     of.map(|(name, _)| name.as_str()).collect()
 }
 
-/// Why no type has nodes such as a job asks for, and what its user can do.
+/// Why no type has nodes that fit a job, and a remedy for its user.
 fn why_unfit(workers: &Workers, newcomer: &Newcomer<'_>) -> String {
     let Newcomer { job, n_nodes, per_node, .. } = *newcomer;
     let most = workers.values().map(|(_, size)| *size).max().unwrap_or(0);
@@ -249,7 +249,7 @@ fn why_unfit(workers: &Workers, newcomer: &Newcomer<'_>) -> String {
     )
 }
 
-/// How many GPUs the nodes of each type have, in words.
+/// The number of GPUs on the nodes of each type, in words.
 fn sizes(workers: &Workers) -> String {
     let words = workers.iter().map(|(name, (_, size))| format!("{size} ({name})"));
     words.collect::<Vec<_>>().join(", ")
@@ -259,7 +259,7 @@ fn in_words(n: u32) -> String {
     if n == 1 { "1 GPU".to_owned() } else { format!("{n} GPUs") }
 }
 
-/// What a Slurm job is called here: by its name, cut where that is too long for a name, and its number.
+/// The name of a Slurm job in this scheduler: its own name, cut if it is too long, and its number.
 fn name(of_slurm: &str, address: &str) -> String {
     let number = format!(" (Slurm {address})");
     let most = NAME_MAX - number.len();
@@ -289,12 +289,12 @@ impl Intake for ByRequests {
     }
 
     fn withdraw(&mut self, job: JobNumber, why: &str) -> bool {
-        // That it is over already is what is wished.
+        // A job that is over already is as wished.
         self.ask(Request::Withdraw(job, why.to_owned())).is_some()
     }
 
     fn remark(&mut self, job: Option<JobNumber>, text: &str) {
-        // Where it is not taken, it is said again when it is found again.
+        // A remark that is not taken is repeated when its cause is found again.
         let _ = self.ask(Request::Remark(job, text.to_owned()));
     }
 

@@ -35,7 +35,7 @@ pub struct HistoryArguments {
 /// The jobs of a scheduler, as `apportion history --format json` prints them: rows of a normalized log, and what jobs cost.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct History<'a> {
-    /// The jobs that there are and were, in the order of their submission.
+    /// All present and past jobs, in the order of their submission.
     jobs: Vec<PastJob<'a>>,
 }
 
@@ -53,7 +53,7 @@ struct PastJob<'a> {
     cost: Option<f64>,
 }
 
-/// Writes the jobs that there are and were.
+/// Writes all present and past jobs.
 ///
 /// # Errors
 /// If there is no scheduler that answers, or the file cannot be written.
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &HistoryArguments, session: &Session) -> Result<(),
     write_or_print(session, arguments.out.as_deref(), &String::from_utf8_lossy(&text))
 }
 
-/// A job as a row.
+/// The row of a job.
 fn row(job: &Value) -> Row {
     let text = |name: &str| job[name].as_str().filter(|text| !text.is_empty()).map(Into::into);
     let count = |name: &str| job[name].as_u64().and_then(|count| u32::try_from(count).ok());
@@ -90,11 +90,11 @@ fn row(job: &Value) -> Row {
     let received = job["received_s"].as_object();
     let on = || received.into_iter().flatten().filter_map(|(kind, ran)| Some((kind, ran.as_f64()?)));
     if row.n_attempts.is_some_and(|n| n > 0) {
-        // A sum of nothing would be a negative zero.
+        // An empty sum would be a negative zero.
         row.ran_s = Some(on().fold(0.0, |sum, (_, ran)| sum + ran));
     }
     let mut types = on().filter(|(_, ran)| *ran > 0.0).map(|(kind, _)| kind);
-    // Of a job that ran on several types, which of them a running time is of is not to be said.
+    // If a job ran on several types, its running time is of no single one.
     row.worker_type = types.next().filter(|_| types.next().is_none()).map(|kind| kind.as_str().into());
     row.state = match job["state"].as_str() {
         Some("completed") => State::Completed,

@@ -1,4 +1,4 @@
-//! `apportion jobs`, `why`, `next` and `cancel`: jobs of a scheduler that runs.
+//! `apportion jobs`, `why`, `next` and `cancel`: jobs of a running scheduler.
 
 use clap::Args;
 use serde_json::Value;
@@ -61,29 +61,29 @@ pub(super) fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is no number of a job; `apportion jobs` lists them"))
 }
 
-/// A text of an answer.
+/// A cell of a text in an answer.
 pub(super) fn text(value: &Value) -> Cell {
     value.as_str().map_or(Cell::Empty, |text| Cell::Text(text.to_owned()))
 }
 
-/// A whole number of an answer.
+/// A cell of a whole number in an answer.
 pub(super) fn count(value: &Value) -> Cell {
     value.as_u64().map_or(Cell::Empty, Cell::Count)
 }
 
-/// A list of an answer.
+/// The elements of a list in an answer.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Names or numbers, one after the other.
+/// A cell of names or numbers, one after the other.
 pub(super) fn joined(values: &[Value]) -> Cell {
     let words: Vec<String> =
         values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
     if words.is_empty() { Cell::Empty } else { Cell::Text(words.join(" ")) }
 }
 
-/// Shows what a request did, in the scheduler's words.
+/// Shows the outcome of a request, in the scheduler's words.
 pub(super) fn done(answer: &Value, session: &Session) -> Result<(), Failure> {
     let text = answer["text"].as_str().unwrap_or_default();
     match session.output.format() {
@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &JobsArguments, session: &Session) -> Result<(), Fa
     let mut table = Table::new(columns);
     for job in list(&jobs) {
         let (steps, total) = (job["steps"].as_f64(), job["total_steps"].as_f64());
-        // How many steps a program did that told none is not known.
+        // The steps of a program that reported none are not known.
         let steps = steps.filter(|steps| *steps > 0.0 || job["state"] != "completed");
         let done = steps
             .zip(total)
@@ -143,7 +143,7 @@ pub(super) fn run_why(arguments: &WhyArguments, session: &Session) -> Result<(),
     let mut table = Table::new(columns);
     let number =
         |value: &Value, decimals| value.as_f64().map_or(Cell::Empty, |value| Cell::Number(value, decimals));
-    // The largest number stands for one that comes before all others.
+    // The largest number stands for a job that precedes all others.
     let priority = |value: &Value| match value.as_f64() {
         Some(f64::MAX..) => Cell::Text("first".to_owned()),
         _ => number(value, 2),

@@ -21,7 +21,7 @@ pub(super) struct LocalAgent {
     beat: Duration,
 }
 
-/// The way to a scheduler in the same process.
+/// A link to a scheduler in the same process.
 #[derive(Debug)]
 pub(super) struct Direct {
     client: Client,
@@ -29,7 +29,7 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// For the server of this name.
+    /// The link of the server of this name.
     ///
     /// # Errors
     /// If the scheduler is ending.
@@ -48,7 +48,7 @@ impl Link for Direct {
     }
 }
 
-/// How many servers a cluster has.
+/// The number of servers of a cluster.
 pub(super) fn n_servers(cluster: &Cluster) -> u32 {
     cluster.types().iter().map(|kind| kind.n_workers.div_ceil(kind.workers_per_server.max(1))).sum()
 }
@@ -80,7 +80,7 @@ pub(super) fn agents(
 }
 
 impl LocalAgent {
-    /// Runs it until `stop`. Its ranks go on until their leases end, or a later agent takes them over.
+    /// Runs the agent until `stop`. Its ranks go on until their leases end, or a later agent takes them over.
     pub(super) fn follow(mut self, stop: &AtomicBool, log: &Log<'_>) {
         let name = self.server.name.clone();
         if let Err(error) = agent::run(self.server, self.home, &mut self.link, self.beat, stop) {

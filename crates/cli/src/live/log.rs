@@ -1,4 +1,4 @@
-//! What `serve` says of what happens, on standard error.
+//! The log of `serve` on standard error.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,10 @@ use apportion_live::clock::wall_s;
 use apportion_live::core::Note;
 use apportion_live::driver::Client;
 
-/// How often it is looked for something to say.
+/// The interval at which news are looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How what happens is written.
+/// The form of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogForm {
     /// In words
@@ -28,7 +28,7 @@ pub(super) enum LogForm {
     Json,
 }
 
-/// Says what happens.
+/// The log of `serve`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Log<'a> {
     pub(super) form: LogForm,
@@ -48,7 +48,7 @@ impl Log<'_> {
         }
     }
 
-    /// Says something, with what programs read beside it.
+    /// Writes a text, with fields for programs.
     pub(super) fn say(self, text: &str, fields: &Value) {
         match self.form {
             LogForm::Text => self.session.note(text),
@@ -63,7 +63,7 @@ impl Log<'_> {
         }
     }
 
-    /// Says the scheduler's notes as they come, and what its disk does.
+    /// Writes the scheduler's notes as they come, and the state of its disk.
     pub(super) fn follow(self, client: &Client, is_over: &AtomicBool) {
         let start = client.health().now_s;
         let mut said: Option<(Seconds, Note)> = None;

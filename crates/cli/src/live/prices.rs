@@ -1,4 +1,4 @@
-//! What workers cost: `serve --prices`, which reads what `simulate --prices` does.
+//! The prices of workers: `serve --prices`, which reads the documents of `simulate --prices`.
 
 use crate::exit::Failure;
 use apportion::Cluster;
@@ -8,8 +8,8 @@ use apportion::throughput::Throughputs;
 use apportion::units::Seconds;
 use apportion_studies::sweep::priced;
 
-/// The cluster at the prices of a file, and how they change, by instants of the scheduler's clock. A file may price worker
-/// types that the throughputs have, and the cluster has not.
+/// The cluster at the prices of a file, and their changes, by instants of the scheduler's clock. A file may price worker types that
+/// only the throughputs have.
 ///
 /// # Errors
 /// If the file cannot be read, with the place at fault.

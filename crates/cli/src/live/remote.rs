@@ -1,4 +1,4 @@
-//! Talks to a scheduler that runs: one request, one answer, and what went wrong in words.
+//! Requests to a running scheduler: one request, one answer, and faults in words.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::file::{Named, at};
 use apportion_live::network::{Access, AccessError, Lost, Reply, read_token};
 
-/// How long an answer is waited for: longer than the scheduler takes to say that it has none.
+/// The longest wait for an answer: longer than the scheduler takes to report that it has none.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The address of the scheduler, and the token that lets the command in.
@@ -47,7 +47,7 @@ impl RemoteArguments {
     /// The way to the scheduler.
     ///
     /// # Errors
-    /// If the address is none that can be asked, or a file does not hold what it is to hold.
+    /// If the address is none, or a file does not have the content that it ought to have.
     pub(super) fn access(&self) -> Result<Access, Failure> {
         let usage = |error: AccessError| Failure::usage(error.to_string(), None);
         let token = self.token_file.as_deref().map(read_token).transpose().map_err(usage)?;
@@ -55,25 +55,27 @@ impl RemoteArguments {
     }
 }
 
-/// A scheduler that can be asked.
+/// A scheduler to which requests can be sent.
 #[derive(Debug)]
 pub(super) struct Remote {
     access: Access,
 }
 
 impl Remote {
+    /// A scheduler at the address of the arguments.
+    ///
     /// # Errors
-    /// If the address is none that can be asked, or a file does not hold what it is to hold.
+    /// If the address is none, or a file does not have the content that it ought to have.
     pub(super) fn new(arguments: &RemoteArguments) -> Result<Self, Failure> {
         arguments.access().map(|access| Self { access })
     }
 
-    /// What a path is answered with.
+    /// The answer for a path.
     pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
         self.ask(Method::GET, path)
     }
 
-    /// What a question is answered with. It is noted if the scheduler's disk refuses: then the answer is of before.
+    /// The answer to a question. If the scheduler's disk refuses, so that the answer may be out of date, that is noted.
     pub(super) fn get_noting(&self, path: &str, session: &Session) -> Result<Value, Failure> {
         let answer = self.get(path)?;
         let health = self.access.ask(Method::GET, "/v1/health", PATIENCE).ok();
@@ -92,7 +94,7 @@ impl Remote {
         let reply = self.access.ask(Method::GET, &path, PATIENCE).map_err(|lost| self.failure(lost))?;
         match reply.last.filter(|_| reply.is_schedulers) {
             Some(last) => Ok((reply.text, last)),
-            // What is no part of a log is an error, in JSON.
+            // An answer that is no part of a log is an error, in JSON.
             None => self.answer(reply).and_then(|_| Err(self.not_a_scheduler(200))),
         }
     }
@@ -110,7 +112,7 @@ impl Remote {
         self.try_post(path, document).map_err(|lost| self.failure(lost))?
     }
 
-    /// Posts a document. Where the answer is lost, the caller may post it again.
+    /// Posts a document. If the answer is lost, the caller may post it again.
     pub(super) fn try_post(
         &self,
         path: &str,
@@ -151,7 +153,7 @@ impl Remote {
         Failure::usage(message, Some("`--scheduler URL` names another".to_owned()))
     }
 
-    /// What is said when there is no answer.
+    /// The failure of a request without an answer.
     pub(super) fn failure(&self, lost: Lost) -> Failure {
         if lost.is_distrusted {
             let message = format!("what answers at {} is not spoken with: {lost}", self.access.url());

@@ -1,9 +1,8 @@
-//! `--sbatch`: which arguments of `sbatch` a site may add to those of apportion.
+//! `--sbatch`: the arguments of `sbatch` that a site may add to apportion's.
 
 use crate::exit::Failure;
 
-/// Options of `sbatch` with which leases would be no single jobs on the workers that are meant, and what to do in place of
-/// them: the long name, the short one, and the remedy.
+/// Options of `sbatch` with which leases would not be single jobs on their workers: the long name, the short one, and the remedy.
 const REFUSED: [(&str, Option<char>, &str); 38] = [
     ("array", Some('a'), NOT_ONE),
     ("wait", Some('W'), NOT_ONE),
@@ -55,10 +54,10 @@ const OF_LEASE: &str = "the lease says which workers of which node a Slurm job h
 const OF_APPORTION: &str =
     "apportion states it itself: by it, it knows its Slurm jobs again, or what they do";
 
-/// Refuses words of `--sbatch` that are no option, and options that are apportion's own to state.
+/// Refuses words of `--sbatch` that are no option, and options that apportion states itself.
 ///
 /// # Errors
-/// If there is such a one.
+/// If there is such a word or option.
 pub(super) fn check(words: &[String]) -> Result<(), Failure> {
     let mut takes_value = false;
     for word in words {
@@ -74,7 +73,7 @@ pub(super) fn check(words: &[String]) -> Result<(), Failure> {
         };
         let name = option.strip_prefix('-').map(|long| long.split('=').next().unwrap_or_default());
         let refused = REFUSED.iter().find(|(long, short, _)| match name {
-            // It takes the beginning of a name for the name.
+            // `sbatch` takes the beginning of a name for the name.
             Some(name) => !name.is_empty() && long.starts_with(name),
             None => short.is_some_and(|short| option.starts_with(short)),
         });

@@ -41,13 +41,13 @@ use apportion_live::front::{self, FrontError, Options, Served, Tls, Tokens};
 use apportion_live::slurm::{Door, Executor};
 use apportion_published::plugin;
 
-/// Rounds between two resets of the mechanism, where nothing else is asked for: 1920 s at 360 s.
+/// The reset interval in rounds, by default: 1920 s at 360 s.
 const ROUNDS_PER_RESET: f64 = 1920.0 / 360.0;
 
-/// A policy that runs on any cluster.
+/// The default policy, which runs on any cluster.
 const USUAL_POLICY: &str = "max_min_fairness_perf";
 
-/// Its arguments.
+/// Arguments of `serve`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -124,7 +124,7 @@ pub struct ServeArguments {
     log: LogForm,
 }
 
-/// What starts jobs.
+/// The system that starts jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ExecutorKind {
     /// Agents, one on each server
@@ -134,25 +134,25 @@ enum ExecutorKind {
     Slurm,
 }
 
-/// How jobs come to Slurm.
+/// The way in which jobs come to Slurm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FrontDoor {
     /// Users submit held jobs to Slurm
     Sbatch,
 }
 
-/// What a shadow can be beside of.
+/// The scheduler beside which a shadow decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Shadowed {
     /// Slurm
     Slurm,
 }
 
-/// What is served, with what the demo fills in.
+/// The documents and options of a scheduler, completed by those of the demo.
 #[derive(Debug)]
 pub(super) struct Plan {
     cluster: Cluster,
-    /// How the prices of the cluster change.
+    /// The changes of the cluster's prices.
     prices: Vec<PriceChange>,
     pub(super) policy: String,
     pub(super) state: PathBuf,
@@ -160,9 +160,9 @@ pub(super) struct Plan {
     pub(super) round_length: Seconds,
     reset_interval: Seconds,
     pub(super) settings: Settings,
-    /// The partition that is the cluster, where Slurm starts jobs.
+    /// The partition that is the cluster, if Slurm starts jobs.
     pub(super) partition: Option<Partition>,
-    /// What clients are told of the policy and the throughputs.
+    /// The names of policy and throughputs for clients.
     served: Served,
 }
 
@@ -226,14 +226,14 @@ impl Plan {
     }
 }
 
-/// A name of what ships as it is, and a path from the root.
+/// A name as it is if the document ships with the program, else a path from the root.
 fn named(name_or_path: &str, ships: bool) -> String {
     let absolute = absolute(name_or_path).ok().filter(|_| !ships);
     absolute.map_or_else(|| name_or_path.to_owned(), |path| path.display().to_string())
 }
 
 impl ServeArguments {
-    /// The cluster with its prices, and how they change.
+    /// The cluster with its prices, and their changes.
     fn priced(
         &self,
         cluster: Cluster,
@@ -249,7 +249,7 @@ impl ServeArguments {
         Ok((cluster, changes))
     }
 
-    /// Refuses what would mean nothing for a policy that decides inside rounds.
+    /// Refuses flags that have no meaning for a policy that decides inside rounds.
     fn check_in_rounds(&self, policy: &str) -> Result<(), Failure> {
         for (flag, is_given, has) in [
             ("--reset-interval", self.reset_interval.is_some(), "has no allocation that is computed anew"),
@@ -264,7 +264,7 @@ impl ServeArguments {
         Ok(())
     }
 
-    /// Refuses, where users submit to Slurm, what only says something of jobs that apportion submits itself.
+    /// Refuses, if users submit to Slurm, flags that concern only jobs which apportion submits itself.
     fn check_front_door(&self) -> Result<(), Failure> {
         if self.front_door.is_none() {
             return Ok(());
@@ -317,7 +317,7 @@ impl ServeArguments {
 /// Runs the command until it is asked to end.
 ///
 /// # Errors
-/// If an argument is at fault, the address or the state is another's, or the system does not let it serve.
+/// If an argument is at fault, the address or the state is in use, or the system does not let it serve.
 pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), Failure> {
     let plan = Plan::new(arguments, session)?;
     let (scheduler, explainer) = scheduler(&plan, arguments)?;
@@ -390,11 +390,11 @@ pub(super) fn run(arguments: &ServeArguments, session: &Session) -> Result<(), F
     Ok(())
 }
 
-/// How leases come to Slurm.
+/// The carrier of leases in Slurm.
 enum Carrier {
-    /// Each is a Slurm job; and what an operator should know.
+    /// Each lease is a Slurm job. The sentences are for the operator.
     Executor(Box<Executor>, Vec<String>),
-    /// Each is a time of a Slurm job that its user submitted.
+    /// Each lease is a span of a Slurm job that its user submitted.
     Door(Box<Door>, Partition),
 }
 
@@ -422,7 +422,7 @@ fn tokens(path: Option<&Path>) -> Result<Option<Tokens>, Failure> {
     })
 }
 
-/// The policy on the cluster, and one of the same kind to be asked why, if it gives shares.
+/// A scheduler with the policy on the cluster, and a second policy of the same kind that explains shares, if it gives shares.
 fn scheduler(
     plan: &Plan,
     arguments: &ServeArguments,

@@ -1,4 +1,4 @@
-//! `apportion servers`, `drain` and `resume`: servers of a scheduler that runs.
+//! `apportion servers`, `drain` and `resume`: servers of a running scheduler.
 
 use clap::Args;
 use serde_json::{Value, json};

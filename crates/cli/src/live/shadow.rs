@@ -1,5 +1,5 @@
-//! `apportion serve --shadow slurm`: a policy decides beside a Slurm that runs, and orders nothing; and `apportion shadow`,
-//! which shows what that would have meant.
+//! `apportion serve --shadow slurm`: a policy decides beside a running Slurm, and orders nothing; and `apportion shadow`, which
+//! shows the consequences.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,22 +25,22 @@ use apportion_live::clock::wall_s;
 use apportion_live::shadow::{Averages, JobKey, Record, RecordError, Report, Row, Seen, Shadow, Times};
 use apportion_live::slurm::{SlurmJob, all_jobs};
 
-/// The record, in the folder of the state.
+/// The name of the record in the state folder.
 const RECORD: &str = "shadow.json";
 
-/// How often Slurm is asked for its jobs at most, and at least, in s.
+/// The bounds of the interval at which Slurm is asked for its jobs, in s.
 const LOOK_S: (f64, f64) = (1.0, 10.0);
 
-/// How often Slurm is asked for its nodes, in s.
+/// The interval at which Slurm is asked for its nodes, in s.
 const NODES_S: f64 = 30.0;
 
-/// How often the record is written, in s.
+/// The interval at which the record is written, in s.
 const WRITTEN_S: f64 = 5.0;
 
-/// How often it is looked whether to end.
+/// The interval at which the command looks whether to end.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Jobs that the table shows, the newest.
+/// The number of newest jobs that the table shows.
 const SHOWN: usize = 30;
 
 /// Arguments of `shadow`.
@@ -62,7 +62,7 @@ fn unreadable(error: &RecordError) -> Failure {
     Failure::usage(error.to_string(), Some(help.to_owned()))
 }
 
-/// Shows what a shadow has found.
+/// Shows the findings of a shadow.
 ///
 /// # Errors
 /// If there is no record that can be read.
@@ -205,7 +205,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// When something is to be done next, in s since 1970.
+/// The instants of the next actions, in s since 1970.
 #[derive(Debug, Default)]
 struct Due {
     look: f64,
@@ -213,16 +213,16 @@ struct Due {
     write: f64,
 }
 
-/// Carries what Slurm shows to the shadow, and the shadow's record to its file.
+/// A shadow beside Slurm: it is shown Slurm's jobs, and its record is written to a file.
 #[derive(Debug)]
 struct Beside<'a> {
     eye: Eye<'a>,
     log: Log<'a>,
     path: &'a Path,
-    /// How often Slurm is asked for its jobs, in s.
+    /// The interval at which Slurm is asked for its jobs, in s.
     look_s: f64,
     due: Due,
-    /// Has Slurm not answered?
+    /// Whether Slurm has not answered.
     is_silent: bool,
 }
 
@@ -284,7 +284,7 @@ fn lock(folder: &Path) -> Result<File, Failure> {
     }
 }
 
-/// Makes of Slurm's jobs what a policy knows of jobs.
+/// A translation of Slurm's jobs into jobs as a policy knows them.
 #[derive(Debug)]
 struct Eye<'a> {
     partition: &'a Partition,
@@ -300,7 +300,7 @@ impl Eye<'_> {
         let row = self.throughputs.find(&job_type, job.n_workers);
         let mut speeds = BTreeMap::new();
         for name in self.partition.types_for(job.gres_type.as_deref()) {
-            // A job of no known type is as fast on one type as on another.
+            // A job of unknown type is as fast on one worker type as on another.
             let speed = row.map_or(Some(1.0), |row| {
                 Some(self.throughputs.alone(row, self.throughputs.find_worker_type(name)?))
             });

@@ -1,4 +1,4 @@
-//! What scheduler and nodes must see by the same paths: the shared folder, and the program that Slurm jobs run.
+//! Paths that scheduler and nodes must have in common: the shared folder, and the program of Slurm jobs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::exit::Failure;
 /// The program that nodes are to run, by its path from the root.
 ///
 /// # Errors
-/// If there is none by this path, or it cannot be executed: where this machine has none, nodes that share its folders have none.
+/// If there is none at this path, or it cannot be executed: if this machine has none, nodes that share its folders have none.
 pub(super) fn node_program(path: &Path) -> Result<PathBuf, Failure> {
     let refused = |why: &str| {
         let message = format!("--node-program {}: {why}", path.display());
@@ -29,10 +29,10 @@ pub(super) fn node_program(path: &Path) -> Result<PathBuf, Failure> {
     Ok(path_from_root)
 }
 
-/// Refuses a shared folder that is not there: one that was made here would be seen by no node.
+/// Refuses a shared folder that does not exist: a folder that was made here would not be seen by the nodes.
 ///
 /// # Errors
-/// If it is not there, or no folder.
+/// If it does not exist, or is no folder.
 pub(super) fn check_folder(shared: &Path) -> Result<(), Failure> {
     if shared.is_dir() {
         return Ok(());
@@ -43,7 +43,7 @@ pub(super) fn check_folder(shared: &Path) -> Result<(), Failure> {
     Err(Failure::usage(format!("--shared {}: {what}", shared.display()), Some(help.to_owned())))
 }
 
-/// What looks wrong of where the folders are.
+/// Warnings about the places of the folders.
 pub(super) fn warnings(addresses: &BTreeSet<&str>, state: &Path, shared: &Path) -> Vec<String> {
     let mut warnings = Vec::new();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();

@@ -25,13 +25,13 @@ use apportion_live::agent::LinkError;
 use apportion_live::driver::Client;
 use apportion_live::slurm::{self, Executor, Node, NodesError, Options, SlurmError, ToolError};
 
-/// How long a controller that does not answer is left alone.
+/// The pause before a controller that does not answer is asked again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What a worker without a type of its own is called in `--slurm-types`.
+/// The name in `--slurm-types` of a worker without a type.
 const UNTYPED: &str = "gpu";
 
-/// How leases become Slurm jobs.
+/// Flags of leases as Slurm jobs.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Slurm (--executor slurm, --shadow slurm)")]
 pub(super) struct SlurmArguments {
@@ -61,7 +61,7 @@ pub(super) struct SlurmArguments {
 }
 
 impl SlurmArguments {
-    /// A flag that says something of Slurm, if there is one.
+    /// A given flag about Slurm; none if there is none.
     pub(super) fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--partition", self.partition.is_some()),
@@ -72,7 +72,7 @@ impl SlurmArguments {
         given.or_else(|| self.given_of_leases())
     }
 
-    /// A flag that says something of the Slurm jobs that apportion submits, if there is one.
+    /// A given flag about the Slurm jobs that apportion submits; none if there is none.
     pub(super) fn given_of_leases(&self) -> Option<&'static str> {
         let flags = [
             ("--shared", self.shared.is_some()),
@@ -98,7 +98,7 @@ fn word(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Waits for a controller that cannot answer yet, until the command is to end.
+/// A wait for a controller that cannot answer yet, until the command is to end.
 struct Patience<'a> {
     session: &'a Session,
     is_said: bool,
@@ -109,7 +109,7 @@ impl<'a> Patience<'a> {
         Self { session, is_said: false }
     }
 
-    /// Waits a little, and says why once. False if the command is to end.
+    /// Waits a little, and notes the reason once. False if the command is to end.
     fn waits(&mut self, why: &str) -> bool {
         let is_asked_to_end = || self.session.interrupt.flag().load(Ordering::Relaxed);
         if is_asked_to_end() {
@@ -123,11 +123,11 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Asks Slurm for something, and asks again while `is_away` says of its answer that its controller gave none, until the command is
-/// to end.
+/// Sends a request to Slurm, and sends it again while `is_away` takes the answer for one of a controller that is away, until the
+/// command is to end.
 ///
 /// # Errors
-/// What it is answered, other than by a controller that is away.
+/// Any error other than that of a controller that is away.
 pub(super) fn asked<T, E: Display>(
     session: &Session,
     ask: impl Fn() -> Result<T, E>,
@@ -146,15 +146,15 @@ pub(super) fn asked<T, E: Display>(
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
     name: String,
-    /// The nodes, and what the throughputs call the type of each one's workers.
+    /// The nodes, and the type of each one's workers as the throughputs name it.
     nodes: Vec<(Node, String)>,
 }
 
 impl Partition {
-    /// Asks Slurm for it, and waits for a controller that does not answer.
+    /// Finds the partition, and waits for a controller that does not answer.
     ///
     /// # Errors
-    /// If Slurm does not say, or a node's workers are of no type that the throughputs have.
+    /// If Slurm does not answer, or a node's workers are of no type that the throughputs have.
     pub(super) fn find(
         arguments: &SlurmArguments,
         throughputs: &Throughputs,
@@ -194,14 +194,14 @@ impl Partition {
         self.nodes.iter().find(|(other, _)| other.name == node).map(|(_, name)| name.as_str())
     }
 
-    /// The types of workers that a job may have which asks for this one of Slurm's, or for any.
+    /// The worker types of nodes with this type of GPU in Slurm; of all nodes if there is none.
     pub(super) fn types_for(&self, gres_type: Option<&str>) -> BTreeSet<&str> {
         let may = |node: &Node| gres_type.is_none() || node.gres_type.as_deref() == gres_type;
         self.nodes.iter().filter(|(node, _)| may(node)).map(|(_, name)| name.as_str()).collect()
     }
 
-    /// How many workers of each type Slurm gives jobs of this partition now; none if it does not answer. Nodes may be in other
-    /// partitions, too, and workers there are those of the other partitions' jobs meanwhile.
+    /// The number of workers of each type that Slurm gives jobs of this partition now; none if it does not answer. Workers that
+    /// jobs of other partitions hold are not counted.
     pub(super) fn workers_up(&self) -> Option<BTreeMap<String, u32>> {
         let nodes = slurm::nodes(&self.name).ok()?;
         let held = slurm::held_elsewhere(&self.name).ok()?;
@@ -215,7 +215,7 @@ impl Partition {
         Some(n_up)
     }
 
-    /// Workers of each type, and workers on each of its servers; the largest where nodes differ.
+    /// By type, the number of workers, and the number on each of its servers. If nodes differ, each counts as the largest.
     pub(super) fn workers(&self) -> (WorkerCounts, WorkerCounts) {
         let mut sizes: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         for (node, worker_type) in &self.nodes {
@@ -245,7 +245,7 @@ fn check_types(arguments: &SlurmArguments, partition: &str, nodes: &[Node]) -> R
     Err(Failure::usage(message, suggestion(gres, known.iter().copied())))
 }
 
-/// The time that Slurm reads in a time limit, in s; none where there is no limit, or the form is not one of Slurm's.
+/// The seconds of a time limit in Slurm's form; none if there is no limit, or the form is not Slurm's.
 fn limit(text: &str) -> Option<f64> {
     let (days, time) = text.split_once('-').map_or((None, text), |(days, time)| (Some(days), time));
     let parts: Vec<f64> =
@@ -311,10 +311,10 @@ fn worker_type(
     Err(Failure::usage(message, None))
 }
 
-/// Refuses policies that put two jobs on one worker: Slurm gives a worker to one.
+/// Refuses policies that put two jobs on one worker: Slurm gives a worker to one job.
 ///
 /// # Errors
-/// If the policy is such a one, or cannot be read.
+/// If the policy does so, or cannot be read.
 pub(super) fn check_policy(catalog: &Catalog, policy: &str) -> Result<(), Failure> {
     let document = catalog.document(policy)?;
     let shares = match &document.kind {
@@ -332,7 +332,7 @@ pub(super) fn check_policy(catalog: &Catalog, policy: &str) -> Result<(), Failur
     Err(Failure::usage(message, Some(help.to_owned())))
 }
 
-/// The executor, and what an operator should know of its folders.
+/// The executor, and warnings about its folders for the operator.
 ///
 /// # Errors
 /// If its folder cannot be used, or Slurm would take no job.
@@ -368,7 +368,7 @@ pub(super) fn executor(
     Ok((executor, warnings))
 }
 
-/// Runs it until `stop`.
+/// Runs the executor until `stop`.
 pub(super) fn run(executor: &mut Executor, client: &Client, beat: Seconds, log: &Log<'_>, stop: &AtomicBool) {
     let link = |name: &str| Direct::new(client, name).map_err(|error| LinkError(error.to_string()));
     let (beat, say) = (Duration::from_secs_f64(beat.get()), |words: &str| log.warning(words));

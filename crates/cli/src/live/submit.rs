@@ -1,4 +1,4 @@
-//! `apportion submit`: a job for a scheduler that runs.
+//! `apportion submit`: a job for a running scheduler.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -23,10 +23,10 @@ use apportion_live::protocol::Program;
 /// The most times that a submission is sent while its answer is lost.
 const SENT_MAX: u32 = 5;
 
-/// How long it waits before it sends it again.
+/// The pause before it is sent again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Its arguments.
+/// Arguments of `submit`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -99,7 +99,7 @@ fn weight(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is no weight, expected a number from 1e-100 to 1e15"))
 }
 
-/// A key: one that is empty is the same of all that are.
+/// Reads a key. An empty one is refused: it would be the same for all.
 fn word(text: &str) -> Result<String, String> {
     let is_empty = text.trim().is_empty();
     if is_empty {
@@ -133,7 +133,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A word that no other submission has: the system's own random keys are in it.
+/// A key that no other submission has, from the system's random keys.
 fn drawn() -> String {
     let word = |part: u32| {
         let mut hasher = RandomState::new().build_hasher();
@@ -183,7 +183,7 @@ fn form(arguments: &SubmitArguments) -> Result<Form, Failure> {
         .map_err(|name| Failure::usage(format!("{} is no name in UTF-8", name.display()), None))?;
     Ok(Form {
         name: arguments.name.clone(),
-        // A variable USER that is empty names nobody.
+        // An empty variable USER is no user.
         user: arguments.user.clone().filter(|user| !user.is_empty()),
         key: Some(arguments.key.clone().unwrap_or_else(drawn)),
         job: JobForm {
@@ -204,7 +204,7 @@ fn form(arguments: &SubmitArguments) -> Result<Form, Failure> {
     })
 }
 
-/// Sends it until there is an answer; with its key it is taken in once, however often it arrives.
+/// Sends the submission until there is an answer; by its key it is taken in once, however often it arrives.
 fn send(remote: &Remote, form: &Form, session: &Session) -> Result<serde_json::Value, Failure> {
     let mut may_be_in = false;
     for left in (0..SENT_MAX).rev() {

@@ -8,7 +8,7 @@ use crate::conditions::time;
 use apportion::units::Seconds;
 use apportion_live::core::Settings;
 
-/// Times and limits; where not given they follow from the round's length.
+/// Times and limits; by default they follow from the round's length.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TimeArguments {
     /// The next round is decided so long before the round ends

@@ -1,4 +1,4 @@
-//! `apportion when`: when a job of a scheduler that runs will start and end.
+//! `apportion when`: a forecast of a job's start and end in a running scheduler.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,10 +38,10 @@ use apportion_studies::forecast::{
 };
 use apportion_studies::sweep::{Inputs, Run};
 
-/// How the trace without jobs is called that stands for those of the scheduler.
+/// The name of the empty trace in place of the scheduler's jobs.
 const NO_JOBS: &str = "jobs of the scheduler";
 
-/// A job that was completed took what its steps were to take, if it was off by no more than this part.
+/// The largest relative deviation at which a completed job took as long as its steps were to take.
 const NEAR: f64 = 0.1;
 
 /// Forecast when a job of a running scheduler starts and ends
@@ -81,28 +81,28 @@ pub struct WhenArguments {
 pub(crate) struct When<'a> {
     /// The job's number.
     job: u64,
-    /// What its user calls it.
+    /// The name that its user gave it.
     name: Option<&'a str>,
     /// The time of the forecast, on the scheduler's clock.
     #[schemars(extend("x-unit" = "s"))]
     now_s: f64,
-    /// When the job was submitted, on the scheduler's clock.
+    /// The instant of its submission, on the scheduler's clock.
     #[schemars(extend("x-unit" = "s"))]
     submitted_s: f64,
-    /// How often it has been started.
+    /// The number of its starts.
     starts: u32,
-    /// When it will have workers first; null if it has been started.
+    /// The time until its first start; null if it has been started.
     start: Option<Times>,
-    /// When it will end.
+    /// The time until its end.
     end: Times,
-    /// What was assumed.
+    /// The assumptions.
     assumed: Assumed,
-    /// The job has done the steps that it was submitted with, or, where it reports none, had workers for as long as they take: it is
-    /// taken to do one more, and nothing says when it ends.
+    /// Whether the job has done the steps that it was submitted with, or, if it reports none, had workers for as long as they take:
+    /// it is then assumed to do one more, and its end cannot be known.
     has_done_its_steps: bool,
-    /// Jobs that report no steps: what they have run is reckoned from the time that they had workers.
+    /// Jobs that report no steps: their steps are computed from the time that they had workers.
     n_reckoned: usize,
-    /// Jobs that were completed, of those that the scheduler remembers.
+    /// Completed jobs among those that the scheduler remembers.
     n_completed: usize,
     /// Completed jobs that had workers for as long as their steps were to take, to within a tenth.
     n_as_submitted: usize,
@@ -118,12 +118,12 @@ impl Answer for When<'_> {
     const KIND: &'static str = "when";
 }
 
-/// What is known of the jobs of a scheduler.
+/// The known data of a scheduler's jobs.
 #[derive(Debug, Default)]
 struct Known {
     jobs: Vec<(Option<JobId>, KnownJob)>,
     n_reckoned: usize,
-    /// Active jobs that have done what they were to do.
+    /// Active jobs that have done all their steps.
     overrun: BTreeSet<JobNumber>,
     n_completed: usize,
     n_as_submitted: usize,
@@ -144,25 +144,25 @@ impl Known {
     }
 
     fn add_active(&mut self, past: &PastView, state: &SchedulerState, run: &Run) {
-        // One that fits no worker type waits for another cluster, and is none of the scheduler's.
+        // A job that fits no worker type waits for another cluster, and is not in the scheduler's state.
         let Some(id) = state.find(&past.number.to_string()) else { return };
         let reckoned = reckoned(past, run);
         let is_silent = past.steps <= 0.0 && past.received_s.values().any(|received_s| *received_s > 0.0);
         self.n_reckoned += usize::from(is_silent);
         let steps_run = Steps::new(if is_silent { reckoned } else { past.steps });
-        // One that has done all that it was to do, and goes on, does at least one step more; so does one that is being stopped.
+        // A job that has done all its steps and goes on does at least one step more; so does a job that is being stopped.
         let submitted = if past.cancelled { Steps::ZERO } else { past.job.total_steps };
         let total_steps = submitted.max(steps_run + Steps::new(1.0));
         if steps_run >= past.job.total_steps {
             self.overrun.insert(past.number);
         }
-        // When it first had workers is not kept: that it had some is what counts.
+        // The instant of its first start is not kept: only that it was started counts.
         let course = Course { started: (past.starts > 0).then_some(past.job.arrival), ended: None };
         let job = past.job.clone().total_steps(total_steps);
         self.jobs.push((Some(id), KnownJob { job, steps_run, course }));
     }
 
-    /// A job that was given up or cancelled left its workers like one that was done.
+    /// Adds an ended job. A job that was given up or cancelled left its workers like one that was completed.
     fn add_ended(&mut self, past: &PastView, ended: Seconds, run: &Run) {
         let reckoned = reckoned(past, run);
         if past.how == Some(How::Completed) {
@@ -177,7 +177,7 @@ impl Known {
     }
 }
 
-/// Steps/s of a job alone on a worker type; 0 where it cannot run.
+/// The throughput of a job alone on a worker type, in steps/s; 0 if it cannot run there.
 fn speed(past: &PastView, run: &Run, kind: &str) -> f64 {
     match (&past.job.throughput, run.throughputs.find(&past.job.job_type, past.job.scale_factor)) {
         (Some(own), _) => own.iter().find(|(name, _)| name == kind).map_or(0.0, |(_, speed)| speed.get()),
@@ -262,7 +262,7 @@ pub(super) fn run(arguments: &WhenArguments, session: &Session) -> Result<(), Fa
     .show(session)
 }
 
-/// How the command ends without a forecast.
+/// The failure of a command without a forecast.
 fn no_forecast(error: ForecastError, session: &Session) -> Failure {
     let as_submitted =
         || Some("without `--draw-durations` they take the steps that they were submitted with".to_owned());
@@ -277,7 +277,7 @@ fn no_forecast(error: ForecastError, session: &Session) -> Failure {
     }
 }
 
-/// Where the scheduler is, and by what it is to go on.
+/// The documents and the state of the scheduler.
 fn asked(arguments: &WhenArguments, session: &Session) -> Result<(Served, SituationView), Failure> {
     let answer = Remote::new(&arguments.remote)?.get_noting("/v1/situation", session)?;
     let help = "take this command from the version of the scheduler";
@@ -300,7 +300,7 @@ fn asked(arguments: &WhenArguments, session: &Session) -> Result<(Served, Situat
     Ok((served, situation))
 }
 
-/// A job that is active.
+/// An active job by its number.
 fn find(situation: &SituationView, number: u64) -> Result<&PastView, Failure> {
     let Some(past) = situation.jobs.iter().find(|past| past.number.0 == number) else {
         let last = situation.jobs.iter().map(|past| past.number.0).max();
@@ -339,7 +339,7 @@ fn check_here(flag: &str, named: &str) -> Result<(), Failure> {
     Err(Failure::usage(message, Some(format!("`--{flag} NAME|FILE` names them here"))))
 }
 
-/// The run that goes on as the scheduler does.
+/// A run that continues the scheduler's.
 fn simulated(served: &Served, situation: &SituationView) -> Result<Run, Failure> {
     check_here("policy", PolicyReference::new(&served.policy).policy)?;
     check_here("throughputs", &served.throughputs)?;
@@ -364,8 +364,8 @@ fn simulated(served: &Served, situation: &SituationView) -> Result<Run, Failure>
     Inputs::new(plugin::catalog()).with_text(no_jobs).load(&spec).map_err(run_failure)
 }
 
-/// The settings of the forecast: no further back than the scheduler remembers all jobs. Where that is too short to say how jobs
-/// arrive, none does, and it is returned how short.
+/// The settings of the forecast: they look back no further than the scheduler remembers all jobs. If that is too short to estimate
+/// arrivals, no job arrives, and the second value is that time.
 fn settings(arguments: &WhenArguments, situation: &SituationView) -> (Settings, Option<Seconds>) {
     let steps = if arguments.draw_durations { JobSteps::Drawn } else { JobSteps::Known };
     let settings = arguments.forks.settings(Settings::default().n_forks, arguments.seed, steps);
@@ -378,7 +378,7 @@ fn settings(arguments: &WhenArguments, situation: &SituationView) -> (Settings, 
     (Settings { history: settings.history.min(known), ..settings }, None)
 }
 
-/// A forecast, and what it was made of.
+/// A forecast, with the data that it came from.
 #[derive(Debug)]
 struct Shown<'a> {
     found: &'a Forecast,
@@ -387,7 +387,7 @@ struct Shown<'a> {
     past: &'a PastView,
     known: &'a Known,
     served: &'a Served,
-    /// For how long jobs have come, where that is too short to say how more will.
+    /// The time for which arrivals are known, if it is too short to estimate further ones.
     too_short: Option<Seconds>,
 }
 
@@ -425,7 +425,7 @@ impl Shown<'_> {
         }
     }
 
-    /// What was forecast, and what was assumed.
+    /// The forecast and its assumptions, in words.
     fn words(&self) -> String {
         let Self { found, settings, level, past, known, served, too_short } = self;
         let name = past.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));

@@ -18,12 +18,12 @@ use crate::sweep::SubmittedArray;
 use crate::throughputs_fit::Fitted;
 use crate::trace::{NodesSummary, WorkloadSummary};
 
-/// A kind of answer.
+/// The document of an answer.
 const fn of<T: Answer>(summary: &'static str, notes: &'static str) -> Document {
     Document { name: T::KIND, summary, notes, schema: || Some(schema::<T>()), example: None }
 }
 
-/// One that only a build with the live scheduler knows.
+/// The document of an answer that only a build with the live scheduler has.
 macro_rules! live {
     ($answer:ty, $name:literal, $summary:literal) => {
         Document {
@@ -42,7 +42,7 @@ macro_rules! live {
     };
 }
 
-/// All answers but the ones that are files, too.
+/// All answers that are not files of their own.
 pub(super) const ANSWERS: [Document; 24] = [
     of::<Allocated<'_>>("The decision of `allocate`", ""),
     of::<ExplanationAnswer<'_>>("What `explain` says of a decision", ""),
@@ -84,7 +84,7 @@ pub(super) const ANSWERS: [Document; 24] = [
     ),
 ];
 
-/// The schema of an answer: that of its own fields, after those that every answer begins with.
+/// The schema of an answer: its own fields, after those that every answer begins with.
 fn schema<T: Answer>() -> Value {
     let mut schema = written::<T>();
     let mut properties = Map::new();

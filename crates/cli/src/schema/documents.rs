@@ -1,4 +1,4 @@
-//! The documents there are, each with its schema and an example.
+//! All documents, each with its schema and an example.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, schema_for};
@@ -20,19 +20,19 @@ use apportion_studies::sweep::spec::SweepDocument;
 
 /// A kind of document.
 pub(super) struct Document {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(super) name: &'static str,
-    /// What it is, in a line.
+    /// Its description, in a line.
     pub(super) summary: &'static str,
-    /// What its schema does not say.
+    /// Further notes, which its schema does not contain.
     pub(super) notes: &'static str,
     /// Its schema; none if this build does not know the document.
     pub(super) schema: fn() -> Option<Value>,
-    /// A document, and the language that it is written in; none of what the program only writes.
+    /// An example, and the language that it is written in; none for documents that the program only writes.
     pub(super) example: Option<(&'static str, &'static str)>,
 }
 
-/// All of them.
+/// All documents.
 pub(super) const DOCUMENTS: [Document; 18] = [
     Document {
         name: "snapshot",
@@ -216,7 +216,7 @@ pub(super) fn written<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Adds the unit of fields in seconds where it is said by their names alone.
+/// Adds the unit to fields in seconds whose names alone show it.
 fn state_seconds(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {

@@ -65,11 +65,11 @@ fn is_null(schema: &Value) -> bool {
     schema["type"] == "null"
 }
 
-/// One document: a section for it, and one for each part of it.
+/// The chapter of one document: a section for it, and one for each part of it.
 struct Chapter<'a> {
     text: String,
     document: &'a str,
-    /// The program writes it, and reads it nowhere.
+    /// Whether the program only writes the document, and reads it nowhere.
     is_written: bool,
     root: &'a Value,
     /// Definitions that were mentioned, with their headings; each is described once.
@@ -107,7 +107,7 @@ impl<'a> Chapter<'a> {
         chapter.text
     }
 
-    /// One of several forms of the document.
+    /// Describes one of several forms of the document.
     fn whole(&mut self, form: &Value) {
         let form = self.resolved(form);
         let title = form["title"].as_str().unwrap_or_default();
@@ -119,14 +119,14 @@ impl<'a> Chapter<'a> {
         self.conditions(form);
     }
 
-    /// The name of a definition, by what it is.
+    /// The name of a definition, found by identity.
     fn name_of(&self, definition: &Value) -> String {
         let all = self.root["$defs"].as_object().into_iter().flatten();
         let found = all.into_iter().find(|(_, other)| std::ptr::eq(*other, definition));
         found.map_or_else(String::new, |(name, _)| name.to_lowercase())
     }
 
-    /// The section of a definition.
+    /// Writes the section of a definition.
     fn definition(&mut self, name: &str) {
         let heading = self.headings[name].clone();
         let _ = write!(self.text, "\n### {}: {heading}\n", self.document);
@@ -156,7 +156,7 @@ impl<'a> Chapter<'a> {
         place.unwrap_or(schema)
     }
 
-    /// What is said under `key`, here or in what is referred to.
+    /// The value under `key`, here or in the schema that is referred to.
     fn said<'s>(&self, schema: &'s Value, key: &str) -> Option<&'s Value>
     where
         'a: 's,
@@ -182,7 +182,7 @@ impl<'a> Chapter<'a> {
         inside.filter(|inner| inner.is_object()).find_map(|inner| self.unit(inner))
     }
 
-    /// A table of the fields of a mapping.
+    /// Writes a table of the fields of a mapping.
     fn fields(&mut self, schema: &Value, path: &str) {
         let Some(properties) = schema["properties"].as_object() else { return };
         let needed = list(schema, "required");
@@ -209,7 +209,7 @@ impl<'a> Chapter<'a> {
         }
     }
 
-    /// The alternatives of a definition: values with their meanings, or mappings with their fields.
+    /// Writes the alternatives of a definition: values with their meanings, or mappings with their fields.
     fn forms(&mut self, schema: &Value, path: &str) {
         let mut is_first = true;
         for one in alternatives(schema) {
@@ -236,7 +236,7 @@ impl<'a> Chapter<'a> {
             is_first = false;
             let _ = writeln!(self.text, "{gap}- {head}{meaning}");
             if one["properties"].is_object() {
-                // A variant whose fields are a type of their own refers to it.
+                // A variant with a type of its own for its fields refers to it.
                 self.fields(self.resolved(one), path);
             }
         }
@@ -365,7 +365,7 @@ impl<'a> Chapter<'a> {
     }
 }
 
-/// `Job` of `{"$ref": "#/$defs/Job"}`.
+/// The name `Job` in `{"$ref": "#/$defs/Job"}`.
 fn definition_name(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/$defs/").filter(|name| !name.contains('/'))
 }
@@ -375,7 +375,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A default in a cell: that of a mapping is what its fields say.
+/// A default in a cell: the default of a mapping is in its fields.
 fn default_words(default: Option<&Value>) -> String {
     match default {
         None | Some(Value::Null | Value::Object(_)) => String::new(),

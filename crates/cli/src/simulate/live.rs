@@ -1,4 +1,4 @@
-//! Flags of what a live cluster does in a simulation.
+//! Flags of a live cluster's behaviour in a simulation.
 
 use clap::{Args, ValueEnum};
 
@@ -6,7 +6,7 @@ use crate::conditions::time;
 use apportion::spec::run::{LiveSpec, Refill};
 use apportion::units::Seconds;
 
-/// What the published simulator leaves out.
+/// The behaviour that the published simulator leaves out.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What a live cluster does")]
 pub(super) struct LiveArguments {

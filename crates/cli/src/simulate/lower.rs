@@ -1,4 +1,4 @@
-//! `--lower-bound`: what no schedule of the jobs is below.
+//! `--lower-bound`: a bound that no schedule of the jobs is below.
 
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use apportion::workload::Job;
 use apportion_studies::bound::{Attended, Bound, BoundError, Instance, Settings, bound};
 use apportion_studies::sweep::Run;
 
-/// How much a better schedule could gain.
+/// The flag of the lower bound.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "How much is left")]
 pub(super) struct LowerArguments {
@@ -28,7 +28,7 @@ pub(super) struct LowerArguments {
     lower_bound: Option<Sharing>,
 }
 
-/// What schedules are bounded.
+/// The schedules that are bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Sharing {
     /// Those in which each job has its workers to itself
@@ -37,22 +37,22 @@ enum Sharing {
     Pairs,
 }
 
-/// What no schedule of the jobs is below.
+/// A bound that no schedule of the jobs is below.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct LowerBound {
-    /// No schedule's average completion time is below it.
+    /// The bound: no schedule has a lower average completion time.
     #[schemars(extend("x-unit" = "s"))]
     average_jct_s: f64,
-    /// The average completion time of the simulation over it.
+    /// The simulation's average completion time, divided by the bound.
     ratio: f64,
     /// The average completion time if each job ran at its fastest from its arrival.
     #[schemars(extend("x-unit" = "s"))]
     fastest_s: f64,
-    /// Whether it holds for schedules in which two jobs share workers, too.
+    /// Whether the bound also holds for schedules in which two jobs share workers.
     pairs: bool,
     /// Steps of the search for it.
     steps: usize,
-    /// Allocations that were computed in it.
+    /// Allocations that were computed in the search.
     allocations: u64,
     /// Whether the search was broken off: the bound holds, and a longer search might have found a larger one.
     broken_off: bool,
@@ -75,7 +75,7 @@ impl LowerArguments {
         Ok(())
     }
 
-    /// The bound of a run that came to this; none if it was not asked for, or not all jobs are done.
+    /// The bound for a run with this summary; none if it was not asked for, or not all jobs are done.
     pub(super) fn find(
         &self,
         session: &Session,
@@ -121,7 +121,7 @@ impl LowerArguments {
 }
 
 impl LowerBound {
-    /// Adds it to the numbers of a simulation.
+    /// Adds the bound to the numbers of a simulation.
     pub(super) fn add_to(&self, table: &mut Table) {
         let label = format!("no schedule{} averages below", self.of());
         table.push(vec![label.into(), Cell::Number(self.average_jct_s / 3600.0, 2), "h".into()]);

@@ -1,4 +1,4 @@
-//! A simulation that was interrupted, as it is kept in a file: a line with the format and a digest, then the state.
+//! A saved simulation in a file: a line with the format and a digest, then the state.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use apportion_studies::sweep::Run;
 
 /// The format that this version writes and reads.
 const FORMAT: &str = "apportion/saved-simulation-v2";
-/// What to do about a file that cannot be gone on from.
+/// The remedy for a file from which no simulation can go on.
 const ANEW: &str = "remove it to start anew, or name another file";
 
 /// The first line of the file.
@@ -26,16 +26,16 @@ struct Head {
     sha256: String,
 }
 
-/// The state of a simulation between two rounds, and of what was made of it.
+/// The state of a simulation between two rounds, and of its records.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Saved {
     /// The run's identity.
     digest: String,
     pub(super) round: u64,
-    /// What belongs to it of the file of events; none if it writes no events.
+    /// The part of the file of events that belongs to it; none if it writes no events.
     pub(super) events: Option<EventsWritten>,
-    /// Decisions so far.
+    /// The number of decisions so far.
     pub(super) n_decisions: u64,
     pub(super) checkpoint: Checkpoint,
     pub(super) recorder: Recorder,

@@ -13,17 +13,17 @@ use apportion::spec::run::RunSpec;
 /// The result of one simulation, as `apportion simulate --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Simulated<'a> {
-    /// How it ended: `done`, or why it was given up: `livelock`, `starved`, `growing` or `unresolved`. The numbers of one
-    /// that was given up are of the measured jobs that were done by then.
+    /// How it ended: `done`, or why it was given up: `livelock`, `starved`, `growing` or `unresolved`. If it was given up, its
+    /// numbers are of the measured jobs that were done by then.
     pub(super) status: &'a str,
-    /// The evidence on which it was given up.
+    /// The evidence for giving it up; null if it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
-    /// Jobs that were to be measured; null where nothing says how many.
+    /// Jobs that were to be measured; null if their number is not known.
     pub(super) jobs_to_measure: Option<u64>,
     #[serde(flatten)]
     pub(super) summary: &'a Summary,
-    /// What no schedule of the jobs is below, with `--lower-bound`.
+    /// A bound that no schedule of the jobs is below, with `--lower-bound`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lower_bound: Option<&'a LowerBound>,
     /// Wall time of the simulation.
@@ -31,7 +31,7 @@ pub(crate) struct Simulated<'a> {
     pub(super) wall_seconds: f64,
     /// The identity of the run: SHA-256 of its specification and its data, in hexadecimal.
     pub(super) digest: &'a str,
-    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
+    /// SHA-256 of the data that it read, in hexadecimal, by the name of the data.
     pub(super) data: &'a BTreeMap<String, String>,
     /// The whole specification of the run.
     pub(super) spec: &'a RunSpec,

@@ -1,4 +1,4 @@
-//! Flags of when a simulation is given up.
+//! Flags for giving up a simulation.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::conditions::time;
 use apportion::simulator::Patience;
 use apportion_studies::sweep::spec::StopSpec;
 
-/// When to give up, as `stop` has it in a sweep.
+/// The conditions for giving up, as `stop` has them in a sweep.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "When it is given up")]
 pub(super) struct StopArguments {
@@ -27,13 +27,13 @@ pub(super) struct StopArguments {
 }
 
 impl StopArguments {
-    /// When it gets nowhere.
+    /// The conditions under which it makes no progress.
     pub(super) fn patience(&self) -> Patience {
         let (rounds, doublings) = (self.stop_rounds, self.stop_doublings);
         StopSpec { rounds, doublings, ..StopSpec::default() }.patience()
     }
 
-    /// When a decision takes too long.
+    /// The time limit of a decision.
     pub(super) fn decision(&self) -> Option<Duration> {
         self.time_limit
     }

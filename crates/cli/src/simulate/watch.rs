@@ -1,4 +1,4 @@
-//! The observer of a simulation: it counts, and writes events and snapshots where asked for.
+//! The observer of a simulation: it counts, and writes events and snapshots if asked to.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -23,13 +23,13 @@ use apportion::units::Seconds;
 use apportion_studies::file::NewFile;
 use apportion_studies::sweep::Run;
 
-/// What has been written to a file of events.
+/// The part of a file of events that has been written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsWritten {
-    /// Bytes.
+    /// Its length in bytes.
     length: u64,
-    /// SHA-256 of them, in hexadecimal.
+    /// SHA-256 of these bytes, in hexadecimal.
     sha256: String,
 }
 
@@ -42,7 +42,7 @@ struct EventsFile {
     length: u64,
 }
 
-/// Where events go.
+/// The target of events.
 #[derive(Debug)]
 enum Target {
     File(NewFile),
@@ -66,13 +66,13 @@ impl Write for Target {
 }
 
 impl EventsFile {
-    /// A new file. Where the simulation can go on after a kill, it is there from now on; else once it is whole.
+    /// Creates a file. If the simulation can go on after a kill, it exists from now on; else once it is whole.
     fn create(path: &Path, header: &Header, is_resumable: bool) -> Result<Self, Failure> {
         let open = || {
             let file = NewFile::create(path)?;
             Ok(if is_resumable { NewFile::Stream(file.keep()?) } else { file })
         };
-        // What standard output is redirected to is not replaced: results follow the events there.
+        // A file behind standard output is not replaced: results follow the events there.
         let target = if file::is_standard_output(path) {
             Target::StandardOutput(StandardOutput)
         } else {
@@ -84,8 +84,8 @@ impl EventsFile {
         Ok(events)
     }
 
-    /// Goes on with a file after checking, by length and digest, that it begins with the events `written` before the
-    /// checkpoint; later events in it are cut off, as the simulation makes them again.
+    /// Continues a file after checking, by length and digest, that it begins with the events `written` before the checkpoint; later
+    /// events in it are cut off, as the simulation makes them again.
     fn go_on(path: &Path, written: &EventsWritten) -> Result<Self, Failure> {
         let name = path.display();
         let refused = |what: &str| {
@@ -137,7 +137,7 @@ impl EventsFile {
         self.writer.write_all(bytes).map_err(writing(&self.path))
     }
 
-    /// All that has been written, of which nothing is held back.
+    /// The part that has been written, after the buffer is flushed.
     fn written(&mut self) -> Result<EventsWritten, Failure> {
         self.writer.flush().map_err(writing(&self.path))?;
         Ok(EventsWritten { length: self.length, sha256: self.digest.hexadecimal() })
@@ -168,11 +168,11 @@ pub(super) struct Watch {
     events: Option<EventsFile>,
     snapshots: Option<PathBuf>,
     n_decisions: u64,
-    /// What the trace calls its jobs, where that is not their position.
+    /// The names of the trace's jobs, if they are not their positions.
     names: Vec<String>,
     /// Whether policies see estimates in place of the matrix.
     estimates: bool,
-    /// The input of the decision that failed, where it is kept.
+    /// The file with the input of the decision that failed, if it is kept.
     refused: Option<PathBuf>,
     /// The first failure to write.
     broken: Option<Failure>,
@@ -217,7 +217,7 @@ impl Watch {
         Ok(Self { recorder, events, snapshots, n_decisions, names, estimates, refused: None, broken: None })
     }
 
-    /// One that only counts.
+    /// An observer that only counts.
     #[cfg(test)]
     pub(super) fn silent(simulation: &Simulation) -> Self {
         let recorder = Recorder::new(simulation.cluster());
@@ -233,7 +233,7 @@ impl Watch {
         }
     }
 
-    /// The folds so far.
+    /// The recorder with the counts so far.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
     }
@@ -248,12 +248,12 @@ impl Watch {
         self.n_decisions
     }
 
-    /// What has been written of events, if they are written.
+    /// The written part of events, if they are written.
     pub(super) fn events_written(&mut self) -> Result<Option<EventsWritten>, Failure> {
         self.events.as_mut().map(EventsFile::written).transpose()
     }
 
-    /// Puts events in their place; where the simulation is interrupted, a file that is not there yet stays away.
+    /// Puts the file of events in its place. If the simulation is interrupted, a file that does not exist yet is not made.
     pub(super) fn finish(&mut self, interrupted: bool) -> Result<(), Failure> {
         if interrupted {
             return self.events_written().map(|_| ());
@@ -261,7 +261,7 @@ impl Watch {
         self.events.take().map_or(Ok(()), EventsFile::keep)
     }
 
-    /// The first failure to write.
+    /// The first failure to write, if there was one.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
         self.broken.take().map_or(Ok(()), Err)
     }
@@ -297,7 +297,7 @@ impl Observer for Watch {
 }
 
 impl Watch {
-    /// Keeps the input of a decision, if that is asked for: the file.
+    /// Writes the input of a decision, if that is asked for. Answers the file.
     fn keep(&mut self, problem: &Problem) -> Option<PathBuf> {
         let number = self.n_decisions;
         self.n_decisions += 1;

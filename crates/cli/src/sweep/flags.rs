@@ -10,12 +10,12 @@ use apportion::spec::Source;
 use apportion::spec::run::{WorkerCounts, sha256};
 use apportion_studies::sweep::spec::SweepSpec;
 
-/// The name of the document that flags are made into, in complaints.
+/// The name in error messages of the document that is made of flags.
 const NAME: &str = "<command line>";
-/// The most values that a range of seeds is believed to have.
+/// The most values of a range of seeds.
 const SEEDS_MAX: u64 = 100_000;
 
-/// What is varied, and the fields of every run.
+/// The axes, and the fields of every run.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "A sweep without a file")]
 pub(super) struct Flags {
@@ -43,7 +43,7 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Is one of them given?
+    /// Whether one of them is given.
     pub(super) const fn are_given(&self) -> bool {
         !self.policy.is_empty()
             || !self.cluster.is_empty()
@@ -57,7 +57,7 @@ impl Flags {
     /// The sweep as a document.
     ///
     /// # Errors
-    /// If a flag is not of its form.
+    /// If a flag has a wrong form.
     pub(super) fn document(&self) -> Result<Source, Failure> {
         let mut run = Vec::new();
         let mut axes = Vec::new();
@@ -106,7 +106,7 @@ impl Flags {
     }
 }
 
-/// What to do by flags about what a sweep's document lacks.
+/// The flag that adds what a sweep's document lacks, as a remedy.
 fn remedy(complaint: &str) -> Option<&'static str> {
     match complaint {
         "no cluster is given" => Some("`--cluster v100=36,p100=36,k80=36`"),
@@ -121,7 +121,7 @@ fn remedy(complaint: &str) -> Option<&'static str> {
     }
 }
 
-/// A field and its value, which is one line of a document.
+/// A field and its value, from `FIELD=VALUE` in one line.
 fn field<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_.".contains(letter))
@@ -148,7 +148,7 @@ fn field<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
     }
 }
 
-/// Rates as an axis has them.
+/// The rates in the form of an axis.
 fn rates(text: &str) -> Result<String, Failure> {
     if text == "auto" {
         return Ok("{auto: {}}".to_owned());
@@ -173,7 +173,7 @@ fn rates(text: &str) -> Result<String, Failure> {
     }
 }
 
-/// Seeds as an axis has them.
+/// The seeds in the form of an axis.
 fn seeds(text: &str) -> Result<String, Failure> {
     let wrong = || {
         let help = "0:3 for 0, 1 and 2, or 0,7,42".to_owned();

@@ -1,4 +1,4 @@
-//! How much of a sweep is left, by what its runs took so far, where that can be told.
+//! An estimate of the remaining part of a sweep, from the wall time of its runs so far.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use std::collections::BTreeMap;
 struct Runs {
     n_left: u64,
     n_done: u64,
-    /// Wall time of those that are done, and of the longest of them.
+    /// The wall time of the finished runs and of the longest of them, in s.
     seconds: f64,
     longest: f64,
 }
 
-/// What runs of each policy took: it differs by orders of magnitude, and least by anything else.
+/// The runs of each policy: their wall time differs by orders of magnitude between policies, and less by anything else.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Left {
     by_policy: BTreeMap<String, Runs>,
-    /// Will the results of these runs add further ones, whose number is unknown until then?
+    /// Whether the results of these runs will add further ones, whose number is unknown until then.
     is_open: bool,
 }
 
 impl Left {
-    /// Of a sweep that finds its rates while it runs, if `is_open`.
+    /// An estimate without runs. `is_open` if the sweep finds its rates while it runs.
     pub(super) fn new(is_open: bool) -> Self {
         Self { by_policy: BTreeMap::new(), is_open }
     }
 
-    /// A run of a policy is to be made.
+    /// Adds a run of a policy that is to be made.
     pub(super) fn add(&mut self, policy: &str) {
         self.by_policy.entry(policy.to_owned()).or_default().n_left += 1;
     }
@@ -43,10 +43,10 @@ impl Left {
         }
     }
 
-    /// What is left, in parts of what is done, by time: runs are taken to last as long as those of their policy that are
-    /// done, on average. `running` are the runs that go on, each with its policy and for how long. Nothing where this is
-    /// no estimate: no run of a policy is done, one goes on for longer than any of its policy did, which may be for ever,
-    /// or more runs follow.
+    /// The remaining part, as a ratio to the finished part, by time: runs are assumed to last as long as the finished ones of their
+    /// policy, on average. `running` are the runs in progress, each with its policy and its time so far in s. None if there is no
+    /// estimate: no run of a policy is finished, one in progress is longer than any of its policy, which may be for ever, or more
+    /// runs follow.
     pub(super) fn in_parts_of_done<'a>(&self, running: impl Iterator<Item = (&'a str, f64)>) -> Option<f64> {
         let seconds: f64 = self.by_policy.values().map(|runs| runs.seconds).sum();
         if self.is_open || seconds <= 0.0 {
@@ -82,7 +82,7 @@ mod tests {
         left.finish("quick", Some(1.0));
         assert_eq!(left.in_parts_of_done(iter::empty()), None, "nothing is known of the slow ones");
         left.finish("slow", Some(9.0));
-        // Ten seconds are done: 1 of quick and 2 · 9 of slow are left.
+        // Ten seconds are done: 1 s of quick and 2 · 9 s of slow are left.
         assert_eq!(left.in_parts_of_done(iter::empty()), Some(1.9));
     }
 

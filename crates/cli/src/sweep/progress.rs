@@ -1,4 +1,4 @@
-//! How far a sweep is: one line for the whole and one for each run that goes on, plain lines, or events.
+//! The progress of a sweep: one line for the whole and one for each run in progress, plain lines, or events.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,10 +26,10 @@ pub(super) struct SweepProgress {
     stopwatch: Stopwatch,
 }
 
-/// A run that goes on.
+/// A run in progress.
 struct Running {
     line: Option<ProgressBar>,
-    /// When it was last reported.
+    /// The pace of its reports.
     pace: Pace,
     policy: String,
     since: Stopwatch,
@@ -38,17 +38,17 @@ struct Running {
 struct State {
     n_done: u64,
     n_total: u64,
-    /// By label.
+    /// Runs in progress by label.
     running: BTreeMap<String, Running>,
     left: Left,
     /// Reasons that were reported.
     told: Vec<String>,
-    /// More runs may follow from the results of those there are.
+    /// Whether more runs may follow from the results of these.
     is_open: bool,
 }
 
 impl SweepProgress {
-    /// For these runs of a sweep with these axes, from whose results more may follow if `is_open`.
+    /// The progress of these runs of a sweep with these axes. `is_open` if more runs may follow from their results.
     pub(super) fn new<'a>(
         session: &Session,
         axes: Vec<String>,
@@ -56,7 +56,7 @@ impl SweepProgress {
         is_open: bool,
     ) -> Self {
         let n_total = points.len() as u64;
-        // Of no runs there is nothing to tell.
+        // Without runs there is nothing to show.
         let shown = if n_total == 0 { Shown::Nothing } else { Shown::of(session) };
         let bars = MultiProgress::new();
         let mut left = Left::new(is_open);
@@ -94,7 +94,7 @@ impl SweepProgress {
         self.axes.iter().cloned().zip(point.values.iter().cloned()).collect()
     }
 
-    /// Time that the rest takes if runs go on at this pace, where that is an estimate.
+    /// The time that the rest takes at this pace; none if there is no estimate.
     fn left(&self, state: &State) -> Option<Duration> {
         let running =
             state.running.values().map(|run| (run.policy.as_str(), run.since.elapsed().as_secs_f64()));
@@ -217,7 +217,7 @@ impl runner::Progress for SweepProgress {
     }
 }
 
-/// A point's values, in the order of the axes.
+/// The values of a point, in the order of the axes.
 pub(super) fn label(point: &Point) -> String {
     let values = point.values.iter().map(value_text);
     values.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")

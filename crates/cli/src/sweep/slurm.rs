@@ -1,8 +1,8 @@
 //! `apportion sweep --slurm`: the sweep's parts as the tasks of a Slurm job array, on a shared file system.
 //!
-//! Task I of N runs `apportion sweep … --shard I/N` and keeps its results in `OUT/parts/I-of-N`. Submitting joins
-//! the parts that are there into `OUT` first, and submits only the shards with runs that are not: so a second
-//! submission, whatever its N, fills the gaps that killed tasks left, and nothing else.
+//! Task I of N runs `apportion sweep … --shard I/N` and keeps its results in `OUT/parts/I-of-N`. Submitting first joins the
+//! existing parts into `OUT`, and submits only the shards with missing runs: so a second submission, whatever its N, fills only the
+//! gaps that killed tasks left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -26,7 +26,7 @@ use crate::results;
 use apportion::spec::path_text;
 use apportion_studies::sweep::{Course, Outcome, Plan, Shard, Store, StoreError, Task};
 
-/// How a job array is submitted.
+/// Flags of a job array.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "More than one machine")]
 pub(super) struct SlurmArguments {
@@ -57,7 +57,7 @@ impl Default for SlurmArguments {
     }
 }
 
-/// Joins what is there, writes the script of the rest, and submits it.
+/// Joins the existing parts, writes the script of the rest, and submits it.
 pub(super) fn submit(
     arguments: &SweepArguments,
     session: &Session,
@@ -104,13 +104,13 @@ pub(super) fn submit(
 /// A job array, as `apportion sweep --slurm --format json` prints it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SubmittedArray {
-    /// Slurm's number of it.
+    /// Slurm's number of the array.
     job: String,
-    /// Its tasks.
+    /// The number of its tasks.
     tasks: usize,
-    /// Runs that they make.
+    /// The number of runs that they make.
     pending: usize,
-    /// Runs that are there.
+    /// The number of runs whose results exist.
     kept: usize,
     /// The script that was submitted.
     script: PathBuf,
@@ -120,7 +120,8 @@ impl Answer for SubmittedArray {
     const KIND: &'static str = "array";
 }
 
-/// Joins the parts that have ended, or are under way, into the whole: digest and outcome of all that is not made again.
+/// Joins the parts that have ended, or are under way, into the whole. Answers digest and outcome of all runs that are not made
+/// again.
 fn join_parts(
     arguments: &SweepArguments,
     plan: &Plan,
@@ -150,14 +151,14 @@ fn join_parts(
     super::kept_in(&store, arguments)
 }
 
-/// The shards that have something to do.
+/// The shards with missing runs.
 fn shards(plan: &Plan, pending: &[Task], n_tasks: usize) -> BTreeSet<usize> {
     let is_pending = |task: &Task| pending.iter().any(|other| other.point.index == task.point.index);
     let dealt = plan.tasks.iter().zip(Shard::deal(plan.tasks.len(), n_tasks));
     dealt.filter(|(task, _)| is_pending(task)).map(|(_, shard)| shard).collect()
 }
 
-/// `1-3,7` of 1, 2, 3, 7.
+/// Ranges of numbers: `1-3,7` for 1, 2, 3, 7.
 fn ranges(numbers: &BTreeSet<usize>) -> String {
     let mut pieces: Vec<(usize, usize)> = Vec::new();
     for number in numbers {
@@ -192,7 +193,7 @@ fn script(
     line(&format!("--array={}", ranges(array)));
     line(&format!("--cpus-per-task={cpus}"));
     line(&format!("--chdir={}", unbroken(&here)?));
-    // In the name of a log, `%` begins what Slurm fills in.
+    // In the name of a log, `%` begins a field that Slurm fills in.
     line(&format!("--output={}/slurm/%A-%a.log", unbroken(folder)?.replace('%', "%%")));
     for (name, value) in [("time", time), ("partition", partition)] {
         if let Some(value) = value {
@@ -242,7 +243,7 @@ fn script(
     Ok(text)
 }
 
-/// A path as text.
+/// A path as text; refused if it is not UTF-8.
 fn written(path: &Path) -> Result<String, Failure> {
     let help = || Some("start it in another folder, or give another `--out`".to_owned());
     let refused =
@@ -250,7 +251,7 @@ fn written(path: &Path) -> Result<String, Failure> {
     path.to_str().map(str::to_owned).ok_or_else(refused)
 }
 
-/// A path that a directive can hold.
+/// A path that fits into a directive of the script.
 fn unbroken(path: &Path) -> Result<String, Failure> {
     let text = written(path)?;
     let is_apart = |letter: char| letter.is_whitespace() || letter.is_control() || "'\"\\".contains(letter);
@@ -266,7 +267,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(Failure::io(format!("find {}", path.display())))
 }
 
-/// Submits a script: the job's number.
+/// Submits a script, and answers the job's number.
 fn sbatch(script: &Path) -> Result<String, Failure> {
     let output = Command::new("sbatch")
         .arg("--parsable")

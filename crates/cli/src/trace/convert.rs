@@ -149,7 +149,7 @@ fn write_trace_of(
     Ok(())
 }
 
-/// Where the first of some rows is, to go on after what they are.
+/// The place of the first of some rows, as the end of a sentence about them.
 fn first(tally: &Tally) -> String {
     match (tally.place(), &tally.id) {
         (None, _) => String::new(),
@@ -181,7 +181,7 @@ fn write_log(arguments: &ConvertArguments, given: &Given, session: &Session) -> 
     Ok(())
 }
 
-/// Says what became of the rows of a log.
+/// Notes how many rows of a log were read, written and left out.
 fn note_rows(log: &Reading, session: &Session) {
     session.note(format!("{} read, {} written", counted(log.n_read, "row"), log.rows.len()));
     if log.n_merged > 0 {
@@ -199,7 +199,7 @@ fn note_rows(log: &Reading, session: &Session) {
     }
 }
 
-/// An output that refuses to be written to once the user asks to stop.
+/// An output that fails once the user asks to stop.
 struct Attended<'a> {
     out: &'a mut dyn Write,
     session: &'a Session,
@@ -219,7 +219,7 @@ impl Write for Attended<'_> {
     }
 }
 
-/// Gives `write` the file that the user named, or standard output.
+/// Passes the file that the user named, or standard output, to `write`.
 fn into<T>(
     arguments: &ConvertArguments,
     session: &Session,

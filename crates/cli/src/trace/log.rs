@@ -1,4 +1,4 @@
-//! The arguments by which a cluster's log is read as jobs, and what they come to.
+//! The arguments by which a cluster's log is read as jobs, and their effects.
 
 use std::str::FromStr;
 
@@ -19,13 +19,13 @@ use apportion_logs::{
     Converted, Converter, Form, ImportReport, ReadOptions, Reading, Rules, Window, Zone, read_log,
 };
 
-/// The most complaints about a log that are shown where rows are left out.
+/// The most error messages about a log that are shown if rows are left out.
 pub(super) const COMPLAINTS_SHOWN: usize = 5;
 
-/// The largest number of names of unused columns that are shown.
+/// The most names of unused columns that are shown.
 const COLUMNS_SHOWN: usize = 20;
 
-/// The names of forms; that of Slurm's log is known by the scheduler's, too.
+/// The names of forms; Slurm's log also has the name of the scheduler.
 fn forms() -> PossibleValuesParser {
     PossibleValuesParser::new(FORMS.map(|entry| {
         let value = PossibleValue::new(entry.name);
@@ -73,13 +73,13 @@ pub(super) struct Given {
     pub(super) seed: u64,
 }
 
-/// Ends the command between two rows if the user has asked to stop.
+/// The failure of an interrupt, if the user has asked to stop between two rows.
 pub(super) fn check_interrupt(session: &Session) -> Result<(), Failure> {
     session.interrupt.check(|| "nothing was written".to_owned())
 }
 
 impl LogArguments {
-    /// Files that are read beside the log.
+    /// The files that are read in addition to the log.
     pub(super) fn files(&self) -> [Named<'_>; 2] {
         [named("--rules", self.rules.as_deref()), named("--job-table", self.job_table.as_deref())]
     }
@@ -89,7 +89,7 @@ impl LogArguments {
         self.from.as_deref().and_then(|name| if name == "slurm" { Some(Form::Sacct) } else { Form::of(name) })
     }
 
-    /// The first flag that is about jobs, which are not made where the log itself is wanted.
+    /// The first flag that is about jobs, which are not made if the log itself is wanted; none if there is none.
     pub(super) fn about_jobs(&self) -> Option<&'static str> {
         let flags = [
             (self.rules.is_some(), "--rules"),
@@ -99,7 +99,7 @@ impl LogArguments {
         flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
     }
 
-    /// Refuses a call that has two things read from standard input.
+    /// Refuses a call that reads two things from standard input.
     pub(super) fn check_one_input(&self, file: &str, throughputs: Option<&str>) -> Result<(), Failure> {
         let given = [
             ("the log", Some(file)),
@@ -140,7 +140,7 @@ impl LogArguments {
         Ok(Some(Given { form, log, rules, rules_source, window, zone, seed: self.seed }))
     }
 
-    /// Refuses a log of which something is not understood, unless such rows are to be left out: then says how many there are.
+    /// Refuses a log with rows that are not understood, unless they are to be left out: then notes their number.
     pub(super) fn check(&self, log: &Reading, session: &Session) -> Result<(), Failure> {
         if !self.skip_unreadable {
             return Ok(log.check_understood("`--skip-unreadable` leaves them out, and says so")?);
@@ -159,7 +159,7 @@ impl LogArguments {
 }
 
 impl Given {
-    /// The jobs of the log.
+    /// The converter of the log to jobs.
     pub(super) fn converter<'a>(
         &'a self,
         throughputs: &'a Throughputs,
@@ -185,7 +185,7 @@ impl Given {
         Import { form: self.form, log: &self.log, converted, throughputs, seed: self.seed, cluster }
     }
 
-    /// Refuses a log of which no job is left, and says why none is.
+    /// Refuses a log of which no job is left, with the reasons.
     pub(super) fn check_some(&self, report: &ImportReport) -> Result<(), Failure> {
         if report.n_jobs > 0 {
             return Ok(());
@@ -200,7 +200,7 @@ impl Given {
     }
 }
 
-/// The complaint about a file that is no trace; of one that looks like a log, how to read it.
+/// The error about a file that is no trace; if it looks like a log, with advice on reading it.
 pub(super) fn like_a_log(source: &Source, error: SpecError) -> SpecError {
     let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     match Form::like(first) {
@@ -216,7 +216,7 @@ pub(super) fn like_a_log(source: &Source, error: SpecError) -> SpecError {
     }
 }
 
-/// What became of a log, in sentences.
+/// The outcome of reading a log, in sentences.
 pub(super) fn sentences(report: &ImportReport) -> Vec<String> {
     let first = |rows: &Tally| {
         let id = rows.id.as_ref().map_or_else(String::new, |id| format!(", `{id}`"));
@@ -234,14 +234,14 @@ pub(super) fn sentences(report: &ImportReport) -> Vec<String> {
     lines
 }
 
-/// What became of a log, as far as tables of what is left out and doubtful do not say it, in sentences.
+/// The outcome of reading a log in sentences, without the parts that are in tables of left-out and doubtful rows.
 pub(super) fn beside_tables(report: &ImportReport) -> Vec<String> {
     let lines =
         std::iter::once(counts(report)).chain(report.of_jobs()).chain(not_used(&report.unused_columns));
     lines.map(|line| line + ".").collect()
 }
 
-/// How many rows were read, and how many became jobs, parts of jobs and neither.
+/// The numbers of rows that were read, and that became jobs, parts of jobs and neither.
 fn counts(report: &ImportReport) -> String {
     let n_jobs = counted(report.n_jobs as u64, "job");
     let n_left_out = counted(report.n_left_out(), "row");
@@ -252,7 +252,7 @@ fn counts(report: &ImportReport) -> String {
     format!("{} read, {n_jobs}, {n_left_out} left out{merged}", counted(report.n_rows_read, "row"))
 }
 
-/// The names of columns that are not used; none if all are.
+/// The names of unused columns, in words; none if all are used.
 pub(super) fn not_used(columns: &[String]) -> Option<String> {
     if columns.is_empty() {
         return None;

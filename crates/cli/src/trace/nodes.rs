@@ -47,11 +47,11 @@ impl Answer for NodesSummary<'_> {
 struct NodesOfType<'a> {
     /// The worker type.
     name: &'a str,
-    /// Its workers.
+    /// The number of its workers.
     n_workers: u32,
-    /// Workers on each server, as `--servers` takes it: where servers differ, the number that most have.
+    /// Workers on each server, as `--servers` takes it: if servers differ, the most frequent number.
     workers_per_server: u32,
-    /// Servers by the number of their workers.
+    /// The number of servers by the number of their workers.
     servers_by_workers: &'a BTreeMap<u32, u32>,
 }
 

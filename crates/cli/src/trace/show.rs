@@ -1,4 +1,4 @@
-//! `apportion trace show`: what the jobs of a trace, or of a cluster's log, are like.
+//! `apportion trace show`: a description of the jobs of a trace, or of a cluster's log.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use apportion_studies::report::page::{NamedTable, Page};
 use apportion_studies::report::workload::{self, Workload};
 use apportion_studies::report::{Cell, Table};
 
-/// The throughputs that a log is shown with if the command names none.
+/// The throughputs with which a log is shown by default.
 const USUAL: &str = "osdi20";
 
 #[derive(Args, Debug)]
@@ -135,7 +135,7 @@ fn page_of(report: &ImportReport, durations: &[(f64, usize)], cluster: Option<&C
     })
 }
 
-/// What a report says beside counts of rows, in sentences.
+/// The statements of a report other than counts of rows, in sentences.
 fn told(report: &ImportReport) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(waited) = report.waited {
@@ -187,7 +187,7 @@ fn named_table(name: &str, title: &str, table: Table) -> NamedTable {
     NamedTable { name: name.to_owned(), title: title.to_owned(), table, folded: false }
 }
 
-/// Rows that were left out; with the file of the first, which is empty where it is the log.
+/// A table of rows that were left out, with the file of the first, which is empty if it is the log.
 fn left_out(all: &[LeftOut], with_files: bool) -> Table {
     let rows = all.iter().map(|left_out| (left_out.words, &left_out.rows));
     of_rows(["reason", "rows", "first_line", "first_id", "first_file"], rows, with_files)
@@ -198,7 +198,7 @@ fn doubts(all: &[Doubtful], with_files: bool) -> Table {
     of_rows(["what is doubtful", "times", "first line", "first id", "first file"], rows, with_files)
 }
 
-/// How many rows there are of each kind, and where the first is.
+/// A table of kinds of rows, with their numbers and the place of the first.
 fn of_rows<'r>(
     columns: [&str; 5],
     kinds: impl Iterator<Item = (&'static str, &'r Tally)>,
@@ -276,7 +276,7 @@ fn show_trace(
     write_page(session, &page)
 }
 
-/// Prints what the jobs of a trace are like.
+/// Prints a description of a trace's jobs.
 fn print_trace(
     trace: &Trace,
     (shape, durations): (Option<Shape>, &[(f64, usize)]),
@@ -307,8 +307,8 @@ fn print_trace(
     drawn(shape.as_ref(), durations, session)
 }
 
-/// What is counted of the jobs of a trace: they run alone on the matrix's first worker type, or, where they cannot, on the
-/// first that they run on.
+/// The load of each of a trace's jobs, running alone on the matrix's first worker type, or, if it cannot run there, on the first
+/// that it can run on.
 fn loads_of(trace: &Trace, throughputs: &Throughputs) -> Vec<Load> {
     let types = || (0..throughputs.worker_types().len()).map(WorkerTypeId::from_index);
     let load = |TracedJob { job, .. }: &TracedJob| {
@@ -328,9 +328,9 @@ fn loads_of(trace: &Trace, throughputs: &Throughputs) -> Vec<Load> {
 pub(crate) struct WorkloadSummary<'a> {
     /// Its jobs, by job type and scale factor.
     job_types: Vec<JobsOfType<'a>>,
-    /// What it is like; null without throughputs, which say how long its jobs take.
+    /// The shape of its load; null without throughputs, which tell how long its jobs take.
     shape: Option<Shape>,
-    /// Their load on the cluster that is given, if one is.
+    /// The load on the given cluster; null without a cluster.
     on_cluster: Option<OnCluster>,
 }
 
@@ -345,7 +345,7 @@ struct JobsOfType<'a> {
     job_type: &'a str,
     /// Workers that each needs at once.
     scale_factor: u32,
-    /// How many there are.
+    /// The number of these jobs.
     jobs: u64,
     /// Their mean number of steps.
     mean_steps: f64,

@@ -11,7 +11,7 @@ const COLUMNS: usize = 72;
 /// Characters of a line, by height.
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// What the jobs are like, drawn.
+/// Drawings of the jobs' shape.
 pub(super) fn sketch(shape: &Shape, durations: &[(f64, usize)]) -> String {
     let arrivals: Vec<f64> = shape.arrivals.iter().map(|n| *n as f64).collect();
     let mut text = over_time("arrivals", &arrivals, shape.bin_s, "jobs");
@@ -23,7 +23,7 @@ pub(super) fn sketch(shape: &Shape, durations: &[(f64, usize)]) -> String {
     text
 }
 
-/// A line of a series over time; neighbouring bins share a column where there are many.
+/// A line of a series over time; neighbouring bins share a column if there are many.
 fn over_time(title: &str, values: &[f64], bin_s: f64, unit: &str) -> String {
     let n_together = values.len().div_ceil(COLUMNS).max(1);
     let means: Vec<f64> =

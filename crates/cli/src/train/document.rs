@@ -1,4 +1,4 @@
-//! The training document as it is written, and as `--set` changes it.
+//! The training document, in its own form and as `--set` changes it.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use apportion::spec::Source;
 use apportion_published::systems;
 use apportion_published::training::spec::{FORMAT, TrainingSpec};
 
-/// A document, and other values in place of some of its own.
+/// A document, and the values that replace some of its own.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
     source: Source,
@@ -20,7 +20,7 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Reads the document at this path; nothing is changed yet.
+    /// Reads the document at this path, without changes.
     pub(super) fn read(path: &str, changes: &'a [String]) -> Result<Self, Failure> {
         let source = Source::load(path)?;
         let written = source.parse_format(FORMAT)?;
@@ -28,14 +28,14 @@ impl<'a> Document<'a> {
         Ok(Self { source, written, changes, folder })
     }
 
-    /// As all changes have it.
+    /// The specification with all changes.
     pub(super) fn changed(&self) -> Result<TrainingSpec, Failure> {
         self.changed_by(self.changes)
     }
 
     fn changed_by(&self, changes: &[String]) -> Result<TrainingSpec, Failure> {
         let mut spec = self.written.clone();
-        // A path in the document starts where that is; one of the command line, where the command runs.
+        // A path in the document begins at the document's folder; a path of the command line, where the command runs.
         if !changes.iter().any(|change| change.starts_with("from=")) {
             spec.folder.clone_from(&self.folder);
         }
@@ -47,15 +47,14 @@ impl<'a> Document<'a> {
         let mut document = serde_json::to_value(&spec).map_err(bug)?;
         for change in changes {
             put(&mut document, change)?;
-            // One after another, so that the one at fault is named.
+            // The changes are made one after another, so that a faulty one is named.
             let _ =
                 TrainingSpec::deserialize(&document).map_err(|error| fault(change, &error.to_string()))?;
         }
         Ok(TrainingSpec { folder, ..TrainingSpec::deserialize(document).map_err(bug)? })
     }
 
-    /// A complaint about the value at `place`: about the `--set` that made it wrong, if one did, or else about the place in
-    /// the document.
+    /// An error about the value at `place`: it names the `--set` that made it wrong, if one did, or else the place in the document.
     pub(super) fn error_at(&self, place: &str, message: String, help: Option<String>) -> Failure {
         match self.culprit(place) {
             Some(change) => Failure::usage(format!("`--set {change}`: {message}"), help),
@@ -63,7 +62,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The change that gives what is at `place`, or the last one without which there would be no complaint.
+    /// The change that sets the value at `place`, or else the last one without which there would be no error.
     fn culprit(&self, place: &str) -> Option<&str> {
         let field = |change: &'a String| change.split_once('=').map_or("", |(field, _)| field);
         let around = |field: &str| {
@@ -79,7 +78,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Can a training of it begin?
+/// Whether a training of this specification can begin.
 fn is_fine(spec: &TrainingSpec) -> bool {
     systems::open(&spec.system, &spec.world).is_ok_and(|system| spec.learner(&system).is_ok())
 }
@@ -88,7 +87,7 @@ fn fault(change: &str, message: &str) -> Failure {
     Failure::usage(format!("`--set {change}`: {message}"), None)
 }
 
-/// Puts a change's value where its field is.
+/// Puts the value of a change into its field.
 fn put(document: &mut Value, change: &str) -> Result<(), Failure> {
     let (field, text) = change
         .split_once('=')

@@ -1,4 +1,4 @@
-//! Whether a kept training is that of a document, and may go on as the document has it now.
+//! The test whether a kept training is that of a document, and may continue with the document's present values.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use apportion_learn::training::run::Budget;
 /// The budgets that a kept training had before this one, if it may go on.
 ///
 /// # Errors
-/// If it is another training, or its budget was lowered; says why.
+/// Why it may not: it is another training, or its budget was lowered.
 pub(super) fn budgets_before(kept: &Header, now: &Provenance) -> Result<Vec<Raised>, String> {
     let (before, own) = (without_budget(&kept.spec), without_budget(&now.spec));
     if let Some(field) = first_difference(&before, &own) {
@@ -67,7 +67,7 @@ fn without_budget(spec: &Value) -> Value {
     spec
 }
 
-/// The path of the first value that two documents do not share.
+/// The path of the first value that differs between two documents; none if they are equal.
 fn first_difference(one: &Value, other: &Value) -> Option<String> {
     if one == other {
         return None;

@@ -1,4 +1,4 @@
-//! What a training says on standard error: lines for people, or events for programs.
+//! The messages of a training on standard error: lines for people, or events for programs.
 
 use serde_json::{Value, json};
 
@@ -7,20 +7,20 @@ use crate::progress::{Pace, Shown, event};
 use apportion_learn::actor::Choice;
 use apportion_learn::training::run::CurvePoint;
 
-/// Says things as a session asks for: with `--progress json` as one JSON object a line.
+/// A writer of a training's messages: with `--progress json` as one JSON object a line.
 pub(super) struct Said<'a> {
     session: &'a Session,
     shown: Shown,
     pace: Pace,
 }
 
-/// How far a training is.
+/// The progress of a training.
 pub(super) struct Reached<'a> {
-    /// What the last update did.
+    /// The point of the curve after the last update.
     pub(super) point: &'a CurvePoint,
-    /// What the budget is counted in, and how many of them there are.
+    /// The unit of the budget, and the budget in it.
     pub(super) counted: (&'static str, u64),
-    /// Samples that the replay has, and those that it is to have before anything is learned.
+    /// Samples in the replay, and the number that it needs before anything is learned.
     pub(super) filling: Option<(usize, usize)>,
     /// The best validation so far.
     pub(super) best: Option<f64>,
@@ -31,12 +31,12 @@ impl<'a> Said<'a> {
         Self { session, shown: Shown::of(session), pace: Pace::start() }
     }
 
-    /// Something to know.
+    /// Writes a note.
     pub(super) fn note(&self, message: impl AsRef<str>) {
         self.session.note(message);
     }
 
-    /// The validation of the weights that a training begins with, and what its budget is counted in, with how many of them there are.
+    /// Writes the validation of the first weights, with the unit of the budget and the budget in it.
     pub(super) fn first(&self, when: &str, validation: f64, (unit, total): (&str, u64)) {
         match self.shown {
             Shown::Events => event(&json!({
@@ -47,7 +47,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// An update: to people where it was validated, to programs also where nothing was told for some time.
+    /// Writes an update: for people if it was validated, for programs also if nothing was written for some time.
     pub(super) fn update(&mut self, reached: &Reached<'_>) {
         let Reached { point: CurvePoint { progress, validation }, counted, filling, best } = reached;
         let (unit, total) = *counted;
@@ -78,7 +78,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// What the test episodes came to.
+    /// Writes the result of the test episodes.
     pub(super) fn test(&self, test: &Test) {
         let Test { mean, n_episodes, choice, n_updates } = *test;
         if self.shown == Shown::Events {
@@ -95,12 +95,12 @@ impl<'a> Said<'a> {
     }
 }
 
-/// What the episodes that judge in the end came to.
+/// The result of the test episodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
-    /// The mean.
+    /// Their mean return.
     pub(super) mean: f64,
-    /// How many there are.
+    /// The number of episodes.
     pub(super) n_episodes: usize,
     /// How actions were chosen.
     pub(super) choice: Choice,

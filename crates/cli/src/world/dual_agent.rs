@@ -1,4 +1,4 @@
-//! `apportion world dual-agent`.
+//! `apportion world dual-agent`: dual agents on servers that drift.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ impl Player {
         }
     }
 
-    /// The agents of a training's weights, in the world that they were trained in as far as it says what they see.
+    /// The agents of a training's weights, with the part of their training's world that defines what they see.
     fn trained(name_or_path: &str) -> Result<Self, Failure> {
         let trained = learned::read(name_or_path, SYSTEM)?;
         let (actor, options) = read_agents(&trained)

@@ -1,4 +1,4 @@
-//! `apportion world elastic`.
+//! `apportion world elastic`: elastic jobs at the speeds of a throughput matrix.
 
 use clap::Args;
 
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &ElasticArguments, session: &Session) -> Result<(),
             world.reset(jobs);
             Ok(run_world(&mut world, &mut &ladders, &mut policy, elastic::LIMITS)?)
         }
-        // The workload of the seed, as above: its environment draws it by the same options.
+        // The workload is that of the seed, as above: its environment draws it by the same options.
         Player::Learned { learned, environment } => {
             environment.clone().play(&*learned.actor, learned.choice, seed)
         }
@@ -88,7 +88,7 @@ fn players(arguments: &ElasticArguments) -> Result<Vec<(String, Player)>, Failur
     let mut players: Vec<_> = policies.into_iter().map(rule).collect();
     for weights in &arguments.weights {
         let learned = Learned::load(weights, "elastic")?;
-        // What scores climb by climb can see all jobs; a network with a column for each, as many as it was trained with.
+        // A network that scores climb by climb can see all jobs; one with a column for each job, as many as it was trained with.
         let (observation_kind, window) = if learned.scores_rows {
             let trained_in = learned.world::<ElasticWorld>("elastic")?;
             let kept = trained_in.observation_kind == ObservationKind::KeptPairs;

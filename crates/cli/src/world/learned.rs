@@ -17,23 +17,23 @@ use apportion_published::weights::load_weights;
 /// Weights of dense layers or of a scorer, or an ONNX model.
 #[derive(Clone, Debug)]
 pub(super) struct Learned {
-    /// The name or path of the weights, as it was asked for.
+    /// The name or path of the weights, as on the command line.
     source: String,
     /// The name of the policy's row in the table.
     pub(super) name: String,
     trained: Arc<Trained>,
     pub(super) actor: Arc<dyn Actor>,
-    /// Whether it scores one row of numbers at a time, an action each.
+    /// Whether the network scores one row of numbers for each action.
     pub(super) scores_rows: bool,
-    /// How actions are chosen: as the training's test has it, or else its validation.
+    /// How actions are chosen: as in the training's test, or else as in its validation.
     pub(super) choice: Choice,
     /// The training's options of its world; null if it was trained elsewhere.
     world: Value,
 }
 
 impl Learned {
-    /// The weights of this name that ship with the program, or in this file. Those that another program trained say of
-    /// no system what they are for, and are taken at their word.
+    /// The weights of this name that ship with the program, or in this file. Weights of another program that name no system are
+    /// taken for weights of this one.
     pub(super) fn load(name_or_path: &str, system: &str) -> Result<Self, Failure> {
         let fault = |message: String| complaint(name_or_path, message, system);
         let trained = read(name_or_path, system)?;
@@ -56,7 +56,7 @@ impl Learned {
         })
     }
 
-    /// The options of the world that it was trained in; without any, the defaults.
+    /// The options of the world in which the weights were trained; the defaults if there are none.
     pub(super) fn world<T: Default + for<'de> Deserialize<'de>>(&self, system: &str) -> Result<T, Failure> {
         if self.world.is_null() {
             return Ok(T::default());
@@ -64,7 +64,7 @@ impl Learned {
         T::deserialize(&self.world).map_err(|error| complaint(&self.source, error.to_string(), system))
     }
 
-    /// Complains if its network does not see and do what there is to see and do.
+    /// Refuses a network whose inputs and outputs do not fit the world's observations and actions.
     pub(super) fn check_fits(&self, spaces: &[Space], system: &str) -> Result<(), Failure> {
         let in_rows = |space: &Space| space.observation_length() == space.n_actions * N_FEATURES;
         if self.scores_rows && spaces.iter().all(in_rows) {
@@ -77,7 +77,7 @@ impl Learned {
     }
 }
 
-/// The weights of this name that ship with the program, or in this file, unless they say that they are of another system.
+/// The weights of this name that ship with the program, or in this file, unless they name another system.
 pub(super) fn read(name_or_path: &str, system: &str) -> Result<Trained, Failure> {
     let bytes = load_weights(name_or_path)?;
     let fault = |message: String| complaint(name_or_path, message, system);
@@ -95,7 +95,7 @@ pub(super) fn complaint(source: &str, message: String, system: &str) -> Failure 
     SpecError::about(source, message, Some(help)).into()
 }
 
-/// A row's name: the file's, and its folder's if a training has named the file.
+/// The name of a row: the file's name, with its folder's if training chose the file's name.
 pub(super) fn name_of(name_or_path: &str) -> String {
     let path = path_text::to_path(name_or_path);
     let text = |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! What it costs a job to be resized.
+//! The cost of resizing a job.
 
 use clap::Args;
 

@@ -1,13 +1,13 @@
-//! What was played as a table.
+//! The table of played workloads.
 
 use crate::world::Workload;
 use apportion_published::world::Summary;
 use apportion_studies::report::{Cell, Table};
 
-/// One column: its name, and its cell of a run.
+/// A column: its name, and its cell for a run.
 pub(super) type Column = (&'static str, fn(&Summary) -> Cell);
 
-/// A row for each policy, or for each workload of each.
+/// A table with a row for each policy, or for each workload of each policy.
 pub(super) fn table_of<P>(
     players: &[(String, P)],
     workloads: &[Workload],
