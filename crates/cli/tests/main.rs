@@ -1,4 +1,4 @@
-//! Tests of the command and of what it says, in one binary so that it links once.
+//! Tests of the command and its output, in one binary so that it links once.
 
 #[path = "suite/command.rs"]
 mod command;

@@ -12,7 +12,7 @@ use super::{Case, Step, path};
 
 const TYPES: [&str; 3] = ["v100", "p100", "k80"];
 const FORMATS: [&str; 3] = ["table", "json", "csv"];
-/// What may stand in a document where something else was.
+/// The texts that may replace another in a document.
 const TOKENS: [&str; 16] = [
     "",
     "null",
@@ -31,7 +31,7 @@ const TOKENS: [&str; 16] = [
     "é",
     ",",
 ];
-/// Names that are names, but not what their readers expect.
+/// Names that are valid, but unexpected for their readers.
 const NAMES: [&str; 14] = [
     "a b",
     "a,b",
@@ -57,7 +57,7 @@ struct Draw<'a> {
     wild: bool,
 }
 
-/// A case, its inputs written into the folder.
+/// A case, with its inputs written into the folder.
 pub(super) fn case(stream: &mut Stream, folder: &Path, wild: bool) -> Case {
     let mut draw = Draw { stream, folder, wild };
     match draw.stream.below(16) {
@@ -80,7 +80,7 @@ fn step(arguments: Vec<String>) -> Step {
     Step { arguments, formatted: true }
 }
 
-/// One whose standard output is a document, whatever the format.
+/// A step whose standard output is a document, whatever the format.
 fn document(arguments: Vec<String>) -> Step {
     Step { arguments, formatted: false }
 }

@@ -1,4 +1,4 @@
-//! What a command did, held against what every command promises.
+//! The outcome of a command, compared with the promises of every command.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ pub(super) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Inputs that changed, and files that are not whole.
+/// The inputs that changed, and the files that are not whole; none if there are none.
 pub(super) fn lost(folder: &Path, before: &BTreeMap<String, Vec<u8>>) -> Option<String> {
     let after = files(folder);
     for (name, bytes) in before {
@@ -48,7 +48,7 @@ pub(super) fn lost(folder: &Path, before: &BTreeMap<String, Vec<u8>>) -> Option<
     None
 }
 
-/// What is wrong with what a command did.
+/// The fault in a command's outcome; none if there is none.
 pub(super) fn fault(folder: &Path, step: &Step, ran: &Ran) -> Option<String> {
     if !ran.ended {
         return Some("it does not end".to_owned());
@@ -87,24 +87,24 @@ pub(super) fn fault(folder: &Path, step: &Step, ran: &Ran) -> Option<String> {
     None
 }
 
-/// Is every row of CSV as long as the first?
+/// Checks that every row of CSV is as long as the first.
 fn columns(text: &str) -> Result<(), String> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     reader.records().try_for_each(|record| record.map(drop)).map_err(|error| format!("CSV: {error}"))
 }
 
-/// What an answer of `allocate` claims that is not so.
+/// The untrue claim in an answer of `allocate`; none if there is none.
 fn untrue(folder: &Path, step: &Step, answer: &Value) -> Option<String> {
     let source = Source::load(folder.join(step.arguments.last()?).display().to_string()).ok()?;
     let snapshot = Snapshot::read(&source).ok()?;
     let document = snapshot.document();
-    // As published, jobs have time where they do not fit; and what no snapshot says is not known here.
+    // As published, jobs have time where they do not fit; and throughputs that no snapshot states are not known here.
     let known = document.jobs.iter().all(|job| job.throughput.is_some());
     if !known || step.arguments.iter().any(|word| word == "gavel") {
         return None;
     }
     let mut decided = decided(document, answer)?;
-    // A policy file may say other than its name does.
+    // A policy file may differ from the policy of its name.
     if step.arguments.iter().any(|word| word == "mine.yaml") {
         "mine".clone_into(&mut decided.policy);
     }

@@ -1,7 +1,7 @@
 //! A monkey at the command line: documents and flags that are odd but valid, and some that are damaged.
 //!
-//! Whatever it does, every command ends, with an exit code of the documented list that is neither our bug nor a signal; says
-//! nothing that is untrue of shares; writes what can be read; and leaves its inputs, and no half-written file, behind.
+//! In all cases every command ends, with a documented exit code that is neither a bug of ours nor a signal; claims nothing untrue
+//! about shares; writes files that can be read; and leaves its inputs, and no half-written file, behind.
 //!
 //! | environment | |
 //! |---|---|
@@ -28,20 +28,20 @@ use std::time::Duration;
 use apportion::solver::timing::Stopwatch;
 use apportion::workload::random::SeedStreams;
 
-/// Cases where no time is given.
+/// The number of cases if no time is given.
 const CASES: u64 = 80;
-/// The seed where none is given.
+/// The seed if none is given.
 const SEED: u64 = 2026;
 /// Processor time after which a command counts as one that does not end.
 const LIMIT_S: f64 = 20.0;
-/// A command that uses no processor does not end after so much time by the clock.
+/// The time by the clock after which a command that uses no processor does not end.
 const LIMIT_CLOCK: Duration = Duration::from_mins(3);
 
 /// A command line with what it may print.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) arguments: Vec<String>,
-    /// Does standard output hold the format that was asked for?
+    /// Whether standard output has the format that was asked for.
     pub(super) formatted: bool,
 }
 
@@ -52,10 +52,10 @@ pub(super) struct Case {
     pub(super) steps: Vec<Step>,
 }
 
-/// What a command did.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(super) struct Ran {
-    /// None if a signal ended it, or nothing did.
+    /// Its exit code; none if a signal ended it, or it did not end.
     pub(super) code: Option<i32>,
     pub(super) ended: bool,
     pub(super) stdout: Vec<u8>,
@@ -73,7 +73,7 @@ fn whatever_it_is_given_the_command_keeps_its_promises() {
     let seed = number("APPORTION_MONKEY_SEED").unwrap_or(SEED);
     let seconds = number("APPORTION_MONKEY_SECONDS");
     let only = number("APPORTION_MONKEY_CASE");
-    // Documents are as wild as can be where someone waits for it.
+    // Documents are as wild as can be if someone waits for the result.
     let wild = seconds.is_some() || only.is_some();
     let start = Stopwatch::start();
     let (next, n_run) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -118,7 +118,7 @@ fn whatever_it_is_given_the_command_keeps_its_promises() {
     );
 }
 
-/// Runs a case, and keeps its folder if it fails; what it is, and what is wrong.
+/// Runs a case, and keeps its folder if it fails. Answers the case's kind, and the fault.
 fn one(seed: u64, number: u64, wild: bool) -> (&'static str, Option<String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/monkey/{seed}-{number}"));
     let _ = fs::remove_dir_all(&folder);
@@ -149,7 +149,7 @@ fn one(seed: u64, number: u64, wild: bool) -> (&'static str, Option<String>) {
     (case.kind, fault)
 }
 
-/// For a shell.
+/// The command line, quoted for a shell.
 fn quoted(arguments: &[String]) -> String {
     let quote = |text: &String| {
         let plain = text.chars().all(|letter| letter.is_alphanumeric() || "-_=.,/:<>".contains(letter));
@@ -186,7 +186,7 @@ fn run(folder: &Path, arguments: &[String]) -> Ran {
     }
 }
 
-/// How a command ended; nothing if it had to be ended.
+/// The exit status of a command; none if it had to be killed.
 fn wait(child: &mut Child) -> Option<ExitStatus> {
     let start = Stopwatch::start();
     loop {
@@ -209,7 +209,7 @@ fn processor_seconds(process: u32) -> f64 {
     fields.take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// Where a case's files are.
+/// The path of a case's file.
 pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
     folder.join(name)
 }

@@ -1,5 +1,5 @@
-//! The JSON of `--format json` is described: each kind of answer has a schema, and its answers have all that is
-//! required there and nothing that is not there.
+//! The JSON of `--format json` is described: each kind of answer has a schema, and its answers have all required fields and no
+//! unknown ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::schema::{ROOT, said, schema};
 use crate::schema_checker::check;
 
-/// Kinds of answers of which these tests hold one against its schema.
+/// Kinds of answers of which these tests compare one with its schema.
 const HELD: [&str; 19] = [
     "allocation",
     "array",
@@ -35,7 +35,7 @@ const HELD: [&str; 19] = [
     "workload",
 ];
 
-/// The kinds of a running scheduler: every test of it holds them, as all its answers pass through `fits`.
+/// The kinds of a running scheduler: every test of it compares them, as all its answers pass through `fits`.
 const HELD_LIVE: [&str; 8] = ["done", "history", "jobs", "next", "servers", "submitted", "when", "why"];
 
 /// The kind of an answer that fits the schema of its kind, without a field that is not in it.
@@ -73,7 +73,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// The kind of what a command prints with `--format json`.
+/// The kind of the answer that a command prints with `--format json`.
 #[track_caller]
 fn kind_of(line: &str) -> String {
     let arguments: Vec<&str> = line.split_whitespace().chain(["--format", "json"]).collect();
@@ -191,7 +191,7 @@ fn every_kind_of_answer_in_the_source_has_a_schema_and_a_test() {
             }
         }
     }
-    // Documents of other crates that are printed, or written beside what is printed, as they are.
+    // These are documents of other crates that are printed, or written beside the printed ones, as they are.
     kinds.extend(["bench", "import-report", "programs"].map(str::to_owned));
     let held: BTreeSet<String> = HELD.into_iter().chain(HELD_LIVE).map(str::to_owned).collect();
     assert_eq!(kinds, held);

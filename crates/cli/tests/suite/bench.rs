@@ -63,7 +63,7 @@ fn every_backend_agrees_on_the_optimum_and_says_what_it_took() {
     }
 }
 
-/// Each decision but the first counts, as many as are asked for, and what is no time is the same every time.
+/// Each decision but the first counts, as many as are asked for, and all results but times are reproducible.
 #[test]
 fn a_case_is_repeated_as_often_as_asked_after_one_to_warm_up() {
     let asked = ["--policy", "max_min_fairness_perf,isolated", "--instance", "random", "--sizes", "12"];
@@ -89,7 +89,7 @@ fn a_case_is_repeated_as_often_as_asked_after_one_to_warm_up() {
     assert!(code == Some(2) && stderr.contains("--repeats"), "{stderr}");
 }
 
-/// Where the limit comes before all repeats are done, what was done counts.
+/// If the limit comes before all repeats are done, the finished ones count.
 #[test]
 fn the_limit_leaves_the_decisions_that_were_done() {
     let asked = ["--policy", "max_min_fairness_perf", "--instance", "random", "--sizes", "300"];
@@ -111,7 +111,7 @@ fn a_table_says_of_what_processor_and_measure_its_times_are() {
     assert!(stdout.contains("repeats  processor ms  clock ms"), "{stdout}");
 }
 
-/// Policies that repeat what they gave as long as nobody comes or goes are timed where they decide.
+/// Policies that repeat their last answer while no job comes or goes are timed where they decide.
 #[test]
 fn every_repetition_is_a_decision_from_nothing() {
     let arguments = ["--policy", "completion_rate", "--instance", "osdi20-distinct", "--sizes", "12"];
@@ -120,7 +120,7 @@ fn every_repetition_is_a_decision_from_nothing() {
     assert!(row.objective.is_some() && row.solves == Some(1), "{row:?}");
 }
 
-/// A limit that ends the repeats says so, and one below a single decision leaves nothing done.
+/// A limit that ends the repeats is reported, and one below a single decision leaves nothing done.
 #[test]
 fn a_limit_says_how_many_repeats_were_made() {
     let asked = [
@@ -177,7 +177,7 @@ fn pairs_of_unlike_jobs_take_programs_over_their_kinds() {
     for row in results(&[&["--policy", policies], &jobs[..]].concat()).rows {
         assert!(row.optimal == Some(true) && row.fallbacks == Some(0), "{row:?}");
         assert!(row.gap_relative.is_some_and(|gap| gap < 2e-9), "{row:?}");
-        // over jobs, there would be two for each
+        // Over jobs, there would be two for each.
         let few = row.n_rows.is_some_and(|rows| rows < 300);
         assert!(few || cfg!(not(feature = "highs")), "{row:?}");
     }
@@ -243,7 +243,7 @@ fn names_that_do_not_exist_are_refused() {
     }
 }
 
-/// What no case can be made of is told before any is run, with its flag or file.
+/// Instances of which no case can be made are refused before any is run, with their flag or file.
 #[test]
 fn bad_instances_are_refused_before_any_case_runs() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -293,7 +293,7 @@ fn bad_instances_are_refused_before_any_case_runs() {
     assert!(code == Some(2) && stderr.contains("unknown throughputs `nope`"), "{stderr}");
 }
 
-/// A large snapshot is read where it is measured: what is wrong with it is told in full.
+/// A large snapshot is read where it is measured: its fault is reported in full.
 #[test]
 fn a_large_snapshot_that_is_none_is_bad_input() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -328,7 +328,7 @@ fn a_table_says_why_cases_were_not_done() {
     assert_eq!(reason("max_min_fairness_perf", "default"), "", "done");
 }
 
-/// A backend without dual values proves nothing of any program: that is no failure, and told once.
+/// A backend without dual values proves nothing about any program: that is no failure, and is noted once.
 #[test]
 fn a_backend_that_proves_nothing_is_noted_once_for_all_cases() {
     let asked = ["--policy", "max_min_fairness_perf,min_total_duration_perf", "--instance", "random,osdi20"];
@@ -362,7 +362,7 @@ fn more_parts_than_jobs_are_refused_or_declined() {
     assert_eq!(status, [Status::Done, Status::Declined, Status::Done, Status::Done]);
 }
 
-/// What was measured stays, whatever becomes of the changes after it.
+/// The measured decision stays, whatever becomes of the changes after it.
 #[test]
 fn a_decision_is_done_though_changes_are_not_measured() {
     let jobs = ["--instance", "random", "--sizes", "10", "--backend", "default", "--partitions", "2"];
@@ -376,7 +376,7 @@ fn a_decision_is_done_though_changes_are_not_measured() {
             row.message.as_ref().is_some_and(|message| message.starts_with("changes were not measured: "));
         assert_eq!(said, !measured, "{row:?}");
     }
-    // more changes than there is time for
+    // These are more changes than there is time for.
     let long = ["--policy", "max_min_fairness_perf", "--changes", "100000000", "--limit", "1"];
     let rows =
         results(&[&long[..], &["--instance", "random", "--sizes", "10", "--backend", "default"]].concat())

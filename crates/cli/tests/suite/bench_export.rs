@@ -1,4 +1,4 @@
-//! What `apportion bench --export` writes, and what others can make of it.
+//! The files of `apportion bench --export`, and their use by other programs.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-6 * a.abs().max(b.abs())
 }
 
-/// Whoever solves the files finds by their formulas what is printed.
+/// A solver of the files finds the printed objective by their formulas.
 #[test]
 fn exported_programs_say_how_their_optima_become_the_objective() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -101,7 +101,7 @@ fn exported_programs_say_how_their_optima_become_the_objective() {
     assert!(stages(4)[0] == "level" && stages(4)[1..].contains(&"next_level"), "{:?}", stages(4));
 }
 
-/// What is exported is kept to the limits, one policy beside another in the same folder.
+/// Exports keep to the limits, one policy beside another in the same folder.
 #[test]
 fn an_export_keeps_to_the_limits_and_says_why_there_are_no_files() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// One browser with one page, ended when dropped.
 pub(crate) struct Browser {
     driver: Child,
-    /// Read from as long as the driver may write.
+    /// The driver's output, which is read as long as the driver may write.
     _said: BufReader<ChildStdout>,
     port: u16,
     session: String,
@@ -27,7 +27,7 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A driver that listens, what it says from then on, and its port; none where it ended before.
+/// A driver that listens, its output from then on, and its port; none if it ended before.
 #[expect(clippy::zombie_processes, reason = "a browser ends and waits for its driver where it is dropped")]
 fn listening(program: &Path) -> Option<(Child, BufReader<ChildStdout>, u16)> {
     let mut driver =
@@ -51,13 +51,13 @@ fn listening(program: &Path) -> Option<(Child, BufReader<ChildStdout>, u16)> {
 }
 
 impl Browser {
-    /// A browser, or none (and a word about it) where chromium or its driver are not installed.
+    /// A browser; none (and a note about it) if chromium or its driver are not installed.
     pub(crate) fn start() -> Option<Self> {
         let Some(program) = find("chromedriver") else {
             eprintln!("skipped: no chromedriver on this machine (Debian: chromium-driver)");
             return None;
         };
-        // The driver takes a free port of IPv4 and ends where the same port of IPv6 is taken, as it may be beside other tests.
+        // The driver takes a free port of IPv4 and ends if the same port of IPv6 is taken, as it may be beside other tests.
         let (driver, said, port) = (0..5)
             .find_map(|_| listening(&program))
             .expect("chromedriver ended five times before it listened");
@@ -84,7 +84,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// One request; the value of its answer.
+    /// Sends one request, and answers the value of its answer.
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         let body = body.map(Value::to_string).unwrap_or_default();
@@ -119,7 +119,7 @@ impl Browser {
         value
     }
 
-    /// Opens a page of this machine and waits until it says that it is drawn.
+    /// Opens a page of this machine and waits until it reports that it is drawn.
     #[track_caller]
     pub(crate) fn open(&self, page: &Path) {
         self.open_url(&format!("file://{}", page.canonicalize().unwrap().display()));
@@ -128,7 +128,7 @@ impl Browser {
         self.run_async(drawn);
     }
 
-    /// Opens what is at an address, and waits until it has been read.
+    /// Opens the document at an address, and waits until it has been read.
     #[track_caller]
     pub(crate) fn open_url(&self, url: &str) {
         self.ask("POST", &format!("{}/url", self.session), Some(&json!({"url": url})));
@@ -148,7 +148,7 @@ impl Browser {
         }
     }
 
-    /// What a function's body hands, now or later, to its only argument.
+    /// The value that a function's body passes, now or later, to its only argument.
     #[track_caller]
     pub(crate) fn run_async(&self, script: &str) -> Value {
         self.ask(
@@ -158,7 +158,7 @@ impl Browser {
         )
     }
 
-    /// What a function's body returns in the page.
+    /// The value that a function's body returns in the page.
     #[track_caller]
     pub(crate) fn run(&self, script: &str) -> Value {
         self.ask(
@@ -168,14 +168,14 @@ impl Browser {
         )
     }
 
-    /// What the console has been told that is a warning or worse.
+    /// The console's messages that are warnings or worse.
     pub(crate) fn complaints(&self) -> Vec<String> {
         let log = self.ask("POST", &format!("{}/se/log", self.session), Some(&json!({"type": "browser"})));
         let entries = log.as_array().cloned().unwrap_or_default();
         entries.iter().map(|entry| format!("{} {}", entry["level"], entry["message"])).collect()
     }
 
-    /// Moves the mouse to where a function's body says: `[x, y]` in the window.
+    /// Moves the mouse to the point of a function's body: `[x, y]` in the window.
     #[track_caller]
     pub(crate) fn hover(&self, script_for_point: &str) {
         let at = self.run(script_for_point);

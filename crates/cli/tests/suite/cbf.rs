@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use crate::bench::{osdi20, results};
 use crate::command::apportion;
 
-/// What a file says, section by section: `VAR` and `CON` as (cone, entries), the others as their numbers.
+/// The content of a file, section by section: `VAR` and `CON` as (cone, entries), the others as their numbers.
 struct Cbf {
     cones: BTreeMap<String, Vec<(String, usize)>>,
     numbers: BTreeMap<String, Vec<Vec<f64>>>,
@@ -23,8 +23,8 @@ struct Cbf {
 }
 
 impl Cbf {
-    /// Reads the sections that the command writes, and no others, by the rules of the format: keywords on lines of their own,
-    /// then how many lines follow.
+    /// Reads the sections that the command writes, and no others, by the rules of the format: keywords on lines of their own, then
+    /// the number of lines that follow.
     fn read(text: &str) -> Self {
         let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let mut read = Self { cones: BTreeMap::new(), numbers: BTreeMap::new(), sense: Sense::Minimize };
@@ -106,7 +106,7 @@ impl Cbf {
             let mut here: Vec<Affine> = forms.by_ref().take(n).collect();
             let kind = match cone {
                 "Q" => ConeKind::SecondOrder,
-                // u ≥ v·exp(w/v) is y·exp(x/y) ≤ z of (w, v, u)
+                // The cone u ≥ v·exp(w/v) is y·exp(x/y) ≤ z of (w, v, u).
                 "EXP" => {
                     here.reverse();
                     ConeKind::Exponential
@@ -134,7 +134,7 @@ fn numbers(line: &str) -> Vec<f64> {
     line.split(' ').map(|word| word.parse().expect("a number")).collect()
 }
 
-/// All that a program demands, whichever way it is said: bounds one by one, in an order of their own.
+/// All demands of a program, in any of its forms: bounds one by one, in an order of their own.
 fn demands(program: &Program) -> (Vec<String>, Vec<String>) {
     let mut bounds = Vec::new();
     let mut push = |terms: &[(usize, f64)], range: Range| {
@@ -260,7 +260,7 @@ jobs:
   - {id: other, steps_remaining: 50000, throughput: {fast: 2, slow: 1.5}}
 ";
 
-/// What a comment says behind `NAME = `.
+/// The value behind `NAME = ` in a comment.
 fn said(text: &str, name: &str) -> Option<f64> {
     let behind = text.lines().find_map(|line| line.strip_prefix('#')?.split_once(&format!(" {name} = ")))?.1;
     behind.split([',', ' ']).next()?.parse().ok()

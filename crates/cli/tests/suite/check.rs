@@ -1,4 +1,4 @@
-//! `apportion check` as a command: what it prints, whatever the number of threads, and what it refuses.
+//! `apportion check` as a command: its output, whatever the number of threads, and its refusals.
 
 use std::process::{Command, Output};
 
@@ -65,7 +65,7 @@ fn what_cannot_be_checked_is_refused() {
 /// Allocations that break a floor of the policy are worth more than its optimum, and prove nothing.
 #[test]
 fn a_policy_with_a_floor_is_held_to_what_keeps_it() {
-    // The last keeps none, and so finds such allocations.
+    // The last policy has no floor, and so finds such allocations.
     let policies = "low_average_jct,low_average_jct_packed,max_sum_throughput_perf";
     let checked =
         check("2", &["--instances", "6", "--seed", "3", "--policies", policies, "--backends", "default"]);

@@ -1,4 +1,4 @@
-//! The command as people and scripts run it: what README shows, output formats, exit codes.
+//! The command as people and scripts run it: the examples of README, output formats, exit codes.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ pub(crate) fn apportion(arguments: &[&str], input: &str) -> Ran {
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Is `actual` what `expected` shows? A line `...` stands for any lines, `...` within a line for any text.
+/// Whether `actual` is as `expected` shows. A line `...` stands for any lines, `...` within a line for any text.
 fn shows(expected: &[&str], actual: &[&str]) -> bool {
     match expected.split_first() {
         None => actual.is_empty(),
@@ -40,7 +40,8 @@ fn shows(expected: &[&str], actual: &[&str]) -> bool {
     }
 }
 
-/// Other solvers choose among optima by other last digits, and a simulation tells: README's figures are those of HiGHS.
+/// A text without figures if the solver is not HiGHS: other solvers choose among optima by other last digits, and README's figures
+/// are those of HiGHS.
 fn figures(text: &str) -> String {
     if cfg!(feature = "highs") {
         return text.to_owned();
@@ -52,7 +53,7 @@ fn figures(text: &str) -> String {
 fn the_readme_shows_what_the_command_prints() {
     let readme = include_str!("../../../../README.md");
     let mut n_commands = 0;
-    // Results that are kept would be shown again, whichever build made them.
+    // Kept results would be shown again, whichever build made them.
     let _ = std::fs::remove_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/readme-sweep"));
     for block in readme.split("```console\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default();
@@ -205,7 +206,7 @@ fn every_job_and_worker_type_is_explained() {
     ] {
         assert!(ran.stdout.contains(words), "`{words}` is not in\n{}", ran.stdout);
     }
-    // A packed program, a parametric one and water filling: a job in words, with what more workers would bring.
+    // A packed program, a parametric one and water filling: a job in words, with the effect of more workers.
     for policy in
         ["max_min_fairness_packed", "finish_time_fairness_perf", "max_min_fairness_water_filling_perf"]
     {
@@ -216,7 +217,7 @@ fn every_job_and_worker_type_is_explained() {
         }
         assert!(!ran.stdout.contains("-0.000000"), "{}", ran.stdout);
     }
-    // What took the time, and where a level that rose further was fixed.
+    // The phases by time, and the step at which a level that rose further was fixed.
     for (policy, words) in [
         ("max_min_fairness_strategy_proof", "the discount took "),
         ("max_min_fairness_water_filling_perf", "fixed at step 2 of "),

@@ -1,4 +1,4 @@
-//! Two sets of results compared: ratios, bounds, and what is missing.
+//! Two sets of results compared: ratios, bounds, and missing runs.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -27,7 +27,7 @@ fn apportion(folder: &Path, arguments: &[&str]) -> Output {
     command.current_dir(folder).args(arguments).args(["--progress", "never"]).output().unwrap()
 }
 
-/// What it says on standard output and on standard error, if it ends with this code.
+/// Standard output and standard error of a command that ends with this code.
 #[track_caller]
 fn ends(folder: &Path, code: i32, arguments: &[&str]) -> (String, String) {
     let output = apportion(folder, arguments);
@@ -36,7 +36,7 @@ fn ends(folder: &Path, code: i32, arguments: &[&str]) -> (String, String) {
     (out, err)
 }
 
-/// The results of a sweep in `a`, and the same changed by a statement in `b`, as if of before rows had checksums.
+/// The results of a sweep in `a`, and a copy in `b` that a statement changes, in the form from before rows had checksums.
 fn changed(statement: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
@@ -88,7 +88,7 @@ fn a_broken_bound_ends_in_its_own_exit_code() {
     for (found, expected) in ratio.iter().zip([mean, mean - reach, mean + reach].map(f64::exp)) {
         assert!((found - expected).abs() < 1e-6, "{line}");
     }
-    // Over all points: a quarter of the logarithm.
+    // The ratio over all points: a quarter of the logarithm.
     let (_, err) = ends(at, 5, &["compare", "a", "b", "--bound", "mean(average_jct_s)<=1.02"]);
     assert!(err.contains("is broken: 1.0264"), "{err}");
     ends(at, 0, &["compare", "a", "b", "--bound", "mean(average_jct_s)<=1.03"]);
@@ -167,7 +167,7 @@ fn results_of_two_versions_are_compared_and_said_to_be_that() {
     let (out, _) = ends(at, 0, &["compare", "b", "a", "--format", "json"]);
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(found["versions"], serde_json::json!({"a": "0.0.9", "b": own}));
-    // What one version began no other goes on with.
+    // A sweep that one version began is not continued by another.
     let (_, err) = ends(at, 2, &["sweep", "two.yaml", "--out", "b"]);
     assert!(err.contains("was written by apportion 0.0.9"), "{err}");
     // Another format cannot be read.

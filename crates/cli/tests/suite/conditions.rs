@@ -33,7 +33,7 @@ fn named<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
     events.iter().filter(|event| event["event"] == name).collect()
 }
 
-/// A gains little by the fast workers, B much.
+/// A matrix in which A gains little by the fast workers, B much.
 const MATRIX: &str = "\
 format: apportion/throughputs-v1
 name: two
@@ -92,7 +92,7 @@ fn a_change_of_price_moves_the_job_and_its_cost() {
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
     assert!(again["allocation"][0]["shares"]["fast"].as_f64().unwrap() > 0.999, "{again}");
 
-    // The same without rounds; and where prices do not change, A on slow to its end.
+    // It is the same without rounds; and where prices do not change, A is on slow to its end.
     let ideal = simulate(folder.path(), &[&run[..], &["--prices", "prices.csv", "--ideal"]].concat());
     assert!((cost(&ideal) - 11.0).abs() < 1e-6, "{}", ideal["cost"]);
     fs::write(at("constant.yaml"), "{fast: 3, slow: 1}").unwrap();
@@ -253,7 +253,7 @@ axes:
     let mut lines = csv::Reader::from_reader(csv.as_bytes());
     let column = lines.headers().unwrap().iter().position(|name| name == "average_jct_s").unwrap();
     let found: Vec<f64> = lines.records().map(|row| row.unwrap()[column].parse().unwrap()).collect();
-    // Under `fifo` a job that waits has no share, so that nobody is refilled.
+    // Under `fifo` a job that waits has no share, so that no job is refilled.
     assert_eq!(found, [745.0, 745.0, 935.0, 935.0]);
 }
 
@@ -300,7 +300,7 @@ fn what_a_live_cluster_cannot_do_is_refused_with_its_place() {
     }
 }
 
-/// Jobs that share a worker end one after the other in a slice, and are told of in another order, or before the slice.
+/// Jobs that share a worker end one after the other in a slice, and are recorded in another order, or before the slice.
 #[test]
 fn jobs_that_share_workers_cost_what_their_run_costs() {
     let folder = TempDir::new().unwrap();

@@ -13,7 +13,7 @@ pub(crate) fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Exit code 2 and a message that contains `expected`.
+/// Checks for exit code 2 and a message that contains `expected`.
 pub(crate) fn assert_refused(arguments: &[&str], expected: &str) {
     let output = apportion(arguments);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -143,7 +143,7 @@ fn bad_input_is_refused_with_the_nearest_name() {
         "(29 more like it, the last on line 31)",
     );
     assert_refused(&["throughputs", "show", "osdi2"], "osdi20");
-    // As a document, to start one's own from.
+    // The matrix as a document, to start one's own from.
     let document = stdout(&["throughputs", "show", "osdi20", "--text"]);
     assert!(document.starts_with("format: apportion/throughputs-v1\n"), "{}", &document[..80]);
     let folder = tempfile::tempdir().expect("a folder");
@@ -157,11 +157,11 @@ fn bad_input_is_refused_with_the_nearest_name() {
     assert_refused(&["trace", "show", "nowhere.csv"], "there is no such file");
 }
 
-/// A cluster's log: a job or two that count and one that does not, with what must come out.
+/// A cluster's log: a job or two that count and one that does not, with the expected output.
 struct Log {
     origin: &'static str,
     text: &'static str,
-    /// Name, arrival, workers, owner.
+    /// The expected jobs: name, arrival, workers, owner.
     jobs: &'static [[&'static str; 4]],
 }
 
@@ -281,14 +281,14 @@ fn jobs_keep_the_ids_of_their_trace() {
     stdout(&["report", &events, "--out", &page]);
     let page = std::fs::read_to_string(&page).expect("written");
     assert!(page.contains("\"0\":[\"A3C\",1,0.0,"), "{}", &page[..2000]);
-    // Where ids are positions nothing is named.
+    // If ids are positions, no job is named.
     std::fs::write(&trace, text.replace("\n1,", "\nx,").replace("\n0,", "\n1,").replace("\nx,", "\n0,"))
         .expect("written");
     let json = stdout(&[&simulate[..], &["--format", "json"]].concat());
     assert!(!json.contains("position"), "{json}");
 }
 
-/// Of rows beside one another nothing is measured here: a table of them would be of 17,000 × 17,000 numbers.
+/// Pairs of rows are not measured here: a table of them would have 17,000 × 17,000 numbers.
 #[test]
 fn a_matrix_without_colocation_needs_no_table_of_it() {
     use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! How commands end where the world is in the way: closed pipes, full disks, limits of sizes, interrupts, odd values.
+//! Ends of commands with trouble around them: closed pipes, full disks, size limits, interrupts, odd values.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![cfg(unix)]
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_apportion");
 
-/// A line of a shell, in which `$A` is the command.
+/// Runs a line of a shell, in which `$A` is the command.
 fn shell(folder: &Path, line: &str) -> Output {
     let mut command = Command::new("bash");
     command.current_dir(folder).env("A", PROGRAM).args(["-c", line]).output().unwrap()
 }
 
-/// The exit code of the line's first command, and what was said on standard error.
+/// The exit code of the line's first command, and its standard error.
 fn ended(folder: &Path, line: &str) -> (i32, String) {
     let output = shell(folder, &format!("{line}; exit ${{PIPESTATUS[0]}}"));
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -84,7 +84,7 @@ fn a_limit_of_sizes_is_a_failure_that_leaves_nothing_behind() {
 fn an_interrupt_ends_the_reading_of_a_log_between_two_rows() {
     let folder = TempDir::new().unwrap();
     for line in ["trace convert - --from log --to log --out out.csv", "trace show - --from log"] {
-        // A shell has what it runs in the background ignore Ctrl-C.
+        // A shell makes its background processes ignore Ctrl-C.
         let mut command = Command::new("env");
         command
             .args(["--default-signal=INT", PROGRAM])
@@ -203,13 +203,13 @@ fn a_check_that_is_interrupted_begins_no_more_processes_and_a_fit_ends_at_once()
     let fit = "throughputs fit osdi20 --model resource --starts 100000";
     let check = "check --instances 1000000 --limit 1 --policies max_min_fairness_perf --backends default --progress json";
     for (line, is_caught) in [(check, true), (fit, false)] {
-        // A shell has what it runs in the background ignore Ctrl-C.
+        // A shell makes its background processes ignore Ctrl-C.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT", PROGRAM]).args(line.split_whitespace());
         command.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         let status = format!("/proc/{}/task/{}/children", child.id(), child.id());
-        // It has begun once it has a process for some instances, or, of a fit, once it computes.
+        // The command has begun once it has a process for some instances, or, for a fit, once it computes.
         let stat = format!("/proc/{}/stat", child.id());
         let computes = || fs::read_to_string(&stat).is_ok_and(|text| ticks(&text) > 20);
         let has_begun = || if is_caught { descendants(child.id()) > 0 } else { computes() };
@@ -225,7 +225,7 @@ fn a_check_that_is_interrupted_begins_no_more_processes_and_a_fit_ends_at_once()
     }
 }
 
-/// How many processes a process has, of any of its threads.
+/// The number of processes below a process, of any of its threads.
 #[cfg(target_os = "linux")]
 fn descendants(pid: u32) -> usize {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();

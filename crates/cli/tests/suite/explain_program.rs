@@ -1,4 +1,4 @@
-//! What `apportion explain --program` prints, read back by a reader of its own and solved by another backend.
+//! The output of `apportion explain --program`, read back by a reader of its own and solved by another backend.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ constraints:
   - sum_over_jobs(owned_by(\"research\") * sum_over_worker_types(time_on(type))) <= 1.5
 ";
 
-/// A linear program from LP text: the sections and forms that the command writes, and no others.
+/// A reader of a linear program in LP text: the sections and forms that the command writes, and no others.
 struct Reader {
     program: Program,
     columns: BTreeMap<String, usize>,
@@ -69,7 +69,7 @@ impl Reader {
         *self.columns.entry(name.to_owned()).or_insert_with(new)
     }
 
-    /// `+ 2 x - 3 y + 1`: terms, and the constant.
+    /// Reads `+ 2 x - 3 y + 1`: terms, and the constant.
     fn form(&mut self, words: &[&str]) -> (Vec<(usize, f64)>, f64) {
         let (mut terms, mut constant, mut at) = (Vec::new(), 0.0, 0);
         while at < words.len() {
@@ -77,7 +77,7 @@ impl Reader {
                 "-" => -1.0,
                 "+" => 1.0,
                 _ => {
-                    // A form without terms: 0 times a column.
+                    // A form without terms is written as 0 times a column.
                     at += 2;
                     continue;
                 }
@@ -92,7 +92,7 @@ impl Reader {
         (terms, constant)
     }
 
-    /// `x free`, `x = 1`, `x >= 1`, `0 <= x <= 1`.
+    /// Reads `x free`, `x = 1`, `x >= 1`, `0 <= x <= 1`.
     fn bounds(&mut self, mut words: &[&str]) {
         while let Some(first) = words.first() {
             let (name, bounds, n_words) = match (words[1], first.parse::<f64>()) {
@@ -127,7 +127,7 @@ fn said(text: &str, name: &str) -> Option<f64> {
     behind.find_map(|behind| behind.split([',', ' ']).next()?.parse().ok())
 }
 
-/// The formats have no letters beyond ASCII, and a program is that of all jobs.
+/// The formats have no letters beyond ASCII, and the program covers all jobs.
 #[test]
 fn comments_of_a_program_are_ascii_and_about_all_jobs() {
     let snapshot = SNAPSHOT.replace("id: one,", "id: größe,");
@@ -166,7 +166,7 @@ fn another_solver_finds_the_objective_from_the_text_alone() {
         let solved = solve_certified(&program, &mut chain, &Limits::default(), None).expect("an optimum");
         let scaled = said(&text, "scale").expect("a scale") * solved.certificate.primal;
         let found = match said(&text, "level") {
-            // The level of which all have just the whole.
+            // The level that just the whole time gives to all.
             Some(level) if (scaled - 1.0).abs() < 1e-6 => level,
             Some(level) => panic!("{policy}: {scaled} of level {level}"),
             None if text.contains("objective = 1 / (scale * optimum)") => scaled.recip(),

@@ -1,8 +1,8 @@
-//! What `explain` and `allocate` say of small prices, of optima of 0, and where there is no program.
+//! The output of `explain` and `allocate` on small prices, on optima of 0, and without a program.
 
 use super::command::{Ran, apportion};
 
-/// A policy and a snapshot as files of a folder, and what a command says of them.
+/// Runs a command on a policy and a snapshot, which are written to a folder.
 fn asked(command: &str, policy: &str, jobs: &str, more: &[&str]) -> Ran {
     let folder = tempfile::TempDir::new().expect("a folder");
     let file = folder.path().join("policy.yaml");
@@ -19,7 +19,8 @@ fn prices_that_are_small_beside_1_are_prices() {
     let jobs = "  - {id: a, steps_remaining: 9.0e7, throughput: {v100: 4, p100: 1}}\n  - {id: b, scale_factor: 2, steps_remaining: 9.0e7, throughput: {v100: 3}}";
     let ran = asked("explain", policy, jobs, &["--job", "b"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    // Two workers for the time that b has them, at 3 steps/s: one more is worth a half of that at least, of 9e7 steps.
+    // Two workers are limiting for the time that b has them, at 3 steps/s: one more is worth at least half of that, out of 9e7
+    // steps.
     assert!(
         ran.stdout.contains("one worker more of v100 changes the objective by at most +"),
         "{}",
@@ -33,7 +34,7 @@ fn prices_that_are_small_beside_1_are_prices() {
     let line = csv.lines().nth(2).expect("a line of b");
     let cell: f64 = line.split(',').nth(4).expect("a price").parse().expect("a number");
     assert!(price < 0.0 && (cell / price - 1.0).abs() < 1e-12, "{price} {line}");
-    // What harms is no smaller than its price.
+    // A loss is no smaller than its price.
     assert!(
         ran.stdout.contains("one step/s more asked of it changes the objective by at least -"),
         "{}",

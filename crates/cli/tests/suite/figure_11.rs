@@ -21,7 +21,7 @@ use apportion::{Catalog, Cluster};
 const JOBS: &str = include_str!("../../../../sweeps/osdi20-figure-11.csv");
 const TYPES: [&str; 3] = ["v100", "p100", "k80"];
 
-/// Of each of the first `n` jobs: throughput over that of an equal share, and share of time.
+/// For each of the first `n` jobs: its throughput divided by that of an equal share, and its share of time.
 fn decide(policy: &str, n: usize, inner: InnerRule) -> (Vec<f64>, Vec<f64>) {
     let throughputs = load_throughputs("osdi20").unwrap();
     let trace = read_trace(&Source::new("figure", JOBS), Some(&throughputs), TraceOrder::Refuse).unwrap();

@@ -1,4 +1,4 @@
-//! When a job will start and end, as the command tells it.
+//! Forecasts of a job's start and end, as the command prints them.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -159,7 +159,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     }
 }
 
-/// A page says what made it, and takes the place of the results on standard output.
+/// A page states the command that made it, and takes the place of the results on standard output.
 #[test]
 fn a_page_goes_where_it_is_sent_and_says_what_made_it() {
     let folder = folder(&many());

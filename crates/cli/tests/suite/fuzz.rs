@@ -1,4 +1,4 @@
-//! Every reader of documents, fed whole documents that were damaged: it accepts or complains, and never panics.
+//! Every reader of documents, given whole documents that were damaged: it accepts or refuses, and never panics.
 //!
 //! 256 inputs a reader and run; the environment's `PROPTEST_CASES` sets another number.
 
@@ -10,14 +10,14 @@ use apportion_published::plugin;
 use apportion_studies::sweep::spec::SweepSpec;
 use proptest::prelude::*;
 
-/// What may be done to a document.
+/// A way to damage a document.
 #[derive(Clone, Debug)]
 enum Damage {
-    /// Replaces a stretch by other text.
+    /// Replaces a span by other text.
     Replace { at: usize, length: usize, with: String },
-    /// Ends it early.
+    /// Cuts the end off.
     Cut { at: usize },
-    /// Repeats a stretch.
+    /// Repeats a span.
     Repeat { at: usize, length: usize, times: usize },
 }
 
@@ -46,7 +46,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// The byte of the letter that `at` falls on.
+/// The position of the letter that `at` falls on, in bytes.
 fn boundary(text: &str, at: usize) -> usize {
     let mut byte = at % (text.len() + 1);
     while !text.is_char_boundary(byte) {
@@ -76,7 +76,7 @@ fn damaged(text: &str, damages: &[Damage]) -> String {
     text
 }
 
-/// Complaints point into the text: no line or column beyond it.
+/// Checks that an error's place is in the text: no line or column beyond it.
 fn check<T>(text: &str, outcome: Result<T, SpecError>) {
     let Err(error) = outcome else { return };
     assert!(!error.diagnostics.is_empty(), "an error says something");
@@ -196,7 +196,7 @@ proptest! {
             catalog.add(source())?;
             Ok(document.name)
         });
-        // One that is accepted decides, or says why not.
+        // An accepted policy decides, or gives a reason why not.
         match read {
             Err(error) => check(&text, Err::<(), _>(error)),
             Ok(name) => match catalog.policy(&name) {

@@ -32,7 +32,7 @@ fn refused(folder: &Path, line: &str, said: &str) {
 const CONTINUOUS: &str = "gavel scripts/sweeps/run_sweep_continuous.py -s 10 -e 30 -l logs -j 2 -p fifo max_min_fairness_perf --seeds 0 1 \
                           -c 2:2:2 -a 0.0 -b 0.2 -n 3 --generate-multi-priority-jobs";
 
-/// Runs, prints the sweep, keeps results and logs, and goes on where it was.
+/// Runs, prints the sweep, keeps results and logs, and continues after an interrupt.
 #[test]
 fn a_published_sweep_runs_as_typed() {
     let folder = TempDir::new().unwrap();
@@ -51,7 +51,7 @@ fn a_published_sweep_runs_as_typed() {
         let log = fs::read_to_string(folder.path().join(log)).unwrap();
         let average = row.outcome.metric("average_jct_s").unwrap();
         assert!(log.contains(&format!("Average job completion time: {average:.3} seconds (")), "{log}");
-        // What the notebooks take means of: one line a job of the window.
+        // The lines that the notebooks average over: one for each job of the window.
         let jobs = log.lines().filter(|line| line.starts_with("Job ") && !line.contains("times"));
         let times: Vec<f64> = jobs.map(|line| line.rsplit_once(": ").unwrap().1.parse().unwrap()).collect();
         assert_eq!(times.len(), 20);
@@ -93,7 +93,7 @@ fn the_other_published_scripts_run_as_typed() {
     }
     let line = "gavel simulate_scheduler_with_generated_jobs.py -c 2:2:2 -p isolated --seed 3 -l 36000 -s 0 -e 10 -v";
     let said = succeed(folder.path(), line);
-    // The same run by the command of its own.
+    // The same run by its own command.
     let by_flags = "simulate --policy isolated --cluster v100=2,p100=2,k80=2 --rate 0.1 --seed 3 --measure 0:10 --semantics gavel \
                     --generator gavel --format json";
     let run: serde_json::Value = serde_json::from_str(&succeed(folder.path(), by_flags)).unwrap();
@@ -119,7 +119,7 @@ fn the_other_published_scripts_run_as_typed() {
     succeed(folder.path(), &line);
     let log = "own/raw_logs/v100=2.p100=2.k80=2/mine.yaml/seed=0/num_total_jobs=4.log";
     assert!(folder.path().join(log).is_file());
-    // Another command line is refused there, and what is there stays.
+    // Another command line is refused there, and the folder's content stays.
     let before = fs::read_to_string(folder.path().join("own/sweep.yaml")).unwrap();
     refused(folder.path(), &line.replace("-c 2:2:2", "-c 4:4:4"), "other fixed fields");
     assert_eq!(fs::read_to_string(folder.path().join("own/sweep.yaml")).unwrap(), before);
@@ -173,7 +173,7 @@ fn a_sweep_needs_no_file() {
     let flags = "sweep --policy fifo,isolated --rate 0.2:0.4:2 --seed 0:2 --cluster v100=2,p100=2,k80=2 --set jobs=10";
     let document = succeed(folder.path(), &format!("{flags} --show"));
     fs::write(folder.path().join("mine.yaml"), &document).unwrap();
-    // What ends runs is shown where the document leaves it out, too.
+    // The conditions that end runs are shown even if the document leaves them out.
     let stop = "stop: {saturated: false, rounds: 10000, doublings: 4}";
     assert!(document.ends_with(&format!("\n# Runs are ended by `{stop}`.\n")), "{document}");
     let planned = apportion(folder.path(), "sweep mine.yaml --dry-run");
@@ -193,7 +193,7 @@ fn a_sweep_needs_no_file() {
     assert!(shown.starts_with("format: apportion/sweep-v1\nname: quick"), "{shown}");
 }
 
-/// What is typed twice is run once, as the published scripts' second run would only overwrite the logs of the first.
+/// A value that is given twice is run once, as the published scripts' second run would only overwrite the logs of the first.
 #[test]
 fn values_that_are_typed_twice_are_run_once() {
     let folder = TempDir::new().unwrap();
@@ -256,7 +256,7 @@ fn logs_of_a_part_of_a_job_are_named_as_published() {
     };
     succeed(folder.path(), &line("-a 10 -b 21 -n 4"));
     logs(&[("10", 10), ("13", 14), ("17", 18), ("21", 21)]);
-    // Two runs of one name: the last has it, as there, and it is said. Logs of other command lines stay as they are.
+    // Of two runs with one name the last has it, as published, and this is noted. Logs of other command lines stay as they are.
     let output = apportion(folder.path(), &line("-a 3 -b 4 -n 3"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

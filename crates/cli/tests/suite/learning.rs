@@ -1,4 +1,4 @@
-//! Learned policies and the files that they are made of, as a user runs them.
+//! Learned policies and their files, as a user runs them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ fn path(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// Exit code 2 and a message that contains `expected`.
+/// Checks for exit code 2 and a message that contains `expected`.
 fn assert_refused(arguments: &[&str], expected: &str) {
     let output = apportion(arguments);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -44,7 +44,7 @@ fn learned_policies_run_where_others_do() {
     }
 }
 
-/// Gangs on servers of four, some of them slow: the same bytes whenever it is asked, whatever was stopped in between.
+/// Gangs on servers of four, some of them slow: the output is the same in every run, even after a stop in between.
 #[test]
 fn policies_that_decide_inside_rounds_are_simulated_and_stopped_and_go_on() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -68,7 +68,7 @@ fn policies_that_decide_inside_rounds_are_simulated_and_stopped_and_go_on() {
         let ideal = [&plain[..], &["--ideal"]].concat();
         assert_refused(&ideal, "false for a policy that decides inside rounds");
         if policy.ends_with("share") || policy.ends_with("cells") {
-            // A worker a server, as without `--servers`: no cell of four holds eight.
+            // There is one worker on each server, as without `--servers`: no cell of four holds eight.
             let apart: Vec<&str> =
                 run.iter().copied().filter(|word| *word != gangs[0] && *word != gangs[1]).collect();
             assert_refused(&apart, "workers, which no cell of four servers of one type");
@@ -98,7 +98,7 @@ fn weights_of_another_actor_are_refused() {
     check("pairs", &damaged, "not a whole safetensors file");
 }
 
-/// A policy file of this actor and these weights, in `folder`.
+/// A policy file with this actor and these weights, in `folder`.
 fn policy_file(folder: &Path, actor: &str, weights: &str) -> String {
     let file = path(folder, &format!("{actor}.yaml"));
     let text = format!(
@@ -129,7 +129,7 @@ fn weights_beside_a_policy_are_found_from_anywhere() {
     let workload = ["--cluster", "v100=2,p100=2,k80=2", "--rate", "0.2", "--jobs", "4"];
     let output = apportion(&[&["simulate", "--policy", &policy], &workload[..]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Not where the command runs, and the message has the whole path.
+    // The path does not begin where the command runs, and the message has the whole path.
     std::fs::rename(folder.path().join("mine/trained"), folder.path().join("trained")).expect("moved");
     let output = check("", "mine/pairs.yaml");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -188,7 +188,7 @@ mod onnx {
 
     use super::*;
 
-    /// Every event of a simulation under this policy, below the line that says what ran.
+    /// All events of a simulation under this policy, after the header line.
     fn simulated(folder: &Path, policy: &str) -> String {
         let events = path(folder, "events.jsonl");
         let run = ["simulate", "--cluster", "v100=2,p100=2,k80=2", "--rate", "1", "--jobs", "12"];
@@ -211,7 +211,7 @@ mod onnx {
         }
     }
 
-    /// A network of one layer for each of these sizes, whose biases are all this.
+    /// A network with one layer for each of these sizes, with all biases equal to `bias`.
     fn one_layer(folder: &Path, sizes: &[(usize, usize)], bias: f32) -> String {
         let mut tensors = Tensors::default();
         for (agent, (inputs, outputs)) in sizes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The commands of a live scheduler, against one that serves.
+//! The commands of a live scheduler, against a running one.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::answers::fits;
 
-/// How often something that must come is looked for.
+/// The number of looks for a result that must come.
 pub(crate) const LOOKS: usize = 600;
 
 /// `apportion serve`, on a free port; ended when dropped.
@@ -49,7 +49,7 @@ impl Served {
         Self::start_with(folder, arguments, &[])
     }
 
-    /// With these variables in its environment.
+    /// Starts a scheduler with these variables in its environment.
     pub(crate) fn start_with(folder: &Path, arguments: &[&str], variables: &[(&str, &Path)]) -> Self {
         let more = ["--listen", "127.0.0.1:0", "--log", "json"];
         let arguments: Vec<&str> = arguments.iter().chain(&more).copied().collect();
@@ -68,12 +68,12 @@ impl Served {
             }
             all += &line;
         };
-        // Read on, or it could not go on writing.
+        // Its output is read on, or it could not go on writing.
         thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Self { child, url, said_before: all }
     }
 
-    /// What it said before it listened.
+    /// Its output before it listened.
     pub(crate) fn said_before(&self) -> &str {
         &self.said_before
     }
@@ -93,7 +93,7 @@ impl Served {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// An answer in JSON, which fits its schema; of one that lists jobs or servers, the list.
+    /// An answer in JSON, which fits its schema; if it lists jobs or servers, the list.
     #[track_caller]
     pub(crate) fn json(&self, folder: &Path, arguments: &[&str]) -> Value {
         let arguments: Vec<&str> = ["--format", "json"].iter().chain(arguments).copied().collect();
@@ -110,7 +110,7 @@ impl Served {
         said_with_2(self.run(folder, arguments))
     }
 
-    /// Asked to end, as a service manager does; its exit code.
+    /// Asks it to end, as a service manager does, and answers its exit code.
     #[cfg(unix)]
     pub(crate) fn end(mut self) -> Option<i32> {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
@@ -141,7 +141,7 @@ fn usual_with<'a>(flag: &str, value: &'a str) -> Vec<&'a str> {
     arguments
 }
 
-/// Does a condition come to hold within the tests' patience?
+/// Whether a condition comes to hold within the tests' patience.
 pub(crate) fn comes_true(holds: impl Fn() -> bool) -> bool {
     (0..LOOKS).any(|_| {
         let is_so = holds();
@@ -263,7 +263,7 @@ fn what_hinders_a_scheduler_is_said_with_its_remedy() {
 fn without_a_scheduler_the_commands_say_how_to_start_one() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    // A port on which nobody listens any more.
+    // This is a port without a listener.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}");
     for arguments in
@@ -315,7 +315,7 @@ fn another_program_that_answers_is_taken_for_no_scheduler() {
     }
 }
 
-/// Reads a request to its end; its body.
+/// Reads a request to its end, and answers its body.
 fn heard(stream: &mut std::net::TcpStream) -> Value {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
@@ -364,7 +364,7 @@ fn a_submission_whose_answer_is_lost_is_sent_again_with_its_key() {
 fn a_scheduler_with_a_token_answers_those_who_know_it() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
-    // printf %s abc | sha256sum
+    // The digest of `abc`, by printf %s abc | sha256sum.
     let digest = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n";
     fs::write(at.join("token.sha256"), digest).unwrap();
     fs::write(at.join("token"), "abc\n").unwrap();
@@ -397,7 +397,7 @@ fn the_log_of_a_scheduler_is_a_file_of_events_that_report_reads() {
         thread::sleep(Duration::from_millis(100));
         false
     }));
-    // A restart goes on with the same log.
+    // A restart continues the same log.
     served.end();
     served = Served::start(folder.path(), &arguments);
     submit(&served, "again", &["sleep", "0.2"]);
@@ -420,7 +420,7 @@ fn the_log_of_a_scheduler_is_a_file_of_events_that_report_reads() {
     let page = fs::read_to_string(folder.path().join("run.html")).unwrap();
     assert!(page.contains("fifo") && page.contains("v100"));
 
-    // Without a scheduler there is no half of a file.
+    // Without a scheduler no part of a file is written.
     let url = served.url().to_owned();
     served.end();
     let mut ended = command(folder.path(), &["events", "--out", "none.jsonl"]);

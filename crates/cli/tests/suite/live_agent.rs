@@ -1,4 +1,4 @@
-//! `apportion agent` on the command line: what it refuses, and how it ends.
+//! `apportion agent` on the command line: its refusals, and its ends.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -14,7 +14,7 @@ use crate::live::{Served, command, said_with_2};
 
 const AGENT: [&str; 6] = ["agent", "--worker-type", "v100", "--workers", "2", "--name=node-1"];
 
-/// The scheduler's file, once digests stand in it.
+/// The scheduler's file of tokens, with digests.
 const TOKENS: &str = "\
 sha256:PEOPLE
 sha256:AGENTS agent
@@ -50,7 +50,7 @@ impl Running {
         Self { child, said }
     }
 
-    /// Reads on until it says this. Answers the line.
+    /// Reads on until a line contains these words. Answers the line.
     #[track_caller]
     fn says(&mut self, words: &str) -> String {
         let mut all = String::new();
@@ -64,7 +64,7 @@ impl Running {
         }
     }
 
-    /// Asked to end, as a service manager does: its exit code, and what it said last.
+    /// Asks it to end, as a service manager does, and answers its exit code and its last output.
     fn end(mut self) -> (Option<i32>, String) {
         Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         let mut last = String::new();

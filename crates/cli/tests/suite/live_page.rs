@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::browser::Browser;
 use crate::live::{LOOKS, Served, USUAL};
 
-/// A name that would break out of anything that takes it for more than text.
+/// A name that would do harm if it were taken for more than text.
 const NASTY: &str = "</script><script>window.broken = 1</script><img src=x onerror=broken=1>";
 
 /// Opens the scheduler's page, and waits until it has been drawn.
@@ -20,7 +20,7 @@ fn open(browser: &Browser, url: &str) {
     );
 }
 
-/// Looks at the page until a function's body says so.
+/// Looks at the page until a function's body returns true.
 #[track_caller]
 fn until(browser: &Browser, says: &str) {
     let script = format!(
@@ -31,7 +31,7 @@ fn until(browser: &Browser, says: &str) {
     assert_eq!(found, true, "{says}: {found}");
 }
 
-/// The least contrast of text that is shown with what is behind it, and the text.
+/// The least contrast of shown text with its background, and the text.
 const CONTRAST: &str = "
   const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
   const light = c => { const [r, g, b] = c.slice(0, 3).map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
@@ -64,7 +64,7 @@ fn the_page_shows_names_as_text_and_says_when_nothing_answers() {
     );
     assert_eq!(browser.run("return window.broken ?? null"), Value::Null);
     assert_eq!(browser.run("return document.getElementById('problem').hidden"), true);
-    // By the keyboard alone.
+    // It works by the keyboard alone.
     browser.run("document.querySelector('#jobs .job').focus(); document.activeElement.click();");
     until(
         &browser,

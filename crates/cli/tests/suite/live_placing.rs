@@ -35,7 +35,7 @@ fn they_run_jobs_to_their_end_and_over_a_restart() {
         served = Served::start(at, &arguments);
         assert!(comes_true(|| states(&served).iter().all(|state| state == "completed")), "{policy}");
 
-        // Two that cannot run beside each other.
+        // The two jobs cannot run beside each other.
         submit(&served, at, ("2", "900"), "900");
         submit(&served, at, ("2", "900"), "900");
         assert!(comes_true(|| ["4", "5"].iter().any(|job| {

@@ -1,4 +1,4 @@
-//! A live scheduler that is told what workers cost.
+//! A live scheduler with prices of workers.
 
 use std::fs;
 
@@ -72,7 +72,7 @@ fn what_was_had_before_a_restart_costs_what_it_did_then() {
     let at = folder.path();
     fs::write(at.join("dear.yaml"), "{v100: 3600}\n").unwrap();
     fs::write(at.join("cheap.yaml"), "{v100: 0.0036}\n").unwrap();
-    // Nothing is written at the end of a round: none ends.
+    // Nothing is written at the end of a round, since none ends.
     let serve = "serve --local --cluster v100=1 --round-length 600 --state=state --policy fifo --prices";
     let served = Served::start(at, &words(&format!("{serve} dear.yaml")));
     served.ask(at, &words(&format!("{SUBMIT} sleep 1000")));

@@ -1,4 +1,4 @@
-//! What the commands of a live scheduler refuse, and what they say of it.
+//! Refusals of the commands of a live scheduler, and their messages.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -111,7 +111,7 @@ fn records_that_are_missing_beside_what_they_were_of_are_warned_of() {
         said.contains("has no records in scheduler.sqlite, and has checkpoints/ of an earlier state"),
         "{said}"
     );
-    // The second says at once what it waits for.
+    // The second scheduler reports at once what it waits for.
     let more = ["--listen", "127.0.0.1:0"];
     let said = said_with_2(command(at, &[&LOCAL[..], &more].concat()).output().unwrap());
     assert!(said.contains("it is given 5 s to end"), "{said}");
@@ -123,7 +123,7 @@ fn a_disk_that_refuses_is_said_beside_what_is_asked() {
     let folder = TempDir::new().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // A scheduler that has no servers, and a full disk.
+    // A scheduler without servers, and a full disk.
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();

@@ -32,10 +32,10 @@ const SERVE: [&str; 9] = [
     "--slurm-time=10",
 ];
 
-/// A Slurm job that is not over: its number, its run's job, its node, how many workers it holds, and its lowest rank's name.
+/// A Slurm job that is not over: its number, its run's job, its node, the number of its workers, and its lowest rank's name.
 type Held = (u64, String, String, usize, String);
 
-/// The Slurm jobs that are not over; checked for two of one job, and for more on a node than it has workers.
+/// The Slurm jobs that are not over. Checks that no two are of one job, and that no node has more than its workers.
 fn held(world: &World) -> Vec<Held> {
     let queue = world.slurm.said("squeue", &["--noheader", "--states=RUNNING", "--format=%A|%k"]);
     let held: Vec<Held> = queue
@@ -63,7 +63,7 @@ fn held(world: &World) -> Vec<Held> {
     held
 }
 
-/// Waits until something holds; the Slurm jobs are checked as often as it does not.
+/// Waits until a condition holds, and checks the Slurm jobs at each look.
 #[track_caller]
 fn until(world: &World, mut holds: impl FnMut(&World) -> bool) {
     world.until("what is to hold", |world| {
@@ -79,7 +79,7 @@ fn is_running(world: &World, job: &str) -> bool {
     world.jobs()[job]["state"] == "running"
 }
 
-/// What the ranks of a job's first start printed.
+/// The output of the ranks in a job's first start.
 fn printed(folder: &Path, job: &str) -> BTreeSet<String> {
     let nodes = fs::read_dir(folder.join("state/shared/nodes")).unwrap();
     let logs = nodes.flat_map(|node| fs::read_dir(node.unwrap().path().join("logs")).unwrap());
@@ -106,7 +106,7 @@ fn slurm_carries_leases_through_the_ends_of_scheduler_and_controller() {
     let telling = world.submit(&["--scale-factor", "2", "--steps", "10"], &["sh", "-c", says]);
     until(&world, |world| singles.iter().filter(|job| is_running(world, job)).count() >= 2);
 
-    // The scheduler ends at once, and is back: nothing that runs is touched.
+    // The scheduler ends at once, and is back: no running job is touched.
     let before: BTreeSet<u64> = held(&world).iter().map(|held| held.0).collect();
     drop(world.served.take());
     world.serve(&SERVE);
@@ -118,10 +118,10 @@ fn slurm_carries_leases_through_the_ends_of_scheduler_and_controller() {
     world.slurm.start_controller();
     until(&world, |world| held(world).len() > 1);
 
-    // What an administrator cancels is no fault of the job, and is started again.
+    // A job that an administrator cancels is not at fault, and is started again.
     let victim = held(&world).into_iter().find(|held| held.1 != telling).unwrap();
     world.slurm.said("scancel", &[&victim.0.to_string()]);
-    // Nor is a Slurm job whose batch process is killed; `slurm_job` of the live crate tests what becomes of its programs.
+    // Nor is a Slurm job at fault whose batch process is killed; `slurm_job` of the live crate tests what becomes of its programs.
     until(&world, |world| !held(world).is_empty());
     let (_, _, node, _, name) = held(&world).into_iter().next().unwrap();
     let folder = format!("{}/state/shared/nodes/{node}/ranks/{name}", world.folder.path().display());
@@ -243,7 +243,7 @@ fn a_shadow_knows_tasks_and_names_and_what_may_not_run_yet() {
     assert_eq!(named, expected, "neither what waits for {after} nor {held}: {shown:?}");
     assert!(shown[0]["completion_there_s"].is_null() && shown[0]["waits_there"] == false, "{shown:?}");
     assert_eq!(shown[1]["name"].as_str().unwrap().lines().count(), 1, "{shown:?}");
-    // One worker is there for them: the first one's.
+    // Only the first one's worker is there for them.
     assert_eq!(shown.iter().filter(|job| job["waits_here"] == true).count(), 3, "{shown:?}");
     Command::new("kill").arg(shadow.id().to_string()).status().unwrap();
     assert!(shadow.wait().unwrap().success());

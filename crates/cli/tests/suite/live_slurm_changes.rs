@@ -32,10 +32,10 @@ const SERVE: [&str; 9] = [
 
 const COMMENT: &str = "--comment=apportion: throughput=v100=3 steps=100000";
 
-/// What a job asks for that waits while a node is drained.
+/// The resources of a job that waits while a node is drained.
 const BIG: [&str; 3] = ["--nodes=2", "--gres=gpu:2", COMMENT];
 
-/// Submits a held job that runs for a long time. Its number in Slurm.
+/// Submits a held job that runs for a long time. Answers its number in Slurm.
 fn submit(world: &World, more: &[&str]) -> String {
     let usual = ["--parsable", "--hold", "--output=/dev/null", "--mem=10", "--wrap=sleep 600"];
     let said = world.slurm.said("sbatch", &[&usual, more].concat()).trim().to_owned();
@@ -48,12 +48,12 @@ fn jobs(world: &World) -> BTreeMap<String, Value> {
     world.jobs().into_values().map(|job| (job["name"].as_str().unwrap().to_owned(), job)).collect()
 }
 
-/// Is there a job of this name, in this state?
+/// Whether there is a job with this name in this state.
 fn is(world: &World, name: &str, state: &str) -> bool {
     jobs(world).get(name).is_some_and(|job| job["state"] == state)
 }
 
-/// Why a job is what it is, in the scheduler's words.
+/// The reasons for a job's state, in the scheduler's words.
 fn why(world: &World, name: &str) -> String {
     world.ask(&["why", &jobs(world)[name]["job"].to_string()])
 }

@@ -34,7 +34,7 @@ const SERVE: [&str; 9] = [
 
 const COMMENT: &str = "--comment=apportion: throughput=v100=3 steps=100000";
 
-/// A cluster and its scheduler. The error says what this machine lacks for a Slurm.
+/// A cluster and its scheduler. The error names what this machine lacks for a Slurm.
 fn start() -> Result<World, String> {
     start_on(&NODES)
 }
@@ -45,7 +45,7 @@ fn start_on(nodes: &[Node<'_>]) -> Result<World, String> {
     Ok(world)
 }
 
-/// Submits a held job that goes on until the file `go` is there. Its number in Slurm.
+/// Submits a held job that goes on until the file `go` exists. Answers its number in Slurm.
 fn submit(world: &World, more: &[&str]) -> String {
     let folder = world.folder.path().display();
     let script = format!("--wrap=until [ -e {folder}/go ]; do sleep 0.1; done");
@@ -64,7 +64,7 @@ fn jobs(world: &World) -> BTreeMap<String, Value> {
     world.jobs().into_values().map(|job| (id(&job), job)).collect()
 }
 
-/// What Slurm shows of a job: its state, and why it waits.
+/// A job as Slurm shows it: its state, and why it waits.
 fn shown(world: &World, id: &str) -> String {
     world.slurm.said("squeue", &["--noheader", "--states=all", "--format=%T %r", "--jobs", id])
 }
@@ -137,7 +137,7 @@ fn a_run_counts_as_long_as_slurm_says_though_the_scheduler_was_killed_meanwhile(
 #[test]
 fn a_job_is_not_given_up_for_what_a_controller_says_as_it_ends() {
     let lost = "scontrol: error: slurm_msg_sendto: msg_type=5023: Unexpected missing socket error";
-    // What no list of such words has is asked again, too.
+    // A request whose answer is in no list of such words is sent again, too.
     for says in [lost, "Unknown words"] {
         let mut world = match World::start(&NODES[..1]) {
             Ok(world) => world,
@@ -198,7 +198,7 @@ fn what_users_do_to_their_jobs_is_heeded() {
         "it is its user's: {}",
         shown(&world, &taken_back)
     );
-    // With the workers of the other one it may be its turn; then it is its user's release that is too late.
+    // With the workers of the other job it may be its turn; then it is its user's release that is too late.
     world.slurm.said("scontrol", &["release", &released]);
     world.until("the user's release", |world| {
         is(&released, "cancelled")(world)
@@ -270,7 +270,7 @@ fn gpus_of_a_type_in_all_and_tasks_of_arrays_are_taken_in() {
     assert!(said(&unknown).contains("it has a speed on none of the types"), "{}", said(&unknown));
     assert!(said(&limited).contains("ArrayTaskThrottle=0"), "{}", said(&limited));
 
-    // The record that had the array's number is one task by now: what is done to it is done to that alone.
+    // The record with the array's number is one task by now: an action on it concerns that task alone.
     world.slurm.said("scancel", &[&tasks[2]]);
     world.until("one task to be cancelled", |world| jobs(world)[&tasks[2]]["state"] == "cancelled");
     fs::write(world.folder.path().join("go"), "").unwrap();
@@ -293,7 +293,7 @@ fn a_partition_has_one_scheduler_and_another_after_its_end() {
     let said = said_with_2(second.env("SLURM_CONF", world.slurm.at("slurm.conf")).output().unwrap());
     assert!(said.contains("are steered by another scheduler: process "), "{said}");
     assert!(said.contains(&world.folder.path().join("state/sbatch").display().to_string()), "{said}");
-    // Killed, it leaves its mark; the process of it is known to be gone.
+    // When it is killed it leaves its mark, but its process is known to be gone.
     drop(world.served.take());
     assert!(world.slurm.said("scontrol", &["show", "node"]).contains("Extra=apportion:"));
     world.folder = elsewhere;

@@ -24,7 +24,7 @@ fn serve(world: &mut World, round_length: &str) {
     world.serve(&[&SERVE[..], &["--round-length", round_length]].concat());
 }
 
-/// Waits until something holds of the only job. Answers the job.
+/// Waits until a condition holds for the only job. Answers the job.
 #[track_caller]
 fn until(world: &World, holds: impl Fn(&Value) -> bool) -> Value {
     world.wait_for("what is to be the job's", |world| Some(world.jobs()["0"].clone()).filter(&holds))
@@ -61,7 +61,7 @@ fn a_scheduler_is_started_right_after_the_controller() {
     };
     world.slurm.kill_controller();
     world.slurm.start_controller();
-    // Slurm does not know at first whether its nodes are up. (A lease outlives what follows on a slow machine, too.)
+    // Slurm does not know at first whether its nodes are up. (A lease outlives the following steps on a slow machine, too.)
     serve(&mut world, "60");
     world.submit(&["--steps", "1000000"], &TRAINER);
     until(&world, |job| job["state"] == "running");
@@ -79,7 +79,7 @@ fn a_gang_is_over_when_its_last_rank_is() {
         Ok(world) => world,
         Err(lacking) => return eprintln!("skipped: faults of a real Slurm: {lacking}"),
     };
-    // A round that no test outlives: nothing is known only at its end.
+    // No test outlives this round, so nothing may become known only at its end.
     serve(&mut world, "600");
     let script = "while [ ! -e \"$APPORTION_CHECKPOINTS/go\" ]; do sleep 0.1; done";
     world.submit(&["--scale-factor", "4", "--steps", "10"], &["sh", "-c", script]);

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::live::Served;
 use crate::slurm_cluster::{Node, Slurm};
 
-/// How often something that must come is looked for.
+/// The number of looks for a result that must come.
 const LOOKS: usize = 3000;
 
 /// A cluster, and its scheduler once there is one.
@@ -25,12 +25,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A cluster without a scheduler. The error says what this machine lacks for a Slurm.
+    /// A cluster without a scheduler. The error names what this machine lacks for a Slurm.
     pub(crate) fn start(nodes: &[Node<'_>]) -> Result<Self, String> {
         Ok(Self { slurm: Slurm::start(nodes)?, folder: TempDir::new().unwrap(), served: None })
     }
 
-    /// Starts the scheduler with these arguments, where its user has variables that are options of Slurm's commands.
+    /// Starts the scheduler with these arguments, while its user has variables that are options of Slurm's commands.
     pub(crate) fn serve(&mut self, arguments: &[&str]) {
         let conf = self.slurm.at("slurm.conf");
         let of_others = [
@@ -45,8 +45,8 @@ impl World {
         self.served = Some(Served::start_with(self.folder.path(), arguments, &variables));
     }
 
-    /// The same, where commands of Slurm fail at first, once for each of these: a command, and a word that it is given. They say
-    /// what they say when their controller ends.
+    /// Starts the scheduler as [`serve`](Self::serve) does, while commands of Slurm fail at first, once for each of these: a
+    /// command, a word among its arguments, and the message. The messages are those of commands whose controller ends.
     pub(crate) fn serve_failing(&mut self, arguments: &[&str], failing: &[(&str, &str, &str)]) {
         let tools = self.folder.path().join("tools");
         let acts = failing.iter().map(|(tool, word, says)| {
@@ -82,7 +82,7 @@ impl World {
         self.served = Some(Served::start_with(self.folder.path(), arguments, &variables));
     }
 
-    /// Has this command failed as it was to?
+    /// Whether this command has failed as it was to.
     pub(crate) fn has_failed(&self, tool: &str) -> bool {
         self.folder.path().join(format!("tools/{tool}.failed")).exists()
     }
@@ -91,7 +91,7 @@ impl World {
         self.served.as_ref().unwrap().ask(self.folder.path(), arguments)
     }
 
-    /// Submits a job to the scheduler. Its number.
+    /// Submits a job to the scheduler. Answers its number.
     pub(crate) fn submit(&self, arguments: &[&str], program: &[&str]) -> String {
         let usual = ["--quiet", "submit", "--job-type", "ResNet-18 (batch size 64)"];
         self.ask(&[&usual, arguments, &["--"], program].concat()).trim().to_owned()
@@ -103,7 +103,7 @@ impl World {
         jobs.as_array().unwrap().iter().map(|job| (job["job"].to_string(), job.clone())).collect()
     }
 
-    /// Looks until something is found.
+    /// Looks until `find` answers something.
     #[track_caller]
     pub(crate) fn wait_for<T>(&self, what: &str, mut find: impl FnMut(&Self) -> Option<T>) -> T {
         for _ in 0..LOOKS {
@@ -116,7 +116,7 @@ impl World {
         panic!("{what} does not come: {:?}\n{queue}", self.jobs());
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         self.wait_for(what, |world| holds(world).then_some(()));

@@ -1,4 +1,4 @@
-//! When a job of a scheduler that runs will start and end.
+//! Forecasts of a job's start and end in a running scheduler.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -22,7 +22,7 @@ worker_types: [fast]
 rows: [{job_type: A, scale_factor: 1, consolidated: [1.0]}]
 ";
 
-/// One worker, and rounds of 2 s. What it reads is named by paths from its own folder.
+/// The arguments of a scheduler with one worker and rounds of 2 s. Paths of its documents begin in its own folder.
 const ONE: &str =
     "serve --local --cluster fast=1 --throughputs one.yaml --policy fifo --round-length 2 --state=state";
 
@@ -67,7 +67,7 @@ fn a_job_starts_when_the_one_before_it_has_done_its_steps() {
     let flags = ["--arrivals", "none", "--forks", "3"];
     let when = |job: &str| served.json(there, &[&["when", job][..], &flags].concat());
     let (first, second, third) = (when("0"), when("1"), when("2"));
-    // 1000 steps at 1 step/s are 1000 s, less what has passed: the job says nothing of steps, so time counts.
+    // 1000 steps at 1 step/s are 1000 s, less the time that has passed: the job reports no steps, so time counts.
     let first_end = time(&first["end"], 1);
     assert!(first_end > 800.0 && first_end <= 997.0, "4 s at least have been run: {first}");
     assert_eq!(
@@ -119,7 +119,7 @@ fn a_job_starts_when_the_one_before_it_has_done_its_steps() {
     assert!(served.refused(there, &["when", "0"]).contains("job 0 is over: it was cancelled"));
     assert!(served.refused(there, &["when", "7"]).contains("there is no job 7: the last is 2"));
     assert!(served.refused(there, &["when", "first"]).contains("`first` is no number of a job"));
-    // What the next one runs is drawn from what the cancelled one ran, which was little.
+    // The steps of the next job are drawn from those of the cancelled one, which ran little.
     let drawn = served.json(there, &["when", "2", "--draw-durations", "--forks", "20"]);
     assert_eq!(drawn["assumed"]["drawn_from"]["n_ended"], 1);
     fs::remove_file(at.join("one.yaml")).unwrap();
@@ -142,7 +142,7 @@ fn a_job_that_has_run_as_long_as_its_steps_take_ends_nobody_knows_when() {
         "{when}"
     );
     let said = served.ask(at, &["when", "0", "--forks", "2"]);
-    // One job has come, some seconds ago: it is not taken to come again every few seconds.
+    // One job has come, some seconds ago: it is not assumed to come again every few seconds.
     for words in
         ["nothing says when it ends", "only, which does not say how more will", "No job arrives any more."]
     {

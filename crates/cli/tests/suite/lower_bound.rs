@@ -1,4 +1,4 @@
-//! `simulate --lower-bound`: what no schedule of the jobs is below.
+//! `simulate --lower-bound`: a bound that no schedule of the jobs is below.
 
 #![expect(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ fn bounded(policy: &str, sharing: &str) -> (f64, f64) {
 #[test]
 fn no_policy_is_below_the_bound() {
     let found = ["fifo_perf", "srtf", "low_average_jct"].map(|policy| bounded(policy, "alone"));
-    // It is of the jobs, whatever the policy, and says something.
+    // The bound depends on the jobs alone, not on the policy, and is not far below an average that is reached.
     let [.., (average, bound)] = found;
     assert!(found.iter().all(|(other, same)| *other >= bound && *same == bound), "{found:?}");
     assert!(bound > 0.85 * average, "{found:?}");

@@ -15,7 +15,7 @@ fn run(folder: &Path, arguments: &[&OsStr]) -> Ran {
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Runs a line of words, in which `?` stands for a byte that is not UTF-8.
+/// Runs a line of words, in which `?` is replaced by a byte that is not UTF-8.
 fn run_line(folder: &Path, line: &str) -> Ran {
     let word = |word: &str| {
         OsString::from_vec(word.bytes().map(|byte| if byte == b'?' { 0xe9 } else { byte }).collect())

@@ -1,4 +1,4 @@
-//! Files of a call that are one another: nothing is written over what the user has, and what cannot be written is refused first.
+//! Calls with one file in two roles: no file of the user is overwritten, and a file that cannot be written is refused first.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![cfg(unix)]
@@ -39,7 +39,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// All files with what they hold.
+/// All files with their content.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =
@@ -48,7 +48,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Exit code 2 with these words, and no file is changed.
+/// Checks for exit code 2 with these words, and that no file is changed.
 #[track_caller]
 fn refused(folder: &Path, words: &str, expected: &str) {
     let before = files(folder);

@@ -1,4 +1,4 @@
-//! Pages as a browser shows them: every kind at three widths, light and dark; and what a reader does in a page of many policies.
+//! Pages as a browser shows them: every kind at three widths, light and dark; and a reader's actions in a page of many policies.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -46,7 +46,7 @@ fn study() -> TempDir {
     folder
 }
 
-/// The same with pages of the other kinds.
+/// A folder with that page, and with pages of the other kinds.
 fn every_kind() -> (TempDir, [&'static str; 6]) {
     let folder = study();
     let at = folder.path();
@@ -69,7 +69,7 @@ fn every_kind() -> (TempDir, [&'static str; 6]) {
     (folder, pages)
 }
 
-/// Every text that is seen with less contrast than 4.5 to what is behind it, with the contrast.
+/// A script for every visible text with less contrast than 4.5 to its background, with the contrast.
 const FAINT: &str = "
     const channels = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
     const light = (channel) => channel / 255 <= 0.03928 ? channel / 255 / 12.92 : ((channel / 255 + 0.055) / 1.055) ** 2.4;
@@ -91,7 +91,7 @@ const FAINT: &str = "
             return [element.tagName, element.textContent.trim().slice(0, 30), contrast];
         }).filter(([, , contrast]) => !(contrast >= 4.5));";
 
-/// What a screen reader would not be told by name.
+/// A script for all elements without a name for a screen reader.
 const NAMELESS: &str = "
     const named = (element) => (element.getAttribute('aria-label') || element.textContent || element.placeholder || '').trim()
         || [...(element.labels || [])].some((label) => label.textContent.trim());
@@ -105,14 +105,14 @@ const NAMELESS: &str = "
     const links = [...document.querySelectorAll('.contents a')].filter((link) => !document.querySelector(link.getAttribute('href')));
     return [...controls, ...charts, ...marks, ...heads, ...figures, ...links].map((element) => element.outerHTML.slice(0, 160));";
 
-/// What is wider than the window and does not scroll inside itself.
+/// A script for all elements that are wider than the window and do not scroll inside themselves.
 const WIDE: &str = "
     const scrolls = (element) => element.closest('.wide, .chart, #gantt .canvas, script, style');
     return document.documentElement.scrollWidth > window.innerWidth
         ? [...document.querySelectorAll('body *')].filter((e) => !scrolls(e) && e.getBoundingClientRect().right > window.innerWidth)
             .map((e) => e.outerHTML.slice(0, 120)).concat('the page') : [];";
 
-/// The titles that do not fit, and texts of charts that are cut off.
+/// A script for titles that do not fit, and texts of charts that are cut off.
 const CUT: &str = "
     const titles = [...document.querySelectorAll('h1, h2, h3')].filter((title) => title.scrollWidth > title.clientWidth + 1);
     const texts = [...document.querySelectorAll('.chart svg text')].filter((text) => {
@@ -170,7 +170,7 @@ fn until(browser: &Browser, expression: &str) {
     assert_eq!(browser.run_async(&script), true, "{expression}");
 }
 
-/// Lines of the first chart by how opaque they are drawn, and its bands.
+/// A script for lines of the first chart by their opacity, and its bands.
 const LINES: &str = "(least) => [...document.querySelectorAll('#figure-0 .mark-line path')]
     .filter((path) => Number(path.getAttribute('opacity') ?? 1) >= least).length";
 const BANDS: &str = "() => [...document.querySelectorAll('#figure-0 .mark-area path')]
@@ -297,7 +297,7 @@ fn rows_are_policies_that_sort_and_filter() {
         }
         assert_eq!(shown, numbers);
     }
-    // What is no mean of all runs is last, whichever way the numbers go.
+    // Numbers that are no mean of all runs are last, whichever way the numbers go.
     browser.run(
         "const [, first, second] = document.querySelector('.tables table').tBodies[0].rows;
          first.cells[1].textContent = '2 of 3 timeout'; second.cells[1].textContent = '(0.001 over 1 of 3) 2 of 3 growing'",
@@ -344,7 +344,7 @@ fn any_two_are_compared_as_the_table_against_the_baseline_has_it() {
         let (from, to) = shown[at][6].as_str().unwrap().split_once(" to ").unwrap();
         close(&json!(from), &row[4]);
         close(&json!(to), &row[5]);
-        // Ours is A − B, that of the table the row's less the baseline's.
+        // This page's difference is A − B, the table's is the row's less the baseline's.
         let difference: f64 = row[6].parse().unwrap();
         close(&shown[at][3], &(-difference).to_string());
         assert_eq!(shown[at][7], "2");

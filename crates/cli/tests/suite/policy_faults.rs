@@ -1,11 +1,11 @@
-//! Places of what is wrong with a policy, and jobs without time in its answers.
+//! Places of faults in a policy, and jobs without time in its answers.
 
 use std::fs;
 
 use super::sweep::{apportion, complaint};
 use tempfile::TempDir;
 
-/// What a policy's text has wrong is pointed at in its file, also what only a snapshot shows to be wrong.
+/// A fault in a policy's text is shown at its place in the file, also if only a snapshot reveals it.
 #[test]
 fn faults_of_a_policy_s_text_are_shown_at_their_place() {
     let folder = TempDir::new().unwrap();
@@ -99,7 +99,7 @@ fn a_policy_is_read_from_a_pipe() {
     }
 }
 
-/// Weights that are not there are complained about at the policy's field.
+/// Missing weights are reported at the policy's field.
 #[test]
 fn weights_that_are_not_there_are_refused_at_their_field() {
     let folder = TempDir::new().unwrap();

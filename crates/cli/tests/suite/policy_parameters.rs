@@ -1,4 +1,4 @@
-//! Parameters that stand behind the name of a policy: what they change, and how runs with different ones are told apart.
+//! Parameters behind the name of a policy: their effect, and the names of runs with different ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

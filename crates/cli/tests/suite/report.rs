@@ -1,4 +1,4 @@
-//! Pages about results: what the command writes, and what a browser makes of it.
+//! Pages about results: the files that the command writes, and their view in a browser.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -52,14 +52,14 @@ fn swept(text: &str, more: &[&str]) -> TempDir {
     folder
 }
 
-/// Does a document name nothing outside itself?
+/// Whether a document names nothing outside itself.
 fn is_alone(document: &str) -> bool {
     let n_links = document.matches("href=").count();
     let names = ["src=", "@import"].iter().any(|name| document.contains(name));
     !names && n_links == document.matches("href=\"#section-").count()
 }
 
-/// Does it name the rate that is proven to be the most?
+/// Whether it names the rate that is proven to be the largest.
 fn says_capacity(why: &serde_json::Value) -> bool {
     let rate =
         why.as_str().unwrap().strip_prefix("saturated above ").and_then(|rest| rest.strip_suffix(" jobs/h"));
@@ -94,7 +94,7 @@ fn a_sweep_becomes_a_page_with_files_and_the_same_bytes_each_time() {
         assert!(page.contains(words), "{words}");
     }
 
-    // The average against the rate, once more from the rows.
+    // The average by rate is computed again from the rows.
     let store = apportion_studies::sweep::Store::open_to_read(&at.join("results")).unwrap();
     let data = data(&page);
     let chart = &data["figures"][0]["variants"][0][1];
@@ -182,7 +182,7 @@ fn a_page_stands_beside_its_results_and_leaves_them_as_they_are() {
     assert_eq!(succeed(at, &["report", "results", "--out", "-"]), page);
     let picture = succeed(at, &["report", "results", "--out", "elsewhere.html", "--svg", "-"]);
     assert!(picture.starts_with("<svg") && !at.join("-").exists(), "{picture}");
-    // What is read is never written over, nor the page by the picture.
+    // A file that is read is never overwritten, nor is the page by the picture.
     for arguments in [
         &["report", "results", "--out", "results/results.sqlite"][..],
         &["report", "results", "--svg", "results/results.csv"],
@@ -303,7 +303,7 @@ fn no_mean_is_shown_without_all_its_seeds() {
         svg.contains("hollow: mean over fewer than 3 seeds") && svg.contains("fill=\"#FFFFFF\""),
         "{svg}"
     );
-    // Neither distributions nor comparisons are over what is left.
+    // Neither distributions nor comparisons are over the remaining seeds.
     let cdf = read("jct-cdf-at-1.csv");
     assert!(!cdf.contains("fifo") && cdf.contains("isolated"), "{cdf}");
     assert!(read("jct-cdf-at-1.svg").contains("not shown: fifo (1 of 3 timeout)"));
@@ -443,7 +443,7 @@ fn results_without_a_chart_have_no_picture() {
     assert!(!at.join("picture.svg").exists() && !at.join("results/report.html").exists());
 }
 
-/// Where one policy runs in several ways, these are what is compared, in one picture.
+/// If one policy runs in several ways, these are compared in one picture.
 #[test]
 fn the_ways_in_which_one_policy_ran_are_the_lines_of_one_picture() {
     let ways = "  ideal: [false, true]\n  round_length: [6min, 12min]\n  seed: [0]\n\

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::browser::Browser;
 
-/// A job type that would break out of anything that takes it for more than text.
+/// A job type that would do harm if it were taken for more than text.
 const NASTY: &str = "</script><script>window.broken = 1</script><b>";
 
 fn apportion(folder: &Path, arguments: &[&str]) -> Output {
@@ -110,7 +110,7 @@ fn events_told_again_amount_to_what_the_simulation_amounted_to() {
         assert!(apart, "nobody shares worker {worker} but in a pair");
     }
 
-    // What is spread over time adds up to what there was.
+    // Values spread over time add up to the whole.
     let averages = timeline.averages();
     let (width, until) = (averages.interval.get(), timeline.until().get());
     let total = |values: &[f64]| -> f64 {
@@ -250,7 +250,7 @@ fn a_browser_draws_the_page_of_a_simulation() {
     for words in ["job ", "arrived", "from", "rounds", "lease"] {
         assert!(shown.contains(words), "{words}: `{shown}`");
     }
-    // The charts below follow what the Gantt chart shows.
+    // The charts below follow the range of the Gantt chart.
     let ticks = "return document.querySelectorAll('figure')[1].querySelector('.role-axis-label').textContent";
     let before = browser.run(ticks);
     browser.run("document.querySelector('[data-zoom=\"+\"]').click()");

@@ -1,4 +1,4 @@
-//! Results of a sweep as they are shown: of seeds that are still to be made, of places that hold none, and numbers as numbers.
+//! Results of a sweep as they are shown: with missing seeds, in folders that hold none, and numbers as numbers.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -23,7 +23,7 @@ fn text(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(succeed(folder, arguments).stdout).unwrap()
 }
 
-/// Results in `part` as a sweep leaves them that was stopped after the first two seeds of each point.
+/// Results in `part` of a sweep that was stopped after the first two seeds of each point.
 fn stopped() -> TempDir {
     let folder = folder_with("four.yaml", FOUR);
     succeed(folder.path(), &["sweep", "four.yaml", "--out", "part"]);
@@ -64,14 +64,14 @@ fn seeds_that_were_not_asked_for_are_not_missed() {
     let two = text(at, &["sweep", "four.yaml", "--only", "seed=0:2", "--out", "two"]);
     assert!(two.contains("over 2 seeds\n\n") && !two.contains("not there"), "{two}");
     assert!(text(at, &["results", "show", "two"]).contains("over 2 seeds\n\n"));
-    // What is asked for later is asked for, too; what this command did not ask for is none of its table.
+    // Points that are asked for later are in the study, too; others are not in this command's table.
     let one = text(at, &["sweep", "four.yaml", "--only", "seed=3", "--only", "policy=fifo", "--out", "two"]);
     assert!(one.contains("of one seed"), "{one}");
     let all = text(at, &["results", "show", "two"]);
     assert!(all.contains("over 3 seeds") && all.contains(" over 2 of 3), 1 not there"), "{all}");
 }
 
-/// What the page's script takes differences of: rounded runs would leave none of the digits of a small one.
+/// The page's script takes differences of runs: if runs were rounded, a small difference would lose all its digits.
 #[test]
 fn any_two_are_compared_with_all_digits_of_their_runs() {
     let folder = stopped();

@@ -1,4 +1,4 @@
-//! Schemas are true: what ships fits them, and what a reader refuses of a field's name or type, they refuse, too.
+//! Schemas are true: shipped documents fit them, and they refuse names and types of fields that a reader refuses.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,12 +55,12 @@ pub(crate) fn parsed(text: &str) -> Value {
     Source::new("document", text).parse().expect("YAML")
 }
 
-/// The kind of a document, if it says one.
+/// The kind of a document; none if it states none.
 fn kind(document: &Value) -> Option<&str> {
     document["format"].as_str()?.strip_prefix("apportion/")?.strip_suffix("-v1")
 }
 
-/// Why the program refuses a document; for one that it takes, nothing.
+/// Why the program refuses a document; none if it accepts it.
 fn refusal(kind: &str, document: &Value) -> Option<String> {
     let source = Source::new("document", document.to_string());
     let result = match kind {
@@ -100,7 +100,7 @@ fn training(_: &Source) -> Result<(), String> {
     unreachable!("this build does not know it")
 }
 
-/// The document with one thing changed, in every place: an unknown key, a scalar that is a mapping or a list, a key
+/// The document with one change, in every place: an unknown key, a scalar that is a mapping or a list, a key that is missing.
 /// that is missing.
 fn variants(document: &Value) -> Vec<Value> {
     match document {
@@ -138,7 +138,7 @@ fn variants(document: &Value) -> Vec<Value> {
     }
 }
 
-/// Is it a field's name or type that the program complains of?
+/// Whether the error is about a field's name or type.
 fn is_of_form(complaint: &str) -> bool {
     let forms = [
         "unknown key `zzz`",
@@ -236,7 +236,7 @@ colocation:
 #[test]
 fn a_schema_and_its_reader_agree_on_names_and_types_of_fields() {
     let wide = [WIDE_SWEEP, WIDE_SNAPSHOT, WIDE_POLICY, WIDE_THROUGHPUTS].map(parsed);
-    // Long tables say the same again and again.
+    // Long tables repeat themselves.
     let short = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() < 1500);
     let files =
         shipped().into_iter().filter(short).map(|path| parsed(&fs::read_to_string(path).expect("text")));
@@ -269,7 +269,7 @@ fn a_schema_and_its_reader_agree_on_names_and_types_of_fields() {
                 }
             }
         }
-        // What the program writes says its version, and is hardly ever read.
+        // A document that the program writes states its version, and is hardly ever read.
         let is_written = schema["properties"]["version"].is_object();
         let is_read = !is_written && !["trace", "log", "prices", "events", "job-columns"].contains(&&*name);
         assert!(n_refused > 0 || !is_read, "{name}: no document was tried");

@@ -1,12 +1,12 @@
-//! Says whether a value is what a JSON Schema describes, by the keywords that schemas of this program have. One that it does
-//! not know ends the test: nothing is passed over.
+//! A checker of values against a JSON Schema, by the keywords that schemas of this program have. An unknown keyword ends the test:
+//! nothing is passed over.
 
 use serde_json::Value;
 
 /// The only pattern that names of fields have.
 const DIGITS: &str = r"^\d+$";
 
-/// Says what in the value is not as the schema has it.
+/// Checks a value. The error is the part that does not fit the schema.
 pub(crate) fn check(schema: &Value, value: &Value) -> Result<(), String> {
     Checker { root: schema }.check(schema, value, "the document")
 }

@@ -1,4 +1,4 @@
-//! What the program writes, and the prices that it reads, fit their schemas.
+//! Documents that the program writes, and the prices that it reads, fit their schemas.
 
 use std::fs;
 use std::path::Path;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::slurm_cluster::Slurm;
 
-/// Long enough a run that a task can be caught at it, short enough to wait for.
+/// A study with a run long enough that a task can be killed in it, and short enough to wait for.
 const STUDY: &str = "\
 format: apportion/sweep-v1
 name: shared
@@ -53,7 +53,7 @@ fn a_killed_array_is_submitted_again_and_only_its_gaps_are_run() {
     let first = submitted(&slurm);
     assert_eq!((&first["tasks"], &first["pending"]), (&4.into(), &24.into()));
     slurm.wait_for(|_| n_rows(&out).iter().sum::<usize>() >= 3).unwrap();
-    // All that is queued or running ends at once, wherever it is.
+    // All queued or running tasks end at once, wherever they are.
     let job = first["job"].as_str().unwrap();
     slurm.client("scancel", &["--full", "--signal=KILL", job]).status().unwrap();
     slurm.client("scancel", &[job]).status().unwrap();

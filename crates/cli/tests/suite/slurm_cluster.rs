@@ -9,10 +9,10 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// How often something that must come is looked for.
+/// The number of looks for a result that must come.
 const LOOKS: usize = 30_000;
 
-/// A node: its name, and what `slurm.conf` says of it.
+/// A node: its name, and its options in `slurm.conf`.
 pub(crate) type Node<'a> = (&'a str, &'a str);
 
 /// A cluster that ends with its owner.
@@ -34,8 +34,8 @@ impl Drop for Slurm {
 }
 
 impl Slurm {
-    /// Kills what Slurm was ended before it had stopped, and would stay: scripts of jobs, which are in its folder, and the daemons of
-    /// their steps, which have its log open.
+    /// Kills processes that Slurm had not stopped when it ended, and that would stay: scripts of jobs, which are in its folder, and
+    /// the daemons of their steps, which have its log open.
     fn kill_jobs(&self) {
         let folder = self.folder.path();
         let name = folder.display().to_string();
@@ -53,7 +53,7 @@ impl Slurm {
         }
     }
 
-    /// Starts a cluster, and waits until its nodes are idle. The error says what this machine lacks for one.
+    /// Starts a cluster, and waits until its nodes are idle. The error names what this machine lacks for one.
     pub(crate) fn start(nodes: &[Node<'_>]) -> Result<Self, String> {
         for program in ["munged", "slurmctld", "slurmd", "sbatch"] {
             let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
@@ -108,7 +108,7 @@ impl Slurm {
     fn configure(&self, nodes: &[Node<'_>]) {
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         let (host, folder) = (host.trim(), self.folder.path().display());
-        // Held until all ports are drawn, so that they differ.
+        // The ports are held until all are drawn, so that they differ.
         let listeners: Vec<TcpListener> =
             (0..=nodes.len()).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let ports: Vec<u16> =
@@ -174,12 +174,12 @@ impl Slurm {
         command
     }
 
-    /// What a command of Slurm prints.
+    /// The output of a command of Slurm.
     pub(crate) fn said(&self, program: &str, arguments: &[&str]) -> String {
         String::from_utf8_lossy(&self.client(program, arguments).output().unwrap().stdout).into_owned()
     }
 
-    /// Waits until something holds, or a daemon has ended.
+    /// Waits until a condition holds, or a daemon has ended.
     pub(crate) fn wait_for(&mut self, mut holds: impl FnMut(&Self) -> bool) -> Result<(), String> {
         let mut n_looks = 0;
         while !holds(self) {

@@ -1,4 +1,4 @@
-//! Simulations that get nowhere, and instants that are shifted.
+//! Simulations without progress, and shifted instants.
 
 #![expect(clippy::unwrap_used, reason = "a failure here fails the test")]
 
@@ -143,7 +143,7 @@ fn a_sweep_gives_up_runs_whose_decisions_take_too_long() {
         let limit = "timeout: the wall time of 0.000000001 s (`stop: wall`) is over";
         assert!(output.status.code() == Some(4) && said.contains(limit), "{said}");
     }
-    // Those that are selected are made again, and the others stay.
+    // The selected runs are made again, and the others stay.
     fs::write(folder.path().join("slow.yaml"), sweep.replace("1e-9", "1h")).unwrap();
     let output = apportion(folder.path(), "sweep slow.yaml --retry --only policy=max_min_fairness_perf");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -239,7 +239,7 @@ fn the_mean_of_those_that_were_done_is_none_of_all() {
     assert_eq!((&result["average_jct_s"], &result["jobs_to_measure"]), (&Value::Null, &Value::from(3)));
     assert_eq!(result["jct_s"]["count"], 1);
     assert!(result["jct_s"]["average"].as_f64().unwrap() > 0.0);
-    // The page says it, too, from the result as from the events.
+    // The page shows it, too, from the result as from the events.
     fs::write(folder.path().join("run.json"), &output.stdout).unwrap();
     assert_eq!(apportion(folder.path(), "report run.json --out page.html").status.code(), Some(0));
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();

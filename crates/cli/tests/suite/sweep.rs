@@ -61,7 +61,7 @@ pub(super) fn folder_with(name: &str, text: &str) -> TempDir {
     folder
 }
 
-/// What a command says of bad input; its exit code must be 2.
+/// The error message of a command with bad input; its exit code must be 2.
 #[track_caller]
 pub(super) fn complaint(folder: &Path, arguments: &[&str]) -> String {
     let output = apportion(folder, arguments).output().unwrap();
@@ -70,7 +70,7 @@ pub(super) fn complaint(folder: &Path, arguments: &[&str]) -> String {
     said
 }
 
-/// Lets a process run for a while, without a clock: `n` looks at whether it has ended, which it may.
+/// Lets a process run for a while, without a clock: it looks `n` times whether it has ended, which it may. False if it has.
 fn let_run(child: &mut Child, n: u64) -> bool {
     (0..n).any(|_| {
         std::thread::yield_now();
@@ -117,8 +117,8 @@ fn a_sweep_gives_the_same_bytes_on_one_thread_and_two_and_in_shards() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("36 of 36 runs are in joined already"));
 }
 
-/// Kills a sweep a number of times, at random points and every other time inside a transaction if there is one, and
-/// lets it go on; the results must be those of `whole`, and nothing that was kept may be lost or made again.
+/// Kills a sweep a number of times, at random points and every other time inside a transaction if there is one, and continues it.
+/// The results must be those of `whole`, and no kept run may be lost or made again.
 fn kill_and_resume(folder: &Path, study: &str, whole: &[u8], n_kills_wanted: usize) -> String {
     let out = folder.join("killed");
     let mut random = 88_172_645_463_325_252_u64;
@@ -191,7 +191,7 @@ fn a_ladder_gives_the_same_bytes_on_one_thread_and_three_and_in_shards() {
     let again = succeed(folder.path(), &["sweep", "ladder.yaml", "--out", "joined"]);
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(said.contains(&format!("{n_runs} of {n_runs} runs are in joined already")), "{said}");
-    // Rates were doubled, then halved in between, and the table stands in their order.
+    // Rates were doubled, then halved in between, and the table has them in their order.
     let rates: Vec<f64> = csv("one")
         .lines()
         .filter(|line| line.starts_with("fifo,") && line.split(',').nth(2) == Some("0"))
@@ -310,13 +310,13 @@ fn results_that_are_damaged_are_refused_as_such() {
     change("ALTER TABLE runs DROP COLUMN status", "status");
 }
 
-/// A sweep of eight runs of some seconds that gets a signal in its first run: how many runs had begun, and what it said.
+/// A sweep of eight runs of some seconds that gets a signal in its first run: the number of runs that had begun, and its output.
 #[cfg(target_os = "linux")]
 fn signalled(folder: &Path, signal: &str) -> (usize, Vec<String>) {
     let text = "format: apportion/sweep-v1\nname: slow\nrun: {cluster: {v100: 8, k80: 8}, jobs: 1000, rate: 1}\n\
                 axes: {policy: [max_min_fairness_perf], seed: [0, 1, 2, 3, 4, 5, 6, 7]}\n";
     fs::write(folder.join("slow.yaml"), text).unwrap();
-    // A shell has what it runs in the background ignore Ctrl-C.
+    // A shell makes its background processes ignore Ctrl-C.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_apportion"), "sweep", "slow.yaml"]);
     command.current_dir(folder).args(["--out", "out", "--jobs", "1", "--progress", "json"]);
@@ -332,14 +332,14 @@ fn signalled(folder: &Path, signal: &str) -> (usize, Vec<String>) {
     (1 + said.iter().filter(|line| line.contains("\"started\"")).count(), said)
 }
 
-/// How many runs a folder of results has.
+/// The number of runs in a folder of results.
 #[cfg(target_os = "linux")]
 fn n_kept(folder: &Path) -> usize {
     let kept = succeed(folder, &["results", "show", "out", "--runs", "--format", "csv"]);
     String::from_utf8(kept.stdout).unwrap().lines().count() - 1
 }
 
-/// What the command says when it is interrupted: it stops after what is in progress, and keeps that.
+/// The message of an interrupted command: it stops after the runs in progress, and keeps them.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_sweep_interrupted_by_a_key_finishes_what_runs_and_begins_no_more() {
@@ -387,7 +387,7 @@ fn a_simulation_interrupted_and_resumed_gives_the_same_bytes() {
         let mut child = run(&["--events", "parts.jsonl", "--checkpoint", "saved.json"]).spawn().unwrap();
         let ended = let_run(&mut child, 3_000 * (1 + n_interrupts));
         if !ended {
-            // twice at once, as `timeout` does: one request
+            // The signal comes twice at once, as from `timeout`: one request.
             for _ in 0..2 {
                 Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
             }
@@ -396,7 +396,7 @@ fn a_simulation_interrupted_and_resumed_gives_the_same_bytes() {
         match output.status.code() {
             Some(0) => break output,
             Some(130) => assert!(folder.path().join("saved.json").exists()),
-            None => {} // before it listened
+            None => {} // It came before the process listened.
             code => panic!("{code:?}: {}", String::from_utf8_lossy(&output.stderr)),
         }
         n_interrupts += 1;
@@ -418,7 +418,7 @@ fn a_simulation_saves_what_its_policy_saw() {
     assert_eq!(first.document().jobs.len(), 5);
 }
 
-/// Two jobs get half of the time each, as the constraint wants it; with the third it cannot be met.
+/// Two jobs get half of the time each, as the constraint demands; with the third it cannot be met.
 #[test]
 fn a_simulation_keeps_events_and_input_of_the_decision_that_fails() {
     let folder = TempDir::new().unwrap();

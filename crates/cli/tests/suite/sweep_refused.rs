@@ -1,4 +1,4 @@
-//! Sweeps that are refused, warned of or only shown: what the command says and where it points.
+//! Sweeps that are refused, warned of or only shown: the messages and their places.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -76,7 +76,7 @@ fn a_dry_run_says_what_would_be_run() {
     assert!(!folder.path().join("results").exists());
 }
 
-/// What a run could not do is found before any is made, with the place in the sweep and what helps.
+/// A fault of a run is found before any is made, with the place in the sweep and a remedy.
 #[test]
 fn a_dry_run_finds_prices_that_are_missing_and_jobs_that_a_policy_cannot_place() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn a_dry_run_finds_prices_that_are_missing_and_jobs_that_a_policy_cannot_place()
         said.contains("policy `random_cells` could never place `") && said.contains("`servers` says"),
         "{said}"
     );
-    // What lacks nothing is not refused.
+    // A complete sweep is not refused.
     write(
         "t.yaml",
         &format!(
@@ -190,7 +190,7 @@ fn paths_in_a_sweep_start_in_its_folder_and_other_files_are_not_shown() {
         assert!(said.contains("secret") && said.contains("this is no "), "{run}: {said}");
         assert!(!said.contains("root") && !said.contains("hunter2"), "{run}: {said}");
     }
-    // What begins as a trace does is shown.
+    // A file that begins like a trace is shown as one.
     write("jobs.csv", "job_type,total_steps\nA3C,many\n");
     let (_, said) = sweep("policy: fifo, trace: jobs.csv");
     assert!(said.contains("jobs.csv:2:5") && said.contains("A3C,many"), "{said}");
@@ -202,7 +202,7 @@ fn prices_and_servers_of_a_type_that_another_cluster_has_are_taken() {
                 axes: {policy: [fifo], cluster: [{v100: 4}, {v100: 2, k80: 2}]}\n";
     let folder = folder_with("t.yaml", text);
     succeed(folder.path(), &["sweep", "t.yaml", "--dry-run"]);
-    // One that no cluster has is refused where it stands.
+    // A worker type that no cluster has is refused at its place.
     fs::write(folder.path().join("t.yaml"), text.replace("k80: 1}, s", "p100: 1}, s")).unwrap();
     let said = complaint(folder.path(), &["sweep", "t.yaml", "--dry-run"]);
     assert!(said.contains("no worker type `p100`") && said.contains("t.yaml:3:"), "{said}");

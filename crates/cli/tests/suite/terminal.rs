@@ -1,4 +1,4 @@
-//! What the command shows in a terminal: the width of tables, and a line of progress.
+//! The command's output in a terminal: the width of tables, and a line of progress.
 
 #![expect(clippy::print_stderr, reason = "a test says what it skips")]
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The output of a command line in a terminal of a number of columns and unknown rows, where there is `script` to make one.
+/// The output of a command line in a terminal of a number of columns and unknown rows; none without the tool `script`.
 fn in_terminal(folder: &Path, n_columns: usize, line: &str) -> Option<String> {
     let command = format!("stty rows 0 cols {n_columns}; exec '{}' {line}", env!("CARGO_BIN_EXE_apportion"));
     let mut script = Command::new("script");

@@ -114,7 +114,7 @@ fn a_log_of_which_no_job_is_left_is_refused_with_every_reason() {
     assert_refused(&["trace", "show", &log, "--from", "supercloud"], "is not read");
 }
 
-/// A log of the form `log` of which two jobs are not as large as a scale factor, and one column is not known.
+/// A log of the form `log` with two jobs that are not as large as a scale factor, and one unknown column.
 const ODD_SIZES: &str = "\
 id,submitted_s,ran_s,gpus,state,rack
 a,0,3600,3,completed,r1
@@ -422,7 +422,7 @@ fn the_call_of_sacct_prints_what_is_read() {
     let call = stdout(&["trace", "sacct-command"]);
     let columns = call.split("-o ").nth(1).expect("columns").trim().replace(',', "|");
     let folder = tempfile::tempdir().expect("a folder");
-    // A log of the header alone is one of no rows, and no column of it is unknown.
+    // A log with a header alone has no rows, and no unknown column.
     let row = "5|5|ann|lab|gpu|normal|1772438400|1772438400|1772438400|1772442000|3600|COMPLETED|1|gres/gpu=1|gres/gpu=1|name";
     let log = written(folder.path(), "sacct.txt", &format!("{columns}\n{row}\n"));
     let json: Value =

@@ -11,7 +11,7 @@ fn path(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// Exit code 2 and a message that contains `expected`.
+/// Checks for exit code 2 and a message that contains `expected`.
 fn assert_refused(arguments: &[&str], expected: &str) {
     let output = apportion(arguments);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -67,7 +67,7 @@ fn what_is_set_is_as_if_the_document_had_it() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let other = TRAINING.replace("seed: 5", "seed: 6").replace("n_epochs: 1", "n_epochs: 2");
     std::fs::write(&file, other.replace("jobs: 8", "jobs: 8, contention_weight: 0.5")).expect("written");
-    // The same training: there is nothing left to do.
+    // The same training has nothing left to do.
     train(&file, &out);
     let said = |set: &str, expected: &str| {
         assert_refused(&["train", &file, "--out", &out, "--set", set], expected);
@@ -79,16 +79,16 @@ fn what_is_set_is_as_if_the_document_had_it() {
     said("world.jobs=0", "error: `--set world.jobs=0`: `jobs` is 0");
     said("ppo.n_steps=0", "error: `--set ppo.n_steps=0`: `n_steps` is 0");
     said("network.hidden=[1000000,1000000]", "at most 10,000,000");
-    // What is changed elsewhere may be why the document's own is wrong.
+    // A change elsewhere may be why the document's own value is wrong.
     said("test={seeds: [2]}", "error: `--set test={seeds: [2]}`: `test.seeds` is 2");
     std::fs::write(&file, format!("{TRAINING}test: {{ seeds: [3] }}\n")).expect("written");
     said("validation.seeds=[3]", "error: `--set validation.seeds=[3]`: `test.seeds` is 3");
-    // What the document has wrong by itself is shown there.
+    // A fault of the document itself is shown there.
     std::fs::write(&file, TRAINING.replace("n_steps: 64", "n_steps: 0")).expect("written");
     said("seed=3", "training.yaml:4:17");
 }
 
-/// What is said on the way, and the last words.
+/// The output on the way, and the last words.
 fn said(text: &str, flags: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
@@ -122,7 +122,7 @@ fn a_training_ends_with_what_its_best_weights_do_in_test() {
         (&again.0, &again.1),
         "played again, it is the same, and the training stays as it was"
     );
-    // As validation would have it, were these its seeds and the best weights the only ones.
+    // Validation would choose this update, with these as its seeds and the best weights as the only ones.
     let update = line.rsplit(' ').next().expect("a number").to_owned();
     let judged = TRAINING
         .replace("seeds: [1, 2]", "seeds: [7, 8, 9]")
@@ -229,7 +229,7 @@ fn a_training_goes_on_from_the_weights_of_another() {
     train(&file, &first);
     let weights = path(Path::new(&first), "best.safetensors");
     let begun = |from: &str| TRAINING.replace("seed: 5", &format!("seed: 6\nfrom: {from}"));
-    // From the document's folder, wherever the command runs.
+    // The path begins in the document's folder, wherever the command runs.
     std::fs::write(&file, begun("first/best.safetensors")).expect("written");
     let second = path(folder.path(), "second");
     let result = train(&file, &second);
@@ -237,7 +237,7 @@ fn a_training_goes_on_from_the_weights_of_another() {
     let header = String::from_utf8_lossy(&kept).into_owned();
     assert!(header.contains("from_digest") && header.contains("first/best.safetensors"));
     assert_eq!(result, train(&file, &second), "it is not done twice");
-    // Under the same name lie other weights.
+    // Other weights lie under the same name.
     std::fs::copy(path(Path::new(&first), "checkpoint.safetensors"), &weights).expect("copied");
     assert_refused(&["train", &file, "--out", &second], "it began with other weights");
     let said = |from: &str, to: &str, expected: &str| {
@@ -276,7 +276,7 @@ fn a_larger_budget_goes_on_with_what_a_folder_keeps() {
     let header = String::from_utf8_lossy(&kept).into_owned();
     let raised = r#"\"raised\":[{\"decisions\":256,\"n_updates\":4}]"#;
     assert!(header.contains(raised), "{header}");
-    // As a training that had it from the beginning, for the rate is the same throughout.
+    // It is equal to a training with that budget from the beginning, for the rate is the same throughout.
     let whole = path(folder.path(), "whole");
     let output = apportion(&[&["train", &file, "--out", &whole], &more[..]].concat());
     assert!(output.status.success());
@@ -307,7 +307,7 @@ fn programs_are_told_in_lines_of_json() {
     assert_eq!((&test["episodes"], &test["choice"]), (&3.into(), &"most_probable".into()));
     assert!(of("note").len() == 1, "{message}");
 
-    // What is refused is told so, too: of the command line, and of the document.
+    // Refusals are events, too: of the command line, and of the document.
     for (set, expected) in [("seed=no", "`--set seed=no`"), ("ppo.n_steps=0", "`n_steps` is 0")] {
         assert_eq!(
             error_event(&["--set", set], expected)["message"].as_str().map(str::is_empty),

@@ -20,7 +20,7 @@ use apportion_published::dl2::{
 };
 use apportion_published::world::{Summary, WorldJob, run};
 
-/// The traces that DeepShare bundles, where they are at hand.
+/// The traces that DeepShare bundles; none if they are not at hand.
 fn deepshare_traces() -> Option<Vec<Vec<WorldJob>>> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/deepshare/traces"));
     if !folder.is_dir() {
@@ -155,7 +155,7 @@ fn dl2s_published_simulator_is_repeated() {
     }
 }
 
-/// The table of the command over two small workloads, and its code.
+/// The table of the command over two small workloads, and its exit code.
 fn dual_agent(arguments: &[&str]) -> (Option<i32>, String, String) {
     let small = [["--jobs", "8"], ["--scale", "0.01"], ["--traces", "2"], ["--format", "csv"]];
     let small = small.iter().filter(|pair| !arguments.contains(&pair[0])).flatten();

@@ -1,4 +1,4 @@
-//! What commands write to files that the user names, and what they do with signals that were ignored from the start.
+//! Files of the user that commands write, and signals that were ignored from the start.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![cfg(unix)]
@@ -41,15 +41,15 @@ fn events_go_where_they_are_sent() {
     let at = folder.path();
     succeed(at, &format!("{SIMULATE} --events plain"));
     let events = fs::read_to_string(at.join("plain")).unwrap();
-    // a link
+    // A link.
     symlink("behind", at.join("link")).unwrap();
     succeed(at, &format!("{SIMULATE} --events link"));
     assert_eq!(fs::read_to_string(at.join("behind")).unwrap(), events);
     assert!(at.join("link").is_symlink());
-    // standard output, before the result
+    // Standard output, before the result.
     let output = succeed(at, &format!("{SIMULATE} --events /dev/stdout"));
     assert!(String::from_utf8(output.stdout).unwrap().starts_with(&events));
-    // a pipe
+    // A pipe.
     assert!(Command::new("mkfifo").arg(at.join("pipe")).status().unwrap().success());
     let reader = thread::spawn({
         let path = at.join("pipe");
