@@ -1,19 +1,19 @@
-//! What serde says of a document, in the words of the document.
+//! Messages of serde about a document, put into the document's words.
 
 use crate::spec::nearest::suggestion;
 
-/// A complaint in plain words.
+/// An error in plain words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// The part of the document that is complained about: a key, a value, a mapping that lacks a key, or the syntax.
+    /// The part of the document that is at fault: a key, a value, a mapping that lacks a key, or the syntax.
     pub about: About,
-    /// Message: lowercase, no full stop.
+    /// The message: lowercase, no full stop.
     pub message: String,
     /// A remedy, in words.
     pub help: Option<String>,
 }
 
-/// What a complaint is about, and so what to point at.
+/// The part of a document that an error points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// A key that should not be there.
@@ -26,7 +26,7 @@ pub enum About {
     Syntax,
 }
 
-/// Puts a message of serde's into plain words; `path` is that of the value it is about, empty for the whole.
+/// Puts a message of serde's into plain words. `path` is the path of the value that it is about, empty for the whole document.
 pub fn in_plain_words(message: &str, path: &str) -> Complaint {
     let message = without_path(message, path);
     let place = if path.is_empty() { "the document".to_owned() } else { format!("`{path}`") };
@@ -64,7 +64,7 @@ pub fn in_plain_words(message: &str, path: &str) -> Complaint {
     complaint(About::Syntax, message.trim_end_matches('.').to_owned(), None)
 }
 
-/// The message without the path of the value or of what is around it, which the YAML reader puts before it.
+/// The message without the path of the value, or of one around it, which the YAML reader writes before it.
 fn without_path<'m>(message: &'m str, path: &str) -> &'m str {
     let mut around = path;
     loop {
@@ -80,7 +80,7 @@ fn without_path<'m>(message: &'m str, path: &str) -> &'m str {
     }
 }
 
-/// The message without the place that both readers put behind it.
+/// The message without the place that both readers write after it.
 pub fn without_place(message: &str) -> &str {
     let is_place = |rest: &str| {
         rest.split_once(" column ").is_some_and(|(line, column)| {

@@ -15,7 +15,7 @@ use crate::throughput::contention::network::{Configuration, MeasuredRow};
 /// Reads such a table.
 ///
 /// # Errors
-/// With line and, where there is one, the cell, if the text is not such a table.
+/// With the line and, if there is one, the cell, if the text is not such a table.
 pub fn read_contention_table(source: &Source) -> Result<Vec<MeasuredRow>, SpecError> {
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source.text.as_bytes());
@@ -61,7 +61,7 @@ fn to_line(line: u64) -> usize {
     usize::try_from(line).unwrap_or(usize::MAX)
 }
 
-/// `MoE,8,2`: the last two are workers and servers.
+/// A configuration from `MoE,8,2`: the last two are workers and servers.
 fn configuration(text: &str) -> Result<Configuration, String> {
     let complaint = || format!("`{text}`, expected `JOB TYPE,WORKERS,SERVERS` such as `MoE,8,2`");
     let mut parts = text.rsplitn(3, ',').map(str::trim);

@@ -1,4 +1,4 @@
-//! A text document, its deserialization, and complaints that point into it.
+//! A text document, its deserialization, and errors that point into it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::spec::path_text;
 use crate::spec::places::{self, Part, Place};
 use crate::spec::structure;
 
-/// A document's text and the name people know it by.
+/// A document's text, and its name in error messages.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// A path as [`path_text`] writes it, or `<embedded NAME>`.
@@ -25,19 +25,19 @@ pub struct Source {
 /// The most characters of a line that are kept to be shown.
 const EXCERPT_MAX: usize = 1_000;
 
-/// Who says what is wrong: one names the start of a mapping that lacks a key, the other its end.
+/// The reader that reports an error. If a mapping lacks a key, the YAML reader names the mapping's start, the JSON reader its end.
 #[derive(Clone, Copy, Debug)]
 enum Reader {
     Json,
     Yaml,
 }
 
-/// One complaint with its place.
+/// One error with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong: lowercase, no full stop.
+    /// The message: lowercase, no full stop.
     pub message: String,
-    /// The document.
+    /// The name of the document.
     pub source: String,
     /// Line from 1; 0 where there is none.
     pub line: usize,
@@ -47,20 +47,20 @@ pub struct Diagnostic {
     pub excerpt: String,
     /// Characters of the line before the excerpt.
     pub n_before: usize,
-    /// How many characters to underline.
+    /// The number of characters to underline.
     pub width: usize,
-    /// What to do about it. A first line that asks ``did you mean `x`?`` is shown beside the underlined text.
+    /// A remedy. A first line that asks ``did you mean `x`?`` is shown beside the underlined text.
     pub help: Option<String>,
 }
 
-/// Complaints about input documents; at least one.
+/// Errors in input documents; at least one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct SpecError {
-    /// In the order found.
+    /// The errors in the order found.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A complaint about a value or a key, whose place is not looked up yet.
+/// An error about a value or a key whose place is not looked up yet.
 #[derive(Clone, Debug)]
 pub(super) struct Unplaced {
     path: String,
@@ -70,12 +70,12 @@ pub(super) struct Unplaced {
 }
 
 impl Unplaced {
-    /// About the value at `path`.
+    /// An error about the value at `path`.
     pub(super) fn at(path: &str, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), part: Part::Value, message: message.into(), help: None }
     }
 
-    /// About a name at `path` that is none of `known`.
+    /// An error about a name at `path` that is none of `known`.
     pub(super) fn unknown_name<'a>(
         path: &str,
         what: &str,
@@ -92,7 +92,7 @@ impl Unplaced {
         Self { help: suggestion(name, known), ..Self::at(path, message) }
     }
 
-    /// About a worker type that the cluster or matrix does not have; points at the key of `path`.
+    /// An error about a worker type that the cluster or matrix does not have; it points to the key of `path`.
     pub(super) fn unknown_worker_type<'a>(
         path: &str,
         name: &str,
@@ -106,7 +106,7 @@ impl Unplaced {
 }
 
 impl SpecError {
-    /// One complaint without a place: about a document as a whole, or about none.
+    /// One error without a place: about a document as a whole, or about none.
     #[must_use]
     pub fn about(source: impl Into<String>, message: impl Into<String>, help: Option<String>) -> Self {
         let (message, source) = (message.into(), source.into());
@@ -123,7 +123,7 @@ impl SpecError {
         Self { diagnostics: vec![diagnostic] }
     }
 
-    /// All complaints of several errors as one; `Ok` if there are none.
+    /// All errors as one; `Ok` if there are none.
     ///
     /// # Errors
     /// If there is at least one.
@@ -155,7 +155,7 @@ impl Source {
         Self { name: name.into(), text }
     }
 
-    /// Where the document's own relative paths start: its folder, or where the command runs if it has none.
+    /// The folder in which the document's own relative paths begin: its own folder, or where the command runs if it has none.
     pub fn folder(&self) -> PathBuf {
         path_text::to_path(&self.name).parent().unwrap_or(Path::new("")).to_owned()
     }
@@ -177,8 +177,7 @@ impl Source {
         serde_yaml::from_str(&self.text).map_err(|error| self.yaml_error(&error))
     }
 
-    /// Reads a document whose `format:` is `format` (`apportion/snapshot-v1`) into `T`, which has a field of that
-    /// name too.
+    /// Reads a document whose `format:` is `format` (`apportion/snapshot-v1`) into `T`, which has a field of that name, too.
     ///
     /// # Errors
     /// As [`parse`](Self::parse); and if the document is of another kind or version.
@@ -188,26 +187,26 @@ impl Source {
         self.parse()
     }
 
-    /// Does it say that it is of this format?
+    /// Whether the document states this format.
     pub fn is_of(&self, format: &str) -> bool {
         structure::said_format(self).is_ok_and(|said| said.as_deref() == Some(format))
     }
 
-    /// A complaint about the value at `path` (`jobs[3].scale_factor`, `axes.rate`); where the document has no such
-    /// value, about the nearest thing around it.
+    /// An error about the value at `path` (`jobs[3].scale_factor`, `axes.rate`); if the document has no such value, about the
+    /// nearest one around it.
     #[must_use]
     pub fn error_at(&self, path: &str, message: impl Into<String>, help: Option<String>) -> SpecError {
         self.at_place(places::find(&self.text, path, Part::Value), message.into(), help)
     }
 
-    /// A complaint about the key of the value at `path`.
+    /// An error about the key of the value at `path`.
     #[must_use]
     pub fn error_at_key(&self, path: &str, message: impl Into<String>, help: Option<String>) -> SpecError {
         self.at_place(places::find(&self.text, path, Part::Key), message.into(), help)
     }
 
-    /// A complaint about characters `offset..offset + width` of the string value at `path`, counted in the value,
-    /// however it is quoted or folded in the text.
+    /// An error about characters `offset..offset + width` of the string value at `path`, counted in the value, however it is quoted
+    /// or folded in the text.
     #[must_use]
     pub fn error_within(
         &self,
@@ -222,7 +221,7 @@ impl Source {
         }
     }
 
-    /// A complaint about a name at `path` that is none of `known`: says which there are, and which is nearest.
+    /// An error about a name at `path` that is none of `known`, with the known names and the nearest of them.
     #[must_use]
     pub fn unknown_name<'a>(
         &self,
@@ -234,7 +233,7 @@ impl Source {
         self.one_at(Unplaced::unknown_name(path, what, name, known))
     }
 
-    /// A complaint about a worker type that the cluster or matrix does not have; points at the key of `path`.
+    /// An error about a worker type that the cluster or matrix does not have; it points to the key of `path`.
     #[must_use]
     pub fn unknown_worker_type<'a>(
         &self,
@@ -250,7 +249,7 @@ impl Source {
         self.at_place(places::find(&self.text, &path, part), message, help)
     }
 
-    /// A complaint about a line and column.
+    /// An error about a line and column.
     #[must_use]
     pub fn at(&self, line: usize, column: usize, message: String, help: Option<String>) -> SpecError {
         self.at_place(Some(Place { line, column, width: 1 }), message, help)
@@ -266,7 +265,7 @@ impl Source {
         SpecError { diagnostics: vec![diagnostic] }
     }
 
-    /// The line, or the part of a long one around a column, and how many characters are before that.
+    /// The line, or the part of a long one around a column, with the number of characters before that.
     fn excerpt(&self, line: usize, column: usize) -> (usize, String) {
         let text = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let n_before = column.saturating_sub(EXCERPT_MAX / 2);
@@ -275,7 +274,7 @@ impl Source {
         (n_before, text.chars().skip(n_before).take(EXCERPT_MAX).collect())
     }
 
-    /// Complaints about values and keys of the document, whose places are looked up together.
+    /// Errors about values and keys of the document, whose places are looked up together.
     ///
     /// # Errors
     /// If there is at least one.
@@ -315,13 +314,13 @@ impl Source {
         self.at(error.line().max(1), error.column().max(1), format!("not JSON: {message}"), None)
     }
 
-    /// serde_json counts columns in bytes.
+    /// The number of characters in the first `n_bytes` bytes of a line: serde_json counts columns in bytes.
     fn characters_before(&self, line: usize, n_bytes: usize) -> usize {
         let line = self.text.split('\n').nth(line.saturating_sub(1)).unwrap_or_default();
         line.char_indices().take_while(|(byte, _)| *byte < n_bytes).count()
     }
 
-    /// Finds what a message of serde's is about near the place it names.
+    /// Finds the part of the document that serde's message is about, near the place that it names.
     fn point_out(&self, reader: Reader, message: &str, line: usize, column: usize) -> SpecError {
         if message.contains("missing field `") {
             let mapping = match reader {
@@ -354,7 +353,7 @@ impl Source {
         self.at_place(Some(place), message, complaint.help)
     }
 
-    /// The number at a place as it is written, where its digits are not decimal ones.
+    /// The number at a place as it is written, if its digits are not decimal ones.
     fn other_digits(&self, place: Place) -> Option<String> {
         let line = self.text.lines().nth(place.line.checked_sub(1)?)?;
         let written: String = line.chars().skip(place.column.checked_sub(1)?).take(place.width).collect();

@@ -12,14 +12,14 @@ use crate::throughput::elastic::{ElasticJobType, ElasticThroughputs, SpeedPoint}
 /// The version of the document that is read.
 pub const FORMAT: &str = "apportion/elastic-throughputs-v1";
 
-/// The only unit there is.
+/// The only unit that is allowed.
 const UNIT: &str = "samples/s";
 
 /// The documents in the binary.
 pub const EMBEDDED: [Embedded; 1] = [("dl2", include_str!("../../throughputs/dl2.yaml"))];
 
-/// Throughputs of jobs by their numbers of parameter servers and workers, as DL2 was measured with:
-/// `throughputs/dl2.yaml`, which its published world is made of.
+/// Throughputs of jobs by their numbers of parameter servers and workers, as measured for DL2: `throughputs/dl2.yaml`, from which
+/// its published world is made.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -34,12 +34,12 @@ struct Document {
     /// The unit of all throughputs.
     #[cfg_attr(feature = "schema", schemars(extend("const" = UNIT)))]
     unit: String,
-    /// Where the numbers come from.
+    /// The origin of the numbers.
     #[expect(dead_code, reason = "for people")]
     source: Origin,
     /// The job types.
     job_types: Vec<JobType>,
-    /// How many jobs arrive in each slot, by the most that may.
+    /// The number of jobs that arrive in each slot, for each largest number.
     #[serde(default)]
     arrivals: Vec<Arrivals>,
 }
@@ -51,10 +51,10 @@ struct Document {
 struct JobType {
     /// Its name.
     name: String,
-    /// Samples of a step, of all workers together.
+    /// Samples in a step, of all workers together.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "samples")))]
     batch: u32,
-    /// Samples of what counts as an epoch.
+    /// Samples in an epoch.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "samples")))]
     samples_per_epoch: f64,
     /// Epochs to train, as a share of the longest job's.
@@ -103,7 +103,7 @@ pub fn schema() -> schemars::Schema {
 /// Reads such a document.
 ///
 /// # Errors
-/// With line and column: numbers out of range, a configuration measured twice, none that ran.
+/// With line and column, for numbers out of range, a configuration measured twice, or if none ran.
 pub fn read_elastic_throughputs(source: &Source) -> Result<ElasticThroughputs, SpecError> {
     let document: Document = source.parse_format(FORMAT)?;
     if document.unit != UNIT {

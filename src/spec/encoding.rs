@@ -1,13 +1,13 @@
-//! Encodings and compressions of files that are not the text that is read, and what makes text of them.
+//! Encodings and compressions of files that are not UTF-8 text, and the tools that convert them.
 
-/// What makes UTF-8 of the one-byte encoding that is most likely.
+/// The tool that makes UTF-8 of the most likely one-byte encoding.
 pub const LATIN_1: &str =
     "of Latin-1, as Windows writes, `iconv -f WINDOWS-1252 -t UTF-8 OLD >NEW` makes UTF-8";
 
-/// Bytes at the beginning of a file by which it is told what it is.
+/// The number of bytes at the beginning of a file by which its kind is recognized.
 pub const BEGINNING: usize = 512;
 
-/// What to do with a file that begins with these bytes, where they tell what it is; gzip is not among them.
+/// Advice on a file that begins with these bytes, if they show its kind; gzip is not among the kinds.
 pub fn advice(start: &[u8]) -> Option<&'static str> {
     match start {
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
@@ -36,11 +36,11 @@ pub fn advice(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Bytes by which an encoding without a mark is told.
+/// The number of bytes by which an encoding without a mark is recognized.
 const TOLD_BY: usize = 8;
 
-/// What to do with text of two or four bytes a character, without a mark that says so: its first characters, which are ASCII's in all
-/// that is read, have zeros beside them.
+/// Advice on text of two or four bytes a character without a byte order mark: its first characters are ASCII in all documents, and
+/// so have zeros beside them.
 fn wide(start: &[u8]) -> Option<&'static str> {
     let start = &start[..start.len().min(TOLD_BY)];
     let is_of = |zeros: &[bool]| {
@@ -70,10 +70,10 @@ fn wide(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What an archive of tar has, and where.
+/// The position and the bytes of the mark in a tar archive.
 const TAR: (usize, &[u8]) = (257, b"ustar");
 
-/// Is a zip archive a spreadsheet, by the name of the first file in it?
+/// Whether a zip archive is a spreadsheet, by the name of its first file.
 fn is_spreadsheet(start: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [
         b"[Content_Types].xml",
@@ -88,7 +88,7 @@ fn is_spreadsheet(start: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// The encoding that a file is told to be of; the text when it is of none.
+    /// The encoding named in the advice on a file; the text if there is none.
     fn told(bytes: &[u8]) -> &str {
         let Some(advice) = advice(bytes) else { return "" };
         advice.split("iconv -f ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or(advice)

@@ -1,4 +1,4 @@
-//! Owners of jobs, as documents write them.
+//! Owners of jobs in documents.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::spec::run::FieldComplaint;
 use crate::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
 use crate::spec::structure;
 
-/// How an entity divides its share.
+/// The way in which an entity divides its share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -18,7 +18,7 @@ pub enum InnerRuleName {
     /// In proportion to the jobs' weights.
     #[default]
     Fairness,
-    /// All to its earliest job.
+    /// All to the earliest job.
     Fifo,
 }
 
@@ -32,7 +32,7 @@ pub struct SnapshotEntity {
     /// Its weight among the entities of the same parent, from 1e-100 to 1e15.
     #[serde(default = "weight_one")]
     pub weight: f64,
-    /// How it divides its share among its jobs.
+    /// The way in which it divides its share among its jobs.
     #[serde(default)]
     pub inner: InnerRuleName,
     /// The entity that it belongs to, for deeper trees; none by default.
@@ -44,22 +44,22 @@ fn weight_one() -> f64 {
     1.0
 }
 
-/// Where the entity of each name stands, the first of several.
+/// The position of the entity of each name; of the first, if several have one name.
 fn positions(entities: &[SnapshotEntity]) -> BTreeMap<&str, usize> {
     entities.iter().enumerate().rev().map(|(position, entity)| (entity.id.as_str(), position)).collect()
 }
 
-/// The entity that each belongs to; none for one that is not there.
+/// The position of each entity's parent; none if it has none, or none of that name exists.
 pub(crate) fn parents(entities: &[SnapshotEntity]) -> Vec<Option<usize>> {
     let positions = positions(entities);
     let parent = |entity: &SnapshotEntity| positions.get(entity.parent.as_deref()?).copied();
     entities.iter().map(parent).collect()
 }
 
-/// Which entities are their own ancestors.
+/// Whether each entity is its own ancestor.
 pub(super) fn belong_to_themselves(parents: &[Option<usize>]) -> Vec<bool> {
     let mut circular = vec![false; parents.len()];
-    // The walk on which each was met first.
+    // The walk on which each entity was met first.
     let mut met: Vec<Option<usize>> = vec![None; parents.len()];
     for start in 0..parents.len() {
         let mut next = Some(start);
@@ -67,7 +67,7 @@ pub(super) fn belong_to_themselves(parents: &[Option<usize>]) -> Vec<bool> {
             met[at] = Some(start);
             next = parents[at];
         }
-        // Met on this very walk: a circle begins there.
+        // If it was met on this very walk, a circle begins there.
         while let Some(at) = next.filter(|at| met[*at] == Some(start) && !circular[*at]) {
             circular[at] = true;
             next = parents[at];
@@ -76,10 +76,11 @@ pub(super) fn belong_to_themselves(parents: &[Option<usize>]) -> Vec<bool> {
     circular
 }
 
-/// The most owners one above another: more are a slip, and what follows them down would run out of its stack.
+/// The most owners one above another: more are a mistake, and would overflow the stack of recursive code.
 pub(super) const DEPTH_MAX: usize = 1_000;
 
-/// How many owners each entity is below, itself counted; of entities that lead into a circle, nothing that means anything.
+/// The depth of each entity: the number of owners from the root to it, itself counted. Entities that lead into a circle have no
+/// meaningful depth.
 pub(super) fn depths(parents: &[Option<usize>]) -> Vec<usize> {
     let mut depths = vec![0; parents.len()];
     let mut walk = Vec::new();
@@ -99,14 +100,14 @@ pub(super) fn depths(parents: &[Option<usize>]) -> Vec<usize> {
     depths
 }
 
-/// What is said of an entity that is too deep.
+/// The message about an entity that is too deep.
 pub(super) fn too_deep(id: &str, depth: usize) -> String {
     format!(
         "entity `{id}` is number {depth} of a chain of owners, expected at most {DEPTH_MAX} one above another"
     )
 }
 
-/// What is wrong with one entity of a list: its position, the field, in words, and a remedy if there is one.
+/// A fault of one entity in a list: its position, the field, the message, and a remedy if there is one.
 type Fault = (usize, &'static str, String, Option<String>);
 
 fn faults(entities: &[SnapshotEntity]) -> Vec<Fault> {
@@ -140,7 +141,7 @@ fn faults(entities: &[SnapshotEntity]) -> Vec<Fault> {
 /// Reads a document that is a list of entities and nothing else.
 ///
 /// # Errors
-/// With the place of everything that is wrong with it.
+/// With the place of every fault.
 pub fn read_entities(source: &Source) -> Result<Vec<SnapshotEntity>, SpecError> {
     if structure::is_void(source) {
         let help = "such as `[{id: research}, {id: product, weight: 2}]`".to_owned();
@@ -154,7 +155,7 @@ pub fn read_entities(source: &Source) -> Result<Vec<SnapshotEntity>, SpecError> 
     Ok(entities)
 }
 
-/// What is wrong with the entities that a run declares. `listed`: its jobs come from a trace, and are not drawn.
+/// The faults of the entities that a run declares. `listed`: whether its jobs come from a trace, and are not drawn.
 pub(super) fn complaints(entities: &[SnapshotEntity], listed: bool) -> Vec<FieldComplaint> {
     let drawn = (!listed && !entities.is_empty()).then(|| {
         let help = "jobs name their owners in a trace's column `entity`".to_owned();

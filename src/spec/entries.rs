@@ -1,4 +1,4 @@
-//! A mapping whose order matters and whose keys come once.
+//! A mapping in order, with distinct keys.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,16 +10,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::spec::name::{Name, Names};
 
-/// Names and values in the order of the document, each name once: `{v100: 4, p100: 4}`. Where a `BTreeMap` would
-/// sort the names and quietly keep the last of two, this keeps the order and refuses the second.
+/// Names and values in the order of the document, each name once: `{v100: 4, p100: 4}`. A `BTreeMap` would sort the names and
+/// quietly keep the last of two; this keeps the order and refuses the second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entries<T> {
     items: Vec<(Name, T)>,
-    /// Positions in the order of the names; empty for a few entries, which are looked through.
+    /// Positions in the order of the names; empty for a few entries, which are searched one by one.
     by_name: Box<[usize]>,
 }
 
-/// Entries that are looked through one by one.
+/// The largest number of entries that are searched one by one.
 const FEW: usize = 16;
 
 impl<T> Entries<T> {
@@ -30,7 +30,7 @@ impl<T> Entries<T> {
         Self { items, by_name }
     }
 
-    /// In the order of the document.
+    /// The entries in the order of the document.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &T)> {
         self.items.iter().map(|(name, value)| (&**name, value))
     }
@@ -44,7 +44,7 @@ impl<T> Entries<T> {
         Some(&self.items[self.by_name[found]].1)
     }
 
-    /// Lets its names share their copies with those had before, and keeps no room for more entries.
+    /// Makes its names share copies with equal names before, and drops spare capacity.
     pub(super) fn share_names(&mut self, names: &mut Names) {
         self.items.shrink_to_fit();
         for (name, _) in &mut self.items {
@@ -52,12 +52,12 @@ impl<T> Entries<T> {
         }
     }
 
-    /// How many.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// None?
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

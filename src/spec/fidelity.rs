@@ -1,4 +1,4 @@
-//! The choice between a published system as it ran and as it was meant.
+//! The choice between a published system as its code ran and as it was meant.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,26 +1,26 @@
-//! JSON as the events of the YAML parser, one at a time: a text of any length is walked in little memory.
+//! JSON as events of the YAML parser, one at a time: a text of any length is walked in little memory.
 
 use std::borrow::Cow;
 
 use saphyr_parser::{Event, Marker, ScalarStyle, ScanError, Span};
 
-/// The events of a text that is JSON.
+/// The events of a JSON text.
 #[derive(Debug)]
 pub(super) struct JsonEvents<'t> {
     text: &'t str,
-    /// Bytes read.
+    /// The number of bytes read.
     at: usize,
-    /// Characters read.
+    /// The number of characters read.
     index: usize,
     line: usize,
-    /// Characters read of the line.
+    /// The number of characters read in the line.
     column: usize,
-    /// Of each open mapping or list: is it a mapping?
+    /// For each open mapping or list: whether it is a mapping.
     open: Vec<bool>,
 }
 
 impl<'t> JsonEvents<'t> {
-    /// From the beginning; none if the text is no JSON.
+    /// Events from the beginning; none if the text is not JSON.
     pub(super) fn of(text: &'t str) -> Option<Self> {
         let may_be = text.trim_start().starts_with(['{', '[']);
         let is_json = may_be && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();

@@ -1,4 +1,4 @@
-//! The ids of jobs as their owners write them, and where they are in a document.
+//! The ids of jobs in documents, and their positions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::index::{Id, JobId};
 use crate::spec::snapshot::SnapshotJob;
 
-/// A job's id as its owner writes it.
+/// A job's id in its document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum Label {
@@ -19,7 +19,7 @@ pub enum Label {
     Text(String),
 }
 
-/// The id of a job that has no other: its position in the workload.
+/// The id of a job without another one: its position in the workload.
 impl From<JobId> for Label {
     fn from(job: JobId) -> Self {
         Self::Number(i64::try_from(job.index()).unwrap_or(i64::MAX))
@@ -73,17 +73,17 @@ impl schemars::JsonSchema for Label {
     }
 }
 
-/// Where the job of an id is.
+/// The positions of jobs by their ids.
 #[derive(Clone, Debug)]
 pub(super) enum Positions {
     /// The ids are numbers, each larger than the one before, as a simulation saves them.
     Ascending,
-    /// By the id as text: 5 and "5" are the same.
+    /// Positions by the id as text: 5 and "5" are the same.
     ByText(BTreeMap<String, usize>),
 }
 
 impl Positions {
-    /// Are the ids numbers, each larger than the one before?
+    /// Whether the ids are numbers, each larger than the one before.
     pub(super) fn ascend(jobs: &[SnapshotJob]) -> bool {
         let number = |job: &SnapshotJob| match job.id {
             Label::Number(number) => Some(number),
@@ -92,7 +92,7 @@ impl Positions {
         jobs.iter().all(|job| number(job).is_some()) && jobs.is_sorted_by(|a, b| number(a) < number(b))
     }
 
-    /// The position of the job of this id among the `jobs` that these are the positions of.
+    /// The position of the job with this id. `jobs` are those that these positions were made of.
     pub(super) fn of(&self, jobs: &[SnapshotJob], label: &Label) -> Option<usize> {
         match self {
             Self::ByText(positions) => positions.get(&label.to_string()).copied(),

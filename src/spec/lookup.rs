@@ -1,4 +1,4 @@
-//! Where documents come from: files, standard input, or the binary itself.
+//! The sources of documents: files, standard input, or the binary itself.
 
 use std::fs;
 use std::io::{self, Read};
@@ -24,7 +24,7 @@ impl Source {
         let path = path.as_ref();
         let bytes = read_bytes(path)?;
         let name = path_text::of(path);
-        // Text of other encodings may be UTF-8, too, with zeros in it.
+        // Text of other encodings may be valid UTF-8, too, with zeros in it.
         let start = &bytes[..bytes.len().min(encoding::BEGINNING)];
         if let Some(advice) = start.contains(&0).then(|| encoding::advice(start)).flatten() {
             return Err(SpecError::about(name, "it is no plain text", Some(advice.to_owned())));
@@ -35,17 +35,17 @@ impl Source {
         }
     }
 
-    /// A document of the binary.
+    /// A document in the binary.
     #[must_use]
     pub fn embedded(name: &str, text: &str) -> Self {
         Self::new(format!("<embedded {name}>"), text)
     }
 
-    /// The embedded document of this name, or the file at this path. What has a path separator, ends in `.yaml`,
-    /// `.yml` or `.json`, or is `-`, is a path; anything else is a name first.
+    /// The embedded document of this name, or the file at this path. An argument with a path separator, ending in `.yaml`, `.yml`
+    /// or `.json`, or equal to `-`, is a path; any other is a name first.
     ///
     /// # Errors
-    /// If there is neither; says which names there are and which is nearest. Else as [`load`](Self::load).
+    /// If there is neither, with the known names and the nearest of them. Else as [`load`](Self::load).
     pub fn find(what: &str, name_or_path: &str, embedded: &[Embedded]) -> Result<Self, SpecError> {
         let path = path_text::to_path(name_or_path);
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -58,7 +58,7 @@ impl Source {
         if let Some((name, text)) = embedded.iter().find(|(name, _)| *name == name_or_path) {
             return Ok(Self::embedded(name, text));
         }
-        // A pipe is read as a file is, and a link to nothing is told as one.
+        // A pipe is read like a file, and a link to nothing is reported as one.
         if path.symlink_metadata().is_ok_and(|about| !about.is_dir()) {
             return Self::load(path);
         }
@@ -119,7 +119,7 @@ fn load_error(path: &Path, error: &io::Error) -> SpecError {
     }
 }
 
-/// The file in the same folder whose name is most like it.
+/// The file in the same folder with the most similar name.
 fn nearest_file(path: &Path) -> Option<String> {
     let parent = path.parent()?;
     let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -143,7 +143,7 @@ fn not_text(name: String, bytes: &[u8], valid: usize) -> SpecError {
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
     let message = format!("byte {valid}, on line {line}, is not UTF-8: expected a text file");
-    // Without an excerpt: it would not be text.
+    // There is no excerpt: it would not be text.
     Source::new(name, "").at(line, column, message, Some(help.to_owned()))
 }
 

@@ -1,4 +1,4 @@
-//! The only reader of input files: documents with places, so that every complaint has file, line and column.
+//! The only reader of input files: documents with places, so that every error has file, line and column.
 
 pub mod complaint;
 pub mod contention_table;

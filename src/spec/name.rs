@@ -1,4 +1,4 @@
-//! Names that come again and again, kept once.
+//! Names that occur again and again, kept once.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -55,17 +55,17 @@ impl schemars::JsonSchema for Name {
     }
 }
 
-/// Distinct names beyond this are not looked for: a document that has so many saves nothing by it.
+/// The most distinct names that are searched for: a document with more saves nothing by it.
 const KNOWN_MAX: usize = 256;
 
-/// The names had so far, so that a million jobs of one type keep one copy of its name.
+/// The names so far, so that a million jobs of one type keep one copy of its name.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     known: Vec<Name>,
 }
 
 impl Names {
-    /// Lets `name` share the copy of an equal one had before.
+    /// Makes `name` share the copy of an equal name before.
     pub(super) fn share(&mut self, name: &mut Name) {
         match self.known.iter().find(|known| *known == name) {
             Some(known) => *name = known.clone(),

@@ -1,8 +1,8 @@
 //! The known name closest to a misspelt one: the one place where "did you mean" is decided.
 
-/// The name in `known` that `name` was probably meant to be: the fewest edits away, and no more than a third of
-/// its length (at least one) of them; of equals, the first. Letters' case counts as half an edit's worth: a name
-/// that differs in case alone is always offered.
+/// The name in `known` that `name` was probably meant to be: the one with the fewest edits, which may be at most a third of its
+/// length (at least one); of equals, the first. A change of case counts as half an edit: a name that differs in case alone is
+/// always offered.
 ///
 /// ```
 /// use apportion::spec::nearest::did_you_mean;
@@ -31,10 +31,10 @@ where
     best.map(|(_, candidate)| candidate)
 }
 
-/// Longer names are not looked up: the table of edits grows with the product of two lengths.
+/// The longest name that is compared: the table of edits grows with the product of two lengths.
 const NAME_LENGTH_MAX: usize = 200;
 
-/// `` did you mean `x`? ``, if something is near.
+/// The text `` did you mean `x`? ``; none if no name is near.
 pub fn suggestion<'a, K>(name: &str, known: K) -> Option<String>
 where
     K: IntoIterator<Item = &'a str>,
@@ -42,7 +42,7 @@ where
     did_you_mean(name, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// Names for people: `` `a`, `b`, `c` ``, the rest of a long list counted.
+/// A list of names for people: `` `a`, `b`, `c` ``; the rest of a long list is counted.
 pub fn name_list<'a, K>(names: K) -> String
 where
     K: IntoIterator<Item = &'a str>,
@@ -57,7 +57,7 @@ where
 
 const LISTED_MAX: usize = 12;
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 fn edits(from: &[char], to: &[char]) -> usize {
     let width = to.len() + 1;
     let mut before: Vec<usize> = vec![0; width];

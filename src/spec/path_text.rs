@@ -1,7 +1,7 @@
-//! Paths as text, so that documents, digests and results name files whose paths are not UTF-8, too.
+//! Paths as text, so that documents, digests and results can name files whose paths are not UTF-8.
 //!
-//! A path that is UTF-8 is its own text. In another each byte that is not UTF-8 is a NUL and two hexadecimal digits, which
-//! stands for nothing else: no path contains a NUL.
+//! A path in UTF-8 is its own text. In other paths each byte that is not UTF-8 becomes a NUL and two hexadecimal digits, which is
+//! unambiguous: no path contains a NUL.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -20,12 +20,12 @@ pub fn of(path: impl AsRef<Path>) -> String {
     text
 }
 
-/// The path of a text. Where paths are not bytes, a text with a NUL is a path that does not exist.
+/// The path of a text. On systems whose paths are not bytes, a text with a NUL is a path that does not exist.
 pub fn to_path(text: &str) -> Cow<'_, Path> {
     if cfg!(unix) && text.contains('\0') { from_bytes(bytes(text)).into() } else { Path::new(text).into() }
 }
 
-/// The byte that a text begins with if that is one of those that are not UTF-8.
+/// The byte at the beginning of a text, if that is one that is not UTF-8.
 pub fn first_byte(text: &str) -> Option<u8> {
     let digits = text.strip_prefix('\0')?.get(..2)?;
     let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');

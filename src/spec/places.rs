@@ -1,6 +1,6 @@
-//! Where in a text a value stands: lines and columns found on demand, when there is something to complain about.
+//! The places of values in a text: lines and columns, found on demand, when there is an error to report.
 //!
-//! A second reading of the text, by a parser that knows where each token came from. What is no JSON is read as YAML.
+//! The text is read a second time, by a parser that knows the place of each token. A text that is not JSON is read as YAML.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -9,14 +9,14 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInpu
 
 use crate::spec::json_events::JsonEvents;
 
-/// A stretch of one line.
+/// A span within one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// In characters, at least 1.
+    /// The width in characters, at least 1.
     pub width: usize,
 }
 
@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-/// What a walk meets.
+/// A step of a walk.
 #[derive(Debug)]
 pub(super) enum Step<'t> {
     /// A key of a mapping; the path is already that of its value.
@@ -51,21 +51,21 @@ pub(super) enum Step<'t> {
 
 #[derive(Debug)]
 struct Frame {
-    /// Is it a mapping, or a list?
+    /// Whether it is a mapping, and not a list.
     mapping: bool,
     /// The path's length at this node.
     path_length: usize,
-    /// Of a mapping: the key whose value comes next. Of a list: none.
+    /// In a mapping, the key whose value comes next; none in a list.
     key: Option<Span>,
-    /// Of a list: the position of the next item.
+    /// In a list, the position of the next item.
     position: usize,
-    /// A mapping or list that is itself a key.
+    /// Whether it is itself a key.
     is_key: bool,
-    /// Where the node starts.
+    /// The start of the node.
     start: Marker,
 }
 
-/// Whose events are walked through. The parser of YAML holds all tokens of a line, which in JSON may be the whole text.
+/// The source of the events of a walk. The YAML parser holds all tokens of a line, which in JSON may be the whole text.
 enum Events<'t> {
     Json(JsonEvents<'t>),
     Yaml(Box<Parser<'t, StrInput<'t>>>),
@@ -80,7 +80,7 @@ impl<'t> Events<'t> {
     }
 }
 
-/// A walk through a document's nodes in the order of the text, keeping the path.
+/// A walk through a document's nodes in the order of the text, with the path of each.
 pub(super) struct Walk<'t> {
     events: Events<'t>,
     path: String,
@@ -97,17 +97,17 @@ impl<'t> Walk<'t> {
         Self { events, path: String::new(), frames: Vec::new(), n_documents: 0 }
     }
 
-    /// The path of the node last met: `jobs[3].weight`; empty for the whole document.
+    /// The path of the last node: `jobs[3].weight`; empty for the whole document.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Mappings and lists around the node last met.
+    /// The number of mappings and lists around the last node.
     pub(super) fn depth(&self) -> usize {
         self.frames.len()
     }
 
-    /// The key of the mapping or list that is open, or of the value just met.
+    /// The key of the open mapping or list, or of the last value.
     fn key(&self) -> Option<Span> {
         self.frames.last().and_then(|frame| frame.key)
     }
@@ -158,7 +158,7 @@ impl<'t> Walk<'t> {
         Step::Scalar(text, style)
     }
 
-    /// Sets the path of a list's next item, and says whether the node is a key instead.
+    /// Sets the path of a list's next item. Answers whether the node is a key instead.
     fn begin_value(&mut self, span: Span) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         if frame.mapping {
@@ -186,14 +186,14 @@ impl<'t> Walk<'t> {
         Step::Open(anchor)
     }
 
-    /// Leaves the innermost mapping or list; gives its start, unless it was a key.
+    /// Leaves the innermost mapping or list. Answers its start, unless it was a key.
     fn close(&mut self) -> Option<Marker> {
         let frame = self.frames.pop()?;
         self.path.truncate(frame.path_length);
         (!frame.is_key).then_some(frame.start)
     }
 
-    /// The value just met needs no more of its key. Called once per value, after it was looked at.
+    /// Forgets the key of the last value. It is called once for each value, after that was looked at.
     fn end_value(&mut self) {
         if let Some(frame) = self.frames.last_mut() {
             frame.key = None;
@@ -201,7 +201,7 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// Calls `visit` for every step until it breaks; gives what it broke with, or the syntax error met first.
+/// Calls `visit` for every step until it breaks. Answers its break value, or the first syntax error.
 pub(super) fn walk<'t, B>(
     text: &'t str,
     mut visit: impl FnMut(&Walk<'t>, &Step<'t>, Span) -> ControlFlow<B>,
@@ -219,7 +219,7 @@ pub(super) fn walk<'t, B>(
     Ok(None)
 }
 
-/// What a look-up asks for.
+/// The part of an entry that is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The value.
@@ -228,12 +228,12 @@ pub(super) enum Part {
     Key,
 }
 
-/// A value that is looked for, and what was found so far.
+/// A value that is looked up, and its place as far as it is known.
 struct Lookup<'p> {
     path: &'p str,
     part: Part,
     found: Option<Place>,
-    /// The nearest thing around it so far, and how near that is.
+    /// The nearest enclosing node so far: the length of its path, and its place.
     around: Option<(usize, Place)>,
 }
 
@@ -274,7 +274,7 @@ impl Lookup<'_> {
     }
 }
 
-/// The place of the value at `path`, or of its key; where there is none, of the nearest thing around it.
+/// The place of the value at `path`, or of its key; if there is none, of the nearest node around it.
 pub(super) fn find(text: &str, path: &str, part: Part) -> Option<Place> {
     find_all(text, [(path, part)]).pop().flatten()
 }
@@ -286,7 +286,7 @@ pub(super) fn find_all<'p>(
 ) -> Vec<Option<Place>> {
     let mut lookups: Vec<Lookup<'_>> =
         wanted.into_iter().map(|(path, part)| Lookup { path, part, found: None, around: None }).collect();
-    // A syntax error ends the walk: what was found before it counts.
+    // A syntax error ends the walk: places found before it count.
     let _ = walk(text, |walk, step, span| {
         for lookup in &mut lookups {
             lookup.see(walk, step, span);
@@ -297,7 +297,7 @@ pub(super) fn find_all<'p>(
     lookups.into_iter().map(|lookup| lookup.found.or(lookup.around.map(|(_, place)| place))).collect()
 }
 
-/// The node at or last before a line and column (both from 1): its path, what it is and where it is.
+/// The node at or last before a line and column (both from 1): its path, its part and its place.
 pub(super) fn node_at(text: &str, line: usize, column: usize) -> Option<(String, Part, Place)> {
     let mut last = None;
     let stop = walk(text, |walk, step, span| {
@@ -347,7 +347,7 @@ pub(super) fn closed_at(text: &str, line: usize, column: usize) -> Option<(Strin
     .flatten()
 }
 
-/// The place of character `offset` of the string at `path`, however the string is written down.
+/// The place of character `offset` of the string at `path`, however the string is written.
 pub(super) fn find_within(text: &str, path: &str, offset: usize, width: usize) -> Option<Place> {
     let (value, style, span) = walk(text, |walk, step, span| match step {
         Step::Scalar(value, style) if walk.path() == path => {
@@ -418,8 +418,8 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Steps over what stands for `letter` of the value, and says where that began. Line breaks and indentation
-    /// are folded in many ways; what is not white space appears in order, so that is what keeps the two in step.
+    /// Steps over the text of `letter` in the value, and answers its place. Line breaks and indentation may be folded in many ways;
+    /// all other letters appear in order, and keep text and value in step.
     fn match_letter(&mut self, letter: char, style: ScalarStyle) -> Place {
         if letter.is_whitespace() {
             let place = self.place();

@@ -1,4 +1,4 @@
-//! Prices in files: constant ones as a mapping, or a table over time as CSV, told apart by the first line.
+//! Prices in files: constant ones as a mapping, or a table over time as CSV, distinguished by the first line.
 //!
 //! | form     | example                                                                       |
 //! |----------|-------------------------------------------------------------------------------|
@@ -6,8 +6,8 @@
 //! | long     | `time,worker_type,price`, then lines such as `0,v100,2.48` and `6h,v100,1.10` |
 //! | wide     | `time,v100,k80`, then lines such as `0,2.48,0.45`; an empty cell is no change |
 //!
-//! Prices are $/h per worker, from 1e-9 to 1e9. Times are seconds from the start of the workload, or carry a unit, and ascend; each price
-//! holds until the next of its worker type, and the first is that of time 0, so that no cost is unknown.
+//! Prices are $/h per worker, from 1e-9 to 1e9. Times are seconds from the start of the workload, or carry a unit, and ascend; each
+//! price holds until the next of its worker type, and the first is that of time 0, so that no cost is unknown.
 
 use std::collections::BTreeMap;
 
@@ -18,24 +18,24 @@ use crate::spec::trace::field::{Field, Range, split_commas};
 use crate::spec::{Entries, Source, SpecError};
 use crate::units::{DollarsPerWorkerHour, Seconds};
 
-/// What a table begins with.
+/// The expected beginning of a table, in words.
 const HEADERS: &str = "expected `time,worker_type,price`, or `time` and a column for each worker type";
-/// Complaints shown of one file.
+/// The most errors that are shown of one file.
 const COMPLAINTS_MAX: usize = 20;
 
-/// Prices at time 0, and what changes.
+/// Prices at time 0, and their changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceSeries {
-    /// By worker type.
+    /// The prices at time 0, by worker type.
     pub initial: Vec<(String, DollarsPerWorkerHour)>,
-    /// In order of time: when, the worker type, its price from then on. A price that stays is not among them.
+    /// The changes in order of time: the instant, the worker type, and its price from then on. Prices that stay are left out.
     pub changes: Vec<(Seconds, String, DollarsPerWorkerHour)>,
 }
 
-/// Reads a file of prices; `known` are the worker types it may name.
+/// Reads a file of prices; `known` are the worker types that it may name.
 ///
 /// # Errors
-/// With line and column: negative prices, unknown worker types, times that do not ascend, no price at time 0.
+/// With line and column, for negative prices, unknown worker types, times that do not ascend, or no price at time 0.
 pub fn read_prices(source: &Source, known: &[&str]) -> Result<PriceSeries, SpecError> {
     let mut lines = source.text.lines().enumerate().map(|(index, text)| (index + 1, text));
     let Some((number, first)) = lines.find(|(_, text)| !text.trim().is_empty()) else {
@@ -62,7 +62,7 @@ pub fn read_prices(source: &Source, known: &[&str]) -> Result<PriceSeries, SpecE
     reader.finish()
 }
 
-/// Does the text begin as a table of prices does?
+/// Whether the text begins like a table of prices.
 pub fn begins(source: &Source) -> bool {
     let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     first.split(',').any(|name| name.trim() == "time")
@@ -84,13 +84,13 @@ fn constant(source: &Source, known: &[&str]) -> Result<PriceSeries, SpecError> {
     Ok(PriceSeries { initial: initial.collect(), changes: Vec::new() })
 }
 
-/// What to say of a price of a worker type that is not believed.
+/// The message about a worker type's price that is out of range.
 pub(super) fn not_believed(name: &str, price: f64) -> String {
     let (least, most) = (PRICES.start(), PRICES.end());
     format!("{price:?} $/h for `{name}`, expected a number from {least:e} to {most:e}")
 }
 
-/// What the columns of a table are.
+/// The columns of a table.
 enum Columns {
     Long {
         time: usize,

@@ -1,7 +1,7 @@
-//! One simulation, whole: everything that determines its result, in one document.
+//! One simulation: all that determines its result, in one document.
 //!
-//! In: a table of fields, from flags or from a sweep. Out: a checked [`RunSpec`], its canonical text and its
-//! digest. It knows the fields' types and ranges, not what a policy or a trace says.
+//! In: a table of fields, from flags or from a sweep. Out: a checked [`RunSpec`], its canonical text and its digest. It knows the
+//! fields' types and ranges, not the contents of policies and traces.
 
 mod corrections;
 mod digest;
@@ -29,7 +29,7 @@ pub use live::{LiveSpec, Refill};
 pub use prices::PricesSpec;
 pub use profiling::ProfilingSpec;
 
-/// Everything that determines the result of one simulation.
+/// All that determines the result of one simulation.
 ///
 /// Fields inside the groups `workload`, `mechanism`, `solver`, `faults`, `profiling` and `live` may be named without their
 /// group wherever a field is named, because no two share a name.
@@ -48,7 +48,7 @@ pub struct RunSpec {
     pub prices: PricesSpec,
     /// The throughput matrix: `osdi20` or `osdi20-physical`, which ship with the program, or the path of a file.
     pub throughputs: ThroughputsName,
-    /// Where jobs come from.
+    /// The source of jobs.
     pub workload: WorkloadSpec,
     /// Whether the mechanism has the published system's quirks (`gavel`) or not (`corrected`).
     #[serde(serialize_with = "semantics")]
@@ -62,18 +62,18 @@ pub struct RunSpec {
     pub measure: Option<[u64; 2]>,
     /// Rounds.
     pub mechanism: MechanismSpec,
-    /// How allocations are computed.
+    /// The way in which allocations are computed.
     pub solver: SolverSpec,
-    /// What may go wrong; nothing by default.
+    /// Faults of workers and jobs; none by default.
     pub faults: FaultsSpec,
-    /// How co-located throughputs become known; they are known by default.
+    /// The way in which co-located throughputs become known; they are known by default.
     pub profiling: ProfilingSpec,
-    /// What a live cluster does and rounds on paper do not; nothing by default.
+    /// The behaviour of a live cluster that rounds on paper do not have; none by default.
     #[serde(skip_serializing_if = "LiveSpec::is_off")]
     pub live: LiveSpec,
 }
 
-/// Where jobs come from: exactly one of `rate`, `static` and `trace`.
+/// The source of jobs: exactly one of `rate`, `static` and `trace`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -83,10 +83,10 @@ pub struct WorkloadSpec {
     pub generator: GeneratorName,
     /// Poisson arrivals: their mean rate.
     pub rate: Option<JobsPerHour>,
-    /// Arrivals stop after so many jobs. Without it they go on until the measured jobs are done.
+    /// The number of jobs after which arrivals stop. Without it they go on until the measured jobs are done.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "jobs")))]
     pub jobs: Option<u64>,
-    /// So many jobs, all at time 0.
+    /// A number of jobs, all at time 0.
     #[serde(rename = "static")]
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "jobs")))]
     pub n_static: Option<u64>,
@@ -140,19 +140,19 @@ impl Default for MechanismSpec {
     }
 }
 
-/// How allocations are computed.
+/// The way in which allocations are computed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SolverSpec {
-    /// Which of several optima is taken, in place of the policy's own choice: `utilization`, `water_filling`, `interior` or
+    /// The optimum that is taken among several, in place of the policy's own choice: `utilization`, `water_filling`, `interior` or
     /// `none`. `gavel` semantics imply `interior`.
     pub refine: Option<String>,
     /// The backend that solves programs, in place of the policy's own choice.
     pub backend: Option<String>,
 }
 
-/// The word of documents for `semantics`, which digests of runs contain.
+/// The word for `semantics` in documents, which digests of runs contain.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn semantics<S: Serializer>(fidelity: &Fidelity, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match fidelity {
@@ -169,9 +169,9 @@ pub enum GeneratorName {
     /// Independent streams of our own.
     #[default]
     Native,
-    /// What the published simulator draws, bit for bit.
+    /// The draws of the published simulator, bit for bit.
     Gavel,
-    /// The same from its older job table, which the paper's recorded runs were drawn from.
+    /// The draws of the published simulator from its older job table, from which the paper's recorded runs were drawn.
     GavelOsdi20,
 }
 
@@ -274,26 +274,26 @@ mod optional_time {
     }
 }
 
-/// A complaint about one field of a run.
+/// An error about one field of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldComplaint {
     /// The field, dotted: `workload.rate`.
     pub field: String,
-    /// How the field's value is wrong.
+    /// The message.
     pub message: String,
     /// A remedy, in words.
     pub help: Option<String>,
 }
 
-/// The most jobs per hour that are believed.
+/// The largest arrival rate, in jobs per hour.
 pub const RATE_MAX: f64 = 1e6;
-/// The most jobs that are believed.
+/// The most jobs.
 const JOBS_MAX: u64 = 100_000_000;
-/// The most jobs that are believed to be there at once.
+/// The most jobs that are there at once.
 const STATIC_JOBS_MAX: u64 = 10_000_000;
 
 impl RunSpec {
-    /// What is wrong with the values, if anything; names of policies, matrices and files are not looked up.
+    /// The faults of the values; names of policies, matrices and files are not looked up.
     pub fn complaints(&self) -> Vec<FieldComplaint> {
         let mut found = Complaints(Vec::new());
         if self.policy.trim().is_empty() {
@@ -315,7 +315,7 @@ impl RunSpec {
         found.0
     }
 
-    /// Refuses what happens to leases where there are none.
+    /// Refuses fields about leases in a run that has none.
     fn check_ideal(&self, found: &mut Complaints) {
         let FaultsSpec { job_failure, straggling, contention, .. } = self.faults;
         let asked = [
@@ -371,7 +371,7 @@ impl RunSpec {
         if let Some(rate) = rate.map(JobsPerHour::get)
             && !(rate.is_finite() && rate > 0.0 && rate <= RATE_MAX)
         {
-            // Without three hundred digits.
+            // Large numbers are written without three hundred digits.
             let said = if rate.abs() < 1e9 { rate.to_string() } else { format!("{rate:e}") };
             let message = format!("{said} jobs/h, expected a number above 0 and at most {RATE_MAX}");
             found.push("workload.rate", message, None);
@@ -416,7 +416,7 @@ impl RunSpec {
     /// The cluster, with servers and constant prices.
     ///
     /// # Errors
-    /// What [`complaints`](Self::complaints) says of the cluster.
+    /// The faults of the cluster that [`complaints`](Self::complaints) finds.
     pub fn cluster(&self) -> Result<Cluster, crate::cluster::ClusterError> {
         let mut cluster = self.bare_cluster()?;
         for (name, per_server) in &self.servers.0 {
@@ -428,15 +428,15 @@ impl RunSpec {
         Ok(cluster)
     }
 
-    /// The spec as JSON text in one canonical form: every field present but a group `live` in
-    /// which nothing is asked for, keys sorted, no spaces.
+    /// The spec as JSON text in one canonical form: every field is present, but for a group `live` with defaults only; keys are
+    /// sorted, without spaces.
     #[expect(clippy::missing_panics_doc, reason = "all keys are text, which is all that JSON asks for")]
     pub fn canonical(&self) -> String {
         canonical(&serde_json::to_value(self).expect("all keys are text"))
     }
 
-    /// The identity of the run's result: SHA-256 over this crate's version, the canonical spec and the digests
-    /// of the data it names (`data`: what → digest).
+    /// The identity of the run's result: SHA-256 over this crate's version, the canonical spec and the digests of the data that it
+    /// names (`data`: name of the data → digest).
     pub fn digest(&self, data: &BTreeMap<String, String>) -> String {
         let whole = serde_json::json!({
             "apportion": env!("CARGO_PKG_VERSION"),

@@ -1,8 +1,7 @@
-//! Snapshots: one decision's input as a document, `apportion/snapshot-v1`.
+//! Snapshots: the input of one decision as a document, `apportion/snapshot-v1`.
 //!
-//! Read, and checked for all that the document alone can show: numbers in range, ids that come once, references
-//! that lead somewhere. What needs a throughput matrix is checked where the
-//! [`Problem`](crate::Problem) is made of it.
+//! A snapshot is checked for all that the document alone can show: numbers in range, distinct ids, references that lead somewhere.
+//! Checks that need a throughput matrix are made where the [`Problem`](crate::Problem) is made of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,17 +23,17 @@ use crate::units::DollarsPerWorkerHour;
 /// The `format:` of a snapshot.
 pub const FORMAT: &str = "apportion/snapshot-v1";
 
-/// The largest number that is believed, of whatever unit: a slip of the pen is likelier than 30 million years.
+/// The largest number that is accepted, of whatever unit: a mistake is likelier than 30 million years.
 pub const NUMBER_MAX: f64 = 1e15;
 
-/// The least number above 0 that is believed: sums and quotients of such numbers are still numbers.
+/// The least number above 0 that is accepted: sums and quotients of such numbers are still numbers.
 pub const NUMBER_MIN: f64 = 1e-100;
 
-/// The most complaints that are collected before giving up.
+/// The most errors that are collected before giving up.
 const COMPLAINTS_MAX: usize = 20;
 
-/// One decision's input: a cluster and its active jobs. `apportion allocate` and `apportion explain` read it;
-/// `apportion simulate --save-snapshots` writes one for each decision.
+/// The input of one decision: a cluster and its active jobs. `apportion allocate` and `apportion explain` read it; `apportion
+/// simulate --save-snapshots` writes one for each decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -45,15 +44,15 @@ pub struct SnapshotDocument {
     /// Workers of each worker type. An allocation's columns are in this order.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     pub cluster: Entries<u64>,
-    /// What a worker of each type costs, from 1e-9 to 1e9. A type that is not named has no price.
+    /// The price of a worker of each type, from 1e-9 to 1e9. A type that is not named has no price.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "$/h")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Entries<f64>>,
     /// The active jobs, in order of arrival.
     #[serde(deserialize_with = "jobs_sharing_names")]
     pub jobs: Vec<SnapshotJob>,
-    /// Throughputs of two jobs that share workers. Where there are any, they are all that is known of sharing; where there
-    /// are none, a policy that lets jobs share workers looks the jobs' types up in the throughput matrix.
+    /// Throughputs of two jobs that share workers. If there are any, no other pairs may share; if there are none, a policy that
+    /// lets jobs share workers looks the jobs' types up in the throughput matrix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<SnapshotPair>,
     /// Owners of jobs, for hierarchical policies.
@@ -68,7 +67,7 @@ pub struct SnapshotDocument {
 pub struct SnapshotJob {
     /// The job's name in the answer; no two jobs have the same.
     pub id: Label,
-    /// The name by which the throughput matrix knows the job. Needed where `throughput` is not given.
+    /// The name of the job's type in the throughput matrix. It is needed where `throughput` is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_type: Option<Name>,
     /// Workers that the job needs at once.
@@ -120,7 +119,7 @@ pub struct SnapshotPair {
     pub throughput: Entries<[f64; 2]>,
 }
 
-/// Reads jobs one by one; names that come again share one copy, so that a million jobs fit into memory.
+/// Reads jobs one by one; names that occur again share one copy, so that a million jobs fit into memory.
 fn jobs_sharing_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SnapshotJob>, D::Error> {
     struct JobsVisitor;
     impl<'de> Visitor<'de> for JobsVisitor {
@@ -158,7 +157,7 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// A snapshot that has been checked, with the text that complaints point into.
+/// A snapshot that has been checked, with the text that errors point into.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     source: Source,
@@ -171,7 +170,7 @@ impl Snapshot {
     /// Reads and checks a snapshot.
     ///
     /// # Errors
-    /// All that is wrong with it, up to a limit, each with its place.
+    /// All faults of the snapshot, up to a limit, each with its place.
     pub fn read(source: &Source) -> Result<Self, SpecError> {
         let document: SnapshotDocument = source.parse_format(FORMAT)?;
         let mut check = Check { document: &document, complaints: Vec::new() };
@@ -186,7 +185,7 @@ impl Snapshot {
         Ok(Self { source: source.clone(), document, cluster, positions })
     }
 
-    /// The text, for complaints about it.
+    /// The text, for errors about it.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -201,7 +200,7 @@ impl Snapshot {
         &self.cluster
     }
 
-    /// The position of the job of this id.
+    /// The position of the job with this id.
     pub fn position(&self, label: &Label) -> Option<usize> {
         self.positions.of(&self.document.jobs, label)
     }
@@ -214,7 +213,7 @@ impl SnapshotDocument {
     }
 }
 
-/// Numbers, by what they may be.
+/// Bounds of a number.
 #[derive(Clone, Copy)]
 enum Bounds {
     Positive,
@@ -223,7 +222,7 @@ enum Bounds {
     Any,
 }
 
-/// A number without a hundred digits.
+/// A number in words, without a hundred digits.
 fn brief(value: f64) -> String {
     let plain = value == 0.0 || !value.is_finite() || (1e-6..1e12).contains(&value.abs());
     if plain { value.to_string() } else { format!("{value:e}") }

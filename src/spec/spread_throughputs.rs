@@ -12,14 +12,14 @@ use crate::throughput::spread::{SpreadConfiguration, SpreadThroughputs};
 /// The version of the document that is read.
 pub const FORMAT: &str = "apportion/spread-throughputs-v1";
 
-/// The only unit there is.
+/// The only unit that is allowed.
 const UNIT: &str = "samples/s";
 
 /// The documents in the binary.
 pub const EMBEDDED: [Embedded; 1] = [("deepshare", include_str!("../../throughputs/deepshare.yaml"))];
 
-/// Throughputs of jobs by the number of workers and by how many servers those are spread over, as DeepShare was measured
-/// with: `throughputs/deepshare.yaml`, which its published world is made of.
+/// Throughputs of jobs by the number of workers and of the servers that these are spread over, as measured for DeepShare:
+/// `throughputs/deepshare.yaml`, from which its published world is made.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -34,7 +34,7 @@ struct Document {
     /// The unit of all throughputs.
     #[cfg_attr(feature = "schema", schemars(extend("const" = UNIT)))]
     unit: String,
-    /// Where the numbers come from.
+    /// The origin of the numbers.
     #[expect(dead_code, reason = "for people")]
     source: Origin,
     /// Numbers of workers, ascending: the order of `samples`.
@@ -45,7 +45,7 @@ struct Document {
     /// Mixes of job types, by name: each job type's share, adding up to 1.
     #[serde(default)]
     mixes: Entries<Vec<f64>>,
-    /// Job types on numbers of workers and servers, with what they keep beside one another.
+    /// Job types on numbers of workers and servers, with the fractions that they keep beside one another.
     configurations: Vec<Configuration>,
 }
 
@@ -84,7 +84,7 @@ pub fn schema() -> schemars::Schema {
 /// Reads such a document.
 ///
 /// # Errors
-/// With line and column: unknown job types, numbers out of range, lists of the wrong length.
+/// With line and column, for unknown job types, numbers out of range, or lists of the wrong length.
 pub fn read_spread_throughputs(source: &Source) -> Result<SpreadThroughputs, SpecError> {
     let document: Document = source.parse_format(FORMAT)?;
     let error = |path: &str, message: String| Err(source.error_at(path, message, None));
@@ -122,7 +122,7 @@ pub fn read_spread_throughputs(source: &Source) -> Result<SpreadThroughputs, Spe
     })
 }
 
-/// Named mixes, each a share of every job type.
+/// Mixes by name, each with a share of every job type.
 fn mixes(
     source: &Source,
     mixes: Entries<Vec<f64>>,
@@ -138,7 +138,7 @@ fn mixes(
     Ok(mixes.into_iter().collect())
 }
 
-/// Configurations, and what each retains beside each.
+/// The configurations, and the fraction that each retains beside each: [configurations × configurations].
 fn configurations(
     source: &Source,
     raw: &[Configuration],

@@ -1,5 +1,4 @@
-//! What every document is checked for before it is read: text, one document, no key twice, bounded nesting and
-//! bounded repetition.
+//! Checks of every document before it is read: text, one document, no key twice, bounded nesting and bounded repetition.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -10,13 +9,13 @@ use serde::Deserialize;
 use crate::spec::document::{Source, SpecError};
 use crate::spec::places::{Place, Step, Walk, walk};
 
-/// Mappings and lists within one another.
+/// The most mappings and lists within one another.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// Nodes that aliases may stand for, all told.
+/// The most nodes that all aliases together may stand for.
 const ALIASED_NODES_MAX: u64 = 100_000;
 
-/// Refuses what is no text document at all.
+/// Refuses input that is no text document.
 ///
 /// # Errors
 /// If the text is empty or binary.
@@ -40,7 +39,7 @@ pub(super) fn check_text(source: &Source) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Is there nothing in a document but comments?
+/// Whether a document contains nothing but comments.
 pub(super) fn is_void(source: &Source) -> bool {
     let blank = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
     source.text.lines().all(blank)
@@ -49,7 +48,7 @@ pub(super) fn is_void(source: &Source) -> bool {
 /// Refuses several documents in one text, keys given twice, deep nesting, explosive aliases, and syntax errors.
 ///
 /// # Errors
-/// At the first of them.
+/// At the first of these.
 pub(super) fn check_nodes(source: &Source) -> Result<(), SpecError> {
     let mut check = NodeCheck::default();
     let found = walk(&source.text, |walk, step, span| match check.step(walk, step) {
@@ -75,7 +74,7 @@ pub(super) fn check_nodes(source: &Source) -> Result<(), SpecError> {
     }
 }
 
-/// The remedy where text in `{…}` or `[…]` goes on with a bracket, as `6[steps/s]` does.
+/// The remedy if text in `{…}` or `[…]` goes on with a bracket, as `6[steps/s]` does.
 fn bracket_help(source: &Source, place: Place) -> Option<String> {
     let line = source.text.lines().nth(place.line.saturating_sub(1))?;
     let mut around = line.chars().skip(place.column.checked_sub(2)?);
@@ -105,13 +104,13 @@ fn tab_help(source: &Source, place: Place) -> Option<String> {
 
 #[derive(Default)]
 struct NodeCheck {
-    /// Keys had so far, of each open mapping or list.
+    /// The keys so far of each open mapping or list.
     keys: Vec<BTreeSet<String>>,
-    /// Nodes under each open mapping or list, aliases expanded, and its anchor.
+    /// The number of nodes under each open mapping or list, aliases expanded, and its anchor.
     open: Vec<(usize, u64)>,
-    /// Nodes under each anchor, by its number.
+    /// The number of nodes under each anchor, by its number.
     anchored: Vec<u64>,
-    /// Nodes that aliases stood for so far.
+    /// The number of nodes that aliases stood for so far.
     aliased: u64,
 }
 
@@ -163,18 +162,18 @@ impl NodeCheck {
     }
 }
 
-/// What every document begins with, or has somewhere.
+/// The field that every document begins with, or has somewhere.
 #[derive(Deserialize)]
 struct Head {
     format: Option<String>,
 }
 
-/// What a document says of its format, if it says anything.
+/// The format that a document states; none if it states none.
 ///
 /// # Errors
 /// If its syntax is wrong before that.
 pub(super) fn said_format(source: &Source) -> Result<Option<String>, ScanError> {
-    // JSON is skimmed at the speed of its reader; the walk below is for all else.
+    // JSON is skimmed at the speed of its reader; the walk below is for all other text.
     if source.is_json()
         && let Ok(Head { format: Some(format) }) = serde_json::from_str(&source.text)
     {
@@ -189,10 +188,10 @@ pub(super) fn said_format(source: &Source) -> Result<Option<String>, ScanError> 
 /// Refuses documents of another kind or version than `expected`, such as `apportion/snapshot-v1`.
 ///
 /// # Errors
-/// Pointing at the `format:` line, or saying that there is none.
+/// At the `format:` line; or that there is none.
 pub(super) fn check_format(source: &Source, expected: &str) -> Result<(), SpecError> {
     let found = match said_format(source) {
-        Err(_) => return Ok(()), // the reader to come says what is wrong with the syntax
+        Err(_) => return Ok(()), // The reader that follows reports the syntax error.
         Ok(None) => {
             let help = Some(format!("begin the file with `format: {expected}`"));
             let message = format!("the document has no `format`, expected `{expected}`");

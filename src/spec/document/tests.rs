@@ -39,7 +39,7 @@ enum Rule {
     },
 }
 
-/// `line:column [underlined] message | help` of what `text` is refused with.
+/// The refusal of `text`, as `line:column [underlined] message | help`.
 fn refusal(text: &str) -> String {
     match Source::new("d", text).parse_format::<Document>("apportion/test-v1") {
         Ok(_) => "accepted".to_owned(),
@@ -252,7 +252,7 @@ fn a_path_is_found_in_yaml_and_json() {
     assert_eq!(brief(&keyed), "6:5 [name] here");
 }
 
-/// Where in the text the letter `!` of the value at `k` is found.
+/// The line and column at which the letter `!` of the value at `k` is found.
 fn within(text: &str) -> (usize, usize) {
     #[derive(Deserialize)]
     struct One {

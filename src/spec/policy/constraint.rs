@@ -1,4 +1,4 @@
-//! A constraint in a policy document: its text, or a mapping that says what may become of it.
+//! A constraint in a policy document: its text, or a mapping with a penalty.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use serde::{Deserialize, Deserializer};
 pub struct ConstraintDocument {
     /// Two expressions and `<=`, `>=` or `==`.
     pub constraint: String,
-    /// What a unit of violation costs, in units of the objective; hard if absent.
+    /// The cost of a unit of violation, in units of the objective; hard if absent.
     pub soft: Option<f64>,
-    /// May it be dropped for jobs, as few as possible, where not all can keep it?
+    /// Whether it may be dropped for jobs, as few as possible, where not all can keep it.
     pub droppable: bool,
-    /// Was it written as a mapping?
+    /// Whether it was written as a mapping.
     pub mapped: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct ConstraintDocument {
 struct MappedConstraint {
     /// Two expressions and `<=`, `>=` or `==`.
     constraint: String,
-    /// What a unit of violation costs, in units of the objective. Without it the constraint is hard.
+    /// The cost of a unit of violation, in units of the objective. Without it the constraint is hard.
     soft: Option<f64>,
     /// Whether the constraint is dropped for as few jobs as possible where not all can keep it.
     #[serde(default)]

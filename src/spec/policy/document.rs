@@ -1,4 +1,4 @@
-//! The policy document as written, and as checked.
+//! The policy document as it is written, and after it is checked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,49 +22,49 @@ pub struct Document {
     #[cfg_attr(feature = "schema", schemars(extend("const" = FORMAT)))]
     #[expect(dead_code, reason = "checked before the document is read")]
     format: String,
-    /// The name of the policy; a file that ships with the program is called so, too.
+    /// The name of the policy; for a file that ships with the program, also the name of the file.
     #[expect(dead_code, reason = "of every kind, read before")]
     name: String,
-    /// What the policy is for, in a line.
+    /// The purpose of the policy, in a line.
     #[expect(dead_code, reason = "of every kind, read before")]
     summary: String,
-    /// Where it comes from: paper and section.
+    /// Its source: paper and section.
     #[expect(dead_code, reason = "of every kind, read before")]
     source: Option<String>,
-    /// What else a reader should know.
+    /// Further notes for readers.
     #[expect(dead_code, reason = "of every kind, read before")]
     notes: Option<String>,
-    /// How it differs from Gavel, and with what effect.
+    /// Its differences from Gavel, and their effects.
     #[expect(dead_code, reason = "of every kind, read before")]
     differs_from_gavel: Option<String>,
-    /// Whether the policy is a program or a heuristic. Other kinds are those of plug-ins, which have other fields.
+    /// Whether the policy is a program or a heuristic. Other kinds belong to plug-ins, which have other fields.
     kind: Kind,
-    /// How the program sees throughputs. `measured`, the default: as they are. `unit`: 1 wherever a job runs.
-    /// `reference(TYPE, …)`: on every worker type as on the first of these that the cluster has, and with `fastest` at the
-    /// end, where it has none of them, as on the first, by convention the fastest.
+    /// The throughputs that the program sees. `measured`, the default: as they are. `unit`: 1 wherever a job runs. `reference(TYPE,
+    /// …)`: on every worker type as on the first of these that the cluster has, and with `fastest` at the end, where it has none of
+    /// them, as on the first, by convention the fastest.
     throughput: Option<String>,
-    /// Which jobs may share workers; `none` by default.
+    /// The jobs that may share workers; `none` by default.
     colocation: Option<Colocation>,
-    /// The expression that is made as large as possible. A program has this or `minimize`.
+    /// The expression that is maximized. A program has this or `minimize`.
     maximize: Option<String>,
-    /// The expression that is made as small as possible.
+    /// The expression that is minimized.
     minimize: Option<String>,
-    /// Constraints on every job, beside those that every allocation keeps.
+    /// Constraints on every job, in addition to those that every allocation keeps.
     #[serde(default)]
     for_each_job: Vec<ConstraintDocument>,
     /// Constraints on every worker type.
     #[serde(default)]
     for_each_worker_type: Vec<ConstraintDocument>,
-    /// Constraints on the whole cluster, each one row over all jobs: what stands in them of a job is added up by
-    /// `sum_over_jobs`, or is the least or the most of all jobs.
+    /// Constraints on the whole cluster, each one row over all jobs: terms of jobs are added up by `sum_over_jobs`, or are the
+    /// least or the most of all jobs.
     #[serde(default)]
     constraints: Vec<ConstraintDocument>,
-    /// Which of several optima is taken; `utilization` by default.
+    /// The optimum that is taken among several; `utilization` by default.
     refine: Option<Refine>,
     /// Whether each job's weight falls to it through its owners. Needs `lexicographic_min_over_jobs`.
     #[serde(default)]
     hierarchical: bool,
-    /// Whether each job's time is discounted by what its presence costs the others: the partial allocation mechanism.
+    /// Whether each job's time is discounted by the cost of its presence to the others: the partial allocation mechanism.
     #[serde(default)]
     discounted: bool,
     /// Numbers of each job that its snapshot has in `extra`, with unit and sign: `{deadline: "s > 0", bonus: "1"}`.
@@ -73,14 +73,14 @@ pub struct Document {
     columns: Entries<String>,
     /// The rule of a heuristic.
     rule: Option<Rule>,
-    /// Numbers with names. A heuristic's are those of its rule; each has a default. A program's are declared here with their
-    /// defaults, and stand by name in its expressions.
+    /// Named numbers. A heuristic's are those of its rule, each with a default. A program's are declared here with their defaults,
+    /// and are used by name in its expressions.
     #[serde(default)]
     parameters: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Document {
-    /// Which of the fields that belong to one kind alone are given, where they may be strange: field, kind, given.
+    /// The fields that belong to one kind alone: the field's name, the kind, and whether the field is given.
     fn own_fields(&self) -> [(&'static str, Kind, bool); 12] {
         use Kind::{Heuristic, Program};
         [
@@ -99,7 +99,7 @@ impl Document {
         ]
     }
 
-    /// Complains of each field that belongs to another kind.
+    /// Errors about fields that belong to another kind.
     fn strangers(&self, source: &Source) -> Vec<SpecError> {
         let reason = match self.kind {
             Kind::Program => "a program says what it optimizes",
@@ -118,7 +118,7 @@ impl Document {
     }
 }
 
-/// What decides.
+/// The kind of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -129,19 +129,19 @@ pub enum Kind {
     Heuristic,
 }
 
-/// Which jobs may share workers.
+/// The jobs that may share workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Colocation {
-    /// None.
+    /// No jobs.
     #[default]
     None,
     /// Any two of one scale factor that both run beside each other.
     Pairs,
 }
 
-/// Which of several optima is taken.
+/// The optimum that is taken among several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -154,7 +154,7 @@ pub enum Refine {
     /// The analytic centre of all optima, where an interior-point method ends. A minimum or a maximum that is part of a sum counts
     /// as a variable there.
     Interior,
-    /// Whichever the solver finds first.
+    /// Any optimum, as the solver finds it.
     None,
 }
 
@@ -189,17 +189,17 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Does it let jobs share workers?
+    /// Whether the rule lets jobs share workers.
     pub fn pairs(self) -> bool {
         self.pairs_and_parameters().0
     }
 
-    /// Has it parameters?
+    /// Whether the rule has parameters.
     pub(super) fn is_parametric(self) -> bool {
         self.pairs_and_parameters().1
     }
 
-    /// Both in one, without a default that a new rule would have unasked.
+    /// Both properties in one match, so that a new rule cannot get a default by mistake.
     fn pairs_and_parameters(self) -> (bool, bool) {
         match self {
             Self::FifoPacked | Self::Gandiva => (true, true),
@@ -209,19 +209,20 @@ impl Rule {
     }
 }
 
-/// How a policy sees throughputs.
+/// The throughputs that a policy sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum View {
     /// As they are.
     #[default]
     Measured,
-    /// 1 wherever a job runs.
+    /// A throughput of 1 wherever a job runs.
     Unit,
-    /// Every type runs a job as fast as a reference type does.
+    /// On every type the throughput of a reference type.
     Reference {
         /// The reference: the first of these that the cluster has.
         types: Vec<String>,
-        /// Where it has none of them: the first worker type in the order of the throughput matrix, its fastest.
+        /// Whether, if the cluster has none of them, the reference is the first worker type in the order of the throughput matrix,
+        /// its fastest.
         or_fastest: bool,
     },
 }
@@ -260,10 +261,10 @@ impl fmt::Display for View {
     }
 }
 
-/// What a program optimizes, as text.
+/// An optimization program, as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// Is the objective maximized, or minimized?
+    /// Whether the objective is maximized, and not minimized.
     pub maximize: bool,
     /// The objective.
     pub objective: String,
@@ -273,32 +274,32 @@ pub struct Program {
     pub for_each_worker_type: Vec<ConstraintDocument>,
     /// Constraints on the whole cluster.
     pub constraints: Vec<ConstraintDocument>,
-    /// Which of several optima is taken.
+    /// The optimum that is taken among several.
     pub refine: Refine,
-    /// Does each job's weight fall to it through its owners?
+    /// Whether each job's weight falls to it through its owners.
     pub hierarchical: bool,
-    /// Is each job's time discounted by what its presence costs the others?
+    /// Whether each job's time is discounted by the cost of its presence to the others.
     pub discounted: bool,
     /// Per-job columns that the caller supplies: name, and unit with sign.
     pub columns: Vec<(String, String)>,
     /// The numbers that its expressions name.
     pub parameters: Vec<Parameter>,
-    /// How it sees throughputs.
+    /// The throughputs that it sees.
     pub view: View,
-    /// Which jobs may share workers.
+    /// The jobs that may share workers.
     pub colocation: Colocation,
 }
 
 /// A built-in rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heuristic {
-    /// Which.
+    /// The rule.
     pub rule: Rule,
     /// Its parameters as written; [`PolicyDocument::parameters`] reads them.
     pub parameters: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What decides, with all it needs.
+/// The kind of a policy, with all its data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PolicyKind {
     /// An optimization program.
@@ -309,15 +310,15 @@ pub enum PolicyKind {
     Plugin(Plugged),
 }
 
-/// A policy whose kind the engine does not know, as far as its document has been read: a plug-in of the catalog reads the
-/// rest ([`PolicyDocument::own_fields`]) and says what is known before the policy is built.
+/// A policy of a kind that the engine does not know: a plug-in of the catalog reads its own fields ([`PolicyDocument::own_fields`])
+/// and fills in these before the policy is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugged {
     /// The value of `kind:`.
     pub kind: String,
-    /// Does it decide inside rounds, rather than by allocations?
+    /// Whether it decides inside rounds, rather than by allocations.
     pub inside_rounds: bool,
-    /// Can it let jobs share workers?
+    /// Whether it can let jobs share workers.
     pub pairs: bool,
 }
 
@@ -332,38 +333,38 @@ struct Common {
     kind: String,
 }
 
-/// Their names: a plug-in's own fields are the others.
+/// The names of these fields: a plug-in's own fields are the others.
 pub(super) const COMMON: [&str; 7] =
     ["format", "name", "summary", "source", "notes", "differs_from_gavel", "kind"];
 
 /// A checked policy file.
 #[derive(Clone, Debug)]
 pub struct PolicyDocument {
-    /// The name others know it by.
+    /// The name by which documents and commands refer to it.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub summary: String,
-    /// Where it comes from.
+    /// Its source: paper and section.
     pub origin: Option<String>,
-    /// What else a reader should know.
+    /// Further notes for readers.
     pub notes: Option<String>,
-    /// How it differs from the published system.
+    /// Its differences from the published system.
     pub differs_from_gavel: Option<String>,
-    /// What decides.
+    /// Its kind, with all its data.
     pub kind: PolicyKind,
-    /// Parameters that are other than the text says, from where the policy was named.
+    /// Parameters whose values differ from the text's, set where the policy was named.
     pub set: BTreeMap<String, serde_json::Value>,
-    /// The text, for complaints that come later.
+    /// The text, for errors that are found later.
     pub source: Source,
 }
 
 impl PolicyDocument {
-    /// Does it decide inside rounds, rather than by allocations?
+    /// Whether it decides inside rounds, rather than by allocations.
     pub fn decides_inside_rounds(&self) -> bool {
         matches!(&self.kind, PolicyKind::Plugin(plugged) if plugged.inside_rounds)
     }
 
-    /// Can it let jobs share workers?
+    /// Whether it can let jobs share workers.
     pub fn pairs(&self) -> bool {
         match &self.kind {
             PolicyKind::Program(program) => program.colocation == Colocation::Pairs,
@@ -372,7 +373,7 @@ impl PolicyDocument {
         }
     }
 
-    /// The name of its kind, as the document has it.
+    /// The name of its kind in documents.
     pub fn kind_name(&self) -> &str {
         match &self.kind {
             PolicyKind::Program(_) => "program",
@@ -384,7 +385,7 @@ impl PolicyDocument {
     /// Reads a document and checks that its fields fit together.
     ///
     /// # Errors
-    /// With the place of everything that does not fit.
+    /// With the place of every field that does not fit.
     pub fn read(source: Source) -> Result<Self, SpecError> {
         let common: Common = source.parse_format(FORMAT)?;
         let empty = |(field, text): (&str, &String)| {

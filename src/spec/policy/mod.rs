@@ -1,7 +1,7 @@
-//! Policy files: what a policy is for, what it optimizes or which rule it follows, and how it sees throughputs.
+//! Policy files: a policy's purpose, its objective or rule, and the throughputs that it sees.
 //!
-//! In: a document `apportion/policy-v1`. Out: a [`PolicyDocument`] whose fields fit together, with its [`Source`]
-//! for complaints that come later: what its expressions mean is checked where programs are known.
+//! In: a document `apportion/policy-v1`. Out: a [`PolicyDocument`] whose fields fit together, with its [`Source`] for errors that
+//! are found later: the meaning of its expressions is checked where programs are known.
 
 mod constraint;
 mod document;
@@ -20,7 +20,7 @@ pub use parameters::{Parameter, ParameterDocument, PolicyReference};
 
 use crate::spec::document::{Source, SpecError};
 
-/// The embedded policy of this name, or the one in the file at this path; a plug-in's kind is not looked into.
+/// The embedded policy of this name, or the one in the file at this path; the fields of a plug-in's kind are not read.
 ///
 /// # Errors
 /// If there is neither, or the document is not a policy.

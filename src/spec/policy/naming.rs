@@ -1,17 +1,17 @@
-//! Where a policy's texts name an owner or a worker type that a problem does not have.
+//! The places where a policy's texts name an owner or a worker type that a problem does not have.
 
 use serde_json::Value;
 
 use super::document::PolicyDocument;
 use crate::spec::document::SpecError;
 
-/// The fields of a program that have expressions in them.
+/// The fields of a program that contain expressions.
 const EXPRESSIONS: [&str; 5] =
     ["maximize", "minimize", "for_each_job", "for_each_worker_type", "constraints"];
 
 impl PolicyDocument {
-    /// A complaint about the first place where an expression of the policy has this word; about the document as a whole
-    /// where none has it.
+    /// An error about the first place where an expression of the policy has this word; about the document as a whole if none has
+    /// it.
     pub fn error_naming(&self, word: &str, message: impl Into<String>, help: Option<String>) -> SpecError {
         match self.place_of(word) {
             None => SpecError::about(self.source.name.as_str(), message, help),
@@ -25,19 +25,19 @@ impl PolicyDocument {
         }
     }
 
-    /// Does an expression of the policy have this word?
+    /// Whether an expression of the policy has this word.
     pub(crate) fn is_named(&self, word: &str) -> bool {
         self.place_of(word).is_some()
     }
 
-    /// The path of the first expression with this word, and the characters before it.
+    /// The path of the first expression with this word, and the number of characters before the word.
     fn place_of(&self, word: &str) -> Option<(String, usize)> {
         let fields: Value = self.source.parse().unwrap_or_default();
         EXPRESSIONS.iter().find_map(|field| find(fields.get(field)?, (*field).to_owned(), word))
     }
 }
 
-/// The path of the first text with this word, and the characters before it.
+/// The path of the first text with this word, and the number of characters before the word.
 fn find(value: &Value, path: String, word: &str) -> Option<(String, usize)> {
     match value {
         Value::String(text) => Some((path, offset(text, word)?)),
@@ -51,7 +51,7 @@ fn find(value: &Value, path: String, word: &str) -> Option<(String, usize)> {
     }
 }
 
-/// The characters before a word in a text, where it is no part of a longer one.
+/// The number of characters before a word in a text, where the word is no part of a longer one.
 fn offset(text: &str, word: &str) -> Option<usize> {
     let is_part =
         |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::document::COMMON;
 
-/// A mapping without the keys that documents of every kind have. The text's own reader still knows line and column of
-/// what is left, as it would not of a copy.
+/// A mapping without the keys that documents of every kind have. It is read by the text's own reader, which knows line and column
+/// of the remaining keys.
 pub(super) struct Own<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Own<T> {

@@ -1,5 +1,5 @@
-//! Numbers of a policy that have names: those that the document of a program declares, and those of a rule or of a plug-in. Where a
-//! policy is named, as in `completion_rate:exponent=0.75`, each may have another value than its document says.
+//! Named numbers of a policy: those that a program's document declares, and those of a rule or of a plug-in. Where a policy is
+//! named, as in `completion_rate:exponent=0.75`, each may get another value than its document's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct Parameter {
     pub name: String,
     /// Its value.
     pub value: f64,
-    /// Its unit as expressions write it; none for a plain number.
+    /// Its unit in the form of expressions; none for a plain number.
     pub unit: Option<String>,
     /// The least and the largest value that it may have.
     pub range: [f64; 2],
@@ -43,9 +43,9 @@ pub struct ParameterDocument {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct MappedParameter {
-    /// Its value where the policy is named without one.
+    /// Its value if the policy is named without one.
     default: f64,
-    /// Its unit, as in `$/h`; without one it is a plain number.
+    /// Its unit, such as `$/h`; without one it is a plain number.
     unit: Option<String>,
     /// The least value that it may have.
     from: Option<f64>,
@@ -102,7 +102,7 @@ impl schemars::JsonSchema for ParameterDocument {
 /// The parameters that the document of a program declares, in its order.
 ///
 /// # Errors
-/// At the place of one that is no finite number, or out of its own range.
+/// At the place of a parameter that is not a finite number, or is out of its own range.
 pub(super) fn declared(source: &Source) -> Result<Vec<Parameter>, SpecError> {
     #[derive(Deserialize)]
     struct Written {
@@ -126,7 +126,7 @@ pub(super) fn declared(source: &Source) -> Result<Vec<Parameter>, SpecError> {
 }
 
 impl Parameter {
-    /// The complaint about a value that is not within the range.
+    /// The error message about a value that is not within the range; none if it is within.
     fn complaint(&self, value: f64) -> Option<String> {
         let ([from, to], name) = (self.range, &self.name);
         let expected = match (from > -NUMBER_MAX, to < NUMBER_MAX) {
@@ -140,18 +140,18 @@ impl Parameter {
     }
 }
 
-/// A policy as it is named: its name or path, and parameters that are other than its document says.
+/// A reference to a policy: its name or path, and parameters whose values differ from its document's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyReference<'a> {
     /// The name of a policy, or the path of its file.
     pub policy: &'a str,
-    /// The text behind it: `exponent=0.75`, several with `:` between them.
+    /// The settings after it: `exponent=0.75`, several with `:` between them.
     settings: Option<&'a str>,
 }
 
 impl<'a> PolicyReference<'a> {
-    /// Takes apart what stands where a policy is named. Parameters begin with the first `:NAME=` behind the last separator of
-    /// folders; a text without it is a name or a path.
+    /// Splits the text of a reference. Parameters begin with the first `:NAME=` after the last separator of folders; a text without
+    /// that is a name or a path.
     pub fn new(text: &'a str) -> Self {
         let start = text.rfind(std::path::is_separator).map_or(0, |at| at + 1);
         let begins = |(at, _): &(usize, &str)| *at > 0 && name_of(&text[at + 1..]).is_some();
@@ -161,12 +161,12 @@ impl<'a> PolicyReference<'a> {
         }
     }
 
-    /// The same about the policy at another place.
+    /// The reference to another policy with the same settings.
     pub fn at(&self, policy: &str) -> String {
         self.settings.map_or_else(|| policy.to_owned(), |settings| format!("{policy}:{settings}"))
     }
 
-    /// Has it parameters?
+    /// Whether it has parameters.
     pub fn has_parameters(&self) -> bool {
         self.settings.is_some()
     }
@@ -199,7 +199,7 @@ fn name_of(setting: &str) -> Option<&str> {
     is_name.then_some(name)
 }
 
-/// A value as it is written behind the name of a policy.
+/// A value in the form in which it is written after the name of a policy.
 fn text_of(value: &Value) -> String {
     match (value.as_f64(), value) {
         (Some(number), _) => number.to_string(),
@@ -209,11 +209,11 @@ fn text_of(value: &Value) -> String {
 }
 
 impl PolicyDocument {
-    /// The policy with the parameters of a reference in place of its document's. It is called by its name with them, in the order
-    /// of their names.
+    /// The policy with the parameters of a reference in place of its document's. They become a part of its name, in the order of
+    /// their names.
     ///
     /// # Errors
-    /// If it has no such parameter, or a program's is out of its range; those of a rule and of a plug-in are checked by them.
+    /// If it has no such parameter, or a program's is out of its range; parameters of a rule and of a plug-in are checked by these.
     pub(crate) fn with_parameters(mut self, reference: &PolicyReference<'_>) -> Result<Self, SpecError> {
         let parameters = reference.parameters()?;
         let about = |message, help| SpecError::about(reference.at(reference.policy), message, help);
@@ -249,7 +249,7 @@ impl PolicyDocument {
         Ok(self)
     }
 
-    /// SHA-256 of the text, and of the parameters that are other than it says.
+    /// SHA-256 of the text, and of the parameters that differ from it.
     pub(crate) fn digest(&self) -> String {
         let text = sha256(self.source.text.as_bytes());
         match serde_json::to_value(&self.set) {
@@ -258,10 +258,10 @@ impl PolicyDocument {
         }
     }
 
-    /// The parameters of a heuristic as its rule wants them; what is not written has `T`'s default.
+    /// The parameters of a heuristic in the type of its rule; absent ones have `T`'s defaults.
     ///
     /// # Errors
-    /// If one is unknown or of another type than `T` asks for.
+    /// If one is unknown or of another type than `T` needs.
     pub fn parameters<T: DeserializeOwned + Default>(&self) -> Result<T, SpecError> {
         #[derive(Deserialize)]
         #[serde(bound = "T: DeserializeOwned + Default")]
@@ -276,7 +276,7 @@ impl PolicyDocument {
         }
     }
 
-    /// The fields beside those that documents of every kind have, as a plug-in's `T` wants them.
+    /// The fields in addition to those that documents of every kind have, in the type of a plug-in.
     ///
     /// # Errors
     /// With line and column, if one is missing, unknown to `T` or of another type.
@@ -289,7 +289,7 @@ impl PolicyDocument {
         }
     }
 
-    /// The fields as read, with the values that are set where the policy was named in place of the document's.
+    /// The fields as they are read, with the values that were set where the policy was named in place of the document's.
     fn with_set<T: DeserializeOwned>(
         &self,
         mut read: T,
@@ -305,7 +305,7 @@ impl PolicyDocument {
         Ok(read)
     }
 
-    /// A complaint about a field: at its key, or about the policy as it was named if the field was set there.
+    /// An error about a field: at its key, or about the reference to the policy if the field was set there.
     pub fn error_at_field(&self, field: &str, message: impl Into<String>, help: Option<String>) -> SpecError {
         if self.set.contains_key(field) {
             return SpecError::about(self.name.as_str(), message, help);

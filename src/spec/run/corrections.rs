@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct CorrectionsSpec(Vec<String>);
 
 impl CorrectionsSpec {
-    /// The names, in order, each once; what they mean is not looked up.
+    /// The names, in order, each once; their meaning is not looked up.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// None at all?
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

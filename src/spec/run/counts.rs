@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cluster::WORKERS_PER_TYPE_MAX;
 
-/// Workers by type, in the order given; written `{v100: 36, k80: 4}` or `v100=36,k80=4`.
+/// Workers by type, in the order of the document; written `{v100: 36, k80: 4}` or `v100=36,k80=4`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkerCounts(pub Vec<(String, u32)>);
 
@@ -74,7 +74,7 @@ impl std::str::FromStr for WorkerCounts {
     }
 }
 
-/// Counts of which no worker type comes twice.
+/// Counts in which no worker type occurs twice.
 fn distinct(counts: Vec<(String, u32)>) -> Result<WorkerCounts, String> {
     let mut names = BTreeSet::new();
     match counts.iter().find(|(name, _)| !names.insert(name)) {

@@ -12,12 +12,12 @@ pub fn sha256(bytes: &[u8]) -> String {
     digest.hexadecimal()
 }
 
-/// SHA-256 of bytes that come one after the other.
+/// A SHA-256 digest of bytes that come one after the other.
 #[derive(Clone, Copy, Default)]
 pub struct Sha256(Hash);
 
 impl Sha256 {
-    /// Takes in more bytes.
+    /// Adds more bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

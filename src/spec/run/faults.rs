@@ -1,4 +1,4 @@
-//! What may go wrong in a run.
+//! Faults in a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::Complaints;
 use super::TimeText;
 use crate::units::Seconds;
 
-/// What may go wrong in a run.
+/// Faults of workers and jobs in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -24,14 +24,15 @@ pub struct FaultsSpec {
     pub job_failure: f64,
     /// Failures in a row after which a job is dropped, at least 1.
     pub job_attempts: u32,
-    /// Workers' speeds are uniform in (1 − this, 1], relative to the throughputs: from 0, below 1.
+    /// The largest part by which workers are slower: speeds are uniform in (1 − this, 1], relative to the throughputs; from 0,
+    /// below 1.
     pub straggling: f64,
     /// Rounds after which the speeds are drawn anew. They are drawn once by default.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "rounds")))]
     pub straggling_rounds: Option<u64>,
     /// Relative standard deviation of the throughputs that policies see: from 0, below 1.
     pub noise: f64,
-    /// A job on several servers runs at 1 / (1 + this × other such jobs on its busiest server) of its throughput.
+    /// Slowdown of a job on several servers: it runs at 1 / (1 + this × other such jobs on its busiest server) of its throughput.
     pub contention: f64,
 }
 

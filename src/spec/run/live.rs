@@ -1,4 +1,4 @@
-//! What a live cluster does in a run.
+//! The behaviour of a live cluster in a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::Complaints;
 use super::TimeText;
 use crate::units::Seconds;
 
-/// When idle workers are given to jobs that wait.
+/// The instants at which idle workers are given to waiting jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,13 +17,13 @@ pub enum Refill {
     Never,
     /// Also when a job is done inside a round: until the round ends, by the priorities of its start.
     Completion,
-    /// Also when a job is done or comes inside a round, as on a live cluster: likewise, and then to jobs that came after the
-    /// last allocation. A policy that gives idle workers to no job without a share is asked at once.
+    /// Also when a job is done or comes inside a round, as on a live cluster: likewise, and then to jobs that came after the last
+    /// allocation. A policy that gives idle workers to no job without a share is asked at once.
     AtOnce,
 }
 
 impl Refill {
-    /// The word of documents.
+    /// The word in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Never => "never",
@@ -33,37 +33,35 @@ impl Refill {
     }
 }
 
-/// What a live cluster does and the published simulator does not: nothing by default.
+/// The behaviour of a live cluster that the published simulator lacks: none by default.
 ///
-/// `start_up` and `stop` are beside `preemption_cost`, which is time that a job loses when it starts again; where several are
-/// given, all are lost.
+/// `start_up` and `stop` are lost in addition to `preemption_cost`, which is time that a job loses when it starts again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LiveSpec {
-    /// So long before the end of a round the next one is decided, by what is known then; less than a round. Rounds then last
-    /// their whole length.
+    /// Time before the end of a round at which the next one is decided, by the state at that instant; less than a round. Rounds
+    /// then last their whole length.
     #[serde(with = "super::time")]
     #[cfg_attr(feature = "schema", schemars(with = "TimeText"))]
     pub look_ahead: Seconds,
-    /// Time that a job holds its workers without steps at the start of a lease that extends none; with `stop` less than a
-    /// round.
+    /// Time that a job holds its workers without steps at the start of a lease that extends none; with `stop` less than a round.
     #[serde(with = "super::time")]
     #[cfg_attr(feature = "schema", schemars(with = "TimeText"))]
     pub start_up: Seconds,
-    /// Time that a job that is not done holds its workers after a lease that is not extended: what comes next on them
-    /// starts that much later.
+    /// Time that a job that is not done holds its workers after a lease that is not extended: the next job on them starts that much
+    /// later.
     #[serde(with = "super::time")]
     #[cfg_attr(feature = "schema", schemars(with = "TimeText"))]
     pub stop: Seconds,
     /// Whether workers of jobs that are done inside a round are given to others at once.
     pub refill: Refill,
-    /// Whether policies see what was measured of jobs that ran alone, averaged with what they saw before.
+    /// Whether policies see the measured throughputs of jobs that ran alone, averaged with those that they saw before.
     pub measured: bool,
 }
 
 impl LiveSpec {
-    /// Is nothing of it asked for?
+    /// Whether all fields have their defaults.
     pub fn is_off(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What workers cost in a run.
+//! Prices of workers in a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("x-unit" = "$/h")))]
 #[serde(untagged)]
 pub enum PricesSpec {
-    /// In $/h, by worker type.
+    /// Prices in $/h, by worker type.
     Constant(BTreeMap<String, f64>),
     /// The path of a file of prices over time, or of constant ones.
     File(String),
 }
 
 impl PricesSpec {
-    /// Those that the spec itself says.
+    /// The prices in the spec itself; none if they are in a file.
     pub fn constant(&self) -> impl Iterator<Item = (&String, &f64)> {
         let map = match self {
             Self::Constant(map) => Some(map),

@@ -1,4 +1,4 @@
-//! How co-located throughputs become known in a run.
+//! The way in which co-located throughputs become known in a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::Complaints;
 
 /// The throughput estimator: off unless both `fraction` and `reference_models` are given.
 ///
-/// Policies then see what is believed of pairs, which what was measured corrects; what runs is the truth.
+/// Policies then see estimates of pairs, which measurements correct; jobs run at the true throughputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -21,7 +21,7 @@ fn the_canonical_form_is_golden() {
         r#""multi_priority":false,"multi_worker":false,"rate":2.0,"slos":false,"static":null,"steady_state":false,"trace":null}}"#,
     );
     assert_eq!(spec().canonical(), expected);
-    // Runs of before there was such a group keep their digests.
+    // Runs from before there was such a group keep their digests.
     let mut live = spec();
     live.live.stop = Seconds::new(10.0);
     let group = r#""live":{"look_ahead":0.0,"measured":false,"refill":"never","start_up":0.0,"stop":10.0},"#;

@@ -1,4 +1,4 @@
-//! Our own format, `apportion/throughputs-v1`.
+//! The format `apportion/throughputs-v1`.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::throughput::{Measured, RowKey, Throughputs};
 /// The value of `format`.
 pub const FORMAT: &str = "apportion/throughputs-v1";
 
-/// The only unit there is.
+/// The only unit that is allowed.
 const UNIT: &str = "steps/s";
 
-/// What a throughput file says about itself.
+/// The statements of a throughput file about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The name others know the matrix by.
+    /// The name by which documents and commands refer to the matrix.
     pub name: String,
-    /// Where the numbers come from.
+    /// The origin of the numbers.
     pub source: Origin,
 }
 
-/// Where measurements come from.
+/// The origin of measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -46,16 +46,16 @@ pub struct Origin {
     /// The hardware that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<String>,
-    /// The software that was measured with.
+    /// The software with which it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
-    /// Anything else a reader should know.
+    /// Further notes for readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A throughput matrix: how fast each job type runs on each worker type, alone and beside others. Files of it are named
-/// by `--throughputs`, and made by `apportion throughputs import`.
+/// A throughput matrix: the throughput of each job type on each worker type, alone and beside others. Files of it are named by
+/// `--throughputs`, and made by `apportion throughputs import`.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -69,7 +69,7 @@ pub(super) struct Document {
     /// The unit of all throughputs.
     #[cfg_attr(feature = "schema", schemars(extend("const" = UNIT)))]
     unit: String,
-    /// Where the numbers come from.
+    /// The origin of the numbers.
     #[serde(default)]
     source: Origin,
     /// Names of the worker types, the fastest first: the order of all lists by worker type. The first is the reference
@@ -77,7 +77,7 @@ pub(super) struct Document {
     worker_types: Vec<String>,
     /// A row for each job type at each scale factor.
     rows: Vec<Row>,
-    /// What jobs keep of their throughput beside others. Without it, no jobs may share workers.
+    /// The fractions of throughput that jobs keep beside others. Without it, no jobs may share workers.
     colocation: Option<Colocation>,
 }
 
@@ -99,19 +99,19 @@ struct Row {
     unconsolidated: Option<Vec<Option<f64>>>,
 }
 
-/// What jobs keep of their throughput beside others.
+/// The fractions of throughput that jobs keep beside others.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Colocation {
-    /// How it is known. The model's section, and no other, stands beside it.
+    /// The model of co-located throughputs. Only the section of that model may be given with it.
     model: Contention,
-    /// For each worker type, by its name, the measured fractions, where the model is `measured`.
+    /// The measured fractions for each worker type, by its name, if the model is `measured`.
     #[serde(default)]
     retained: BTreeMap<String, Vec<Retained>>,
-    /// Demands for shared resources, where the model is `resource`.
+    /// Demands for shared resources, if the model is `resource`.
     resource: Option<ResourceModel>,
-    /// Traffic on the links between servers, where the model is `network`.
+    /// Traffic on the links between servers, if the model is `network`.
     network: Option<NetworkModel>,
 }
 
@@ -125,8 +125,8 @@ struct Retained {
     /// The row's scale factor.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "workers")))]
     scale_factor: u32,
-    /// The fraction kept beside each row of the same scale factor, in the order of `rows`; 0 or null where the two cannot
-    /// share workers.
+    /// The fraction kept beside each row of the same scale factor, in the order of `rows`; 0 or null if the two cannot share
+    /// workers.
     beside: Vec<Option<f64>>,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
         spread.push(row.unconsolidated.clone().unwrap_or_else(|| vec![None; n_types]));
     }
     checker.stop_if_wrong()?;
-    // Where nothing is said of sharing, there is no table of it.
+    // Without statements about sharing, there is no table of it.
     let n_beside = if document.colocation.is_some() { keys.len() } else { 0 };
     let mut retained = Array3::zeros((n_types.min(n_beside), n_beside, n_beside));
     let mut model = ContentionModel::None;
@@ -201,7 +201,7 @@ fn believable(value: f64) -> bool {
 /// Worker types, row keys, and rows by key.
 type Names<'a> = (&'a [String], &'a [RowKey], &'a BTreeMap<RowKey, usize>);
 
-/// Collects complaints, so that all are shown at once.
+/// A collector of errors, so that all are shown at once.
 struct Checker<'a> {
     source: &'a Source,
     complaints: Vec<SpecError>,
@@ -332,7 +332,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Shapes must be right before arrays are made.
+    /// Stops at errors so far: shapes must be right before arrays are made.
     fn stop_if_wrong(&mut self) -> Result<(), SpecError> {
         SpecError::join(std::mem::take(&mut self.complaints))
     }

@@ -1,8 +1,7 @@
-//! Gavel's throughputs: JSON of worker type → `('job type', scale factor)` → `null` (alone, a number) or another
-//! such key (beside it: [this row's, the other's]). A worker type `X_unconsolidated` holds what X does with its
-//! workers on several servers.
+//! Gavel's throughputs: JSON of worker type → `('job type', scale factor)` → `null` (alone, a number) or another such key (beside
+//! it: [this row's, the other's]). A worker type `X_unconsolidated` holds X's throughputs with the workers on several servers.
 //!
-//! Nothing in it is trusted: what cannot be used is dropped and said.
+//! Nothing in it is trusted: parts that cannot be used are dropped and reported.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +15,7 @@ use crate::throughput::{ContentionModel, Measured, RowKey};
 
 const UNCONSOLIDATED: &str = "_unconsolidated";
 
-/// Is the text a JSON object without the `format` that ours has?
+/// Whether the text is a JSON object without the `format` of our own documents.
 pub(super) fn is_gavel(text: &str) -> bool {
     let head = text.trim_start();
     let Some(inside) = head.strip_prefix('{') else { return false };
@@ -66,7 +65,7 @@ pub(super) fn read(source: &Source, name: &str) -> Result<ThroughputsFile, SpecE
     Ok(ThroughputsFile { header, measured, model: ContentionModel::Measured, findings })
 }
 
-/// One worker type's entries: per row, steps/s alone and pairs [own, other's] by the other row.
+/// One worker type's entries: for each row, steps/s alone and pairs [own, other's] by the other row.
 type Table = BTreeMap<RowKey, Entry>;
 
 #[derive(Debug, Default)]
@@ -75,7 +74,7 @@ struct Entry {
     beside: BTreeMap<RowKey, [f64; 2]>,
 }
 
-/// Reads `('ResNet-18 (batch size 16)', 1)`.
+/// Reads a key such as `('ResNet-18 (batch size 16)', 1)`.
 fn parse_key(text: &str) -> Option<RowKey> {
     let inside = text.trim().strip_prefix('(')?.strip_suffix(')')?;
     let (job_type, scale_factor) = inside.rsplit_once(',')?;
@@ -90,13 +89,13 @@ fn show(key: &RowKey) -> String {
     format!("{} at {}", key.job_type, key.scale_factor)
 }
 
-/// serde_json's message without the place, which is shown apart.
+/// The message of serde_json without the place, which is shown apart.
 fn plain(error: &serde_json::Error) -> String {
     let message = error.to_string();
     message.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
-/// Every row that any of the worker types has, in the order of the file.
+/// Every row that some worker type has, in the order of the file.
 fn rows_of(document: &Map<String, Value>, worker_types: &[String]) -> Vec<RowKey> {
     let mut seen = BTreeMap::new();
     let tables = worker_types.iter().filter_map(|worker_type| document.get(worker_type)?.as_object());
@@ -303,7 +302,7 @@ impl Reader<'_> {
         colocated
     }
 
-    /// Entries must be right before arrays are made.
+    /// Stops at errors so far: entries must be right before arrays are made.
     fn stop_if_wrong(&mut self) -> Result<(), SpecError> {
         SpecError::join(std::mem::take(&mut self.complaints))
     }

@@ -1,7 +1,7 @@
-//! Throughput matrices in files: our YAML and Gavel's JSON, read alike, and our YAML written.
+//! Throughput matrices in files: our YAML and Gavel's JSON are read alike, and our YAML is written.
 //!
-//! In: a [`Source`]. Out: a [`ThroughputsFile`], checked values with their header and what was dropped on the way.
-//! The matrices that are shipped are read the same way, once per process, by [`Throughputs::embedded`].
+//! In: a [`Source`]. Out: a [`ThroughputsFile`], checked values with their header and findings on dropped parts. Shipped matrices
+//! are read the same way, once per process, by [`Throughputs::embedded`].
 
 mod document;
 mod gavel_json;
@@ -30,28 +30,28 @@ pub const EMBEDDED: [Embedded; 2] = [
 /// A throughput file that has been read.
 #[derive(Clone, Debug)]
 pub struct ThroughputsFile {
-    /// What it says about itself.
+    /// Its statements about itself.
     pub header: Header,
     /// Its measurements; co-located ones are the model's.
     pub measured: Measured,
-    /// Where co-located throughputs come from.
+    /// The model of co-located throughputs.
     pub model: ContentionModel,
-    /// What was not kept, or kept though it looked odd.
+    /// Findings on parts that were not kept, or kept though they looked odd.
     pub findings: Vec<Finding>,
 }
 
-/// Something that reading noticed, with how often and the first examples.
+/// A finding of the reader, with its number and the first examples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The kind of finding.
     pub kind: FindingKind,
-    /// How often.
+    /// The number of places.
     pub count: usize,
     /// At most three places.
     pub examples: Vec<String>,
 }
 
-/// What reading a throughput file may notice.
+/// The kinds of findings in a throughput file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -84,7 +84,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// The finding in words, and what was done.
+    /// The finding and its consequence, in words.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::MissingRow => "rows that a worker type lacks, taken as unable to run there",
@@ -106,10 +106,10 @@ impl FindingKind {
     }
 }
 
-/// The most entries of the co-located array [type × row × other] that are believed: 2 GiB of it.
+/// The most entries of the co-located array [type × row × other]: 2 GiB of them.
 const ENTRIES_MAX: usize = 1 << 28;
 
-/// Why a matrix of this shape is refused, if it is.
+/// Why a matrix of this shape is refused; none if it is accepted.
 fn too_large(n_types: usize, n_rows: usize) -> Option<String> {
     let entries = n_types.saturating_mul(n_rows).saturating_mul(n_rows);
     (entries > ENTRIES_MAX).then(|| {
@@ -139,7 +139,7 @@ impl Findings {
 /// Reads our YAML (or the same as JSON), or Gavel's JSON under the name `name`.
 ///
 /// # Errors
-/// With every complaint, each with its place.
+/// With every error, each with its place.
 pub fn read_throughputs(source: &Source, name: &str) -> Result<ThroughputsFile, SpecError> {
     if gavel_json::is_gavel(&source.text) { gavel_json::read(source, name) } else { document::read(source) }
 }
@@ -158,16 +158,16 @@ pub fn load_throughputs(name_or_path: &str) -> Result<Arc<Throughputs>, SpecErro
     throughputs_of(&source, &file_stem(name_or_path))
 }
 
-/// The matrix of a document; of Gavel's JSON, under the name `name`.
+/// The matrix of a document; for Gavel's JSON, under the name `name`.
 ///
 /// # Errors
-/// If it is none.
+/// If the document is no matrix.
 pub fn throughputs_of(source: &Source, name: &str) -> Result<Arc<Throughputs>, SpecError> {
     let checked = Throughputs::try_new(read_throughputs(source, name)?.measured);
     checked.map(Arc::new).map_err(|error| SpecError::about(source.name.clone(), error.to_string(), None))
 }
 
-/// The name of a matrix that a file does not name itself.
+/// The name of a matrix whose file states none.
 pub fn file_stem(path: &str) -> String {
     let path = path_text::to_path(path);
     path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()

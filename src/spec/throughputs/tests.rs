@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::index::{Id, RowId, WorkerTypeId};
 
-/// A file of the published measurements, where they are at hand.
+/// A file of the published measurements; none if it is not at hand.
 fn published(file: &str) -> Option<Source> {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/gavel")).join(file);
     match std::fs::read_to_string(&path) {
@@ -40,7 +40,7 @@ colocation:
       - {job_type: b, scale_factor: 1, beside: [0.25, null]}
 ";
 
-/// A small file of Gavel's, with everything that can be odd in one.
+/// A small file of Gavel's, with all oddities that a file can have.
 const ODD: &str = r#"{
     "slow": {
         "('a', 1)": {"null": 1.0, "('b', 1)": [0.5, 2.0], "('a', 1)": [0.4, 0.4]},
@@ -225,7 +225,7 @@ proptest! {
         let _ = read(&text).map(|file| Throughputs::try_new(file.measured));
     }
 
-    /// Bytes of good documents are replaced, dropped or doubled.
+    /// Some bytes of good documents are replaced, dropped or doubled.
     #[test]
     fn no_damage_makes_the_reader_panic(
         odd in any::<bool>(),

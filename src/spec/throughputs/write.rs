@@ -1,4 +1,4 @@
-//! Writes our format: one line a row, so that people can read it and a diff shows what changed.
+//! The writer of our format: one line a row, so that people can read it and a diff shows what changed.
 
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ pub(super) fn write_isolated(header: &Header, measured: &Measured) -> String {
     text
 }
 
-/// The measurements of a matrix, as they went in.
+/// The measurements of a matrix, as they were given to it.
 pub fn measured_of(throughputs: &Throughputs) -> Measured {
     let rows: Vec<RowKey> = throughputs.rows().iter().cloned().collect();
     let types = throughputs.worker_types();
@@ -114,7 +114,7 @@ fn row_key(key: &RowKey) -> String {
     format!("job_type: {}, scale_factor: {}", scalar(&key.job_type), key.scale_factor)
 }
 
-/// `[1, 0.5, null]`: each number with as many digits as give the same bits back.
+/// A list `[1, 0.5, null]`: each number with as many digits as give the same bits back.
 pub(super) fn list(values: impl Iterator<Item = Option<f64>>) -> String {
     let shown: Vec<String> =
         values.map(|value| value.map_or_else(|| "null".to_owned(), |value| value.to_string())).collect();

@@ -1,4 +1,4 @@
-//! Writes contention models as the `colocation` section of our format.
+//! The writer of contention models, as the `colocation` section of our format.
 
 use super::document::Header;
 use super::write::{list, push, scalar, write_isolated};
@@ -6,7 +6,7 @@ use crate::throughput::contention::network::{Configuration, NetworkModel};
 use crate::throughput::contention::resource::ResourceModel;
 use crate::throughput::{ContentionModel, Measured};
 
-/// A throughput file whose co-located throughputs come from a model; for `measured`, use
+/// The text of a throughput file whose co-located throughputs come from a model; for `measured`, that of
 /// [`write_throughputs`](super::write_throughputs).
 pub fn write_modelled(header: &Header, measured: &Measured, model: &ContentionModel) -> String {
     match model {

@@ -1,4 +1,4 @@
-//! Fields of a line, with their places: what readers of tables share.
+//! Fields of a line, with their places, for all readers of tables.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::cluster::PRICES;
 use crate::spec::places::Place;
 use crate::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
 
-/// Numbers that a field accepts.
+/// A range of numbers that a field accepts.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::spec) enum Range {
     Positive,
@@ -38,9 +38,9 @@ impl Range {
 /// One field of a line.
 #[derive(Clone, Debug)]
 pub struct Field<'a> {
-    /// Its text, free of the quotes around it.
+    /// Its text, without the quotes around it.
     pub text: Cow<'a, str>,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Refuses a time to an SLO that no job has.
+/// Refuses a time to an SLO that no job can have.
 pub(super) fn check_slo(slo_s: f64) -> Result<(), String> {
     if Range::Positive.contains(slo_s) {
         return Ok(());
@@ -117,7 +117,7 @@ pub fn split_at(text: &str, by: char, line: usize) -> Vec<Field<'_>> {
 /// Splits a line at its commas; a field in double quotes may contain commas, and quotes doubled.
 ///
 /// # Errors
-/// With the place, if a quote is not closed or something follows it.
+/// With the place, if a quote is not closed or a letter follows it.
 pub fn split_commas(text: &str, line: usize) -> Result<Vec<Field<'_>>, (Place, &'static str)> {
     let mut fields = Vec::new();
     let (mut rest, mut column) = (text, 1);
@@ -145,7 +145,7 @@ pub fn split_commas(text: &str, line: usize) -> Result<Vec<Field<'_>>, (Place, &
     }
 }
 
-/// Where the quote that ends a field stands; doubled ones do not end it.
+/// The position of the quote that ends a field; doubled ones do not end it.
 fn closing_quote(inside: &str) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -5,7 +5,7 @@ use super::{Command, Line, Read, Reader, TraceForm, TracedJob};
 use crate::units::{Seconds, Steps};
 use crate::workload::Job;
 
-/// Where each column stands.
+/// The position of each column.
 struct Columns {
     n: usize,
     working_directory: Option<usize>,
@@ -61,7 +61,7 @@ pub(super) fn read<'a>(
             let id = jobs.len().to_string();
             jobs.extend(job(reader, &columns, &fields, id));
         } else {
-            // At the end of what is there.
+            // The place is the end of the line.
             let place = fields[fields.len() - 1].place;
             let expected = if form == TraceForm::Gavel { "10, or 7 on every line" } else { "7" };
             let message = format!("{} tab-separated columns, expected {expected}", fields.len());
@@ -85,7 +85,7 @@ fn job(reader: &mut Reader<'_>, columns: &Columns, fields: &[Field<'_>], id: Str
         Some(weight) => reader.number(&fields[weight], "weight", Range::Positive),
         None => Some(1.0),
     };
-    // Any negative number says that there is none.
+    // Any negative number means that there is none.
     let slo = columns.slo.map(|slo| &fields[slo]);
     let factor = match slo {
         Some(slo) => reader.number(slo, "SLO", Range::Any),

@@ -1,7 +1,7 @@
-//! Traces: jobs in files, in our CSV and in the two forms of Gavel's, read and written.
+//! Traces: jobs in files, in our CSV and in Gavel's two forms, read and written.
 //!
-//! In: a [`Source`], and throughputs where job types are to be checked. Out: a [`Trace`], its jobs in order of
-//! arrival. The form is told from the first line.
+//! In: a [`Source`], and throughputs if job types are to be checked. Out: a [`Trace`], its jobs in order of arrival. The form is
+//! recognized by the first line.
 //!
 //! | form      | a line is                                                                                    |
 //! |-----------|----------------------------------------------------------------------------------------------|
@@ -9,8 +9,8 @@
 //! | Gavel, 10 | tab-separated: job type, command, working directory, steps argument, needs-data flag, total steps, scale factor, weight, SLO, arrival |
 //! | Gavel, 7  | tab-separated: job type, command, steps argument, needs-data flag, total steps, arrival, scale factor |
 //!
-//! Times are seconds. A native SLO is the time from arrival; Gavel's is a multiple of the time the job takes
-//! alone on the reference worker type, the matrix's first, and −1 for none.
+//! Times are seconds. A native SLO is the time from arrival; Gavel's is a multiple of the time the job takes alone on the reference
+//! worker type, the matrix's first, and −1 for none.
 
 pub mod field;
 mod gavel;
@@ -34,7 +34,7 @@ use crate::throughput::Throughputs;
 use crate::workload::{Job, Listed};
 use field::{Field, Range};
 
-/// How a trace is written down.
+/// The form of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceForm {
@@ -46,7 +46,7 @@ pub enum TraceForm {
     GavelSeven,
 }
 
-/// What to do with jobs that are not in order of arrival.
+/// The treatment of jobs that are not in order of arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceOrder {
     /// Refuse the trace.
@@ -65,32 +65,32 @@ pub struct Trace {
     pub jobs: Vec<TracedJob>,
 }
 
-/// A job with what the file says of it beyond what a scheduler needs.
+/// A job with the data of the file that a scheduler does not need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TracedJob {
     /// The job.
     pub job: Job,
-    /// What the file calls it; its position where the form has no names.
+    /// Its id in the file; its position if the form has no ids.
     pub id: String,
-    /// How it is started, in Gavel's forms.
+    /// The command that starts it, in Gavel's forms.
     pub command: Option<Command>,
 }
 
-/// How Gavel starts a job.
+/// The command by which Gavel starts a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The command line.
     pub command: String,
-    /// Where it runs; the seven columns do not say.
+    /// The folder in which it runs; none in the form of seven columns.
     pub working_directory: Option<String>,
-    /// The argument by which it is told its steps.
+    /// The argument that states its steps.
     pub steps_argument: String,
-    /// Does it need a data directory?
+    /// Whether it needs a data directory.
     pub needs_data: bool,
 }
 
 impl Trace {
-    /// Leaves out jobs that the matrix has no throughputs for; says how many.
+    /// Leaves out jobs that the matrix has no throughputs for. Answers their number.
     pub fn retain_known(&mut self, throughputs: &Throughputs) -> usize {
         let n_before = self.jobs.len();
         self.jobs.retain(|TracedJob { job, .. }| {
@@ -100,7 +100,7 @@ impl Trace {
         n_before - self.jobs.len()
     }
 
-    /// The jobs alone: under their ids as names, unless every id is the job's position.
+    /// The jobs alone, with their ids as names, unless every id is the job's position.
     pub fn into_jobs(self) -> Vec<Job> {
         let mut jobs = self.jobs.iter().enumerate();
         let are_named = jobs.any(|(position, traced)| traced.id != position.to_string());
@@ -114,7 +114,7 @@ impl Trace {
     }
 }
 
-/// Complaints shown of one trace; a file of another kind would have one a line.
+/// The most errors that are shown of one trace; a file of another kind would have one a line.
 const COMPLAINTS_MAX: usize = 20;
 
 /// Reads a trace in any of the forms. With `throughputs`, job types and scale factors must be in the matrix, and
@@ -142,14 +142,14 @@ pub fn read_trace(
     reader.finish(form, read, order)
 }
 
-/// Does the text begin as a trace does: with columns of ours, or with as many tabs as Gavel's lines have?
+/// Whether the text begins like a trace: with columns of ours, or with as many tabs as Gavel's lines have.
 pub fn begins(source: &Source) -> bool {
     let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let is_column = |name: &str| native::COLUMNS.contains(&name.trim());
     matches!(first.matches('\t').count(), 6 | 9) || first.split(',').all(is_column)
 }
 
-/// The line of a trace that was read on which a job stands, from 1, by its position among the jobs as they stand there.
+/// The line of a job in the text of a trace, from 1, by the job's position in the text.
 pub fn line_of(source: &Source, position: usize) -> Option<usize> {
     let mut lines = source.text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty());
     let (_, first) = lines.clone().next()?;
@@ -164,7 +164,7 @@ struct Line<'a> {
     text: &'a str,
 }
 
-/// A job with the places that later checks complain about.
+/// A job with its places, for errors of later checks.
 #[derive(Debug)]
 struct Read {
     traced: TracedJob,
@@ -173,7 +173,7 @@ struct Read {
     scale_factor: Place,
     arrival: Place,
     sizes: Place,
-    /// Gavel's SLO: a multiple of the duration.
+    /// Gavel's SLO, a multiple of the duration, and its place.
     slo_factor: Option<(f64, Place)>,
 }
 
@@ -181,16 +181,16 @@ struct Reader<'a> {
     source: &'a Source,
     throughputs: Option<&'a Throughputs>,
     complaints: Vec<Complaint>,
-    /// Complaints, those included that another stands for.
+    /// The number of errors, including those that another one stands for.
     n_complaints: usize,
 }
 
-/// A complaint about a trace, which stands for all that say the same.
+/// An error in a trace, which stands for all alike.
 struct Complaint {
-    /// The text of the complaint.
+    /// The key by which alike errors are recognized: the message, or a part that they have in common.
     of: String,
     error: SpecError,
-    /// How many more there are, and the line of the last.
+    /// The number of further ones, and the line of the last.
     n_more: usize,
     last: usize,
 }
@@ -210,7 +210,7 @@ impl Reader<'_> {
         self.complain_alike(message.clone(), place, message, help);
     }
 
-    /// Takes a complaint; of several that are alike by `of` the first is shown, with the number of the others.
+    /// Adds an error. Of several with an equal `of` the first is shown, with the number of the others.
     fn complain_alike(&mut self, of: String, place: Place, message: String, help: Option<String>) {
         self.n_complaints += 1;
         if let Some(first) = self.complaints.iter_mut().find(|complaint| complaint.of == of) {
@@ -225,7 +225,7 @@ impl Reader<'_> {
         self.complaints.len() >= COMPLAINTS_MAX
     }
 
-    /// The field as a number in a range, complained of otherwise.
+    /// The field as a number in a range; none, with an error, if it is not.
     fn number(&mut self, field: &Field<'_>, name: &str, range: Range) -> Option<f64> {
         match field.number(name, range) {
             Ok(number) => Some(number),
@@ -354,7 +354,7 @@ impl Reader<'_> {
     }
 }
 
-/// Steps/s of a row on the reference worker type, if it runs there.
+/// Steps/s of a row on the reference worker type; none if it does not run there.
 fn speed(throughputs: &Throughputs, row: RowId) -> Option<crate::units::StepsPerSecond> {
     let reference = WorkerTypeId::from_index(0);
     let speed = throughputs.worker_types().get(reference).map(|_| throughputs.alone(row, reference))?;

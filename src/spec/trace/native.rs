@@ -1,4 +1,4 @@
-//! Our CSV: a header line that names the columns, in any order; only `job_type` and `total_steps` must be there.
+//! Our CSV: a header line that names the columns, in any order; only `job_type` and `total_steps` are required.
 
 #[cfg(feature = "schema")]
 use serde::Deserialize;
@@ -10,15 +10,15 @@ use crate::spec::places::Place;
 use crate::units::{Seconds, Steps};
 use crate::workload::Job;
 
-/// The columns there are.
+/// All columns.
 pub(super) const COLUMNS: [&str; 9] =
     ["id", "job_type", "scale_factor", "total_steps", "arrival", "weight", "slo", "entity", SIZES];
 
-/// The last of them, which is written only where a job has sizes.
+/// The last column, which is written only if a job has sizes.
 pub(super) const SIZES: &str = "sizes";
 
-/// A job of a trace: a line of comma-separated text, under a line that names its columns, in any order. Text that contains
-/// a comma stands in double quotes; a field that is empty has its default.
+/// A job of a trace: a line of comma-separated text, under a line that names its columns, in any order. Text with a comma is in
+/// double quotes; an empty field has its default.
 #[cfg(feature = "schema")]
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +26,7 @@ pub(super) const SIZES: &str = "sizes";
 struct Described {
     /// The name of the job; no two jobs have the same. By default its position in the file, from 0.
     id: Option<String>,
-    /// The name by which the throughput matrix knows the job.
+    /// The name of the job's type in the throughput matrix.
     job_type: String,
     /// Workers that the job needs at once; 1 by default.
     #[schemars(range(min = 1), extend("x-unit" = "workers"))]
@@ -39,7 +39,7 @@ struct Described {
     arrival: Option<f64>,
     /// The importance of the job, above 0; 1 by default.
     weight: Option<f64>,
-    /// The time from its arrival in which the job ought to be done, above 0; none by default.
+    /// The time from its arrival within which the job ought to be done, above 0; none by default.
     #[schemars(extend("x-unit" = "s"))]
     slo: Option<f64>,
     /// The owner of the job, one of the run's `entities`.
@@ -55,7 +55,7 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(Described)
 }
 
-/// The columns that must be there.
+/// The columns that are required.
 const REQUIRED: [&str; 2] = ["job_type", "total_steps"];
 
 pub(super) fn read<'a>(
@@ -86,7 +86,7 @@ pub(super) fn read<'a>(
     (TraceForm::Native, jobs)
 }
 
-/// What is said of a first line that names columns and does not separate them by commas, or that names a separator.
+/// The message and the remedy for a first line that names columns and does not separate them by commas, or that names a separator.
 fn other_separator(header: &str) -> Option<(&'static str, &'static str)> {
     if header.trim_start().starts_with("sep=") {
         return Some((
@@ -102,7 +102,7 @@ fn other_separator(header: &str) -> Option<(&'static str, &'static str)> {
     ))
 }
 
-/// Names of the header; none if it is not one.
+/// The column names in the header; none if it is no header.
 fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
     let before = reader.n_complaints;
     if let Some((message, help)) = other_separator(header.text) {

@@ -120,7 +120,7 @@ fn published_traces_are_read_and_survive_both_forms() {
     let traces = traces.filter(|path| path.extension().is_some_and(|extension| extension == "trace"));
     let (mut n_files, mut n_jobs) = (0, 0);
     for path in traces {
-        // Some jobs of the Philly traces are larger than what was measured, so types are not checked.
+        // Some jobs of the Philly traces have more workers than were measured, so types are not checked.
         let unchecked =
             |source: &Source| read_trace(source, None, TraceOrder::Refuse).expect("a published trace");
         let trace = unchecked(&Source::load(&path).unwrap());
@@ -149,7 +149,7 @@ fn generated_jobs_survive_our_csv_and_say_what_gavels_form_cuts() {
     assert_eq!(written.n_cut_steps, 300);
     assert_eq!(read(&written.text).unwrap().jobs.len(), 300);
     for traced in &mut trace.jobs {
-        // Our CSV has no column for it: it follows from steps and throughput.
+        // Our CSV has no column for the duration: it follows from steps and throughput.
         traced.job.duration = None;
     }
     assert_eq!(again, trace);
@@ -278,7 +278,7 @@ proptest! {
         let _ = read(&std::iter::once(native::COLUMNS.join(",")).chain(lines).collect::<Vec<_>>().join("\n"));
     }
 
-    /// Bytes of good traces are replaced, dropped or doubled.
+    /// Some bytes of good traces are replaced, dropped or doubled.
     #[test]
     fn no_damage_makes_the_reader_panic(
         which in 0..3_usize,

@@ -1,4 +1,4 @@
-//! Writes traces: our CSV in full, Gavel's ten columns with what they can hold.
+//! The writer of traces: our CSV in full, Gavel's ten columns with all that they can hold.
 
 use std::fmt::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::throughput::Throughputs;
 use crate::units::Seconds;
 use crate::workload::Job;
 
-/// A trace as text, and what the form could not hold.
+/// A trace as text, and counts of data that the form could not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenTrace {
     /// The text.
@@ -26,14 +26,14 @@ pub struct WrittenTrace {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum WriteTraceError {
-    /// An SLO where nothing tells the duration that it is to be a multiple of.
+    /// An SLO without the duration that it is to be a multiple of.
     #[error(
         "job `{id}` has an SLO of {slo_s} s, but its duration alone, of which Gavel's SLO is a multiple, is not known"
     )]
     NoDuration {
         /// The job.
         id: String,
-        /// Its SLO.
+        /// Its SLO, in s.
         slo_s: f64,
     },
     /// A name that would break the lines.
@@ -65,11 +65,11 @@ pub enum WriteTraceError {
     OutOfRange {
         /// The job.
         id: String,
-        /// What the number is.
+        /// The kind of the number.
         what: Number,
         /// The number.
         value: f64,
-        /// What the reader accepts, in words.
+        /// The range that the reader accepts, in words.
         expected: String,
     },
     /// The older seven columns, which are only read.
@@ -82,13 +82,13 @@ pub enum WriteTraceError {
 pub enum Number {
     /// Its steps.
     TotalSteps,
-    /// When it arrives.
+    /// Its arrival.
     Arrival,
     /// Its weight.
     Weight,
-    /// The time from its arrival in which it ought to be done.
+    /// The time from its arrival within which it ought to be done.
     Slo,
-    /// The same as a multiple of its duration, as Gavel's forms have it.
+    /// The SLO as a multiple of its duration, as in Gavel's forms.
     SloFactor,
 }
 
@@ -126,7 +126,7 @@ fn check_numbers(traced: &TracedJob) -> Result<(), WriteTraceError> {
     Ok(())
 }
 
-/// Writes a trace; with `throughputs`, SLOs of jobs without a duration can be written in Gavel's form too.
+/// Writes a trace; with `throughputs`, SLOs of jobs without a duration can be written in Gavel's form, too.
 ///
 /// # Errors
 /// If the form cannot hold a job, or it has a number that [`read_trace`](super::read_trace) refuses.
