@@ -1,4 +1,4 @@
-//! Time ahead: time that counts before it has passed, where a round is decided before the round before it ends.
+//! Time ahead: time that counts before it has passed, if a round is decided before the previous one ends.
 
 use super::rounds::Mechanism;
 use crate::index::{JobId, WorkerTypeId};
@@ -14,9 +14,9 @@ pub(super) struct Ahead {
 }
 
 impl Mechanism {
-    /// Counts time ahead for a combination that holds workers of a type: it is taken to hold them for `time` beyond
-    /// what has been recorded. The time counts from now on, until the next [`record`](Self::record) of the
-    /// combination on the type, which counts in its place.
+    /// Counts time ahead for a combination that holds workers of a type: it is assumed to hold them for `time` beyond the recorded
+    /// time. The time counts from now on, until the next [`record`](Self::record) of the combination on the type, which counts in
+    /// its place.
     pub fn project(&mut self, combination: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
         let before = self.take_ahead(combination, worker_type);
         let time = time.get();
@@ -24,7 +24,7 @@ impl Mechanism {
         self.receive(combination, worker_type, Seconds::new(time - before));
     }
 
-    /// Removes the time that counts ahead for a combination on a type, and returns it, s.
+    /// Removes the time that counts ahead for a combination on a type. Answers that time, s.
     pub(super) fn take_ahead(&mut self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> f64 {
         let is_it = |ahead: &Ahead| ahead.combination == combination && ahead.worker_type == worker_type;
         let position = self.ahead.iter().position(is_it);

@@ -1,8 +1,8 @@
-//! An order of many records by one number each, and by more only where these numbers are alike.
+//! An order of many records by one number each, and by the whole record only if these numbers are alike.
 
 use std::cmp::Ordering;
 
-/// Puts records in ascending order, and is room to do so in.
+/// A sort of records in ascending order, with its buffers.
 ///
 /// The upper bits of a record's key and the record's index are one number of 64 bits: such numbers are sorted without branches.
 /// Records whose keys have the same upper bits are compared in full.
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Records are in the order in which a comparison of all of each puts them, whatever their keys have in common.
+        /// Records are in the order of a full comparison, whatever their keys have in common.
         #[test]
         fn records_are_in_the_order_of_a_full_comparison(
             records in prop::collection::vec(

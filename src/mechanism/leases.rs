@@ -13,9 +13,9 @@ pub struct GrantedLease<'a> {
     pub worker_type: WorkerTypeId,
     /// The workers, one per unit of scale factor.
     pub workers: &'a [WorkerId],
-    /// How many servers they are on.
+    /// The number of servers that they are on.
     pub n_servers: u32,
-    /// Did the combination have the same workers in the round before, so that it keeps running?
+    /// Whether the combination had the same workers in the previous round, so that it keeps running.
     pub extended: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Lease {
     pub(super) workers: (u32, u32),
     pub(super) n_servers: u32,
     pub(super) extended: bool,
-    /// Was the lease extended in the round after?
+    /// Whether the lease was extended in the next round.
     pub(super) kept: bool,
 }
 

@@ -29,8 +29,7 @@ pub(super) struct Account {
     pub(super) scale_factor: u32,
     /// The allocation in which it last had a row.
     adopted: u32,
-    /// The number of accounts opened up to this one, which tells it from others in the same slot; 0 once it is
-    /// closed.
+    /// The number of accounts opened up to this one, which distinguishes it from others in the same slot; 0 once it is closed.
     pub(super) generation: u64,
 }
 
@@ -50,18 +49,18 @@ pub(super) struct Member {
     pub(super) alone: Slot,
     /// The pairs of the job: the other member's place, and the slot of the pair.
     pub(super) pairs: Vec<(u32, Slot)>,
-    /// Time that the job was allotted between resets while it ran less than half of that, less what it has run since,
-    /// s. Time is weighted by the job's speed alone on the type, relative to its mean speed by its shares.
+    /// Time that the job was allotted between resets while it ran less than half of that, less the time that it has run since, s.
+    /// Time is weighted by the job's throughput alone on the type, relative to its mean throughput by its shares.
     overdue: f64,
     /// Time that the job has run since the last reset, weighted in the same way, s.
     run: f64,
     /// The sum of its shares.
     share: f64,
-    /// The sum of its shares, each times its speed alone there, steps/s.
+    /// The sum of its shares, each times its throughput alone there, steps/s.
     rate: f64,
 }
 
-/// The accounts of all combinations, and their arrays.
+/// The accounts of all combinations, as arrays.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) n_types: usize,
@@ -77,22 +76,22 @@ pub(super) struct Ledger {
     sorted: bool,
     /// Jobs by place.
     pub(super) members: Vec<Member>,
-    /// The selection in which each job was last taken: [place].
+    /// For each job the selection in which it was last taken: [place].
     pub(super) taken: Vec<u64>,
     /// Active jobs and their places, by id.
     jobs: Vec<(JobId, u32)>,
-    /// Slots that have a share, with their generations: some may have been closed since.
+    /// Slots with a share, with their generations: some may have been closed since.
     shared: Vec<(Slot, u64)>,
-    /// Slots with an account that is not as a reset leaves it, with their generations, likewise.
+    /// Slots with an account that differs from its state after a reset, with their generations: some may have been closed since.
     touched: Vec<(Slot, u64)>,
-    /// Is the slot among `touched`? [slot]
+    /// Whether the slot is among `touched`: [slot].
     is_touched: Vec<bool>,
     free_slots: Vec<Slot>,
     free_places: Vec<u32>,
     generation: u64,
-    /// Counts allocations.
+    /// The number of allocations adopted.
     adoption: u32,
-    /// Accounts up to this generation count as having a row in the allocation.
+    /// The last generation of accounts that count as having a row in the allocation.
     allocated_until: u64,
 }
 
@@ -128,23 +127,23 @@ impl Ledger {
         slot as usize * self.n_types
     }
 
-    /// Can the combination of a row run on the type of this cell?
+    /// Whether the combination of a row can run on the type of this cell.
     pub(super) fn runs(&self, cell: usize) -> bool {
         self.throughput[cell] > 0.0
     }
 
-    /// States anew how fast a combination is on each type.
+    /// Sets the throughputs of a combination on each type, steps/s.
     pub(super) fn set_throughput(&mut self, slot: Slot, throughput: &[f64]) {
         let row = self.row(slot);
         self.throughput[row..row + self.n_types].copy_from_slice(throughput);
     }
 
-    /// Is the account of this generation still in this slot?
+    /// Whether the account of this generation is still in this slot.
     pub(super) fn is_current(&self, slot: Slot, generation: u64) -> bool {
         self.accounts.get(slot as usize).is_some_and(|account| account.generation == generation)
     }
 
-    /// Has an account a row in the allocation?
+    /// Whether an account has a row in the allocation.
     pub(super) fn is_allocated(&self, account: &Account) -> bool {
         account.adopted == self.adoption || account.generation <= self.allocated_until
     }
@@ -159,7 +158,7 @@ impl Ledger {
         let first = &self.members[self.place(combination.first())? as usize];
         let Some(second) = combination.second() else { return Some(first.alone) };
         let place = self.place(second)?;
-        // Either member knows the pair: ask the one with fewer.
+        // Either member knows the pair: the one with fewer pairs is searched.
         let (known, other) = match &self.members[place as usize] {
             second if second.pairs.len() < first.pairs.len() => {
                 (second, self.accounts[first.alone as usize].members[0])
@@ -169,7 +168,7 @@ impl Ledger {
         known.pairs.iter().find(|(partner, _)| *partner == other).map(|(_, slot)| *slot)
     }
 
-    /// Fills `slots` with the slots of the pairs of the job at a place, by the place of the other.
+    /// Fills `slots` with the slots of the pairs of the job at a place, by the place of the other job.
     pub(super) fn slots_beside(&self, place: Option<u32>, slots: &mut Vec<Option<Slot>>) {
         slots.clear();
         slots.resize(self.members.len(), None);
@@ -220,8 +219,8 @@ impl Ledger {
         slot
     }
 
-    /// Opens the account of a pair at its [places](Self::pair_places); `start` is what it counts as having received,
-    /// of the `credit` that every account has after a reset.
+    /// Opens the account of a pair at its [places](Self::pair_places). `start` is the time that it counts as having received, out
+    /// of the `credit` of every account after a reset.
     pub(super) fn add_pair(
         &mut self,
         pair: Combination<JobId>,
@@ -235,7 +234,7 @@ impl Ledger {
         slot
     }
 
-    /// The places of a pair's members, if they are known and need equally many workers.
+    /// The places of a pair's members; none if one is unknown, or they need different numbers of workers.
     pub(super) fn pair_places(&self, pair: Combination<JobId>) -> Option<[u32; 2]> {
         let (first, second) = (self.place(pair.first())?, self.place(pair.second()?)?);
         let scale_factor = |place: u32| self.members[place as usize].scale_factor;
@@ -392,8 +391,8 @@ impl Ledger {
         self.shared.iter().filter(current).map(|(slot, _)| *slot)
     }
 
-    /// Settles accounts after `elapsed` seconds: the deficit grows by what was owed and not run, and what was
-    /// received starts again at the credit. An account that is owed nothing and has run nothing stays as it is.
+    /// Settles accounts after `elapsed` seconds: the deficit grows by the time that was owed and not run, and the received time
+    /// starts again at the credit. An account that is owed nothing and has run nothing stays as it is.
     pub(super) fn settle(&mut self, elapsed: f64, credit: f64) {
         for index in 0..self.shared.len() {
             let (slot, generation) = self.shared[index];

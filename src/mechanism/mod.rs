@@ -1,9 +1,9 @@
 //! The mechanism, from shares of time to time slices: an allocation and the time received → the jobs that run next,
 //! and their workers.
 //!
-//! In: an [`Allocation`](crate::Allocation), the workers that exist now, and what ran since the last call. Out:
-//! [leases](GrantedLease) for the next round. It refuses to know which policy it serves, whether it runs in a
-//! simulation, and what time it is: instants are arguments.
+//! In: an [`Allocation`](crate::Allocation), the workers that exist now, and the slices that ran since the last call. Out:
+//! [leases](GrantedLease) for the next round. It does not know which policy it serves, whether it runs in a simulation, and what
+//! time it is: instants are arguments.
 //!
 //! ```text
 //! record(what ran), project(what runs on) → due(now)? → settle(now), adopt(allocation) → assign(order of worker types) → leases

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Seconds;
 
-/// The order of combinations that nothing else tells apart.
+/// The order of combinations that are equal otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ties {
     /// By the ids of the jobs: a job alone before its pairs, and its pairs before the next job.
     JobId,
-    /// In the order in which they came to exist: a job alone, then its pairs with the jobs before it.
+    /// In the order of their creation: a job alone, then its pairs with earlier jobs.
     Insertion,
 }
 
@@ -34,13 +34,13 @@ pub enum IdleWorkers {
     Wait,
 }
 
-/// How the reset interval starts.
+/// The start of the reset interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LastReset {
     /// At every reset.
     Exact,
-    /// At every reset but one at time 0, which is taken for none.
+    /// At every reset but one at time 0, which counts as no reset.
     ZeroIsNone,
 }
 
@@ -48,13 +48,13 @@ pub enum LastReset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairStart {
-    /// As for a job alone.
+    /// The full credit, as for a job alone.
     Credited,
     /// No credit, so that the first deficit is too high by it.
     Uncredited,
 }
 
-/// Which combinations without a share fill workers left free by those that have one.
+/// The combinations without a share that may fill workers left free by those with one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fillers {
@@ -64,15 +64,14 @@ pub enum Fillers {
     EveryCombination,
 }
 
-/// The treatment of a combination that fills workers of a type on which it is slower than on one that it has a share
-/// of.
+/// The treatment of a combination that fills workers of a type on which it is slower than on one that it has a share of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowFillers {
     /// The combination runs on the slower type.
     Stay,
-    /// If enough workers of the faster type are left when all types have been filled, it gets these: under policies
-    /// that look at speeds.
+    /// If enough workers of the faster type are left when all types have been filled, it gets these: under policies that look at
+    /// throughputs.
     Move,
 }
 
@@ -83,9 +82,9 @@ pub enum SlowFillers {
 pub enum OverdueJobs {
     /// The job waits for its priority, which starts anew with each allocation.
     Wait,
-    /// The job comes before others where it has a share, once two rounds were allotted to it between resets while it
-    /// ran less than half of that, beyond what it has run since. Time counts by the job's speed there over its mean
-    /// speed by its shares.
+    /// The job precedes others where it has a share, once two rounds were allotted to it between resets while it ran less than half
+    /// of that, beyond the time that it has run since. Time is weighted by the job's throughput there over its mean throughput by
+    /// its shares.
     First,
 }
 
@@ -113,9 +112,8 @@ pub enum LastServer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismOptions {
-    /// The time that every combination counts as having received at a reset: half a round, so that a new one is
-    /// neither infinitely nor never preferred. With 0, a combination that has received nothing is
-    /// [starved](super::Priority::Starved).
+    /// The time that every combination counts as having received at a reset: half a round, so that a new one is neither infinitely
+    /// nor never preferred. With 0, a combination that has received nothing is [starved](super::Priority::Starved).
     pub initial_credit: Seconds,
     /// The least time between two resets.
     pub reset_interval: Seconds,
@@ -123,7 +121,7 @@ pub struct MechanismOptions {
     pub ties: Ties,
     /// Jobs that arrived after the last re-computation.
     pub unallocated: Unallocated,
-    /// Waiting jobs beside idle workers.
+    /// Idle workers beside waiting jobs.
     pub idle_workers: IdleWorkers,
     /// The start of the reset interval.
     pub last_reset: LastReset,
@@ -131,13 +129,13 @@ pub struct MechanismOptions {
     pub pair_start: PairStart,
     /// Combinations that fill workers left free.
     pub fillers: Fillers,
-    /// Combinations that fill workers on which they are slower than need be.
+    /// Combinations that fill workers on which they are slower than necessary.
     pub slow_fillers: SlowFillers,
     /// Jobs that have a share and have not run for long.
     pub overdue_jobs: OverdueJobs,
     /// The placement of gangs.
     pub gangs: Gangs,
-    /// Workers that fill no server.
+    /// Workers that are too few to fill a server.
     pub last_server: LastServer,
 }
 
@@ -178,7 +176,7 @@ impl MechanismOptions {
         }
     }
 
-    /// The allotted time, s, from which a job is overdue: two rounds, which are four credits; none if no job ever is.
+    /// The allotted time from which a job is overdue, s: two rounds, which are four credits; none if no job ever is.
     pub(super) fn overdue_after(&self) -> Option<f64> {
         let after = 4.0 * self.initial_credit.get();
         (self.overdue_jobs == OverdueJobs::First && after > 0.0).then_some(after)

@@ -1,4 +1,4 @@
-//! Workers on servers, and which of them a combination gets.
+//! Workers on servers, and the choice among them for a combination.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl Workers {
         self.server.len()
     }
 
-    /// Are there no workers?
+    /// Whether there are no workers.
     pub fn is_empty(&self) -> bool {
         self.server.is_empty()
     }
@@ -83,7 +83,7 @@ impl Workers {
         self.types[worker_type].workers.clone().map(|worker| WorkerId::from_index(worker as usize))
     }
 
-    /// The type of a worker, if there is such a worker.
+    /// The type of a worker; none if there is no such worker.
     pub fn worker_type(&self, worker: WorkerId) -> Option<WorkerTypeId> {
         let holds = |kind: &TypeWorkers| kind.workers.contains(&(u32::try_from(worker.index()).unwrap_or(0)));
         self.types.enumerate().find(|(_, kind)| holds(kind)).map(|(id, _)| id)
@@ -94,7 +94,7 @@ impl Workers {
         self.server[worker]
     }
 
-    /// Is a worker up?
+    /// Whether a worker is up.
     pub fn is_up(&self, worker: WorkerId) -> bool {
         self.up.get(worker).copied().unwrap_or(false)
     }
@@ -182,7 +182,7 @@ impl Free {
     /// Takes `n` free workers of a type and adds them to `into`.
     ///
     /// # Panics
-    /// If fewer are free: selection counts them.
+    /// If fewer are free: the selection has to count them.
     pub(super) fn grant(
         &mut self,
         workers: &Workers,
@@ -209,8 +209,8 @@ impl Free {
         }
     }
 
-    /// The server with the fewest free workers among those with enough for all that are missing; else the server with
-    /// the most.
+    /// The server with the fewest free workers among those with enough for all that are still missing; else the server with the
+    /// most.
     fn best_server(&self, kind: &TypeWorkers, missing: u32) -> u32 {
         let mut best = (u32::MAX, kind.servers.start);
         let mut most = (0, kind.servers.start);

@@ -1,10 +1,10 @@
-//! Priorities: how urgently a combination is owed a worker type.
+//! Priorities: the urgency with which a combination is owed a worker type.
 
 use std::cmp::Ordering;
 
-/// The share allotted over the share received, on one worker type. Ordered: nothing allotted, then ratios, then
-/// combinations that have received nothing at all, among which the larger share is the more urgent, then those of overdue
-/// jobs, the longest overdue first.
+/// The share allotted over the share received, on one worker type. The order is: nothing allotted, then ratios, then combinations
+/// that have received nothing at all, the larger share being more urgent, then combinations of overdue jobs, the longest overdue
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Priority {
     /// No share, or it cannot run there.
@@ -18,13 +18,13 @@ pub enum Priority {
     },
     /// A share, and a job that ran less than half of what was allotted to it.
     Overdue {
-        /// Time allotted to the job while it ran less than half of it, less what it has run since, s.
+        /// Time allotted to the job while it ran less than half of it, less the time that it has run since, s.
         allotted: f64,
     },
 }
 
 impl Priority {
-    /// The priority of `share` where `received` seconds of `received_total` were this combination's.
+    /// The priority of `share` if `received` seconds of `received_total` were this combination's.
     pub fn of(share: f64, received: f64, received_total: f64) -> Self {
         if share <= 0.0 {
             return Self::Nothing;
@@ -39,7 +39,7 @@ impl Priority {
             Self::Nothing => 0,
             Self::Ratio(ratio) => ratio.to_bits(),
             Self::Starved { share } => share.to_bits() | 1 << 63,
-            // A share is at most 1, so the second bit tells the two apart.
+            // A share is at most 1, so the second bit distinguishes the two.
             Self::Overdue { allotted } => allotted.to_bits() >> 1 | 3 << 62,
         }
     }

@@ -5,16 +5,16 @@ use crate::index::{Id, WorkerTypeId};
 use crate::units::Seconds;
 
 impl Mechanism {
-    /// Gives workers that are idle at `now`, within a round, to jobs that hold none, until the round ends, by the
-    /// same priorities as at its start. Types are filled in the order given. A gang gets workers if there are enough
-    /// for all of it. The new leases follow the others in [`leases`](Self::leases); their number is returned.
+    /// Gives workers that are idle at `now`, within a round, to jobs that hold none, until the round ends, by the same priorities
+    /// as at its start. Types are filled in the order given. A gang gets workers if there are enough for all of it. The new leases
+    /// follow the others in [`leases`](Self::leases). Answers their number.
     ///
     /// A lease lost at the start of the round is not extended by it, even on the same workers.
     pub fn refill(&mut self, now: Seconds, order: &[WorkerTypeId]) -> usize {
         self.refill_for(now, order, false)
     }
 
-    /// As [`refill`](Self::refill), and jobs that came after the last allocation may have workers that would idle, where
+    /// Gives idle workers to waiting jobs as [`refill`](Self::refill) does, also to jobs that came after the last allocation, if
     /// the [rules](super::Rules) have fillers at all.
     pub fn refill_with_arrivals(&mut self, now: Seconds, order: &[WorkerTypeId]) -> usize {
         self.refill_for(now, order, true)
@@ -46,7 +46,7 @@ impl Mechanism {
             }
         }
         if holders.len() == self.ledger.n_jobs() || left.iter().all(|left| *left == 0) {
-            // `waits_beside_idle` reads it.
+            // The function `waits_beside_idle` reads it.
             self.selection.left.copy_from_slice(&left);
             return 0;
         }
@@ -63,7 +63,7 @@ impl Mechanism {
         self.current.leases.len() - n_leases
     }
 
-    /// Does a job wait although workers that it could use were left? Asked after [`assign`](Self::assign).
+    /// Whether a job waits although workers that it could use were left. It is asked after [`assign`](Self::assign).
     pub fn waits_beside_idle(&self) -> bool {
         let ledger = &self.ledger;
         ledger.places().filter(|place| !self.selection.has_taken(ledger, *place)).any(|place| {

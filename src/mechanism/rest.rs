@@ -6,8 +6,8 @@ use crate::units::Seconds;
 
 impl Mechanism {
     /// Lets a job rest: it is to have no workers until an instant. Its lease alone, if it has one, is over, and
-    /// [`refill`](Self::refill) may give the workers to others; beside another job it keeps its place. What it is
-    /// owed goes on growing. An instant that has passed ends its rest.
+    /// [`refill`](Self::refill) may give the workers to others; beside another job it keeps its place. The time that it is owed
+    /// goes on growing. An instant that has passed ends its rest.
     pub fn rest(&mut self, job: JobId, until: Seconds) {
         self.resting.retain(|(resting, _)| *resting != job);
         self.resting.push((job, until.get()));
@@ -20,7 +20,7 @@ impl Mechanism {
         self.resting.iter().filter_map(at).collect()
     }
 
-    /// When the first of the jobs that rest in the current round may have workers again.
+    /// The instant at which the first of the jobs that rest in the current round may have workers again, s.
     pub(super) fn next_rested(&self) -> Option<f64> {
         let after = self.resting.iter().map(|(_, until)| *until).filter(|until| *until > self.round);
         after.min_by(f64::total_cmp)

@@ -23,27 +23,27 @@ use crate::workload::Combination;
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
-    /// Combinations with priority 0 are skipped, not used as fillers.
+    /// Whether combinations with priority 0 are skipped, and not used as fillers.
     pub skip_zero_priority: bool,
-    /// Pairs without a share may be fillers.
+    /// Whether pairs without a share may be fillers.
     pub pair_fillers: bool,
-    /// The policy looks at speeds, so the mechanism may.
+    /// Whether the policy looks at throughputs, so that the mechanism may.
     pub by_speed: bool,
-    /// A combination runs no longer than its share of the time that has passed, to half a round: workers may idle beside jobs
-    /// that wait, and there are no fillers.
+    /// Whether a combination runs no longer than its share of the time that has passed, to half a round: workers may idle beside
+    /// waiting jobs, and there are no fillers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub within_shares: bool,
 }
 
-/// When to ask the policy again.
+/// The instants at which the policy is asked again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Resets {
     pub(super) changed: bool,
     pub(super) last: Option<f64>,
-    /// When the policy wants to be asked again, whatever happens until then.
+    /// The instant at which the policy wants to be asked again in any case, s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<f64>,
-    /// When the round that is being assigned began, where that counts.
+    /// The beginning of the round that is being assigned, s, if it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) round: Option<f64>,
 }
@@ -65,13 +65,13 @@ pub struct Mechanism {
     pub(super) selection: Selection,
     pub(super) free: Free,
     throughput: Vec<f64>,
-    /// Changes noted so far.
+    /// The number of changes noted so far.
     n_changes: u64,
     /// Time that counts and has not been recorded.
     pub(super) ahead: Vec<Ahead>,
-    /// Jobs that rest, and until when, s; some may be over.
+    /// Jobs that rest, with the instants at which they end, s; some may be over.
     pub(super) resting: Vec<(JobId, f64)>,
-    /// When the round began, s.
+    /// The beginning of the round, s.
     pub(super) round: f64,
 }
 
@@ -121,24 +121,23 @@ impl Mechanism {
         self.ledger.jobs()
     }
 
-    /// Is this job known?
+    /// Whether this job is known.
     pub fn has_job(&self, job: JobId) -> bool {
         self.ledger.has_job(job)
     }
 
-    /// Notes a change in what an allocation depends on.
+    /// Notes a change in the data that an allocation depends on.
     pub fn note_change(&mut self) {
         self.resets.changed = true;
         self.n_changes += 1;
     }
 
-    /// The number of changes noted so far: an allocation that was decided at a lower number does not know all of
-    /// them.
+    /// The number of changes noted so far: an allocation that was decided at a lower number does not know all of them.
     pub fn n_changes(&self) -> u64 {
         self.n_changes
     }
 
-    /// Has something changed since the last re-computation?
+    /// Whether something has changed since the last re-computation.
     pub fn has_changed(&self) -> bool {
         self.resets.changed
     }
@@ -206,8 +205,8 @@ impl Mechanism {
         self.ledger.receive(slot, worker_type.index(), time.get());
     }
 
-    /// Is a re-computation due? It is if something changed and the last reset was long enough ago, or there was none;
-    /// or if it is the time that [was named](Self::ask_again_at).
+    /// Whether a re-computation is due. It is if something changed and the last reset was long enough ago, or there was none; or if
+    /// the instant given to [`ask_again_at`](Self::ask_again_at) has come.
     pub fn due(&self, now: Seconds) -> bool {
         let rested = |last: f64| {
             now.get() - last >= self.options.reset_interval.get()
@@ -217,13 +216,13 @@ impl Mechanism {
         awaited || (self.resets.changed && self.resets.last.is_none_or(rested))
     }
 
-    /// Makes a re-computation due from an instant on, however recent the last reset; with none, only when something
-    /// changes. The next reset forgets the instant.
+    /// Makes a re-computation due from an instant on, however recent the last reset; with none, only when something changes. The
+    /// next reset forgets the instant.
     pub fn ask_again_at(&mut self, at: Option<Seconds>) {
         self.resets.at = at.map(Seconds::get);
     }
 
-    /// The instant named to [`ask_again_at`](Self::ask_again_at).
+    /// The instant given to [`ask_again_at`](Self::ask_again_at).
     pub fn asks_again_at(&self) -> Option<Seconds> {
         self.resets.at.map(Seconds::new)
     }
@@ -233,21 +232,21 @@ impl Mechanism {
         self.resets.last.map(Seconds::new)
     }
 
-    /// Forgets when the last reset was, so that the next change counts at once.
+    /// Forgets the last reset, so that the next change counts at once.
     pub fn forget_reset(&mut self) {
         self.resets.last = None;
     }
 
-    /// Does a reset: deficits grow by what was owed and not run since the last one, and what was received starts
-    /// again at the initial credit. [`adopt`](Self::adopt) follows.
+    /// Does a reset: deficits grow by the time that was owed and not run since the last one, and the received time starts again at
+    /// the initial credit. [`adopt`](Self::adopt) follows.
     pub fn settle(&mut self, now: Seconds) {
         let elapsed = now.get() - self.resets.last.unwrap_or(0.0);
         self.ledger.settle(elapsed, self.options.initial_credit.get());
         self.resets = Resets { last: Some(now.get()), ..Resets::default() };
     }
 
-    /// Replaces the allocation in force. `ids` are the jobs of the new one, in the order of its problem. `throughput` is the speed
-    /// of a combination on a worker type in steps/s, for a pair the sum of both jobs' speeds; 0 where it cannot run.
+    /// Replaces the allocation in force. `ids` are the jobs of the new one, in the order of its problem. `throughput` is that of a
+    /// combination on a worker type in steps/s, for a pair the sum of both jobs' throughputs; 0 where it cannot run.
     pub fn adopt(
         &mut self,
         allocation: &Allocation,
@@ -301,8 +300,8 @@ impl Mechanism {
         }
     }
 
-    /// Counts every job as having a row in the allocation, until the next is adopted: jobs that came after the last
-    /// may fill workers left free, where the [rules](Rules) have fillers at all.
+    /// Counts every job as having a row in the allocation, until the next is adopted: jobs that came after the last one may fill
+    /// workers left free, if the [rules](Rules) have fillers at all.
     pub fn admit_all(&mut self) {
         self.ledger.allocate_jobs();
     }
@@ -384,8 +383,8 @@ impl Mechanism {
         }
     }
 
-    /// Gives the selected combinations of one type their workers, larger scale factors first; at the start of a round the
-    /// same as before, where they can be.
+    /// Gives the selected combinations of one type their workers, larger scale factors first; at the start of a round their
+    /// previous workers, if possible.
     pub(super) fn place(&mut self, worker_type: WorkerTypeId, at_start: bool) {
         let mut chosen = std::mem::take(&mut self.selection.chosen[worker_type.index()]);
         let scale_factor = |slot: Slot| self.ledger.accounts[slot as usize].scale_factor;
@@ -405,7 +404,7 @@ impl Mechanism {
         self.selection.chosen[worker_type.index()] = chosen;
     }
 
-    /// Extends what leases can be extended, then places the others.
+    /// Extends the leases that can be extended, then places the others.
     fn place_group(&mut self, worker_type: WorkerTypeId, group: &[Slot], at_start: bool) {
         let first = self.current.leases.len();
         for slot in group.iter().filter(|_| at_start) {
@@ -483,7 +482,7 @@ impl Mechanism {
         self.current.granted(&self.current.leases[index])
     }
 
-    /// The combinations of the round before that lost their workers although a job of theirs is still here.
+    /// The combinations of the previous round that lost their workers although a job of theirs is still here.
     pub fn preempted(&self) -> impl Iterator<Item = GrantedLease<'_>> {
         let lost =
             self.previous.leases.iter().filter(|lease| {

@@ -10,7 +10,7 @@ use super::priority::{Priority, descending};
 use super::rounds::Rules;
 use crate::index::{Id, WorkerTypeId};
 
-/// Half the fewest entries that are put in order at once.
+/// Half the least number of entries that are sorted at once.
 const CHUNK_MIN: usize = 4;
 
 /// A combination that wants a worker type; the least is selected first.
@@ -56,7 +56,7 @@ struct Sharing {
     share: f64,
 }
 
-/// The time of which combinations may have no more than their share.
+/// The rule that no combination runs longer than its share of the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WithinShares {
     /// Time since the last reset, s.
@@ -66,14 +66,14 @@ pub(super) struct WithinShares {
 }
 
 impl WithinShares {
-    /// The time that a combination lacks to be owed half a round by the end of this one, s.
+    /// The time that a combination still lacks until it is owed half a round by the end of this one, s.
     fn lacks(self, ledger: &Ledger, cell: usize) -> f64 {
         let (share, received) = (ledger.share[cell], ledger.received[cell] - self.credit);
         let owed = ledger.deficit[cell] + share * self.elapsed - received;
         self.credit - owed - share * 2.0 * self.credit
     }
 
-    /// Is a combination nearer to its share at the end of this round if it runs in it than if it does not?
+    /// Whether a combination is nearer to its share at the end of this round if it runs in it than if it does not.
     fn is_due(self, ledger: &Ledger, cell: usize) -> bool {
         self.lacks(ledger, cell) <= self.credit * 1e-9
     }
@@ -99,9 +99,9 @@ pub(super) struct Selection {
     order: KeyOrder,
     stamp: u64,
     n_taken: usize,
-    /// Is `sharing` out of date?
+    /// Whether `sharing` is out of date.
     pub(super) stale: bool,
-    /// May jobs that came after the last allocation be fillers?
+    /// Whether jobs that came after the last allocation may be fillers.
     pub(super) admits_arrivals: bool,
     /// If given, only combinations with less than their share of the time are selected.
     pub(super) within_shares: Option<WithinShares>,
@@ -124,13 +124,13 @@ impl Selection {
         }
     }
 
-    /// Was the job at this place among the ledger's members selected?
+    /// Whether the job at this place among the ledger's members was selected.
     pub(super) fn has_taken(&self, ledger: &Ledger, place: u32) -> bool {
         ledger.taken[place as usize] == self.stamp
     }
 
-    /// Selects for every type in the order given. The jobs at the places `others` get nothing here, as they hold
-    /// workers already or rest. `left` has the number of workers of a type that are left.
+    /// Selects for every type in the order given. The jobs at the places `others` get nothing here, as they hold workers already or
+    /// rest. `left` answers the number of workers of a type that are left.
     pub(super) fn select(
         &mut self,
         ledger: &mut Ledger,
@@ -188,8 +188,8 @@ impl Selection {
         }
     }
 
-    /// Moves fillers to workers that are left of a type that they have a share of and are faster on: of several, the one on
-    /// which they are fastest. Does any move?
+    /// Moves fillers to workers that are left of a type that they have a share of and are faster on: of several, the one on which
+    /// they are fastest. Answers whether any moved.
     fn move_slow(&mut self, ledger: &Ledger, order: &[WorkerTypeId]) -> bool {
         if self.left.iter().all(|left| *left == 0) {
             return false;
@@ -303,7 +303,7 @@ impl Selection {
     fn take_entries(&mut self, ledger: &mut Ledger, column: usize) {
         let (mut entries, mut order) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.order));
         let mut remaining = entries.as_mut_slice();
-        // At most as many entries are taken as workers are left, so no more than about as many are sorted at once.
+        // At most as many entries are taken as workers are left, so about as many are sorted at once.
         let mut n_ordered = CHUNK_MIN;
         while self.left[column] > 0 && !remaining.is_empty() {
             n_ordered = (n_ordered * 2).max(self.left[column] as usize).min(remaining.len());

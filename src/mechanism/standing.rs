@@ -1,4 +1,4 @@
-//! Where a combination stands: what it is owed of a worker type, and how urgently.
+//! The standing of a combination: the time that it is owed on a worker type, and its urgency.
 
 use super::priority::Priority;
 use super::rounds::Mechanism;
@@ -7,24 +7,24 @@ use crate::index::{Id, JobId, WorkerTypeId};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// The standing of a combination on a worker type: the time that it is owed, and how urgently.
+/// The standing of a combination on a worker type: the time that it is owed, and its urgency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
     /// The share of its time that it is allotted, from 0 to 1.
     pub share: f64,
     /// Time received since the last reset, without the initial credit.
     pub received: Seconds,
-    /// Time that it was allotted up to the last reset and has not received; below 0, what it has received beyond that.
+    /// Time that it was allotted up to the last reset and has not received; below 0, time that it has received in excess.
     pub deficit: Seconds,
-    /// How it compares with others when workers of the type are given out, if none of them is overdue.
+    /// Its priority when workers of the type are given out, if no combination is overdue.
     pub priority: Priority,
-    /// Time that was allotted to one of its jobs while the job ran less than half of it, less what the job has run
-    /// since; none unless it is so much that the combination comes before all that are not overdue.
+    /// Time that was allotted to one of its jobs while the job ran less than half of it, less the time that the job has run since;
+    /// none unless it is so long that the combination precedes all that are not overdue.
     pub overdue: Option<Seconds>,
 }
 
 impl Mechanism {
-    /// Where a combination stands on a worker type now; none if it has no account.
+    /// The standing of a combination on a worker type now; none if it has no account.
     pub fn standing(&self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> Option<Standing> {
         let ledger = &self.ledger;
         let slot = ledger.slot(combination)?;
@@ -44,15 +44,15 @@ impl Mechanism {
         })
     }
 
-    /// The time that has passed since the last reset, where nothing may run longer than its share of that.
+    /// The time that has passed since the last reset; none unless the rules forbid running longer than the share of that.
     pub(super) fn within_shares(&self) -> Option<WithinShares> {
         let elapsed = self.round - self.resets.last.unwrap_or(self.round);
         let credit = self.options.initial_credit.get();
         self.rules.within_shares.then_some(WithinShares { elapsed, credit })
     }
 
-    /// The earliest beginning of a round in which a combination that is owed no time now is owed some, where shares
-    /// may not be exceeded, or a job that rests now may have workers.
+    /// The earliest beginning of a round in which a combination that is owed no time now is owed some, if shares may not be
+    /// exceeded, or a job that rests now may have workers.
     pub fn next_due(&self) -> Option<Seconds> {
         let next = [self.next_owed(), self.next_rested().map(Seconds::new)];
         next.into_iter().flatten().min_by(Seconds::total_cmp)

@@ -22,13 +22,13 @@ pub struct MechanismState {
     total: Vec<f64>,
     leases: Vec<LeaseState>,
     down: Vec<WorkerId>,
-    /// Jobs with what tells how overdue they are.
+    /// Jobs with their figures of overdue time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     overdue: Vec<(JobId, [f64; 4])>,
     /// Time that counts and has not been recorded, s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ahead: Vec<(Combination<JobId>, WorkerTypeId, f64)>,
-    /// Jobs that rest, and until when, s.
+    /// Jobs that rest, with the instants at which they end, s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     resting: Vec<(JobId, f64)>,
 }
@@ -109,7 +109,7 @@ impl Mechanism {
     /// A mechanism in a saved state, for the same cluster and options.
     ///
     /// # Errors
-    /// If the state does not fit the cluster: what is wrong, in words.
+    /// If the state does not fit the cluster, with the reason in words.
     pub fn restore(
         cluster: &Cluster,
         options: MechanismOptions,

@@ -216,7 +216,7 @@ impl History {
         self.now += 360.0;
     }
 
-    /// Leases are what was selected; extended where that is possible, else on as few servers as is possible.
+    /// Leases are the selected combinations; they are extended if possible, else on as few servers as possible.
     fn check(&self, selected: &BTreeMap<usize, Vec<Jobs>>, before: &BTreeMap<Jobs, (usize, Vec<WorkerId>)>) {
         let blocked = |jobs: &Jobs, kind: usize| {
             self.world.options.unallocated == Unallocated::Block
@@ -230,7 +230,7 @@ impl History {
             let found: BTreeSet<Jobs> = of_type.iter().map(|lease| lease.combination).collect();
             let placed = selected[&kind].iter().filter(|jobs| !blocked(jobs, kind)).copied();
             let expected: BTreeSet<Jobs> = placed.collect();
-            // An unallocated combination with a lease of before keeps it, or has nothing.
+            // An unallocated combination with an earlier lease keeps it, or has nothing.
             let kept = |jobs: &Jobs| !self.slow.allocated.contains(jobs);
             assert!(found.difference(&expected).next().is_none(), "{found:?} beyond {expected:?}");
             assert!(expected.difference(&found).all(kept), "{expected:?} beyond {found:?}");

@@ -1,4 +1,4 @@
-//! The jobs that have arrived and are not done, what they have run, and the problem that they make.
+//! The active jobs, which have arrived and are not done, their progress, and the policy's problem of them.
 //!
 //! One table serves [`Scheduler`](super::Scheduler) and the simulator. A few columns are the simulator's alone (the
 //! measurement window, failed attempts, noise); they are part of its checkpoints.
@@ -20,12 +20,12 @@ use crate::throughput::{Estimator, Profiling, Throughputs};
 use crate::units::{Seconds, Steps};
 use crate::workload::{Combination, Job};
 
-/// The part by which a measurement must change what is believed of a job for policies to be asked about it: others are
-/// shown when they are asked for another reason. Each time they are asked, accounts are settled anew, and measurements never
-/// end.
+/// The part by which a measurement must change the estimate of a job's throughput for policies to be asked about it: smaller
+/// changes are shown when they are asked for another reason. Each time they are asked, accounts are settled anew, and measurements
+/// never end.
 const MEASURED_CHANGE: f64 = 0.01;
 
-/// An active job and what it has run.
+/// An active job and its progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Active {
     pub(crate) progress: Progress,
@@ -38,7 +38,7 @@ pub(crate) struct Active {
 }
 
 impl Active {
-    /// Steps/s alone as policies are shown them, [type]: what is known beforehand, until something was measured.
+    /// Steps/s alone as policies are shown them, [type]: the known throughputs, until some were measured.
     fn show(&self, shown: &mut Vec<f64>) {
         let Progress { noise, believed, .. } = &self.progress;
         shown.clear();
@@ -53,7 +53,7 @@ impl Active {
     }
 }
 
-/// When something last happened: the instant, and how many jobs had arrived by then.
+/// The instant of the last step of a job, and the number of jobs that had arrived by then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LastRun {
@@ -61,7 +61,7 @@ pub(crate) struct LastRun {
     pub(crate) n_arrived: u32,
 }
 
-/// What of an active job must survive a checkpoint.
+/// The state of an active job that must survive a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Progress {
@@ -69,11 +69,11 @@ pub(crate) struct Progress {
     pub(crate) job: Job,
     pub(crate) measured: bool,
     pub(crate) steps_run: f64,
-    /// When it last ran a step, or arrived.
+    /// The instant at which it last ran a step, or arrived.
     pub(crate) last_run: LastRun,
     /// Failures in a row.
     pub(crate) attempts: u32,
-    /// It has held workers before; kept only where preemption costs.
+    /// Whether it has held workers before; kept only if preemption costs.
     pub(crate) has_run: bool,
     /// Σ steps / isolated throughput, up to the last change of the latter, s.
     pub(crate) isolated_s: f64,
@@ -86,10 +86,10 @@ pub(crate) struct Progress {
     /// Steps/s alone that the policy is shown since some were measured: [type]; empty if none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) believed: Vec<f64>,
-    /// What is left of its start-up on the workers that it has, s.
+    /// The rest of its start-up on the workers that it has, s.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) start_up_left: f64,
-    /// Until when it stops on workers that it had, s.
+    /// The instant until which it stops on workers that it had, s.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) stops_until: f64,
 }
@@ -100,7 +100,7 @@ fn is_zero(time: &f64) -> bool {
 }
 
 impl Progress {
-    /// What its trace calls it; its position in order of arrival where that is no other.
+    /// Its id in the trace; its position in order of arrival if it has no other.
     pub(crate) fn label(&self) -> Label {
         self.job.name.clone().map_or_else(|| Label::from(self.id), Label::Text)
     }
@@ -124,7 +124,7 @@ impl Progress {
         }
     }
 
-    /// Is it of a cluster with so many worker types? One that was saved may be of another.
+    /// Whether it is of a cluster with this number of worker types. A saved job may be of another.
     pub(crate) fn has_types(&self, n_types: usize) -> bool {
         [&self.noise, &self.believed].iter().all(|row| row.is_empty() || row.len() == n_types)
     }
@@ -133,13 +133,13 @@ impl Progress {
         self.job.total_steps.get() - self.steps_run
     }
 
-    /// What a policy is told of them: a job that has done all of its steps and is still here has one to go.
+    /// The steps to go that a policy is shown: a job that has done all of its steps and is still here has one to go.
     fn steps_to_show(&self) -> f64 {
         let remaining = self.steps_remaining();
         if remaining > 0.0 { remaining } else { self.job.total_steps.get().min(1.0) }
     }
 
-    /// Isolated time including what has been run since the last change of the isolated throughput.
+    /// Isolated time, including the steps that have been run since the last change of the isolated throughput.
     pub(crate) fn isolated(&self) -> Seconds {
         let since = self.steps_run - self.isolated_steps;
         let more = if since > 0.0 && self.isolated_rate > 0.0 { since / self.isolated_rate } else { 0.0 };
@@ -147,7 +147,7 @@ impl Progress {
     }
 }
 
-/// What the matrix, or a job itself, says of its throughputs.
+/// A job's throughputs, as the matrix or the job itself states them.
 #[derive(Clone, Debug)]
 pub(crate) struct LookedUp {
     /// Its row of the matrix, if it has one.
@@ -158,14 +158,14 @@ pub(crate) struct LookedUp {
     spread: Vec<Option<f64>>,
 }
 
-/// All active jobs, by id, and where their throughputs come from.
+/// All active jobs, by id, and the sources of their throughputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) jobs: Vec<Active>,
-    /// Their ids, close together for those who search.
+    /// Their ids, close together for searches.
     ids: Vec<JobId>,
     pub(crate) throughputs: Arc<Throughputs>,
-    /// What policies believe of co-located throughputs; none = they know.
+    /// Policies' estimates of co-located throughputs; none if they know them.
     pub(crate) estimator: Option<Estimator>,
     columns: IndexVec<WorkerTypeId, Option<WorkerTypeId>>,
     pub(crate) owners: Owners,
@@ -184,7 +184,7 @@ impl Table {
         })
     }
 
-    /// Policies see estimates of co-located throughputs, if there is a profiling.
+    /// The table, with estimates of co-located throughputs for policies if there is a profiling.
     pub(crate) fn estimating(
         mut self,
         profiling: Option<Profiling>,
@@ -202,7 +202,7 @@ impl Table {
         self.ids.binary_search(&id).ok()
     }
 
-    /// Position of an active job that was at another, `before`, some time ago.
+    /// Position of an active job that was at the position `before` some time ago.
     pub(crate) fn find_again(&self, id: JobId, before: u32) -> Option<usize> {
         let before = before as usize;
         if self.ids.get(before) == Some(&id) { Some(before) } else { self.find(id) }
@@ -212,10 +212,10 @@ impl Table {
         self.find(id).map(|position| &self.jobs[position])
     }
 
-    /// Where the throughputs of a job come from, and what they are.
+    /// The source of a job's throughputs, and the throughputs.
     ///
     /// # Errors
-    /// If the matrix does not have it, or no worker type of the cluster can run it: of the job at this position.
+    /// If the matrix does not have it, or no worker type of the cluster can run it: about the job at this position.
     pub(crate) fn look_up(
         &self,
         position: usize,
@@ -269,7 +269,7 @@ impl Table {
         gone
     }
 
-    /// A pair ran at so many steps/s. Does that change what is believed of it?
+    /// Takes the measured steps/s of a pair. Answers whether that changes the estimate of it.
     pub(crate) fn observe(
         &mut self,
         jobs: Combination<JobId>,
@@ -285,8 +285,8 @@ impl Table {
         before.iter().zip(&after).any(|(before, after)| before.total_cmp(after).is_ne())
     }
 
-    /// A job ran alone on the fewest servers, at so many steps/s, which are averaged with what was believed of it. Does
-    /// that change what policies are shown by more than a [little](MEASURED_CHANGE)?
+    /// Takes the measured steps/s of a job that ran alone on the fewest servers, and averages it with the estimate so far. Answers
+    /// whether that changes the throughputs that policies are shown by more than a [little](MEASURED_CHANGE).
     pub(crate) fn measure(&mut self, position: usize, worker_type: WorkerTypeId, measured: f64) -> bool {
         let active = &mut self.jobs[position];
         if active.progress.believed.is_empty() {
@@ -296,12 +296,12 @@ impl Table {
         }
         let believed = &mut active.progress.believed[worker_type.index()];
         let before = *believed;
-        // However slow it gets, it does not come to run nowhere.
+        // However slow the job gets, it does not count as unable to run.
         *believed = averaged(SMOOTHING, measured, before).max(f64::MIN_POSITIVE);
         (*believed - before).abs() > MEASURED_CHANGE * before
     }
 
-    /// A pair that cannot share workers stands still there. Was it believed to run?
+    /// Notes that a pair cannot share workers, and so stands still there. Answers whether it was believed to run.
     pub(crate) fn refute(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
         self.estimator.is_some()
             && jobs.is_pair()
@@ -309,7 +309,7 @@ impl Table {
             && self.observe(jobs, worker_type, [0.0, 0.0])
     }
 
-    /// Tries out every pair that a decision counts on. Is any found unable to run?
+    /// Tries out every pair that a decision counts on. Answers whether one was found unable to run.
     pub(crate) fn try_out(&mut self, problem: &Problem, decision: &Decision) -> bool {
         if self.estimator.is_none() {
             return false;
@@ -343,7 +343,7 @@ impl Table {
         (both[0] > 0.0 && both[1] > 0.0).then_some(both)
     }
 
-    /// Does every member have a throughput there?
+    /// Whether every member has a throughput there.
     pub(crate) fn runs(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> bool {
         self.throughput(jobs, worker_type) > 0.0
     }
@@ -359,7 +359,7 @@ impl Table {
         both.map_or(0.0, |both| both.iter().sum())
     }
 
-    /// The isolated throughput changes, because the active jobs or the workers did.
+    /// Sets the isolated throughputs anew, because the active jobs or the workers changed.
     pub(crate) fn share_equally(&mut self, cluster: &Cluster) {
         let n = self.jobs.len() as f64;
         for active in &mut self.jobs {
@@ -407,13 +407,13 @@ impl Table {
         builder.build()
     }
 
-    /// The matrix as it was measured, by which jobs' rows have job types.
+    /// The matrix as it was measured, in which jobs' rows are looked up by job type.
     pub(crate) fn measured(&self) -> Colocation {
         Colocation::Rows { throughputs: Arc::clone(&self.throughputs), columns: self.columns.clone() }
     }
 
-    /// The matrix in which policies look up pairs; with the rows, in order, of the jobs that fit and have one, where it
-    /// is not the true one.
+    /// The matrix in which policies look up pairs; and, if it is not the true one, the rows, in order, of the jobs that fit and
+    /// have one.
     fn colocation(&self, cluster: &Cluster) -> (Arc<Throughputs>, Option<std::vec::IntoIter<RowId>>) {
         let Some(estimator) = &self.estimator else { return (Arc::clone(&self.throughputs), None) };
         let shown = self.jobs.iter().filter(|active| {

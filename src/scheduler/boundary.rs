@@ -1,4 +1,4 @@
-//! The start of a round, as the scheduler's own table shows it.
+//! The start of a round, as the scheduler's own table has it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct Boundary<'a> {
     pub(super) now: Seconds,
     pub(super) table: &'a mut Table,
     pub(super) cluster: &'a Arc<Cluster>,
-    /// The decision adopted at this round, if one was.
+    /// The decision adopted at this round; none if none was.
     pub(super) adopted: Option<InForce>,
 }
 

@@ -1,4 +1,4 @@
-//! What became of the policy at a round, and why it gave no decision.
+//! The outcome of asking the policy at a round, and the reasons for which it gave no decision.
 
 use thiserror::Error;
 
@@ -6,8 +6,8 @@ use crate::policy::PolicyError;
 use crate::problem::ProblemError;
 use crate::units::Seconds;
 
-/// What became of the policy at the start of a round. In every case the round has leases, by the last allocation that
-/// was adopted.
+/// The outcome of asking the policy at the start of a round. In every case the round has leases, by the last allocation that was
+/// adopted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decided {
     /// The policy was not asked: no change, or the last reset was too short a time ago.
@@ -17,16 +17,16 @@ pub enum Decided {
         /// Start of the round at which the policy was asked: this one, or an earlier one if the answer came late.
         asked: Seconds,
     },
-    /// The policy has been asked and has not answered within its time. The last allocation stays in force without the jobs
-    /// that are gone; jobs that came after it get workers that would idle. The answer is adopted at a later round.
+    /// The policy has been asked and has not answered within its time. The last allocation stays in force without the jobs that are
+    /// gone; jobs that came after it get workers that would idle. The answer is adopted at a later round.
     Late {
         /// Start of the round at which the policy was asked.
         since: Seconds,
     },
-    /// The policy gave no decision. The last allocation stays in force, as if it were late, and the policy is asked again
-    /// at the next round.
+    /// The policy gave no decision. The last allocation stays in force, as if it were late, and the policy is asked again at the
+    /// next round.
     Failed {
-        /// Why.
+        /// The reason.
         error: DecisionError,
     },
 }
@@ -44,9 +44,9 @@ pub enum DecisionError {
     /// A policy that decides inside rounds does not come to an end.
     #[error("the policy made {decisions} decisions in round {round} without ending it")]
     Livelock {
-        /// How many.
+        /// The number of decisions.
         decisions: usize,
-        /// In which round.
+        /// The number of the round.
         round: u64,
     },
 }
@@ -55,19 +55,19 @@ pub enum DecisionError {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// The policy's part.
+    /// The policy's part does not fit.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The mechanism's part, or what a policy that decides inside rounds had placed.
+    /// The mechanism's part does not fit, or the placements of a policy that decides inside rounds.
     #[error("the saved rounds do not fit: {reason}")]
     Mechanism {
-        /// In which respect.
+        /// The reason.
         reason: String,
     },
-    /// The scheduler's part: jobs, names and owners.
+    /// The scheduler's part does not fit: jobs, names and owners.
     #[error("the saved scheduler does not fit: {reason}")]
     Scheduler {
-        /// In which respect.
+        /// The reason.
         reason: String,
     },
     /// A job that does not fit the cluster or the throughputs.

@@ -16,7 +16,7 @@ use crate::problem::{Problem, ProblemError};
 use crate::units::Seconds;
 use crate::workload::{Combination, Job};
 
-/// Decisions after which a round is taken not to end: a multiple of its jobs and workers.
+/// The number of decisions after which a round counts as endless: a multiple of its jobs and workers.
 const DECISIONS_PER_JOB_OR_WORKER: usize = 16;
 
 /// The start of a round: the jobs and the workers that are up.
@@ -36,7 +36,7 @@ impl Start<'_> {
     }
 }
 
-/// A policy that decides inside rounds, and what it has placed.
+/// A policy that decides inside rounds, and its placements.
 #[derive(Debug)]
 pub(crate) struct Direct {
     policy: Box<dyn RoundPolicy>,
@@ -44,14 +44,14 @@ pub(crate) struct Direct {
     locations: IndexVec<WorkerId, Location>,
     previous: Vec<Placed>,
     placed: Vec<Placed>,
-    /// What has run since the last decision.
+    /// The runs since the last round was decided.
     ran: Vec<Ran>,
-    /// Servers of each placement, and whether it had the same workers before.
+    /// For each placement, the number of its servers, and whether it had the same workers before.
     granted: Vec<(u32, bool)>,
     free: IndexVec<WorkerTypeId, Vec<WorkerId>>,
 }
 
-/// What of a policy that decides inside rounds must survive a checkpoint.
+/// The state of a policy that decides inside rounds that must survive a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DirectState {
@@ -97,12 +97,12 @@ impl Direct {
         self.placed.len()
     }
 
-    /// Notes what a combination ran in the round that ends.
+    /// Notes the run of a combination in the round that ends.
     pub(crate) fn note_ran(&mut self, ran: Ran) {
         self.ran.push(ran);
     }
 
-    /// What a combination has run on a worker type since the last decision.
+    /// The run of a combination on a worker type since the last round was decided.
     pub(super) fn ran_of(&mut self, combination: Combination<JobId>, worker_type: WorkerTypeId) -> &mut Ran {
         let is_it = |ran: &Ran| ran.combination == combination && ran.worker_type == worker_type;
         let place = self.ran.iter().position(is_it).unwrap_or(self.ran.len());
@@ -112,7 +112,7 @@ impl Direct {
         &mut self.ran[place]
     }
 
-    /// Shows what the policy is shown first in a round that starts so.
+    /// Shows the view that the policy is shown first in a round that starts so.
     pub(crate) fn look<T>(
         &self,
         (round, now, round_length): (u64, Seconds, Seconds),
@@ -135,10 +135,10 @@ impl Direct {
         })
     }
 
-    /// Could the policy ever place these jobs, with all workers up?
+    /// Checks whether the policy could ever place these jobs, with all workers up.
     ///
     /// # Errors
-    /// If it could not, as it says itself.
+    /// If it could not, with the policy's own reason.
     pub(super) fn check(&self, problem: &Problem, round_length: Seconds) -> Result<(), String> {
         self.policy.check(&RoundView {
             round: 0,
@@ -156,15 +156,15 @@ impl Direct {
         })
     }
 
-    /// Begins a round, in which nothing is placed yet; what has run since the last decision.
+    /// Begins a round without placements. Answers the runs since the last round was decided.
     fn begin(&mut self) -> Vec<Ran> {
         self.previous = std::mem::take(&mut self.placed);
         self.free = self.all(|worker| self.workers.is_up(worker));
         std::mem::take(&mut self.ran)
     }
 
-    /// Places what others have decided on what [`look`](Self::look) showed; the policy is not asked. After an error what is placed is
-    /// of no use.
+    /// Makes the placements that a caller has decided on the view of [`look`](Self::look); the policy is not asked. After an error
+    /// the placements are invalid.
     pub(crate) fn take(&mut self, table: &mut Table, decided: Vec<Placed>) -> Result<(), DecisionError> {
         self.begin();
         for placed in decided {
@@ -179,8 +179,8 @@ impl Direct {
         PolicyError::Undecided { policy: self.policy.name().to_owned(), reason }
     }
 
-    /// Asks for decisions until the round ends. After an error what is placed is of no use, or as
-    /// [`decide_or_go_on`](Self::decide_or_go_on) leaves it.
+    /// Asks for decisions until the round ends. After an error the placements are invalid, unless
+    /// [`decide_or_go_on`](Self::decide_or_go_on) restores them.
     pub(crate) fn decide(&mut self, start: &mut Start<'_>) -> Result<(), DecisionError> {
         let ran = self.begin();
         start.table.shrink_to(start.cluster);
@@ -228,8 +228,8 @@ impl Direct {
         Err(DecisionError::Livelock { decisions: decisions_max, round: start.round })
     }
 
-    /// Decides the round for jobs that really run: where the policy fails, or panics, they keep their workers, except
-    /// workers that are down.
+    /// Decides the round for jobs that really run: if the policy fails, or panics, they keep their workers, except workers that are
+    /// down.
     pub(super) fn decide_or_go_on(&mut self, start: &mut Start<'_>) -> Decided {
         let asked = start.now;
         let sizes = start.table.sizes_now();
@@ -252,7 +252,7 @@ impl Direct {
         Decided::Failed { error }
     }
 
-    /// Workers of each type, those that are asked for.
+    /// Workers of each type that the condition selects.
     fn all(&self, asked: impl Fn(WorkerId) -> bool) -> IndexVec<WorkerTypeId, Vec<WorkerId>> {
         let of_type = |column| {
             let all = self.workers.of_type(WorkerTypeId::from_index(column));
@@ -315,7 +315,7 @@ impl Direct {
         })
     }
 
-    /// Ends a decided round: which placements keep their workers?
+    /// Ends a decided round: notes which placements keep their workers.
     fn grant(&mut self) {
         let granted = self
             .placed
@@ -330,7 +330,7 @@ impl Direct {
         GrantedLease { combination: *combination, worker_type: *worker_type, workers, n_servers, extended }
     }
 
-    /// Every placement of the round before that is none any more although a job of it is still here.
+    /// Passes on every placement of the previous round that was not continued although a job of it is still here.
     pub(super) fn each_lost(&self, table: &Table, tell: &mut dyn FnMut(GrantedLease<'_>)) {
         for old in &self.previous {
             let active = old.combination.members().any(|job| table.find(job).is_some());
@@ -353,7 +353,7 @@ impl Direct {
         }
     }
 
-    /// Takes back what [`state`](Self::state) gave.
+    /// Restores the state of [`state`](Self::state).
     ///
     /// # Errors
     /// If it is of other workers, or the policy refuses its part: then nothing has changed.

@@ -1,4 +1,4 @@
-//! What decides rounds: a policy behind the mechanism, or one that decides inside rounds.
+//! The driver of rounds: a policy behind the mechanism, or one that decides inside rounds.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ impl Driver {
         }
     }
 
-    /// The mechanism, to be told something; round policies see the state themselves.
+    /// The mechanism, to be changed; policies inside rounds see the state themselves.
     fn mechanism_mut(&mut self) -> Option<&mut Mechanism> {
         match self {
             Self::Mechanized(rounds) => Some(rounds.mechanism_mut()),
@@ -66,14 +66,14 @@ impl Driver {
         }
     }
 
-    /// Notes a change of something that an allocation depends on.
+    /// Notes a change in the data that an allocation depends on.
     pub(crate) fn note_change(&mut self) {
         if let Some(mechanism) = self.mechanism_mut() {
             mechanism.note_change();
         }
     }
 
-    /// A job of the table is new.
+    /// Adds a job that is new in the table.
     pub(crate) fn add_job(&mut self, table: &Table, id: JobId, scale_factor: u32) {
         if let Some(mechanism) = self.mechanism_mut() {
             let throughput = |jobs: Combination<JobId>, worker_type| table.throughput(jobs, worker_type);
@@ -98,13 +98,13 @@ impl Driver {
     pub(super) fn record(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
         match self {
             Self::Mechanized(rounds) => rounds.mechanism_mut().record(jobs, worker_type, time),
-            // Steps that a checkpoint holds are told without a time.
+            // Checkpointed steps are reported without a time.
             Self::Direct(direct) if time > Seconds::ZERO => direct.ran_of(jobs, worker_type).time += time,
             Self::Direct(_) => {}
         }
     }
 
-    /// Takes what still holds workers to do so for this long; round policies are shown what has been only.
+    /// Counts time ahead for jobs that still hold workers; policies inside rounds are shown only the past.
     pub(super) fn project(&mut self, jobs: Combination<JobId>, worker_type: WorkerTypeId, time: Seconds) {
         if let Some(mechanism) = self.mechanism_mut() {
             mechanism.project(jobs, worker_type, time);
@@ -127,11 +127,11 @@ impl Driver {
         }
     }
 
-    /// Could the policy ever place these jobs, with all workers up? One behind the mechanism gives shares, and the mechanism
-    /// places whatever fits.
+    /// Checks whether the policy could ever place these jobs, with all workers up. A policy behind the mechanism gives shares, and
+    /// the mechanism places all that fits.
     ///
     /// # Errors
-    /// If it could not, as it says itself.
+    /// If it could not, with the policy's own reason.
     pub(super) fn check(&self, problem: &Problem, round_length: Seconds) -> Result<(), String> {
         match self {
             Self::Mechanized(_) => Ok(()),
@@ -139,12 +139,12 @@ impl Driver {
         }
     }
 
-    /// When the policy wants to be asked again, whatever happens until then.
+    /// The instant at which the policy wants to be asked again in any case.
     pub(crate) fn asks_again_at(&self) -> Option<Seconds> {
         self.mechanism().and_then(Mechanism::asks_again_at)
     }
 
-    /// When a job is owed time again, where jobs wait for that beside idle workers.
+    /// The instant at which a job is owed time again, if jobs wait for that beside idle workers.
     pub(crate) fn next_due(&self) -> Option<Seconds> {
         self.mechanism().and_then(Mechanism::next_due)
     }
@@ -163,7 +163,7 @@ impl Driver {
         }
     }
 
-    /// Every lease of the round before that was not extended although a job of it is still here.
+    /// Passes on every lease of the previous round that was not extended although a job of it is still here.
     pub(crate) fn each_lost(&self, table: &Table, tell: &mut dyn FnMut(GrantedLease<'_>)) {
         match self {
             Self::Mechanized(rounds) => rounds.mechanism().preempted().for_each(tell),
@@ -178,7 +178,7 @@ impl Driver {
         }
     }
 
-    /// Takes back what [`state`](Self::state) gave.
+    /// Restores the state of [`state`](Self::state).
     ///
     /// # Errors
     /// If it is of another driver: then nothing has changed.

@@ -1,4 +1,4 @@
-//! Why a scheduler is not made, or refuses a job or a report.
+//! The errors of a scheduler's setup, of submissions and of reports.
 
 use thiserror::Error;
 
@@ -24,16 +24,16 @@ pub enum SetupError {
         policy: String,
         /// The cluster, as it is written on command lines.
         cluster: String,
-        /// Why not, as the policy says.
+        /// The policy's own reason.
         reason: String,
     },
 }
 
-/// Why a job is refused; those that are here go on.
+/// Why a job is refused; active jobs are not affected.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// A job type that the throughputs do not have at this scale factor, of a job that brings none of its own.
+    /// A job type that the throughputs do not have at this scale factor, for a job without throughputs of its own.
     #[error("no throughputs for `{job_type}` at scale factor {scale_factor} in `{throughputs}`")]
     NoThroughput {
         /// The job type.
@@ -43,7 +43,7 @@ pub enum SubmitError {
         /// The name of the throughputs.
         throughputs: String,
     },
-    /// No worker type on which it has a throughput has so many workers, up or down.
+    /// No worker type on which it has a throughput has as many workers, up or down.
     #[error("the job can run on no worker type of the cluster `{cluster}` at scale factor {scale_factor}")]
     FitsNowhere {
         /// The scale factor.
@@ -51,7 +51,7 @@ pub enum SubmitError {
         /// The cluster, as it is written on command lines.
         cluster: String,
     },
-    /// Sizes that are none.
+    /// Sizes that are invalid.
     #[error(transparent)]
     Sizes(SizesError),
     /// A number out of its range.
@@ -64,7 +64,7 @@ pub enum SubmitError {
         /// The values that are allowed, in words.
         expected: &'static str,
     },
-    /// A job of this name is here.
+    /// A name that an active job has.
     #[error("job {id} is called `{name}` already")]
     NameTaken {
         /// The name.
@@ -77,10 +77,10 @@ pub enum SubmitError {
     CannotPlace {
         /// The policy.
         policy: String,
-        /// Why not, as the policy says.
+        /// The policy's own reason.
         reason: String,
     },
-    /// Something else that no problem takes.
+    /// Another error of the problem.
     #[error(transparent)]
     Other(ProblemError),
 }

@@ -22,7 +22,7 @@ use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps};
 use crate::workload::Job;
 
-/// Decides, round by round, which jobs run on which workers. The [module](super) says what it takes and gives.
+/// A scheduler: it decides, round by round, which jobs run on which workers. The [module](super) describes its input and output.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,17 +63,17 @@ pub struct Scheduler {
     pub(super) names: BTreeMap<JobId, String>,
     /// Jobs submitted under names of their own.
     pub(super) by_name: BTreeMap<String, JobId>,
-    /// Jobs that went since the last round: leases lost may still name them.
+    /// Jobs that went since the last round: lost leases may still name them.
     pub(super) gone: Vec<JobId>,
     pub(super) driver: Driver,
     pub(super) n_submitted: usize,
-    /// Of them, those that came before the last round.
+    /// The number of jobs that were submitted before the last round.
     pub(super) n_seen: usize,
     pub(super) n_rounds: u64,
     /// Start of the last round, s.
     pub(super) now: Seconds,
     pub(super) in_force: Option<InForce>,
-    /// Start of the last round that a policy decided inside it; none before the first.
+    /// Start of the last round that a policy inside rounds decided; none before the first.
     pub(super) decided: Option<Seconds>,
 }
 
@@ -95,9 +95,9 @@ impl Scheduler {
         Self::with_driver((cluster, throughputs), Driver::Mechanized(Box::new(rounds)), options)
     }
 
-    /// A scheduler for a policy that decides inside rounds: its placements are the leases, without a mechanism. It is
-    /// asked at every [`tick`](Self::tick), on the caller's thread, and shown what was [recorded](Self::record) and
-    /// [observed](Self::observe) since the one before. It may give no job another number of workers.
+    /// A scheduler for a policy that decides inside rounds: its placements are the leases, without a mechanism. It is asked at
+    /// every [`tick`](Self::tick), on the caller's thread, and shown all that was [recorded](Self::record) and
+    /// [observed](Self::observe) since the last one. It may give no job another number of workers.
     ///
     /// # Errors
     /// As [`new`](Self::new), and if the policy could place no job on this cluster.
@@ -145,21 +145,20 @@ impl Scheduler {
         })
     }
 
-    /// Takes in a job, which is called by its job type in leases. Its `arrival` is an instant on the clock of
-    /// [`tick`](Self::tick).
+    /// Takes in a job, which is named by its job type in leases. Its `arrival` is an instant on the clock of [`tick`](Self::tick).
     ///
     /// # Errors
-    /// If the job has no throughput, fits nowhere in the cluster, a number of it is out of range, or a policy that decides
-    /// inside rounds could never place it. Others go on.
+    /// If the job has no throughput, fits nowhere in the cluster, a number of it is out of range, or a policy that decides inside
+    /// rounds could never place it. Active jobs are not affected.
     pub fn submit(&mut self, job: Job) -> Result<JobId, SubmitError> {
         let name = job.job_type.clone();
         self.take_in(name, job)
     }
 
-    /// Takes in a job under a name of its user's.
+    /// Takes in a job under a name of its own.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit), and if a job of that name is here.
+    /// As [`submit`](Self::submit), and if an active job has that name.
     pub fn submit_as(&mut self, name: impl Into<String>, job: Job) -> Result<JobId, SubmitError> {
         let name = name.into();
         if let Some(id) = self.find(&name) {
@@ -194,7 +193,7 @@ impl Scheduler {
             weight: job.weight,
             steps_remaining: job.total_steps,
             slo_remaining: job.slo.map(|slo| job.arrival + slo),
-            // Only whether it is a number of seconds: a job may be submitted before it arrives.
+            // Only its being a number of seconds matters: a job may be submitted before it arrives.
             elapsed: Seconds::new(job.arrival.get().abs()),
             row: looked_up.row,
             ..ActiveJob::new(id)
@@ -224,12 +223,12 @@ impl Scheduler {
         }
     }
 
-    /// The job that is here and was [submitted under](Self::submit_as) this name.
+    /// The active job that was [submitted under](Self::submit_as) this name.
     pub fn find(&self, name: &str) -> Option<JobId> {
         self.by_name.get(name).copied()
     }
 
-    /// The jobs that are here, by id, with what leases call them.
+    /// The active jobs, by id, with their names in leases.
     pub fn jobs(&self) -> impl ExactSizeIterator<Item = (JobId, &str)> {
         self.table.jobs.iter().map(|active| (active.progress.id, self.name(active.progress.id)))
     }
@@ -238,17 +237,17 @@ impl Scheduler {
         self.names.get(&id).map_or("", String::as_str)
     }
 
-    /// What is known of a job that is here.
+    /// An active job as it was submitted.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.table.get(id).map(|active| &active.progress.job)
     }
 
-    /// Steps that a job has been reported to have done; none if it is not here.
+    /// Steps that a job has been reported to have done; none if it is not active.
     pub fn steps_done(&self, id: JobId) -> Option<Steps> {
         self.table.get(id).map(|active| Steps::new(active.progress.steps_run))
     }
 
-    /// Lets a job go: it is done, or nobody wants it any more. False if it is not here.
+    /// Removes a job that is done, or not wanted any more. False if it is not active.
     pub fn finish(&mut self, id: JobId) -> bool {
         let Some(position) = self.table.find(id) else { return false };
         self.table.remove(position);
@@ -266,15 +265,15 @@ impl Scheduler {
         true
     }
 
-    /// Starts a round at `now`, in seconds since any instant that stays the same: who runs on which workers from now until
-    /// the round ends. An instant before the last round's counts as that one.
+    /// Starts a round at `now`, in seconds since any fixed instant: it decides which jobs run on which workers from now until the
+    /// round ends. An instant before the last round's counts as that one.
     ///
-    /// A round may be decided ahead, while the one before it runs on: after what runs was [projected](Self::project), and its
-    /// leases are to start when that ends.
+    /// A round may be decided ahead, while the previous one runs on: after its running jobs were [projected](Self::project). Its
+    /// leases are then to start when the previous round ends.
     ///
-    /// With a deadline, the policy is waited for so long at most, and [`Round::decided`] says if its answer is
-    /// [late](super::Decided::Late). Without one it decides on this thread, however long it takes; so does a policy that
-    /// decides inside rounds, in any case.
+    /// With a deadline, the policy is waited for at most that long, and [`Round::decided`] tells if its answer is
+    /// [late](super::Decided::Late). Without one it decides on this thread, however long it takes; so does a policy that decides
+    /// inside rounds, in any case.
     pub fn tick(&mut self, now: Seconds, deadline: Option<Duration>) -> Round {
         self.now = self.now.max(now);
         let number = self.n_rounds;
@@ -327,7 +326,7 @@ impl Scheduler {
         (first..self.driver.n_leases()).map(|index| self.lease(&self.driver.lease(index))).collect()
     }
 
-    /// A lease in the user's words.
+    /// A lease with the user's names.
     pub(super) fn lease(&self, granted: &GrantedLease<'_>) -> Lease {
         let mut workers = granted.workers.to_vec();
         workers.sort_unstable();
@@ -343,7 +342,7 @@ impl Scheduler {
         }
     }
 
-    /// The decision whose allocation is in force; none before the first, nor of a policy that decides inside rounds.
+    /// The decision whose allocation is in force; none before the first, nor with a policy that decides inside rounds.
     pub fn in_force(&self) -> Option<&InForce> {
         self.in_force.as_ref()
     }
@@ -353,12 +352,12 @@ impl Scheduler {
         self.in_force.as_ref().map(|decision| decision.adopted).or(self.decided)
     }
 
-    /// Was a job here when the last round was decided?
+    /// Whether a job was active when the last round was decided.
     pub fn was_shown(&self, id: JobId) -> bool {
         id.index() < self.n_seen
     }
 
-    /// What a policy would be shown now.
+    /// The problem that a policy would be shown now.
     ///
     /// # Errors
     /// If it cannot be stated.
@@ -376,7 +375,7 @@ impl Scheduler {
         self.driver.workers()
     }
 
-    /// The mechanism: what each job is owed and has received. None where the policy decides inside rounds.
+    /// The mechanism: the time that each job is owed and has received. None if the policy decides inside rounds.
     pub fn mechanism(&self) -> Option<&Mechanism> {
         self.driver.mechanism()
     }

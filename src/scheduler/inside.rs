@@ -1,4 +1,4 @@
-//! What a scheduler does inside a round: workers that idle, for jobs that wait; and on what a job runs at all.
+//! The inside of a round: idle workers for waiting jobs; and the worker types that a job can run on.
 
 use std::time::Duration;
 
@@ -13,8 +13,7 @@ use crate::units::Seconds;
 use crate::workload::Job;
 
 impl Scheduler {
-    /// The worker types on which a job has a throughput, its own or the matrix's, by name: those that the cluster lacks,
-    /// too.
+    /// The worker types on which a job has a throughput, its own or the matrix's, by name, including types that the cluster lacks.
     pub fn worker_types_of(&self, job: &Job) -> Vec<String> {
         if let Some(own) = &job.throughput {
             let has_speed = own.iter().filter(|(_, speed)| speed.get() > 0.0);
@@ -27,13 +26,13 @@ impl Scheduler {
         has_speed.map(|(_, name)| name.clone()).collect()
     }
 
-    /// The throughputs by which it knows jobs' speeds.
+    /// The throughputs of jobs.
     pub fn throughputs(&self) -> &Throughputs {
         &self.table.throughputs
     }
 
-    /// Lets a job rest until an instant, because it failed, say: until then it gets no workers, and those that it holds
-    /// alone are given up, for [`refill`](Self::refill). What it is owed goes on growing. False if it is not here.
+    /// Lets a job rest until an instant, for example because it failed: until then it gets no workers, and workers that it holds
+    /// alone are given up, for [`refill`](Self::refill). The time that it is owed goes on growing. False if it is not active.
     ///
     /// A policy is shown the job as before, and gives it a share. Under a policy that leaves idle workers to no job without a
     /// share, its workers stay idle.
@@ -45,10 +44,10 @@ impl Scheduler {
         is_here
     }
 
-    /// Gives workers that have become idle inside the round, at `now`, to jobs that wait: those in the allocation in force,
-    /// by the same priorities as at its start; a gang only if enough are idle. The leases end when the round does, and
-    /// are extended or not at its end as all others. Called after [`finish`](Self::finish). A policy that decides inside
-    /// rounds does so at their start only: it gives nothing here.
+    /// Gives workers that have become idle inside the round, at `now`, to waiting jobs: those in the allocation in force, by the
+    /// same priorities as at its start; a gang only if enough are idle. The leases end when the round does, and are extended or not
+    /// at its end as all others. It is called after [`finish`](Self::finish). A policy that decides inside rounds does so at their
+    /// start only: it gives nothing here.
     pub fn refill(&mut self, now: Seconds) -> Vec<Lease> {
         self.now = self.now.max(now);
         let Driver::Mechanized(rounds) = &mut self.driver else { return Vec::new() };
@@ -56,10 +55,10 @@ impl Scheduler {
         self.leases_from(self.driver.n_leases() - n_new)
     }
 
-    /// As [`refill`](Self::refill), also for jobs that came after the allocation in force: they need not wait for the next
-    /// round beside workers that idle. A policy that gives idle workers to no job without a share is asked at once, within
-    /// the deadline, and what is known of received time is settled then: [`record`](Self::record) it first. What became of
-    /// the policy, and the new leases.
+    /// Gives idle workers as [`refill`](Self::refill) does, also to jobs that came after the allocation in force: they need not
+    /// wait for the next round beside workers that idle. A policy that gives idle workers to no job without a share is asked at
+    /// once, within the deadline, and accounts are settled then: received time has to be [recorded](Self::record) first. Answers
+    /// the outcome of asking the policy, and the new leases.
     pub fn refill_with_arrivals(
         &mut self,
         now: Seconds,

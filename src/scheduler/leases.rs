@@ -1,4 +1,4 @@
-//! What a scheduler answers: the leases of a round, and the decision behind them.
+//! The answers of a scheduler: the leases of a round, and the decision behind them.
 
 use super::decided::Decided;
 use crate::index::{Id, JobId, WorkerId, WorkerTypeId};
@@ -19,9 +19,9 @@ pub struct Lease {
     pub type_name: String,
     /// The workers, one per unit of scale factor, ascending.
     pub workers: Vec<WorkerId>,
-    /// How many servers they are on.
+    /// The number of servers that they are on.
     pub n_servers: u32,
-    /// Is this lease an extension? Then its jobs had its workers in the round before, and keep running.
+    /// Whether this lease is an extension. Then its jobs had its workers in the previous round, and keep running.
     pub extended: bool,
 }
 
@@ -32,38 +32,38 @@ pub struct InForce {
     pub asked: Seconds,
     /// Start of the round at which the decision was adopted.
     pub adopted: Seconds,
-    /// What share of its time each job should spend on each worker type, in the cluster's order, alone or beside another:
-    /// `[combinations]`, `[K]` each. Jobs of which a rule has no share may be left out.
+    /// The share of its time that each job should spend on each worker type, in the cluster's order, alone or in a pair:
+    /// `[combinations]`, `[K]` each. Jobs without a share of a rule may be left out.
     pub shares: Vec<(Combination<JobId>, Vec<f64>)>,
-    /// The jobs that it was asked about have smaller ids than this.
+    /// The upper bound of the ids of jobs that it was asked about.
     pub n_shown: usize,
     /// The policy's own objective, certified; none for heuristics.
     pub objective: Option<ObjectiveReport>,
     /// How it was solved; none for closed forms and heuristics.
     pub solve: Option<SolveReport>,
-    /// Jobs whose droppable constraints were dropped.
+    /// Jobs with a droppable constraint that was dropped.
     pub dropped: Vec<JobId>,
 }
 
 impl InForce {
-    /// Was the policy asked about a job that is active, so that a share that it has not is none that it was given?
+    /// Whether the policy was asked about an active job: if so, a job without a share was given none.
     pub fn is_about(&self, id: JobId) -> bool {
         id.index() < self.n_shown || self.shares.iter().any(|(jobs, _)| jobs.contains(id))
     }
 }
 
-/// One round: who runs where, and why.
+/// One round: its leases, and the reasons for them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// Its number, from 0.
     pub number: u64,
-    /// When it starts.
+    /// Its start.
     pub from: Seconds,
-    /// When it ends, and with it every lease.
+    /// Its end, and the end of every lease.
     pub until: Seconds,
-    /// What runs, in the order in which it was granted.
+    /// The leases, in the order in which they were granted.
     pub leases: Vec<Lease>,
-    /// Leases of the round before that were not extended although a job of theirs is still here: it stops, or moves.
+    /// Leases of the previous round that were not extended although a job of theirs is still here: it stops, or moves.
     pub preempted: Vec<Lease>,
     /// The outcome of asking the policy in this round.
     pub decided: Decided,

@@ -1,22 +1,22 @@
-//! A policy and the mechanism at work for whoever owns jobs and workers: what embedders, live schedulers and the
-//! simulator need alike.
+//! A policy and the mechanism at work for any owner of jobs and workers: the common part of embedders, live schedulers and the
+//! simulator.
 //!
-//! In: jobs that come and go, what they received, workers that go down and come up, owners' weights, and the instant at
-//! which a round starts. Out: the [leases](Lease) of the round, in the user's own names, and what became of the policy
+//! In: jobs that come and go, the time that they received, workers that go down and come up, owners' weights, and the instant at
+//! which a round starts. Out: the [leases](Lease) of the round, with the user's own names, and the outcome of asking the policy
 //! ([`Decided`]). It reads no clock, starts no job and opens no file: instants are arguments.
 //!
 //! ```text
 //! submit, finish, record, set_up, declare → tick(now, deadline) → due? → policy → settle, adopt → assign → leases
 //! ```
 //!
-//! There are two layers. [`Rounds`] is the inner one: the policy, the mechanism, and what goes between them, over a table
-//! of jobs that is somebody else's (a [`Situation`]). [`Scheduler`] is `Rounds` with a table of its own. The simulator
-//! uses `Rounds`, not `Scheduler`: its jobs have faults, noise and slices besides. Both keep jobs in the same type of
-//! table, so that a policy is shown the same problem live as simulated. In the place of `Rounds`, both may have a
-//! [policy that decides inside rounds](crate::policy::RoundPolicy): what it places is granted, without a mechanism.
+//! There are two layers. [`Rounds`] is the inner one: the policy, the mechanism, and the data between them, over a table of jobs
+//! that the caller keeps (a [`Situation`]). [`Scheduler`] is `Rounds` with a table of its own. The simulator uses `Rounds`, not
+//! `Scheduler`: its jobs have faults, noise and slices besides. Both keep jobs in the same type of table, so that a policy is shown
+//! the same problem live as simulated. In place of `Rounds`, both may have a [policy that decides inside
+//! rounds](crate::policy::RoundPolicy): its placements are granted, without a mechanism.
 //!
-//! What was measured of jobs alone ([`Scheduler::measure`]) is averaged into the throughputs that policies are shown. A
-//! scheduler is saved and taken up again by [`Scheduler::state`] and [`Scheduler::restore`], with the same leases.
+//! Measured throughputs of jobs alone ([`Scheduler::measure`]) are averaged into the throughputs that policies are shown. A
+//! scheduler is saved and restored by [`Scheduler::state`] and [`Scheduler::restore`], with the same leases.
 //!
 //! Jobs that fit nowhere are refused one by one, by [`Scheduler::submit`]. A policy that fails, or has not answered by the
 //! deadline, leaves the last allocation in force; a late answer is adopted at the first round after it has come.

@@ -1,4 +1,4 @@
-//! What a scheduler may be told.
+//! The options of a scheduler.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -9,7 +9,7 @@ use crate::mechanism::{LastServer, MechanismOptions};
 use crate::throughput::Throughputs;
 use crate::units::Seconds;
 
-/// The random numbers behind the order of worker types, for policies that do not look at speed.
+/// The random numbers for the order of worker types, for policies that do not look at throughputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TypeDraws {
@@ -19,29 +19,29 @@ pub enum TypeDraws {
     Python,
 }
 
-/// How the policy is treated at a boundary where no job is active.
+/// The treatment of the policy at a boundary without active jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmptyCluster {
     /// It is asked when there is a job again.
     Waits,
-    /// It is asked all the same, so that the reset interval starts.
+    /// It is asked in any case, so that the reset interval starts.
     Resets,
 }
 
-/// What a scheduler may be told: how long rounds are, and how the mechanism works.
+/// The options of a scheduler: the length of rounds, and the parameters of the mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// Length of a round: for how long a lease is granted.
+    /// Length of a round, for which a lease is granted.
     pub round_length: Seconds,
-    /// From which the order of worker types is drawn, where a policy does not look at speed.
+    /// The seed of the order of worker types, if a policy does not look at throughputs.
     pub seed: u64,
     /// The mechanism's parameters.
     pub mechanism: MechanismOptions,
-    /// Order of worker types.
+    /// The random numbers for the order of worker types.
     pub type_draws: TypeDraws,
-    /// Boundaries without jobs.
+    /// The treatment of boundaries without jobs.
     pub empty_cluster: EmptyCluster,
 }
 

@@ -1,4 +1,4 @@
-//! Owners of jobs as a scheduler or a simulation knows them: in the order in which they were first named, found by name.
+//! Owners of jobs in a scheduler or a simulation: in the order in which they were first named, found by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use crate::problem::{Entity, InnerRule};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners {
     all: Arc<IndexVec<EntityId, Entity>>,
-    /// Of several of one name, the first.
+    /// The owners by name; of several with one name, the first.
     by_name: BTreeMap<String, EntityId>,
 }
 
 impl Owners {
-    /// All, shared with the problems that are made of them.
+    /// All owners, shared with the problems that are made of them.
     pub(crate) fn all(&self) -> &Arc<IndexVec<EntityId, Entity>> {
         &self.all
     }
 
-    /// In order.
+    /// The owners in order.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Entity> {
         self.all.iter()
     }
 
-    /// The owner of this name.
+    /// The owner of this name; none if there is none.
     pub(crate) fn find(&self, name: &str) -> Option<EntityId> {
         self.by_name.get(name).copied()
     }

@@ -1,4 +1,4 @@
-//! What a scheduler is told: what ran, how fast, which workers there are, and what owners weigh.
+//! Reports to a scheduler: runs, measured throughputs, workers, prices and owners.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use crate::problem::Entity;
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps, StepsPerSecond};
 use crate::workload::Combination;
 
-/// What a job, or two that shared, got of workers of one type, since the last report of it.
+/// The time and steps of a job, or of two that shared, on workers of one type, since the last report of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Received {
     /// The jobs.
     pub jobs: Combination<JobId>,
     /// The type of the workers.
     pub worker_type: WorkerTypeId,
-    /// How long they held them, once however many they were.
+    /// The time that they held the workers, counted once for all workers.
     pub time: Seconds,
-    /// Steps that each member has done; 0 of a second member that there is not.
+    /// Steps that each member has done; 0 for a second member that does not exist.
     pub steps: [Steps; 2],
 }
 
 impl Scheduler {
-    /// Counts what jobs got of workers, in whatever round. Of a pair of which one job is gone, the time is forgotten with
-    /// the pair; the other's steps count.
+    /// Counts a run of jobs, in any round. If one job of a pair is gone, the time is forgotten with the pair; the other's steps
+    /// count.
     ///
     /// # Errors
     /// If there never was such a job or worker type, or a number is out of range: then nothing is counted.
@@ -42,9 +42,10 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Takes what still holds workers of a type to do so for this long, beyond what was [recorded](Self::record): for a round
-    /// that is decided before the one that runs has ended. It counts until the next record of the same jobs there, which
-    /// counts in its place. Policies that decide inside rounds are shown what was recorded, and nothing ahead.
+    /// Counts time ahead for jobs that still hold workers of a type: they are assumed to hold them for this long, beyond the time
+    /// that was [recorded](Self::record). It is for a round that is decided before the present one has ended. The time counts until
+    /// the next record of the same jobs there, which counts in its place. Policies that decide inside rounds are shown recorded
+    /// runs only.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -77,13 +78,13 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A job ran alone on workers of a type, on the fewest servers, at this measured speed. It is averaged with what was
-    /// believed of the job there, which at first is what the throughputs or the job itself say:
+    /// Takes the measured throughput of a job that ran alone on workers of a type, on the fewest servers. It is averaged with the
+    /// estimate for the job there, which at first is the throughputs' or the job's own:
     ///
-    ///   believed ← ½ · measured + ½ · believed
+    ///   estimate ← ½ · measured + ½ · estimate
     ///
-    /// and policies are shown what is believed; they are asked again if it changes by more than a hundredth. It changes
-    /// nothing for a job that is gone.
+    /// Policies are shown the estimate; they are asked again if it changes by more than a hundredth. For a job that is gone nothing
+    /// changes.
     ///
     /// # Errors
     /// If there never was such a job or worker type, the job has no throughput there, or the speed is not a finite number
@@ -108,7 +109,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Is a report about jobs and workers that there are, or were?
+    /// Refuses a report about jobs and workers that never existed.
     fn check_report(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> Result<(), ReportError> {
         if let Some(id) = jobs.members().find(|id| id.index() >= self.n_submitted) {
             return Err(ReportError::UnknownJob { id });
@@ -119,7 +120,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A worker goes down, or comes up. One that is down is in no lease from the next round on.
+    /// Takes a worker away, or gives it back. A worker that is down is in no lease from the next round on.
     ///
     /// # Errors
     /// If the cluster has no such worker.
@@ -132,10 +133,10 @@ impl Scheduler {
         Ok(())
     }
 
-    /// A worker type costs something else from now on: the policy is asked anew where that matters to it.
+    /// Sets the price of a worker type from now on. The policy is asked anew if prices matter to it.
     ///
     /// # Errors
-    /// If the cluster has no such worker type, or the price is none that is [believed](crate::cluster::PRICES).
+    /// If the cluster has no such worker type, or the price is not [in range](crate::cluster::PRICES).
     pub fn set_price(
         &mut self,
         worker_type: WorkerTypeId,
@@ -155,14 +156,14 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Makes the cluster that is up what is known of workers.
+    /// Updates the cluster that is up from the state of workers.
     pub(super) fn refresh_up(&mut self) {
         let workers = self.driver.workers();
         self.up = Arc::new(self.cluster.with_counts(|id| workers.n_up(id)));
     }
 
-    /// Declares an owner of jobs, or changes what is known of one with that name: its weight, how it divides its share,
-    /// whom it belongs to. Owners that are only named by their jobs have weight 1.
+    /// Declares an owner of jobs, or changes the known one with that name: its weight, how it divides its share, and its parent.
+    /// Owners that are only named by their jobs have weight 1.
     ///
     /// # Errors
     /// If the weight is not a finite number above 0, there is no such parent, or the parent is below it.
@@ -184,7 +185,7 @@ impl Scheduler {
     }
 }
 
-/// Refuses numbers that are none, or below 0.
+/// Refuses numbers that are not finite, or below 0.
 fn check_numbers<const N: usize>(numbers: [(&'static str, f64); N]) -> Result<(), ReportError> {
     match numbers.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
         None => Ok(()),

@@ -17,7 +17,7 @@ use crate::workload::Combination;
 use crate::workload::python_random::PythonRandom;
 use crate::workload::random::{SeedStreams, Stream};
 
-/// The start of a round, as the owner of the jobs sees it: what [`Rounds`] asks of whoever keeps the job table.
+/// The start of a round, as the keeper of the job table sees it: the questions of [`Rounds`] to it.
 pub trait Situation {
     /// Start of the round.
     fn now(&self) -> Seconds;
@@ -30,16 +30,16 @@ pub trait Situation {
     fn problem(&mut self) -> Result<Problem, ProblemError>;
     /// The throughput of a job alone, or of both members of a pair together, in steps/s; 0 where one cannot run.
     fn throughput(&self, jobs: Combination<JobId>, worker_type: WorkerTypeId) -> f64;
-    /// A decision is adopted, on a problem of the round at which the policy was `asked`. Is any pair it counts on found
-    /// unable to run?
+    /// Notes a decision that is adopted, on a problem of the round at which the policy was `asked`. Answers whether any pair that
+    /// it counts on was found unable to run.
     fn decided(&mut self, asked: Seconds, problem: &Problem, decision: &Decision) -> bool;
-    /// The policy was asked and gave no decision.
+    /// Notes that the policy was asked and gave no decision.
     fn refused(&mut self, problem: &Problem, error: &PolicyError) {
         let _ = (problem, error);
     }
 }
 
-/// Where the orders of worker types are drawn from.
+/// The source of random orders of worker types.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Draws {
@@ -47,7 +47,7 @@ enum Draws {
     Python(Box<PythonRandom>),
 }
 
-/// What of [`Rounds`] must survive a checkpoint.
+/// The state of [`Rounds`] that must survive a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoundsState {
@@ -55,21 +55,21 @@ pub struct RoundsState {
     policy: serde_json::Value,
     type_order: TypeOrder,
     draws: Draws,
-    /// The order of the last round, where orders are drawn.
+    /// The order of the last round, if orders are drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     order: Vec<WorkerTypeId>,
-    /// The policy is to be asked again at the next round, due or not.
+    /// Whether the policy is to be asked again at the next round, due or not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unanswered: bool,
 }
 
 impl RoundsState {
-    /// Drops what the policy knew: the policy that comes after it is asked at the next round.
+    /// Drops the policy's state: the policy that replaces it is asked at the next round.
     pub(super) fn forget_policy(&mut self) {
         (self.policy, self.unanswered) = (serde_json::Value::Null, true);
     }
 
-    /// This state with what the policy of another state knows, if it holds nothing of a policy itself.
+    /// This state with the policy's state of another one, if it has none itself.
     pub(crate) fn or_policy_of(mut self, other: &Self) -> Self {
         if self.policy.is_null() {
             self.policy.clone_from(&other.policy);
@@ -86,12 +86,12 @@ impl RoundsState {
 /// A decision, and the jobs of its problem by position.
 pub type Answer = (Decision, IndexVec<JobIndex, JobId>);
 
-/// A [`Policy`] and the [`Mechanism`]: when to ask the one, what to tell the other. Allocation → priorities → greedy
-/// selection → placement.
+/// A [`Policy`] and the [`Mechanism`]: it decides when to ask the policy, and passes decisions to the mechanism. Allocation →
+/// priorities → greedy selection → placement.
 ///
-/// It keeps no table of jobs: their owner tells the [mechanism](Self::mechanism_mut) of jobs that come and go, of what
-/// they have received and of workers, and calls [`decide`](Self::decide) at the start of each round.
-/// [`Scheduler`](super::Scheduler) is such an owner; the simulator is another.
+/// It keeps no table of jobs: the owner of the jobs tells the [mechanism](Self::mechanism_mut) about jobs that come and go,
+/// received time and workers, and calls [`decide`](Self::decide) at the start of each round. [`Scheduler`](super::Scheduler) is
+/// such an owner; the simulator is another.
 #[derive(Debug)]
 pub struct Rounds {
     seat: Seat,
@@ -101,11 +101,11 @@ pub struct Rounds {
     types: Vec<WorkerTypeId>,
     type_order: TypeOrder,
     draws: Draws,
-    /// This round's order.
+    /// The order of types in this round.
     order: Vec<WorkerTypeId>,
-    /// A question has gone without a decision: the policy is asked again at the next round, due or not.
+    /// Whether a question has gone without a decision: the policy is asked again at the next round, due or not.
     unanswered: bool,
-    /// The next lease to be placed through the seam of rounds.
+    /// The next lease to be placed by a decision inside rounds, when this is used as a round policy.
     pub(super) next: usize,
 }
 
@@ -144,16 +144,16 @@ impl Rounds {
         &self.mechanism
     }
 
-    /// The mechanism, to tell it of jobs, workers and what was received.
+    /// The mechanism, to report jobs, workers and received time to it.
     #[inline]
     pub fn mechanism_mut(&mut self) -> &mut Mechanism {
         &mut self.mechanism
     }
 
-    /// Decides a round: [`Mechanism::leases`] has the result, whatever became of the policy.
+    /// Decides a round: [`Mechanism::leases`] has the result, whatever the outcome of asking the policy.
     ///
-    /// Without a deadline the policy decides on the caller's thread, and a late answer is waited for. With one it decides
-    /// on a thread of its own, and is waited for so long at most, all in all; with a deadline of zero, not at all.
+    /// Without a deadline the policy decides on the caller's thread, and a late answer is waited for. With one it decides on a
+    /// thread of its own, and is waited for at most that long in total; with a deadline of zero, not at all.
     pub fn decide(&mut self, situation: &mut dyn Situation, mut deadline: Option<Duration>) -> Decided {
         self.mechanism.begin_round(situation.now());
         let mut decided = self.adopt_late(situation, &mut deadline);
@@ -186,15 +186,16 @@ impl Rounds {
         decided
     }
 
-    /// Gives workers that have become idle inside the round to jobs that wait, until it ends: by the order of worker types
-    /// at its start, as [`Mechanism::refill`] says. So many leases are new, the last of [`Mechanism::leases`].
+    /// Gives workers that have become idle inside the round to waiting jobs, until it ends: by the order of worker types at its
+    /// start, as [`Mechanism::refill`] does. Answers the number of new leases, the last of [`Mechanism::leases`].
     pub fn refill(&mut self, now: Seconds) -> usize {
         self.mechanism.refill(now, &self.order)
     }
 
-    /// As [`refill`](Self::refill), for all jobs that wait, those included that came after the last allocation. Where the
-    /// policy gives idle workers to none without a share, and one of those could use some, it is asked at once, as at the
-    /// start of a round; accounts are settled then. What became of the policy, and how many leases are new.
+    /// Gives idle workers as [`refill`](Self::refill) does, to all waiting jobs, including those that came after the last
+    /// allocation. If the policy gives idle workers to no job without a share, and one of those could use some, it is asked at
+    /// once, as at the start of a round; accounts are settled then. Answers the outcome of asking the policy, and the number of new
+    /// leases.
     pub fn refill_with_arrivals(
         &mut self,
         situation: &mut dyn Situation,
@@ -214,12 +215,12 @@ impl Rounds {
         (decided, n_new)
     }
 
-    /// Is the policy here, and has it not failed at this round?
+    /// Whether the policy is here and has not failed at this round.
     fn may_ask(&self, decided: &Decided) -> bool {
         self.seat.question().is_none() && !matches!(decided, Decided::Failed { .. })
     }
 
-    /// Without a new decision, jobs that came after the last one may have workers that would idle.
+    /// Lets jobs that came after the last decision have workers that would idle, if there is no new decision.
     fn go_without(&mut self, decided: &Decided) {
         if matches!(decided, Decided::Late { .. } | Decided::Failed { .. }) {
             self.mechanism.admit_all();
@@ -227,7 +228,7 @@ impl Rounds {
         self.unanswered |= matches!(decided, Decided::Failed { .. });
     }
 
-    /// Asks the policy: here if there is no deadline, else on its thread.
+    /// Asks the policy: on this thread if there is no deadline, else on its own.
     fn ask(&mut self, situation: &mut dyn Situation, deadline: &mut Option<Duration>) -> Decided {
         let asked = situation.now();
         if deadline.is_none() {
@@ -247,8 +248,7 @@ impl Rounds {
         }
     }
 
-    /// Waits for the policy, if it has been asked, and adopts what it answers. An answer on jobs that are all gone is
-    /// dropped.
+    /// Waits for the policy, if it has been asked, and adopts its answer. An answer on jobs that are all gone is dropped.
     fn adopt_late(&mut self, situation: &mut dyn Situation, deadline: &mut Option<Duration>) -> Decided {
         let Some(Question { asked, n_changes }) = self.seat.question() else { return Decided::Unchanged };
         let mut answered = self.seat.wait(Some(Duration::ZERO));
@@ -323,8 +323,7 @@ impl Rounds {
         ids
     }
 
-    /// What [`restore`](Self::restore) takes back. A policy that is deciding is saved as it was when it was asked, to be
-    /// asked again.
+    /// The state for [`restore`](Self::restore). A policy that is deciding is saved as it was when it was asked, to be asked again.
     pub fn state(&self) -> RoundsState {
         RoundsState {
             mechanism: self.mechanism.state(),
@@ -336,7 +335,7 @@ impl Rounds {
         }
     }
 
-    /// Tells the policy that a job has so many steps more to go than it was told, or fewer if they are negative.
+    /// Changes the steps to go of a job in the policy's memory by `more`, which may be negative.
     ///
     /// # Errors
     /// If the policy is deciding.
@@ -344,10 +343,10 @@ impl Rounds {
         self.seat.restate_steps(job, more)
     }
 
-    /// Takes back what [`state`](Self::state) gave, for the same cluster, policy and options.
+    /// Restores the state of [`state`](Self::state), for the same cluster, policy and options.
     ///
     /// # Errors
-    /// If the state is of others, or the policy is deciding: then nothing has changed.
+    /// If the state does not fit these, or the policy is deciding: then nothing has changed.
     pub fn restore(&mut self, cluster: &Cluster, state: &RoundsState) -> Result<(), RestoreError> {
         let mechanism = Mechanism::restore(cluster, *self.mechanism.options(), &state.mechanism)
             .map_err(|reason| RestoreError::Mechanism { reason })?;

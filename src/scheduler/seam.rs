@@ -1,4 +1,4 @@
-//! Every allocation policy is a round policy, through the mechanism.
+//! Every allocation policy as a round policy, through the mechanism.
 
 use super::decided::{Decided, DecisionError};
 use super::rounds::{Rounds, Situation};
@@ -8,7 +8,7 @@ use crate::problem::{Problem, ProblemError};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// A round as the seam shows it.
+/// A round in the view of a round policy, as a situation for [`Rounds`].
 struct Seam<'a, 'b>(&'a RoundView<'b>);
 
 impl Seam<'_, '_> {

@@ -1,4 +1,4 @@
-//! The policy: here, or on a thread of its own while it decides.
+//! The seat of the policy: here, or on a thread of its own while it decides.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -9,10 +9,10 @@ use crate::policy::{Decision, Policy, PolicyError};
 use crate::problem::Problem;
 use crate::units::{Seconds, Steps};
 
-/// Stack of a deciding thread, bytes: what a main thread usually has.
+/// Stack of a deciding thread, bytes: the usual size of a main thread's.
 const STACK: usize = 8 << 20;
 
-/// What was asked of a policy, and when.
+/// A question to a policy, and its round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
     /// Start of the round at which it was asked.
@@ -21,21 +21,21 @@ pub(super) struct Question {
     pub(super) n_changes: u64,
 }
 
-/// A problem with what the policy answered.
+/// A problem with the policy's answer.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) problem: Problem,
     pub(super) answer: Result<Decision, PolicyError>,
 }
 
-/// What a deciding thread hands back: the policy first of all.
+/// The result of a deciding thread, with the policy itself.
 struct Returned {
     policy: Box<dyn Policy>,
     problem: Problem,
     answer: Result<Decision, PolicyError>,
 }
 
-/// A policy that decides elsewhere.
+/// A policy that decides on another thread.
 #[derive(Debug)]
 struct Away {
     question: Question,
@@ -52,7 +52,7 @@ enum Place {
     Lost,
 }
 
-/// Where the policy is.
+/// The policy, or the thread that has it.
 #[derive(Debug)]
 pub(super) struct Seat {
     name: String,
@@ -69,7 +69,7 @@ impl Seat {
         &self.name
     }
 
-    /// The question that is out, if one is.
+    /// The open question; none if there is none.
     pub(super) fn question(&self) -> Option<Question> {
         match &self.place {
             Place::Away(away) => Some(away.question),
@@ -85,7 +85,7 @@ impl Seat {
         }
     }
 
-    /// Has the policy decide on a thread of its own. The thread is never joined: it ends when the policy does.
+    /// Lets the policy decide on a thread of its own. The thread is never joined: it ends when the policy has decided.
     pub(super) fn send(&mut self, problem: Problem, question: Question) -> Result<(), PolicyError> {
         let policy = match std::mem::replace(&mut self.place, Place::Lost) {
             Place::Here(policy) => policy,
@@ -100,7 +100,7 @@ impl Seat {
             let Ok((mut policy, problem)) = questions.recv() else { return };
             let decided = catch_unwind(AssertUnwindSafe(|| policy.allocate(&problem)));
             let answer = decided.unwrap_or_else(|panic| Err(panicked(policy.name(), panic.as_ref())));
-            // The scheduler may be gone by now: then the answer is nobody's.
+            // The scheduler may be gone by now: then the answer is dropped.
             drop(to_here.send(Returned { policy, problem, answer }));
         };
         let thread = std::thread::Builder::new().name("decision".to_owned()).stack_size(STACK);
@@ -117,8 +117,8 @@ impl Seat {
         }
     }
 
-    /// Waits for the answer to the question that is out, so long at most; none = as long as it takes. Nothing, if it
-    /// has not come by then or there is no question.
+    /// Waits for the answer to the open question, at most this long; none for no limit. Answers none if it has not come by then or
+    /// there is no question.
     pub(super) fn wait(&mut self, at_most: Option<Duration>) -> Option<Result<Answered, PolicyError>> {
         let Place::Away(away) = &self.place else { return None };
         let returned = match at_most {
@@ -142,7 +142,7 @@ impl Seat {
         }
     }
 
-    /// The state that must survive a checkpoint: of a policy that is away, what it was when it was asked.
+    /// The state that must survive a checkpoint; for a policy on another thread, its state when it was asked.
     pub(super) fn state(&self) -> serde_json::Value {
         match &self.place {
             Place::Here(policy) => policy.state(),
@@ -151,7 +151,7 @@ impl Seat {
         }
     }
 
-    /// Takes a state back.
+    /// Restores a state of the policy.
     pub(super) fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
         match &mut self.place {
             Place::Here(policy) => policy.restore(state),
@@ -159,7 +159,7 @@ impl Seat {
         }
     }
 
-    /// Tells the policy that a job has so many steps more to go.
+    /// Changes the steps to go of a job in the policy's memory by `more`.
     pub(super) fn restate_steps(&mut self, job: JobId, more: Steps) -> Result<(), PolicyError> {
         match &mut self.place {
             Place::Here(policy) => {
@@ -183,7 +183,7 @@ impl Seat {
     }
 }
 
-/// What a policy that panicked has answered.
+/// The error of a policy that panicked.
 pub(super) fn panicked(policy: &str, panic: &(dyn std::any::Any + Send)) -> PolicyError {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A scheduler between two rounds, to be saved and taken up again: with the same leases.
+//! A scheduler between two rounds, to be saved and restored: with the same leases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +21,7 @@ use crate::workload::{Combination, Job};
 /// The format that this version writes and reads.
 const FORMAT: &str = "apportion/scheduler-v1";
 
-/// Everything that a scheduler needs to go on, apart from cluster, throughputs, policy and options, which are made anew
-/// as they were.
+/// All that a scheduler needs to go on, apart from cluster, throughputs, policy and options, which are made anew as they were.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerState {
@@ -35,16 +34,16 @@ pub struct SchedulerState {
     n_rounds: u64,
     n_submitted: usize,
     jobs: Vec<Progress>,
-    /// What jobs are called: those that are here, and those that went since the last round.
+    /// The names of active jobs, and of jobs that went since the last round.
     names: BTreeMap<JobId, String>,
     /// Jobs submitted under names of their own.
     by_name: BTreeMap<String, JobId>,
     gone: Vec<JobId>,
     entities: Vec<Entity>,
-    /// Of a policy behind the mechanism.
+    /// The state of a policy behind the mechanism, with the mechanism's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rounds: Option<Box<RoundsState>>,
-    /// Of a policy that decides inside rounds.
+    /// The state of a policy that decides inside rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     direct: Option<Box<DirectState>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,17 +52,18 @@ pub struct SchedulerState {
     in_force: Option<InForceState>,
 }
 
-/// The decision in force, to be saved; how it was solved is not.
+/// The decision in force, to be saved without the solver's report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InForceState {
     asked: f64,
     adopted: f64,
     shares: Vec<(Combination<JobId>, Vec<f64>)>,
-    /// 0 in states of before: then jobs without a share count as not shown until the next decision.
+    /// The upper bound of the ids of jobs that it was asked about; 0 in states of earlier versions: then jobs without a share count
+    /// as not shown until the next decision.
     #[serde(default)]
     n_shown: usize,
-    /// None also if a number of it is not finite.
+    /// The policy's objective; none also if a number of it is not finite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     objective: Option<ObjectiveReport>,
     dropped: Vec<JobId>,
@@ -111,8 +111,8 @@ impl SchedulerState {
         self.jobs.iter().map(|progress| (progress.id, &progress.job, Steps::new(progress.steps_run)))
     }
 
-    /// This state without what its policy knew, for a simulation that goes on by another policy behind the mechanism:
-    /// that one is asked at the next round.
+    /// This state without the policy's state, for a simulation that continues with another policy behind the mechanism: that one is
+    /// asked at the next round.
     #[must_use]
     pub fn without_policy(mut self) -> Self {
         if let Some(rounds) = &mut self.rounds {
@@ -121,7 +121,7 @@ impl SchedulerState {
         self
     }
 
-    /// Jobs that were ever submitted.
+    /// The number of jobs that were ever submitted.
     pub fn n_submitted(&self) -> usize {
         self.n_submitted
     }
@@ -131,7 +131,7 @@ impl SchedulerState {
         &self.cluster
     }
 
-    /// The jobs, the owners and what decides rounds; none of that if it is damaged.
+    /// The jobs, the owners and the driver's state; no driver's state if it is damaged.
     pub(crate) fn parts(&self) -> (&[Progress], &[Entity], Option<DriverState>) {
         let driver = match (&self.rounds, &self.direct) {
             (Some(rounds), None) => Some(DriverState::Mechanized(rounds.clone())),
@@ -143,11 +143,11 @@ impl SchedulerState {
 }
 
 impl Scheduler {
-    /// What [`restore`](Self::restore) takes back: jobs with their ids and names, what they have run and what was measured
-    /// of them, owners, workers that are down, the mechanism, the policy's state, and the allocation in force without how it
-    /// was solved. A policy that is deciding is saved as it was when it was asked, and asked again at the next round.
+    /// The state for [`restore`](Self::restore): jobs with their ids and names, their progress and measurements, owners, workers
+    /// that are down, the mechanism, the policy's state, and the allocation in force without the solver's report. A policy that is
+    /// deciding is saved as it was when it was asked, and asked again at the next round.
     ///
-    /// Of a policy that decides inside rounds: its state, what it placed, and what was recorded and observed since.
+    /// For a policy that decides inside rounds: its state, its placements, and all that was recorded and observed since.
     pub fn state(&self) -> SchedulerState {
         let (rounds, direct) = match self.driver.state() {
             DriverState::Mechanized(rounds) => (Some(rounds), None),
@@ -172,8 +172,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes back what [`state`](Self::state) gave: a scheduler made anew with the same cluster, throughputs, policy and
-    /// options goes on as the one that was saved, lease for lease.
+    /// Restores the state of [`state`](Self::state): a scheduler made anew with the same cluster, throughputs, policy and options
+    /// goes on like the saved one, lease for lease.
     ///
     /// # Errors
     /// If the state is of another scheduler, or the policy is deciding or refuses its part: then nothing has changed.
@@ -189,7 +189,7 @@ impl Scheduler {
         self.by_name.clone_from(&state.by_name);
         self.gone.clone_from(&state.gone);
         self.n_submitted = state.n_submitted;
-        // Which of them came after its last round is not saved: their names are kept until the next.
+        // It is not saved which of them came after its last round: their names are kept until the next.
         self.n_seen = state.n_submitted;
         self.n_rounds = state.n_rounds;
         self.now = Seconds::new(state.now);
@@ -251,7 +251,7 @@ impl Scheduler {
     }
 }
 
-/// Does every chain of owners end?
+/// Whether every chain of owners ends.
 fn are_above(entities: &[Entity]) -> bool {
     entities.iter().all(|entity| {
         let (mut above, mut steps) = (entity.parent, 0);

@@ -1,4 +1,4 @@
-//! The scheduler beside the simulator, and what becomes of policies that are late or fail.
+//! The scheduler compared with the simulator, and policies that are late or fail.
 
 mod direct;
 mod inside;
@@ -24,7 +24,7 @@ use crate::throughput::Throughputs;
 use crate::units::{Seconds, Steps, StepsPerSecond};
 use crate::workload::{Combination, Job, Listed, Native, WorkloadOptions};
 
-/// A deadline that no test waits out: what is waited for comes.
+/// A deadline that no test reaches: every awaited answer comes.
 const LONG: Option<Duration> = Some(Duration::from_hours(1));
 const NOT_AT_ALL: Option<Duration> = Some(Duration::ZERO);
 const SHORT: Option<Duration> = Some(Duration::from_millis(1));
@@ -47,7 +47,7 @@ fn start(round: u32) -> Seconds {
     Seconds::new(360.0 * f64::from(round))
 }
 
-/// What each lease is of: names and worker type.
+/// The names and the worker type of each lease.
 fn held(round: &Round) -> Vec<(String, &str)> {
     let mut held: Vec<_> =
         round.leases.iter().map(|lease| (lease.names.join("+"), lease.type_name.as_str())).collect();
@@ -63,7 +63,7 @@ fn run(scheduler: &mut Scheduler, round: &Round) {
     }
 }
 
-/// What a [`Gated`] policy is to do next.
+/// The permitted next action of a [`Gated`] policy.
 #[derive(Debug)]
 enum Permit {
     Decide,
@@ -97,7 +97,7 @@ impl Policy for Gated {
     }
 }
 
-/// How often the two gave idle workers to others.
+/// The number of times that the two gave idle workers to others.
 fn shadowed(policy: &str, options: simulator::Options, seed: u64) -> usize {
     let is_small = options.live.refill == Refill::Completion;
     let cluster = of_four(if is_small { "v100=4,k80=1" } else { "v100=6,p100=4,k80=4" });
@@ -215,7 +215,7 @@ fn a_late_decision_leaves_the_last_in_force_and_is_adopted_when_it_comes() {
     assert_eq!(first.leases.len(), 2);
     run(&mut scheduler, &first);
 
-    // Nobody permits the next decision: the new job gets the workers that would idle.
+    // The next decision is not permitted: the new job gets the workers that would idle.
     scheduler.finish(goes);
     let comes = scheduler.submit_as("comes", job(2.0, 1.0)).unwrap();
     for number in 1..4 {

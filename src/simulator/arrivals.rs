@@ -9,7 +9,7 @@ use crate::workload::{Arrivals, Job};
 pub(super) struct ArrivalQueue {
     source: Box<dyn Arrivals>,
     next: Option<Job>,
-    /// Jobs taken so far, so the id of the next one.
+    /// Number of jobs taken so far, which is the id of the next one.
     n_taken: u32,
 }
 
@@ -31,7 +31,7 @@ impl ArrivalQueue {
         self.next.as_ref().map(|job| job.arrival)
     }
 
-    /// The next job, if it has arrived.
+    /// The next job; none if it has not arrived.
     pub(super) fn take_until(&mut self, now: Seconds) -> Option<(JobId, Job)> {
         if self.next_arrival()?.get() > now.get() {
             return None;

@@ -8,8 +8,8 @@ use super::simulation::{EVENTS_AT_ONCE, Simulation};
 use crate::units::DollarsPerWorkerHour;
 
 impl Simulation {
-    /// Applies failures and repairs of workers, and changes of prices, up to now; of very many, only a part. True if
-    /// these are all.
+    /// Applies failures and repairs of workers, and changes of prices, up to now; if there are very many, only a part. True if all
+    /// are applied.
     pub(super) fn apply_changes(&mut self, observer: &mut dyn Observer) -> bool {
         let now = self.now();
         let mut changed = false;
@@ -43,7 +43,7 @@ impl Simulation {
         n_turns < EVENTS_AT_ONCE
     }
 
-    /// Makes the cluster what it is now: workers that are up, prices that hold.
+    /// Updates the cluster: workers that are up, prices that hold.
     pub(super) fn refresh_cluster(&mut self) {
         let workers = self.driver.workers();
         let mut cluster = self.setting.cluster.with_counts(|id| workers.n_up(id));
@@ -56,7 +56,7 @@ impl Simulation {
         self.cluster = Arc::new(cluster);
     }
 
-    /// The price of a worker of a slice that ends now, averaged over the slice where it changes in it; none if its type has none.
+    /// The price of a worker of a slice that ends now, averaged over the slice if it changes in it; none if its type has none.
     pub(super) fn price_of(&self, slice: &Running) -> Option<DollarsPerWorkerHour> {
         let kind = &self.cluster.types()[slice.worker_type];
         let mut price = kind.price?;

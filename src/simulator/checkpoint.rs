@@ -1,4 +1,4 @@
-//! A simulation between two rounds, to be saved and taken up again: with the same result, bit for bit.
+//! A simulation between two rounds, to be saved and resumed: with the same result, bit for bit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,8 +28,7 @@ use crate::workload::{Arrivals, Job};
 /// The format that this version writes and reads.
 const FORMAT: &str = "apportion/checkpoint-v2";
 
-/// Everything that a simulation needs to go on, apart from cluster, throughputs, policy and arrivals, which are
-/// made anew as they were.
+/// All that a simulation needs to go on, apart from cluster, throughputs, policy and arrivals, which are made anew as they were.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
@@ -60,19 +59,20 @@ impl Checkpoint {
         Seconds::new(self.clock.now)
     }
 
-    /// Jobs that had arrived.
+    /// Number of jobs that had arrived.
     pub fn n_arrived(&self) -> u32 {
         self.n_arrived
     }
 
-    /// Does its policy decide inside rounds?
+    /// Whether its policy decides inside rounds.
     pub fn is_inside_rounds(&self) -> bool {
         matches!(self.driver, DriverState::Direct(_))
     }
 
-    /// The checkpoint of a simulation that goes on where a scheduler is: at `now`, where a round starts, with the scheduler's
-    /// jobs, owners, accounts and leases. `self` is that of a simulation without jobs at its start, with the same cluster,
-    /// policy and options; another policy only after [`SchedulerState::without_policy`]. `steps` has what jobs have run since the scheduler was told, by id.
+    /// The checkpoint of a simulation that continues a scheduler: at `now`, where a round starts, with the scheduler's jobs,
+    /// owners, accounts and leases. `self` is that of a simulation without jobs at its start, with the same cluster, policy and
+    /// options; another policy only after [`SchedulerState::without_policy`]. `steps` has the steps that jobs have run since the
+    /// last report to the scheduler, by id.
     ///
     /// Workers that are down stay down.
     ///
@@ -129,8 +129,8 @@ impl Checkpoint {
 }
 
 impl Simulation {
-    /// The state at this boundary. One taken where [`reach_boundary`](Self::reach_boundary) stopped is taken up by
-    /// [`start_round`](Self::start_round).
+    /// The state at this boundary. After a state taken where [`reach_boundary`](Self::reach_boundary) stopped,
+    /// [`start_round`](Self::start_round) follows.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             format: FORMAT.to_owned(),
@@ -261,7 +261,7 @@ pub(super) fn check_options(options: &Options, cluster: &Cluster) -> Result<(), 
             ("mean_time_between_failures", faults.mean_time_between_failures),
             ("mean_time_to_repair", faults.mean_time_to_repair),
         ] {
-            // Shorter ones would not move the clock where it can just tell the parts of a round apart.
+            // A shorter time would not move the clock where it can just tell the parts of a round apart.
             let moves = value.get() >= options.round_length.get() * RESOLUTION;
             let expected = "a finite number of seconds above 0, at least a millionth of a round";
             fine(positive(value.get()) && moves, field, value.get().to_string(), expected)?;

@@ -12,10 +12,9 @@ use crate::problem::Problem;
 use crate::units::{DollarsPerWorkerHour, Seconds, Steps};
 use crate::workload::{Combination, Job};
 
-/// One thing that happened. `now` and all other instants count from the start of the workload: of a trace in a log, from
-/// its first arrival.
+/// One event. `now` and all other instants count from the start of the workload: for a trace in a log, from its first arrival.
 ///
-/// In a log it is one JSON object, whose `event` says what happened; wall times are left out.
+/// In a log it is one JSON object, whose `event` names the kind; wall times are left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -23,9 +22,9 @@ use crate::workload::{Combination, Job};
 pub enum Event<'a> {
     /// A job was taken in, at the boundary that follows its arrival.
     Arrival {
-        /// When it was seen.
+        /// The instant at which it was seen.
         now: Seconds,
-        /// Its position in order of arrival, by which other events know it.
+        /// Its position in order of arrival, its id in other events.
         id: JobId,
         /// Whether it is in the measurement window.
         measured: bool,
@@ -34,24 +33,24 @@ pub enum Event<'a> {
     },
     /// The policy has decided.
     Allocated {
-        /// When.
+        /// The instant.
         now: Seconds,
-        /// Jobs in the problem.
+        /// Number of jobs in the problem.
         n_jobs: usize,
         /// The backend whose answer was taken; none for closed forms and heuristics.
         backend: Option<&'a str>,
-        /// How it was solved.
+        /// The route by which it was solved.
         route: Option<&'a str>,
         /// Iterations of all solves.
         iterations: u64,
-        /// Backends that were tried before, with what was wrong with their answers.
+        /// Backends that were tried before, with the faults of their answers.
         fallbacks: &'a [String],
-        /// Jobs whose droppable constraints were dropped.
+        /// Jobs with a droppable constraint that was dropped.
         dropped: Vec<JobId>,
         /// Whether the policy has an objective, and the decision was not proven to be its optimum; false by default.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         uncertified: bool,
-        /// What it gives, without shares of 0; null in a log of an older program.
+        /// The shares that it gives, without shares of 0; null in a log of an older program.
         #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<JobShares>>"))]
         shares: Option<AllocatedShares<'a>>,
         /// Wall time of build, solve and expansion, in seconds.
@@ -60,18 +59,18 @@ pub enum Event<'a> {
     },
     /// A round starts.
     RoundStarted {
-        /// When.
+        /// The instant.
         now: Seconds,
         /// Its number, from 0.
         round: u64,
-        /// Active jobs.
+        /// Number of active jobs.
         n_active: usize,
-        /// Leases granted.
+        /// Number of leases granted.
         n_leases: usize,
     },
     /// A combination has workers for this round.
     Lease {
-        /// When.
+        /// The instant.
         now: Seconds,
         /// The jobs.
         jobs: Combination<JobId>,
@@ -79,27 +78,27 @@ pub enum Event<'a> {
         worker_type: WorkerTypeId,
         /// The workers.
         workers: &'a [WorkerId],
-        /// How many servers they are on.
+        /// The number of servers that they are on.
         n_servers: u32,
-        /// Whether they are the workers of the round before.
+        /// Whether they are the workers of the previous round.
         extended: bool,
     },
     /// A combination lost its workers while a job of it has work left.
     Preempted {
-        /// When.
+        /// The instant.
         now: Seconds,
         /// The jobs.
         jobs: Combination<JobId>,
         /// The type of the workers it had.
         worker_type: WorkerTypeId,
     },
-    /// What a combination ran in a round.
+    /// The run of a combination in a round.
     Slice(Slice),
     /// A job is done.
     Completion {
-        /// When its last step ended.
+        /// The instant at which its last step ended.
         at: Seconds,
-        /// Which job.
+        /// The job's id.
         id: JobId,
         /// Whether it is in the measurement window.
         measured: bool,
@@ -111,18 +110,18 @@ pub enum Event<'a> {
     },
     /// A slice failed: its steps are lost.
     Failure {
-        /// When.
+        /// The instant.
         at: Seconds,
-        /// Which job.
+        /// The job's id.
         id: JobId,
         /// Failures in a row.
         attempts: u32,
     },
     /// A job failed too often and was removed.
     Dropped {
-        /// When.
+        /// The instant.
         at: Seconds,
-        /// Which job.
+        /// The job's id.
         id: JobId,
         /// Whether it is in the measurement window.
         measured: bool,
@@ -131,61 +130,61 @@ pub enum Event<'a> {
     },
     /// A worker failed.
     WorkerDown {
-        /// When.
+        /// The instant.
         at: Seconds,
-        /// Which.
+        /// The worker.
         worker: WorkerId,
     },
     /// A worker was repaired.
     WorkerUp {
-        /// When.
+        /// The instant.
         at: Seconds,
-        /// Which.
+        /// The worker.
         worker: WorkerId,
     },
-    /// A worker type costs something else from now on.
+    /// The price of a worker type changed.
     PriceChange {
-        /// Since when.
+        /// The instant.
         at: Seconds,
-        /// Which type.
+        /// The worker type.
         worker_type: WorkerTypeId,
         /// The new price.
         price: DollarsPerWorkerHour,
     },
     /// Nothing ran from the end of a round to the next event.
     Idle {
-        /// From when.
+        /// The instant from which nothing ran.
         from: Seconds,
-        /// Until when.
+        /// The instant until which nothing ran.
         until: Seconds,
     },
 }
 
-/// What one combination ran in one round.
+/// The run of one combination in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// The jobs.
     pub jobs: Combination<JobId>,
-    /// Which start of each of them it is of, counted from 1, in the log of a live scheduler; null for one that it is not of. Not
-    /// there in a simulation's.
+    /// The number of each member's start, from 1, in the log of a live scheduler; null for a member that has no start in this
+    /// slice. Absent in a simulation's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "[Option<u32>; 2]"))]
     pub incarnations: Option<[Option<u32>; 2]>,
     /// The type of its workers.
     pub worker_type: WorkerTypeId,
-    /// How many workers.
+    /// The number of its workers.
     pub n_workers: u32,
-    /// When it started.
+    /// The instant at which it started.
     pub start: Seconds,
-    /// When the last member's steps ended.
+    /// The instant at which the last member's steps ended.
     pub end: Seconds,
-    /// The time that counts as spent on the workers, in s. In the log of a live scheduler a slice whose start is its end corrects
-    /// by its time what was written of the jobs before: it was so much more, or below 0 so much less.
+    /// The time that counts as spent on the workers, in s. In the log of a live scheduler a slice whose start is its end is a
+    /// correction: its time is added to the jobs' earlier slices, or subtracted if it is below 0.
     pub time: Seconds,
-    /// Of it, lost to saving and loading state.
+    /// The part of the time that was lost to saving and loading state.
     pub overhead: Seconds,
-    /// The price of one of the workers, averaged over the slice where it changes in it.
+    /// The price of one of the workers, averaged over the slice if it changes in it.
     pub price: Option<DollarsPerWorkerHour>,
     /// Steps of the members; 0 if the slice failed.
     pub steps: [Steps; 2],
@@ -195,29 +194,29 @@ pub struct Slice {
     pub succeeded: bool,
 }
 
-/// What an allocation gives a job alone, or two jobs that share workers.
+/// The shares that an allocation gives a job alone, or two jobs that share workers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobShares<'a> {
     /// The jobs.
     pub jobs: Combination<JobId>,
-    /// The part of its time, from 0 to 1, that it is to have workers of a type, by the type's name.
+    /// The share of its time, from 0 to 1, for which it is to have workers of a type, by the type's name.
     #[serde(serialize_with = "as_object")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, f64>"))]
     pub shares: &'a [(&'a str, f64)],
 }
 
-/// What an allocation gives, without shares of 0: jobs and pairs of jobs that get nothing are not in it.
+/// The shares of an allocation above 0: jobs and pairs of jobs without any are not in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AllocatedShares<'a> {
-    /// The jobs of each row, and where its shares end.
+    /// The jobs of each row, and the position at which its shares end.
     rows: Vec<(Combination<JobId>, usize)>,
     /// The shares of all rows by name of the worker type, row by row.
     shares: Vec<(&'a str, f64)>,
 }
 
 impl<'a> AllocatedShares<'a> {
-    /// Of rows of an allocation: their jobs, and their shares by worker type of the cluster.
+    /// The shares of an allocation's rows: their jobs, and their shares by worker type of the cluster.
     pub fn of<R: IntoIterator<Item: Borrow<f64>>>(
         rows: impl IntoIterator<Item = (Combination<JobId>, R)>,
         cluster: &'a Cluster,
@@ -268,15 +267,15 @@ fn as_object<S: Serializer>(shares: &[(&str, f64)], serializer: S) -> Result<S::
 
 /// A receiver of every event, in order.
 pub trait Observer: fmt::Debug {
-    /// Something happened.
+    /// Receives an event.
     fn observe(&mut self, event: &Event<'_>);
 
-    /// The policy answered; comes before [`Event::Allocated`].
+    /// Notes the policy's answer; it comes before [`Event::Allocated`].
     fn decided(&mut self, now: Seconds, problem: &Problem, decision: &Decision) {
         let _ = (now, problem, decision);
     }
 
-    /// The policy was asked and gave no decision.
+    /// Notes that the policy was asked and gave no decision.
     fn refused(&mut self, now: Seconds, problem: &Problem, error: &PolicyError) {
         let _ = (now, problem, error);
     }

@@ -13,11 +13,11 @@ use crate::workload::random::{SeedStreams, Stream};
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultState {
     seed: SeedStreams,
-    /// When each worker next fails, or is repaired if it is down, s: [worker]; empty if none fails.
+    /// The instant at which each worker next fails, or is repaired if it is down, s: [worker]; empty if none fails.
     turns: Vec<f64>,
     worker_draws: Stream,
     job_draws: Stream,
-    /// [worker]; empty if all run at full speed.
+    /// The speed of each worker, 1 = full: [worker]; empty if all run at full speed.
     speeds: Vec<f64>,
     speed_draws: Stream,
 }
@@ -67,7 +67,7 @@ impl FaultState {
         workers.iter().map(|worker| self.speeds[worker.index()]).fold(1.0, f64::min)
     }
 
-    /// When the first of some workers fails.
+    /// The instant at which the first of some workers fails.
     pub(super) fn first_failure(&self, workers: &[WorkerId]) -> Option<Seconds> {
         if self.turns.is_empty() {
             return None;
@@ -94,7 +94,7 @@ impl FaultState {
         Some((Seconds::new(at), worker, up))
     }
 
-    /// When the next worker that is down is repaired.
+    /// The instant at which the next worker that is down is repaired.
     pub(super) fn next_repair(&self, workers: &Workers) -> Option<Seconds> {
         let down = |index: &usize| !workers.is_up(WorkerId::from_index(*index));
         let repairs = (0..self.turns.len()).filter(down).map(|index| Seconds::new(self.turns[index]));

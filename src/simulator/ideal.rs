@@ -84,7 +84,7 @@ impl Simulation {
         self.fluid.as_ref().map_or(&[], |fluid| &fluid.rows)
     }
 
-    /// Asks the policy, if it is time to.
+    /// Asks the policy if a re-computation is due.
     fn share(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let Driver::Mechanized(rounds) = &self.driver else { return Ok(()) };
         let now = self.now();
@@ -107,7 +107,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// When a change that is held back will count.
+    /// The instant at which a change that is held back will count, s.
     fn next_reset(&self) -> Option<f64> {
         let Driver::Mechanized(rounds) = &self.driver else { return None };
         let mechanism = rounds.mechanism();
@@ -115,7 +115,7 @@ impl Simulation {
         Some(last.get() + mechanism.options().reset_interval.get())
     }
 
-    /// Could a job without a share use workers that are not fully allocated?
+    /// Whether a job without a share could use workers that are not fully allocated.
     fn waits_beside_unshared(&self) -> bool {
         let mut left: Vec<f64> = self.cluster.types().iter().map(|kind| f64::from(kind.n_workers)).collect();
         for (jobs, shares) in self.rows() {

@@ -17,13 +17,13 @@ use crate::units::Seconds;
 use crate::workload::Combination;
 
 impl Simulation {
-    /// Moves on from the start of a round that ends at `until` at the latest: to its end, or to the instant at which the
-    /// next one is decided.
+    /// Moves on from the start of a round that ends at `until` at the latest: to its end, or to the instant at which the next one
+    /// is decided.
     ///
-    /// Breaks with how the simulation ends, if there is nothing to move on to.
+    /// Breaks with the end of the simulation, if there is nothing to move on to.
     ///
     /// # Errors
-    /// If the policy fails, or a job that comes cannot be taken in.
+    /// If the policy fails, or a job that arrives cannot be taken in.
     pub(super) fn advance_inside(
         &mut self,
         until: f64,
@@ -92,8 +92,8 @@ impl Simulation {
         }
     }
 
-    /// Ends slices before an instant, one after another where one leaves its workers idle, and gives idle workers to
-    /// jobs that wait; to jobs that arrive, too, where they need not wait for the next round.
+    /// Ends slices before an instant, one after another if one leaves its workers idle, and gives idle workers to waiting jobs; to
+    /// jobs that arrive, too, if they need not wait for the next round.
     fn refill_before(&mut self, limit: f64, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let refill = self.setting.options.live.refill;
         if refill == Refill::Never {
@@ -125,7 +125,7 @@ impl Simulation {
         self.running.iter().filter(leaves).map(|slice| slice.end).min_by(f64::total_cmp)
     }
 
-    /// Gives idle workers to jobs that wait, until the round ends.
+    /// Gives idle workers to waiting jobs, until the round ends.
     fn refill(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let n_new = self.grant_idle(observer)?;
         let n_leases = self.driver.n_leases();
@@ -138,7 +138,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Grants leases of idle workers to jobs that wait. Returns the number of new leases, which follow all others.
+    /// Grants leases of idle workers to waiting jobs. Returns the number of new leases, which follow all others.
     fn grant_idle(&mut self, observer: &mut dyn Observer) -> Result<usize, SimulationError> {
         let now = self.now();
         if self.setting.options.live.refill != Refill::AtOnce {
@@ -165,8 +165,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Shows the policy and the mechanism the running slices, with their time as it will be at `until` and the steps
-    /// done by now. Returns what [`unproject`](Self::unproject) takes back.
+    /// Shows the policy and the mechanism the running slices, with their time as it will be at `until` and the steps done by now.
+    /// Returns the state that [`unproject`](Self::unproject) needs.
     pub(super) fn project(&mut self, until: Seconds) -> Vec<(usize, f64)> {
         let Driver::Mechanized(rounds) = &mut self.driver else { return Vec::new() };
         let (now, until) = (self.clock.now, until.get());
@@ -189,15 +189,15 @@ impl Simulation {
         shown
     }
 
-    /// Takes back the steps that were shown; they count when they have ended.
+    /// Takes back the steps that were shown; they count when the slices have ended.
     pub(super) fn unproject(&mut self, shown: Vec<(usize, f64)>) {
         for (position, steps_run) in shown {
             self.table.jobs[position].progress.steps_run = steps_run;
         }
     }
 
-    /// Stops jobs that have lost their workers and are not done. Until they have stopped, neither they nor others can
-    /// start, these on the workers.
+    /// Stops jobs that have lost their workers and are not done. Until they have stopped, neither they can start elsewhere, nor
+    /// other jobs on the workers.
     pub(super) fn stop_lost(&mut self) {
         let stop = self.setting.options.live.stop.get();
         if stop <= 0.0 {
@@ -217,7 +217,7 @@ impl Simulation {
         }
     }
 
-    /// The instant from which jobs can run on workers: when nothing stops there, and they have stopped elsewhere.
+    /// The instant from which jobs can run on workers: no job stops there any more, and they have stopped elsewhere.
     pub(super) fn free_from(&self, jobs: Combination<JobId>, workers: &[WorkerId]) -> f64 {
         if self.free_at.is_empty() {
             return self.clock.now;
@@ -228,19 +228,19 @@ impl Simulation {
         of_workers.chain(of_jobs).fold(self.clock.now, f64::max)
     }
 
-    /// The members of a combination that are still here: under a decision ahead some may have completed since.
+    /// The members of a combination that are still here: after a decision ahead some may have completed.
     pub(super) fn left_of(&self, jobs: Combination<JobId>) -> Option<Combination<JobId>> {
         let mut here = jobs.members().filter(|job| self.table.find(*job).is_some());
         let first = here.next()?;
         Some(here.next().map_or(Combination::single(first), |second| Combination::pair(first, second)))
     }
 
-    /// The measured speed of a job that ran alone. Does that change what policies are shown?
+    /// Takes the measured throughput of a job that ran alone. Answers whether that changes the throughputs that policies are shown.
     pub(super) fn measure(&mut self, slice: &Running) -> bool {
         let part = &slice.parts[0];
         let position = self.table.find_again(slice.jobs.first(), slice.positions[0]);
-        // The next round's decision, made ahead, may have resized the job, so that policies are shown its speed on
-        // another number of workers.
+        // The next round's decision, made ahead, may have resized the job, so that policies are shown its throughput on another
+        // number of workers.
         let is_so_large =
             |position: &usize| self.table.jobs[*position].progress.job.scale_factor == slice.n_workers;
         slice.is_measured

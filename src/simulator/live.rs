@@ -9,43 +9,42 @@ use crate::units::Seconds;
 
 /// Options of a live cluster, beyond the published simulator; all off by default.
 ///
-/// `start_up` and `stop` are beside the [preemption cost](Options::preemption_cost), which is the published way: that is
-/// time that a job loses when it starts again. `start_up` is lost at every start, also the first, and `stop` is lost by
-/// whatever comes next on the workers. Where several are given, all are lost.
+/// `start_up` and `stop` are added to the [preemption cost](Options::preemption_cost), which is the published way: time that a job
+/// loses when it starts again. `start_up` is lost at every start, also the first, and `stop` is lost by the next job on the
+/// workers. If several are given, all are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Live {
-    /// How long before the end of a round the next one is decided: by the jobs that have arrived, the completions and
-    /// failures that are known and the steps that are done by then, and as if what still runs ran until the end of
-    /// the round. Rounds that are decided ahead last their whole length, even where all that runs is done before. 0 =
-    /// at the end.
+    /// Time before the end of a round at which the next one is decided: by the jobs that have arrived, the completions and failures
+    /// that are known and the steps that are done by then, and as if running jobs ran until the end of the round. Rounds that are
+    /// decided ahead last their whole length, even if all running jobs are done before. 0 = at the end.
     pub look_ahead: Seconds,
-    /// How long a job holds its workers without steps at the start of a lease that extends none. What does not fit
-    /// into what is left of a round is left for the next, if the lease is extended.
+    /// Time that a job holds its workers without steps at the start of a lease that extends none. A part that does not fit into the
+    /// rest of a round is left for the next, if the lease is extended.
     pub start_up: Seconds,
-    /// How long a job that is not done holds its workers after a lease that is not extended: what comes next on them
-    /// starts that much later, and so does the job itself if it goes on elsewhere. No account counts that time. With
-    /// `start_up` it is less than a round.
+    /// Time that a job that is not done holds its workers after a lease that is not extended: the next job on them starts that much
+    /// later, and so does the job itself if it goes on elsewhere. No account counts that time. With `start_up` it is less than a
+    /// round.
     pub stop: Seconds,
-    /// Whether workers of jobs that are done inside a round get others in the same round.
+    /// Whether workers of jobs that are done inside a round get other jobs in the same round.
     pub refill: Refill,
-    /// Policies see what was measured of jobs alone, on the fewest servers, averaged half and half with what was
-    /// believed before. Without it they see throughputs as they are known at a job's arrival.
+    /// Whether policies see the measured throughputs of jobs alone, on the fewest servers, averaged half and half with the
+    /// estimates before. Otherwise they see throughputs as they are known at a job's arrival.
     pub measured: bool,
 }
 
 impl Live {
-    /// Are all of these options off?
+    /// Whether all of these options are off.
     pub fn is_off(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Are rounds more than a start and an end?
+    /// Whether something happens inside rounds, between their start and their end.
     pub(super) fn has_inside(&self) -> bool {
         self.look_ahead.get() > 0.0 || self.refill != Refill::Never
     }
 
-    /// Refuses what is out of range, or cannot be under the other options.
+    /// Refuses options that are out of range, or impossible with the other options.
     pub(super) fn check(&self, options: &Options) -> Result<(), SimulationError> {
         let refuse = |field, value: String, expected| Err(SimulationError::Option { field, value, expected });
         let times = [("look_ahead", self.look_ahead), ("start_up", self.start_up), ("stop", self.stop)];

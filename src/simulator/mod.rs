@@ -7,8 +7,8 @@
 //! advance the clock → end slices → completions → arrivals, faults, prices → policy, mechanism → start slices
 //! ```
 //!
-//! Under the options of a [live](Live) cluster rounds have an inside: the next one is decided ahead, workers become idle and
-//! are given to others, and jobs start and stop.
+//! Under the options of a [live](Live) cluster rounds have an inside: the next one is decided ahead, workers become idle and get
+//! other jobs, and jobs start and stop.
 //!
 //! Policies behind the mechanism run through [`scheduler::Rounds`](crate::scheduler::Rounds), as they do live.
 //! One step of [`Simulation`] is one round. [`Semantics`] names each point at which the published system's

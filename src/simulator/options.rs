@@ -25,13 +25,13 @@ pub enum ExecutionTime {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShortSlice {
-    /// Runs them.
+    /// The slice counts.
     Counts,
-    /// Fails, because some workers get none; after [`JobFaults::attempts_max`] failures it is dropped.
+    /// The slice fails, because some workers get no step; after [`JobFaults::attempts_max`] failures the job is dropped.
     Fails,
 }
 
-/// When the members of a pair end their slices.
+/// The instants at which the members of a pair end their slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairEnd {
@@ -41,11 +41,11 @@ pub enum PairEnd {
     Later,
 }
 
-/// Whether servers matter to speed.
+/// The effect of servers on throughputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Consolidation {
-    /// A job on more servers than it needs runs at its unconsolidated throughput, where there is one.
+    /// A job on more servers than necessary runs at its unconsolidated throughput, if there is one.
     Modelled,
     /// Placement does not change speed.
     Ignored,
@@ -73,7 +73,7 @@ pub struct Semantics {
 }
 
 impl Semantics {
-    /// All points as this fidelity has them. The published system is Gavel's repository at c4fa400.
+    /// All choices of this fidelity. The published system is Gavel's repository at c4fa400.
     pub const fn of(fidelity: Fidelity) -> Self {
         match fidelity {
             Fidelity::Corrected => Self {
@@ -112,7 +112,7 @@ pub struct PreemptionCost {
     pub checkpoint: Seconds,
     /// Loading it again.
     pub restore: Seconds,
-    /// Job types for which the sum of the two differs, with that sum.
+    /// Job types whose sum of the two differs, with that sum.
     #[serde(default)]
     pub job_types: Vec<(String, Seconds)>,
 }
@@ -137,7 +137,7 @@ pub struct JobFaults {
     pub attempts_max: u32,
 }
 
-/// Workers of one type that are not equally fast; a gang runs at the speed of its slowest worker.
+/// Differences of speed among workers of one type; a gang runs at the speed of its slowest worker.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stragglers {
@@ -157,7 +157,7 @@ pub struct Faults {
     pub jobs: JobFaults,
     /// Workers that are slow.
     pub stragglers: Option<Stragglers>,
-    /// Relative standard deviation of the throughputs that the policy is shown; what runs is not changed.
+    /// Relative standard deviation of the throughputs that the policy is shown; runs are not affected.
     pub throughput_noise: f64,
 }
 
@@ -185,7 +185,7 @@ pub struct Contention {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceChange {
-    /// When.
+    /// The instant.
     pub at: Seconds,
     /// The worker type.
     pub worker_type: String,
@@ -203,7 +203,7 @@ pub struct Options {
     pub round_length: Seconds,
     /// The seed from which every random stream is split.
     pub seed: u64,
-    /// Shares are run exactly, without rounds.
+    /// Whether shares are run exactly, without rounds.
     pub ideal: bool,
     /// Jobs by order of arrival, from 0, that are measured; the simulation ends when they are done. None = all.
     pub measure: Option<Range<u32>>,
@@ -215,7 +215,7 @@ pub struct Options {
     pub prices: Vec<PriceChange>,
     /// Contention on networks.
     pub contention: Option<Contention>,
-    /// Policies see estimates of co-located throughputs; none = the truth.
+    /// The profiling by which policies see estimates of co-located throughputs; none if they see the truth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiling: Option<Profiling>,
     /// The options of a live cluster; all off by default.
@@ -224,7 +224,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Under these semantics: 360 s rounds, seed 0, all jobs measured, nothing else.
+    /// Options with these semantics: 360 s rounds, seed 0, all jobs measured, nothing else.
     pub fn new(semantics: Semantics) -> Self {
         Self {
             semantics,
@@ -273,7 +273,7 @@ impl Options {
         self
     }
 
-    /// The options that the scheduler has, too.
+    /// The options of the scheduler among these.
     pub fn scheduler(&self) -> scheduler::Options {
         scheduler::Options {
             round_length: self.round_length,

@@ -1,4 +1,4 @@
-//! Outcomes: how a simulation ends, and limits at which it ends before.
+//! Outcomes: the ends of a simulation, and limits at which it ends early.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub enum SimulationError {
     /// A job, or the cluster, does not fit the throughputs.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// The policy is not one of this simulation.
+    /// The policy does not fit this simulation.
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The policy gave no decision at some instant.
@@ -32,10 +32,10 @@ pub enum SimulationError {
     Decision {
         /// The start of the round that had no decision.
         place: Boundary,
-        /// Why not.
+        /// The reason.
         error: Box<DecisionError>,
     },
-    /// Throughputs cannot be estimated so.
+    /// The options of the estimator are invalid.
     #[error(transparent)]
     Estimator(#[from] EstimatorError),
     /// An option out of its range.
@@ -51,27 +51,27 @@ pub enum SimulationError {
     /// A source that gives a job with an earlier arrival than the job before it.
     #[error("job {job} arrives at {arrival}, before the one before it")]
     OutOfOrder {
-        /// Which job.
+        /// The job's id.
         job: JobId,
         /// The job's arrival.
         arrival: Seconds,
     },
-    /// A checkpoint of something else.
+    /// A checkpoint of another simulation.
     #[error("the checkpoint does not fit this simulation: {reason}")]
     Checkpoint {
-        /// In which respect.
+        /// The reason.
         reason: String,
     },
 }
 
-/// The start of a round: where a decision failed.
+/// The start of a round, as the place of a failed decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boundary {
     /// The instant.
     pub now: Seconds,
     /// The round, from 0.
     pub round: u64,
-    /// The jobs that are active, as their trace calls them.
+    /// The active jobs, by their ids in the trace.
     pub jobs: Vec<Label>,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Boundary {
     }
 }
 
-/// Jobs as they are written in messages: how many, and which.
+/// Jobs as they are written in messages: their number, and some of their ids.
 pub(super) struct Ids<'a>(pub(super) &'a [Label]);
 
 impl fmt::Display for Ids<'_> {
@@ -117,35 +117,35 @@ impl From<OptionError> for SimulationError {
     }
 }
 
-/// When to stop before the end; nothing by default.
+/// Limits at which a run stops early; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// Simulated time.
     pub time: Option<Seconds>,
-    /// Active jobs: a cluster that cannot keep up has ever more of them.
+    /// Number of active jobs: a cluster that cannot keep up has ever more of them.
     pub active_jobs: Option<usize>,
     /// Rounds of this call.
     pub rounds: Option<u64>,
-    /// Wall time since a start; looked at between rounds.
+    /// Wall time since a start, which is looked at between rounds.
     pub wall: Option<(Stopwatch, Duration)>,
-    /// When a simulation that gets nowhere is given up.
+    /// The conditions under which a simulation without progress is given up.
     pub patience: Patience,
-    /// Set to true, it ends the run.
+    /// A flag that ends the run when it is set.
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
-/// How long a simulation may get nowhere before it is given up; without limit by default.
+/// The limits on a simulation without progress before it is given up; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Patience {
-    /// Rounds in a row in which no job ran a step, while no job was to arrive and no price to change. Where workers or
-    /// jobs fail at random, a hundred times as many.
+    /// Rounds in a row in which no job ran a step, while no job was to arrive and no price to change. If workers or jobs fail at
+    /// random, a hundred times as many.
     pub rounds: Option<u64>,
-    /// How often the number of jobs that have arrived must have doubled, from the end of the measurement window on (from
-    /// 1000 at least). For arrivals that never stop: others end of themselves.
+    /// The number of doublings of the arrived jobs, from the end of the measurement window on (from 1000 at least). It is for
+    /// arrivals that never stop: others end by themselves.
     pub doublings: Option<u32>,
 }
 
-/// How [`Simulation::run`](super::Simulation::run) ended.
+/// The end of [`Simulation::run`](super::Simulation::run).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -163,8 +163,8 @@ pub enum Outcome {
     Interrupted,
     /// Jobs are waiting, nothing runs, and nothing will ever change.
     Stalled,
-    /// The simulation got nowhere for longer than the [`Patience`], or cannot go on: [`Simulation::standstill`] says
-    /// why.
+    /// The simulation made no progress for longer than the [`Patience`], or cannot go on: [`Simulation::standstill`] has the
+    /// reason.
     ///
     /// [`Simulation::standstill`]: super::Simulation::standstill
     Standstill,

@@ -1,4 +1,4 @@
-//! The plan of a lease's slice: what it will have run by its end.
+//! The plan of a lease's slice: the steps that it will have run by its end.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub(super) struct Part {
     pub(super) end: f64,
 }
 
-/// How a slice will end.
+/// The end of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Fate {
@@ -36,7 +36,7 @@ pub(super) struct Running {
     /// The position among the round's leases.
     pub(super) lease: u32,
     pub(super) jobs: Combination<JobId>,
-    /// Where the jobs were among the active ones when it started.
+    /// The positions of the jobs among the active ones when it started.
     #[serde(skip)]
     pub(super) positions: [u32; 2],
     pub(super) worker_type: WorkerTypeId,
@@ -46,10 +46,10 @@ pub(super) struct Running {
     pub(super) overhead: f64,
     pub(super) parts: [Part; 2],
     pub(super) fate: Fate,
-    /// Did it start inside the round, on workers that had become idle?
+    /// Whether it started inside the round, on workers that had become idle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_refilled: bool,
-    /// Are policies to learn its speed? They are if speeds are measured and it runs alone, on the fewest servers.
+    /// Whether policies are to learn its throughput. They are if throughputs are measured and it runs alone, on the fewest servers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_measured: bool,
     /// Start-up time left when the round ends, s.
@@ -90,7 +90,7 @@ fn servers<'a>(workers: &'a Workers, lease: &GrantedLease<'a>) -> impl Iterator<
     (0..all.len()).filter(move |position| first(*position)).map(|position| workers.server(all[position]))
 }
 
-/// Everything that decides how fast a lease runs.
+/// All conditions that decide how fast a lease runs.
 #[derive(Debug)]
 pub(super) struct Conditions<'a> {
     pub(super) options: &'a Options,
@@ -100,7 +100,7 @@ pub(super) struct Conditions<'a> {
 }
 
 impl Conditions<'_> {
-    /// Plans the slice of a lease from `start`; `length` is what is left of the round then. Faults are applied later.
+    /// Plans the slice of a lease from `start`; `length` is the rest of the round then, s. Faults are applied later.
     pub(super) fn plan(
         &self,
         (index, lease): (u32, &GrantedLease<'_>),
@@ -117,8 +117,8 @@ impl Conditions<'_> {
             }
         };
         let overhead = self.overhead(lease, first).max(second.map_or(0.0, |job| self.overhead(lease, job)));
-        // A slice that starts late in a round saves and loads until its end at the longest: the next round's jobs
-        // want its workers.
+        // A slice that starts late in a round saves and loads until its end at the longest: its workers belong to the next round's
+        // jobs then.
         let overhead = if self.options.live.has_inside() { overhead.min(length) } else { overhead };
         let due = self.start_up(lease, first).max(second.map_or(0.0, |job| self.start_up(lease, job)));
         let start_up = due.min((length - overhead).max(0.0));
@@ -163,8 +163,8 @@ impl Conditions<'_> {
         })
     }
 
-    /// Whole steps that fit, at most those that remain. A job too slow for one step a round runs a fraction,
-    /// unless short slices fail. What is left of the round is lost, though its lease be extended, under all semantics.
+    /// Whole steps that fit, at most those that remain. A job too slow for one step a round runs a fraction, unless short slices
+    /// fail. The rest of the round is lost, even if the lease is extended, under all semantics.
     fn steps(&self, active: &Active, throughput: f64, available: f64) -> f64 {
         let fit = throughput * available;
         let whole = fit.floor();
@@ -183,13 +183,12 @@ impl Conditions<'_> {
         of_type.unwrap_or(cost.checkpoint + cost.restore).get()
     }
 
-    /// The start-up time that a job still needs before its first step on these workers, beside the cost of
-    /// preemption, s.
+    /// The start-up time that a job still needs before its first step on these workers, in addition to the cost of preemption, s.
     fn start_up(&self, lease: &GrantedLease<'_>, active: &Active) -> f64 {
         if lease.extended { active.progress.start_up_left } else { self.options.live.start_up.get() }
     }
 
-    /// Is it on more servers than it needs?
+    /// Whether it is on more servers than necessary.
     fn is_scattered(&self, lease: &GrantedLease<'_>) -> bool {
         lease.workers.len() > 1
             && lease.n_servers > self.workers.n_servers_least(lease.worker_type, lease.workers.len())

@@ -1,4 +1,4 @@
-//! Jobs with other totals of steps than was believed: what may come is simulated from one checkpoint.
+//! Jobs with new totals of steps: several futures are simulated from one checkpoint.
 
 use super::outcome::SimulationError;
 use super::simulation::Simulation;
@@ -7,13 +7,12 @@ use crate::scheduler::driver::Driver;
 use crate::units::Steps;
 
 impl Simulation {
-    /// Gives the active jobs other totals of steps: each the one that `total` says, by its id and what it has run. What has
-    /// happened stays as it was, and a policy goes on as if it had known the new totals all along; but the allocation in
-    /// force is the one that it decided.
+    /// Gives the active jobs new totals of steps: `total` maps each job's id and the steps that it has run to the new total. The
+    /// past stays as it was, and a policy goes on as if it had known the new totals all along; but the allocation in force is the
+    /// one that it decided.
     ///
-    /// # Errors
-    /// If a total is not above what its job has run; if slices are running, as their ends follow from the totals of
-    /// before; or if the policy decides inside rounds, because it may remember what it was told.
+    /// If a total is not above the steps that its job has run; if slices are running, as their ends follow from the earlier totals;
+    /// or if the policy decides inside rounds, because it may remember the earlier totals.
     pub fn restate_steps(
         &mut self,
         mut total: impl FnMut(JobId, Steps) -> Steps,

@@ -21,7 +21,7 @@ use crate::workload::Combination;
 impl Simulation {
     /// Moves on to the end of the running round, or to the next event.
     ///
-    /// Breaks with how the simulation ends, if there is nothing to move on to.
+    /// Breaks with the end of the simulation, if there is nothing to move on to.
     ///
     /// # Errors
     /// As [`advance_inside`](Self::advance_inside).
@@ -76,7 +76,7 @@ impl Simulation {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The next arrival; for jobs that wait, also the next repair, change of price, or time at which the policy wants
+    /// The instant of the next arrival; if jobs wait, also of the next repair, change of price, or time at which the policy wants
     /// to be asked.
     pub(super) fn next_event(&self) -> Option<Seconds> {
         let arrival = self.arrivals.next_arrival();
@@ -157,7 +157,7 @@ impl Simulation {
         let Driver::Mechanized(rounds) = &mut self.driver else { return };
         let mechanism = rounds.mechanism_mut();
         if self.setting.options.live.has_inside() {
-            // The mechanism's leases may be those of the next round, or of more jobs than are left.
+            // The mechanism's leases may be those of the next round, or of jobs that are gone.
             mechanism.record(slice.jobs, slice.worker_type, time.unwrap_or_default());
         } else if let Some(time) = time {
             mechanism.record_lease(slice.lease as usize, time);
@@ -217,7 +217,7 @@ impl Simulation {
         self.driver.remove_job(gone.progress.id);
     }
 
-    /// Takes in the jobs that have arrived; of very many, only a part. True if these are all.
+    /// Takes in the jobs that have arrived; if there are very many, only a part. True if all are taken in.
     pub(super) fn take_arrivals(&mut self, observer: &mut dyn Observer) -> Result<bool, SimulationError> {
         let now = self.now();
         for _ in 0..EVENTS_AT_ONCE {
@@ -241,7 +241,7 @@ impl Simulation {
         Ok(false)
     }
 
-    /// A decision's failure, with the instant and the jobs.
+    /// The error of a failed decision, with the instant and the jobs.
     pub(super) fn at_boundary(&self, mut error: DecisionError) -> SimulationError {
         if let DecisionError::Policy(PolicyError::Data { field, problem, .. }) = &mut error
             && field == "price"
@@ -266,8 +266,8 @@ impl Simulation {
         SimulationError::Decision { place, error: Box::new(error) }
     }
 
-    /// The second half of a step: asks for decisions and starts what was decided. Where the decision is made ahead, the
-    /// running round ends in between.
+    /// The second half of a step: asks for decisions and starts the decided leases. If the decision is made ahead, the running
+    /// round ends in between.
     ///
     /// # Errors
     /// If the policy fails.
@@ -290,11 +290,10 @@ impl Simulation {
         Ok(())
     }
 
-    /// Starts a round with placements that the caller has decided on the view that [`look`](Self::look) showed; the policy is not
-    /// asked.
+    /// Starts a round with placements that the caller has decided on the view of [`look`](Self::look); the policy is not asked.
     ///
     /// # Errors
-    /// If a job cannot be placed so, or an allocation decides.
+    /// If a job cannot be placed so, or the policy gives allocations.
     pub fn start_placed_round(
         &mut self,
         placed: Vec<Placed>,
@@ -313,7 +312,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Has the policy and the mechanism decide the next round.
+    /// Lets the policy and the mechanism decide the next round.
     fn decide(&mut self, observer: &mut dyn Observer) -> Result<(), SimulationError> {
         let now = self.now();
         let decided = match &mut self.driver {
@@ -375,7 +374,7 @@ impl Simulation {
         (0..n_leases).filter(is_filled).count()
     }
 
-    /// Counts the links in use, where they matter.
+    /// Counts the links in use, if they matter.
     pub(super) fn count_links(&mut self) {
         if self.setting.options.contention.is_some() {
             let has_inside = self.setting.options.live.has_inside();
@@ -386,7 +385,7 @@ impl Simulation {
         }
     }
 
-    /// Starts the slice of a lease; `length` is what is left of the round.
+    /// Starts the slice of a lease; `length` is the rest of the round, s.
     pub(super) fn start_slice(&mut self, index: usize, length: f64, observer: &mut dyn Observer) {
         let mut lease = self.driver.lease(index);
         let now = self.clock.now;
@@ -426,7 +425,7 @@ impl Simulation {
         self.note_start(&slice);
     }
 
-    /// Keeps, for each job of a slice that starts, what its next slice will need.
+    /// Notes, for each job of a slice that starts, the data that its next slice will need.
     fn note_start(&mut self, slice: &Running) {
         let options = &self.setting.options;
         if options.preemption_cost.is_none() && options.live.start_up <= Seconds::ZERO {

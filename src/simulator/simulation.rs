@@ -27,7 +27,7 @@ use crate::throughput::Throughputs;
 use crate::units::Seconds;
 use crate::workload::Arrivals;
 
-/// Arrivals, or failures and repairs, taken in before the limits of a run are looked at again.
+/// The most arrivals, or failures and repairs, that are taken in before the limits of a run are looked at again.
 pub(super) const EVENTS_AT_ONCE: usize = 4096;
 
 /// The clock.
@@ -38,18 +38,18 @@ pub(super) struct Clock {
     pub(super) round: u64,
     /// End of the last round that ran something.
     pub(super) round_end: Option<f64>,
-    /// End of the one before, from which the published system counts execution time.
+    /// End of the round before that, from which the published system counts execution time.
     pub(super) round_base: f64,
-    /// Jobs of the measurement window that are done.
+    /// Number of jobs of the measurement window that are done.
     pub(super) n_measured_done: u32,
-    /// Price changes that have happened.
+    /// Number of price changes that have happened.
     pub(super) n_prices: usize,
-    /// Has only a part of what happens at this boundary been taken in?
+    /// Whether only a part of the events at this boundary has been taken in.
     pub(super) is_at_boundary: bool,
-    /// When the running round ends at the latest, where that matters [inside](super::Live).
+    /// The latest end of the running round, s, if it matters [inside](super::Live).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) until: Option<f64>,
-    /// Does the clock stand where the next round is decided, before the end of this one?
+    /// Whether the clock stands where the next round is decided, before the end of this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_ahead: bool,
 }
@@ -111,7 +111,7 @@ pub struct Simulation {
     pub(super) vigil: Vigil,
     /// The instant until which something stops on each worker, s: [worker]; empty if nothing has.
     pub(super) free_at: Vec<f64>,
-    /// Why it gets nowhere, once that is known.
+    /// Why it makes no progress, once that is known.
     pub(super) standstill: Option<Standstill>,
 }
 
@@ -192,27 +192,27 @@ impl Simulation {
         self
     }
 
-    /// The clock.
+    /// The present instant of the clock.
     pub fn now(&self) -> Seconds {
         Seconds::new(self.clock.now)
     }
 
-    /// Rounds started.
+    /// Number of rounds started.
     pub fn round(&self) -> u64 {
         self.clock.round
     }
 
-    /// Jobs that have arrived and are not done.
+    /// Number of jobs that have arrived and are not done.
     pub fn n_active(&self) -> usize {
         self.table.jobs.len()
     }
 
-    /// Jobs that have arrived.
+    /// Number of jobs that have arrived.
     pub fn n_arrived(&self) -> u32 {
         self.arrivals.n_taken()
     }
 
-    /// Measured jobs that are done.
+    /// Number of measured jobs that are done.
     pub fn n_measured_done(&self) -> u32 {
         self.clock.n_measured_done
     }
@@ -230,7 +230,7 @@ impl Simulation {
     /// Runs until all measured jobs are done, or a limit is reached.
     ///
     /// # Errors
-    /// If a job does not fit the throughputs, or the policy fails; what was observed remains.
+    /// If a job does not fit the throughputs, or the policy fails; observed events remain.
     pub fn run(&mut self, observer: &mut dyn Observer, limits: &Limits) -> Result<Outcome, SimulationError> {
         let first = self.clock.round;
         loop {
@@ -259,7 +259,8 @@ impl Simulation {
         }
     }
 
-    /// Goes on to the next boundary and starts the round there; of a boundary at which very much happens, only a part.
+    /// Goes on to the next boundary and starts the round there; if very many events happen at a boundary, it takes only a part of
+    /// them.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -274,9 +275,9 @@ impl Simulation {
         Ok(step)
     }
 
-    /// The first half of a [`step`](Self::step) in rounds: goes on to the next boundary, where what ran has ended and
-    /// jobs have arrived; where decisions look ahead, to the decision before it. Unless all is over,
-    /// [`start_round`](Self::start_round) must follow.
+    /// The first half of a [`step`](Self::step) in rounds: goes on to the next boundary, where slices have ended and jobs have
+    /// arrived; if decisions are made ahead, to the decision before it. Unless all is over, [`start_round`](Self::start_round) must
+    /// follow.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -288,7 +289,7 @@ impl Simulation {
         }
     }
 
-    /// Goes on towards the next boundary; none if it has not taken in all that happens there and is to be called again.
+    /// Goes on towards the next boundary; none if it has not taken in all events there and is to be called again.
     fn approach_boundary(&mut self, observer: &mut dyn Observer) -> Result<Option<Step>, SimulationError> {
         if !self.clock.is_at_boundary {
             if let ControlFlow::Break(step) = self.advance_clock(observer)? {
@@ -306,8 +307,8 @@ impl Simulation {
         Ok(is_all.then_some(Step::Advanced))
     }
 
-    /// Takes in arrivals, and then changes of the cluster, up to now; of very many, only a part. True if these are
-    /// all.
+    /// Takes in arrivals, and then changes of the cluster, up to now; if there are very many, only a part. True if all are taken
+    /// in.
     pub(super) fn take_in(&mut self, observer: &mut dyn Observer) -> Result<bool, SimulationError> {
         Ok(self.take_arrivals(observer)? && self.apply_changes(observer))
     }
@@ -321,9 +322,9 @@ impl Simulation {
         Ok(self.table.problem(self.now(), &self.cluster)?)
     }
 
-    /// Shows the view that a policy which decides inside rounds is shown first in the round that
-    /// [`start_round`](Self::start_round) starts. Placements for [`start_placed_round`](Self::start_placed_round) are decided on it,
-    /// too. Nothing is shown where an allocation decides.
+    /// Passes to `look` the view that a policy inside rounds is shown first in the round that [`start_round`](Self::start_round)
+    /// starts. Placements for [`start_placed_round`](Self::start_placed_round) are decided on it, too. None if the policy gives
+    /// allocations.
     ///
     /// # Errors
     /// If the problem cannot be stated.
@@ -335,7 +336,7 @@ impl Simulation {
         Ok(Some(direct.look(round, (&problem, &resizable), look)))
     }
 
-    /// Are all measured jobs done?
+    /// Whether all measured jobs are done.
     pub(super) fn is_finished(&self) -> bool {
         let drained = self.arrivals.next_arrival().is_none() && self.table.jobs.is_empty();
         let measure = self.setting.options.measure.as_ref();

@@ -1,4 +1,4 @@
-//! Evidence that a simulation gets nowhere, and the record of its course from which it is taken.
+//! Evidence that a simulation makes no progress, and the record of its course from which it is taken.
 //!
 //! | what        | evidence                                                                                          |
 //! |-------------|---------------------------------------------------------------------------------------------------|
@@ -7,8 +7,8 @@
 //! | growing     | the average number of active jobs doubles with the number of jobs that have arrived, again and again |
 //! | unresolved  | what comes next is so late that the clock cannot tell apart the parts of a round                    |
 //!
-//! All of it counts rounds, jobs and simulated time, so the same simulation ends the same way on every machine, and after
-//! it was saved and resumed.
+//! All of it counts rounds, jobs and simulated time, so the same simulation ends the same way on every machine, and after a save
+//! and resume.
 
 use std::fmt;
 
@@ -21,74 +21,72 @@ use crate::scheduler::active::{LastRun, Progress};
 use crate::spec::snapshot::Label;
 use crate::units::Seconds;
 
-/// The first number of arrived jobs from which doublings are counted, at least.
+/// The least number of arrived jobs from which doublings are counted.
 const MILESTONE_MIN: u32 = 1000;
-/// The growth of an average, with twice the arrivals, from which it counts as growing steadily; one that is bounded
-/// grows less.
+/// The growth of an average, with twice the arrivals, from which it counts as growing steadily; a bounded average grows less.
 const GROWTH_MIN: f64 = 1.8;
-/// A job that ran at most this part of the steps that it had left is running next to nothing: at that pace, what is left takes a
-/// hundred times as many arrivals.
+/// The part of its remaining steps up to which a job counts as running next to nothing: at that pace, the rest takes a hundred
+/// times as many arrivals.
 const PART_MIN: f64 = 0.01;
-/// How many times more rounds in vain are needed where workers or jobs fail at random.
+/// The factor on the rounds in vain that are needed if workers or jobs fail at random.
 const CHANCE: u64 = 100;
 /// The part of a round that the clock must be able to show.
 pub(super) const RESOLUTION: f64 = 1e-6;
 
-/// Why a simulation gets nowhere, with the evidence; as text, the evidence in words.
+/// Why a simulation makes no progress, with the evidence; as text, the evidence in words.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Standstill {
     /// Workers are leased, no job runs a step, and nothing is to come that could change it.
     Livelock {
-        /// Since when no job has run a step.
+        /// The instant since when no job has run a step.
         since: Seconds,
-        /// Rounds since then.
+        /// Number of rounds since then.
         rounds: u64,
-        /// Leases granted since then.
+        /// Number of leases granted since then.
         leases: u64,
         /// The active jobs.
         jobs: Vec<Label>,
     },
     /// No active job has workers, and nothing is to come that could change it.
     Starved {
-        /// Since when.
+        /// The instant since when no job has had workers.
         since: Seconds,
-        /// Rounds since then.
+        /// Number of rounds since then.
         rounds: u64,
         /// The active jobs.
         jobs: Vec<Label>,
     },
     /// Measured jobs have run no step while others came later and are done.
     Overtaken {
-        /// Since when the first of them has run none.
+        /// The instant since when the first of them has run none.
         since: Seconds,
-        /// The measured jobs that have run none for so long.
+        /// The measured jobs that have run none for this long.
         jobs: Vec<Label>,
-        /// Jobs that had arrived when that one last ran, or arrived itself.
+        /// Number of jobs that had arrived when that one last ran, or arrived itself.
         n_before: u32,
-        /// Jobs that have arrived by now.
+        /// Number of jobs that have arrived by now.
         n_arrived: u32,
-        /// Active jobs.
+        /// Number of active jobs.
         n_active: usize,
     },
-    /// Measured jobs have run next to nothing of what they had left while others came later and are done.
+    /// Measured jobs have run next to nothing of their remaining steps while others came later and are done.
     Crawling {
         /// The measured jobs that have run next to nothing.
         jobs: Vec<Label>,
-        /// The largest part of the steps that it had left that one of them has run.
+        /// The largest part of its remaining steps that one of them has run.
         part: f64,
-        /// Jobs that had arrived when these steps were counted first.
+        /// Number of jobs that had arrived when these steps were counted first.
         n_before: u32,
-        /// Jobs that have arrived by now.
+        /// Number of jobs that have arrived by now.
         n_arrived: u32,
-        /// Active jobs.
+        /// Number of active jobs.
         n_active: usize,
     },
     /// The number of active jobs grows with the number of jobs that have arrived.
     Growing {
-        /// Pairs: the number of jobs that had arrived, and the number that were active on average since the pair
-        /// before.
+        /// Pairs: the number of jobs that had arrived, and the mean number of active jobs since the previous pair.
         course: Vec<(u32, f64)>,
-        /// Active jobs.
+        /// Number of active jobs.
         n_active: usize,
     },
     /// The next event is at an instant at which the clock cannot tell the parts of a round apart.
@@ -112,7 +110,7 @@ impl Standstill {
     }
 }
 
-/// The word behind a number of rounds.
+/// The word after a number of rounds.
 const fn rounds_of(n: u64) -> &'static str {
     if n == 1 { "round" } else { "rounds" }
 }
@@ -173,30 +171,29 @@ impl fmt::Display for Standstill {
     }
 }
 
-/// The record of a simulation's course that tells whether it gets anywhere.
+/// The record of a simulation's course that shows whether it makes progress.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Vigil {
-    /// When a job last ran a step, came or went, or a price changed.
+    /// The instant at which a job last ran a step, came or went, or a price changed, s.
     since: f64,
-    /// Rounds that had started by then.
+    /// Number of rounds that had started by then.
     round: u64,
-    /// Leases granted since.
+    /// Number of leases granted since.
     leases: u64,
     /// Active jobs, summed over the arrivals since the last milestone.
     n_active_sum: f64,
-    /// Milestones: the number of jobs that had arrived, twice as many as at the one before, and the mean number of
-    /// active jobs since.
+    /// Milestones: the number of arrived jobs, twice as many as at the previous one, and the mean number of active jobs since that.
     milestones: Vec<(u32, f64)>,
     /// At each milestone, the measured jobs that were active, and the steps that each had run.
     #[serde(default)]
     steps_run: Vec<Vec<(JobId, f64)>>,
-    /// Has a milestone been reached that has not been examined yet?
+    /// Whether a milestone has been reached that has not been examined yet.
     is_news: bool,
 }
 
 impl Vigil {
-    /// Notes that something has changed.
+    /// Notes a change at `now`.
     pub(super) fn note(&mut self, now: f64, round: u64) {
         (self.since, self.round, self.leases) = (now, round, 0);
     }
@@ -205,7 +202,7 @@ impl Vigil {
         self.leases += n_leases as u64;
     }
 
-    /// Notes an arrival, and says if a milestone is reached by it.
+    /// Notes an arrival. Answers whether it reaches a milestone.
     fn arrived(&mut self, n_arrived: u32, n_active: usize, first: u32) -> bool {
         self.n_active_sum += n_active as f64;
         let last = self.milestones.last().map_or(0, |(n_arrived, _)| *n_arrived);
@@ -218,7 +215,7 @@ impl Vigil {
         is_reached
     }
 
-    /// The steps that a job had run a number of doublings ago, if that is known.
+    /// The steps that a job had run this many doublings ago; none if that is not known.
     fn steps_run_before(&self, doublings: u32, job: JobId) -> Option<f64> {
         let at = self.steps_run.len().checked_sub(doublings as usize + 1)?;
         self.steps_run[at].iter().find(|(other, _)| *other == job).map(|(_, steps)| *steps)
@@ -232,7 +229,7 @@ impl Vigil {
 }
 
 impl Simulation {
-    /// Why the simulation gets nowhere, once a run has ended with [`Stalled`] or [`Standstill`].
+    /// Why the simulation makes no progress, once a run has ended with [`Stalled`] or [`Standstill`].
     ///
     /// [`Stalled`]: super::Outcome::Stalled
     /// [`Standstill`]: super::Outcome::Standstill
@@ -240,7 +237,7 @@ impl Simulation {
         self.standstill.as_ref()
     }
 
-    /// Notes that something has changed.
+    /// Notes a change now.
     pub(super) fn note_progress(&mut self) {
         self.vigil.note(self.clock.now, self.clock.round);
     }
@@ -257,12 +254,13 @@ impl Simulation {
         }
     }
 
-    /// The instant, as a job's last run keeps it.
+    /// The present instant, in the form of a job's last run.
     pub(super) fn last_run(&self) -> LastRun {
         LastRun { now: self.clock.now, n_arrived: self.arrivals.n_taken() }
     }
 
-    /// Can the clock show the parts of a round at this instant? If not, the reason to end is kept.
+    /// Whether the clock can show the parts of a round at this instant. If not, the reason is kept for
+    /// [`standstill`](Self::standstill).
     pub(super) fn resolves(&mut self, at: f64) -> bool {
         let round_length = self.setting.options.round_length;
         let resolves = at.is_finite() && at + round_length.get() * RESOLUTION > at;
@@ -272,12 +270,12 @@ impl Simulation {
         resolves
     }
 
-    /// Keeps the reason of a simulation in which nothing can ever happen again.
+    /// Keeps the reason for a simulation in which nothing can ever happen again.
     pub(super) fn note_stalled(&mut self) {
         self.standstill = Some(self.in_vain());
     }
 
-    /// Has the simulation got nowhere for longer than this? Then the reason is kept.
+    /// Whether the simulation has made no progress for longer than the patience. Then the reason is kept.
     pub(super) fn is_in_vain(&mut self, patience: &Patience) -> bool {
         let news = std::mem::take(&mut self.vigil.is_news);
         let found = if patience.rounds.is_some_and(|most| self.rounds_in_vain() > most) {
@@ -290,7 +288,8 @@ impl Simulation {
         is_found
     }
 
-    /// Rounds in which nothing happened and after which nothing is to come; a hundredth of them where chance plays.
+    /// The number of rounds without a change after which nothing is to come; divided by a hundred if workers or jobs fail at
+    /// random.
     fn rounds_in_vain(&self) -> u64 {
         let is_over = self.arrivals.next_arrival().is_none()
             && self.clock.n_prices == self.setting.options.prices.len();
@@ -313,7 +312,7 @@ impl Simulation {
         }
     }
 
-    /// The standstill that the last doublings of the number of arrived jobs show, if they show one.
+    /// The standstill that the last doublings of the number of arrived jobs show; none if they show none.
     fn falls_behind(&self, doublings: u32) -> Option<Standstill> {
         let course = self.vigil.doubled(doublings)?;
         let (n_first, n_active) = (course.first()?.0, self.table.jobs.len());
@@ -321,7 +320,7 @@ impl Simulation {
             let all = self.table.jobs.iter().map(|active| &active.progress);
             all.filter(|progress| progress.measured && progress.last_run.n_arrived <= n_first)
         };
-        // More are done than had arrived by then: some came later.
+        // More jobs are done than had arrived by then: some came later.
         let overtaken = self.arrivals.n_taken() as usize - n_active > n_first as usize;
         let last = waiting().map(|progress| progress.last_run).min_by_key(|last| last.n_arrived);
         if let Some(last) = last.filter(|_| overtaken) {
@@ -342,8 +341,8 @@ impl Simulation {
         (means.len() > 1 && grows && waits).then(|| Standstill::Growing { course: means.to_vec(), n_active })
     }
 
-    /// The measured jobs that have run next to nothing over the last doublings of the number of arrived jobs, if there are any;
-    /// there were `n_before` at their beginning.
+    /// The measured jobs that have run next to nothing over the last doublings of the number of arrived jobs; none if there are
+    /// none. `n_before` jobs had arrived at their beginning.
     fn crawling(&self, doublings: u32, n_before: u32) -> Option<Standstill> {
         let part = |progress: &Progress| {
             let before = self.vigil.steps_run_before(doublings, progress.id)?;

@@ -1,13 +1,12 @@
-//! Overdue jobs, which have shares and run less than half of them, and come first.
+//! Overdue jobs: they have shares and run less than half of them, and precede other jobs.
 
 use super::{Ledger, Member, Slot};
 use crate::index::JobId;
 use crate::mechanism::priority::Priority;
 
 impl Ledger {
-    /// The priority of a combination on a type: [overdue](Priority::Overdue) if it has a share there and one of its
-    /// jobs is overdue by `overdue_after` seconds or more, else the ratio of its share to what it received. With
-    /// `None` no job counts as overdue.
+    /// The priority of a combination on a type: [overdue](Priority::Overdue) if it has a share there and one of its jobs is overdue
+    /// by `overdue_after` seconds or more, else the ratio of its share to its received time. With `None` no job counts as overdue.
     pub(in crate::mechanism) fn priority(
         &self,
         slot: Slot,
@@ -25,9 +24,8 @@ impl Ledger {
         Priority::of(share, self.received[cell], self.total[column])
     }
 
-    /// The figures of each job: how overdue it is and what it has run since the last reset, s, the sum of its shares,
-    /// and of its shares times its speeds, as they were when the allocation was adopted. Jobs for which all are 0 are
-    /// left out.
+    /// The figures of each job: its overdue time and the time that it has run since the last reset, s, the sum of its shares, and
+    /// of its shares times its throughputs, as they were when the allocation was adopted. Jobs for which all are 0 are left out.
     pub(in crate::mechanism) fn overdue(&self) -> impl Iterator<Item = (JobId, [f64; 4])> {
         let of = |(job, place): &(JobId, u32)| {
             let Member { overdue, run, share, rate, .. } = self.members[*place as usize];
@@ -36,7 +34,7 @@ impl Ledger {
         self.jobs.iter().map(of).filter(|(_, numbers)| numbers.iter().any(|number| *number > 0.0))
     }
 
-    /// Restores what [`overdue`](Self::overdue) gave of the job at a place.
+    /// Restores the figures of [`overdue`](Self::overdue) for the job at a place.
     pub(in crate::mechanism) fn restore_overdue(
         &mut self,
         place: u32,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// One type, `n` workers; every job runs there.
+/// A mechanism with one type of `n` workers; every job runs there.
 fn mechanism(n: u32, options: MechanismOptions) -> Mechanism {
     Mechanism::new(&Cluster::try_new([("only", n)]).unwrap(), options)
 }
@@ -55,7 +55,7 @@ fn a_late_job_blocks_a_worker_only_as_published() {
         mechanism.add_job(id(1), 1, &|_, _| 1.0);
         mechanism.assign(&[id(0)]);
         assert_eq!(mechanism.leases().len(), n_leases);
-        // Described: the worker is left, so that whoever runs the rounds asks for an allocation at once.
+        // As described, the worker is left, so that the caller asks for an allocation at once.
         assert_eq!(mechanism.waits_beside_idle(), !published);
         assert!(!mechanism.due(Seconds::new(200.0)));
         assert!(mechanism.due(Seconds::new(100.0 + 1920.0)));
@@ -87,8 +87,8 @@ fn jobs_without_a_share_fill_workers_unless_the_policy_forbids() {
     }
 }
 
-/// Two of three workers' time is given: what a job has had is never further from its share than half a round, and a job
-/// without a share has none, at whatever instants accounts are settled. A mechanism that is saved and taken up again goes on.
+/// Two of three workers' time is given: a job's received time is never further from its share than half a round, and a job without
+/// a share gets none, at whatever instants accounts are settled. A mechanism that is saved and restored goes on.
 #[test]
 fn nothing_runs_beyond_its_share_where_the_policy_forbids() {
     let shares = [0.9, 0.5, 0.35, 0.25, 0.0];
@@ -201,7 +201,7 @@ fn a_filler_moves_to_idle_workers_on_which_it_is_faster_and_makes_room() {
         mechanism.adopt(&allocation, &ids, Rules { by_speed, ..Rules::default() }, &throughput);
         mechanism.assign(&[id(0), id(1)]);
         assert_eq!(places(&mechanism), expected, "{slow_fillers:?}");
-        // Where the faster type's worker is down it stays.
+        // If the faster type's worker is down, it stays.
         mechanism.set_up(id(1), false);
         mechanism.assign(&[id(0), id(1)]);
         assert_eq!(places(&mechanism), [(0, 0)], "{slow_fillers:?}");
@@ -223,7 +223,7 @@ fn a_small_share_is_served_however_often_allocations_are_computed_anew() {
     let allocation = Allocation::check(&problem, rows).unwrap();
     for (overdue_jobs, expected) in [
         (OverdueJobs::Wait, vec![]),
-        // A tenth of twenty rounds is two. Then what is left after a round, and a tenth of ten, beside the two in which it runs.
+        // A tenth of twenty rounds is two. Then the rest after a round, and a tenth of ten, beside the two in which it runs.
         (OverdueJobs::First, vec![20, 32, 44, 56, 68, 80, 92]),
     ] {
         let options = MechanismOptions { overdue_jobs, ..MechanismOptions::corrected() };

@@ -10,7 +10,7 @@ use crate::mechanism::{
 };
 use crate::workload::Combination;
 
-/// The definition of the mechanism, in maps; nothing is kept that can be computed.
+/// A mechanism by definition, in maps; all that can be computed is computed anew.
 #[derive(Default)]
 pub(super) struct Slow {
     pub(super) received: BTreeMap<(Jobs, usize), f64>,
@@ -19,15 +19,15 @@ pub(super) struct Slow {
     pub(super) share: BTreeMap<Jobs, Vec<f64>>,
     pub(super) allocated: BTreeSet<Jobs>,
     pub(super) last_reset: f64,
-    /// The sum of each job's shares in the last allocation, and of its shares times its speeds alone.
+    /// The sum of each job's shares in the last allocation, and of its shares times its throughputs alone.
     pub(super) allotted: BTreeMap<JobId, (f64, f64)>,
-    /// Time allotted to each job between resets while it ran less than half of it, less what it has run since.
+    /// Time allotted to each job between resets while it ran less than half of it, less the time that it has run since.
     pub(super) overdue: BTreeMap<JobId, f64>,
     /// Time that each job has run since the last reset.
     pub(super) run: BTreeMap<JobId, f64>,
 }
 
-/// The world that both see.
+/// The world of both mechanisms.
 pub(super) struct World {
     pub(super) cluster: Cluster,
     pub(super) options: MechanismOptions,
@@ -81,7 +81,7 @@ impl Slow {
         self.allotted.remove(&job);
     }
 
-    /// A job ran on a type: time counts by its speed over its mean speed by its shares.
+    /// Counts a job's run on a type: time is weighted by its throughput over its mean throughput by its shares.
     pub(super) fn ran(&mut self, world: &World, (job, kind): (JobId, usize), time: f64) {
         let (share, rate) = self.allotted.get(&job).copied().unwrap_or_default();
         let speed = world.throughput(Combination::single(job), kind);
@@ -162,8 +162,8 @@ impl Slow {
         selected
     }
 
-    /// Moves fillers, one after the other, to the fastest type that they have a share of and that has workers left, if they
-    /// are faster there. Does any move?
+    /// Moves fillers, one after the other, to the fastest type that they have a share of and that has workers left, if they are
+    /// faster there. Answers whether any moved.
     fn move_slow(
         &self,
         world: &World,
@@ -196,7 +196,7 @@ impl Slow {
         has_moved
     }
 
-    /// Selects for one type, of the workers that are left.
+    /// Selects for one type, from the workers that are left.
     fn select_for(
         &self,
         (world, rules): (&World, Rules),

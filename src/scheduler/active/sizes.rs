@@ -1,4 +1,4 @@
-//! Jobs that may be given other numbers of workers: which they are, and what changes with them.
+//! Jobs that may be given other numbers of workers, and the effects of a change.
 
 use super::{Active, Progress, Table, fits};
 use crate::cluster::Cluster;
@@ -29,7 +29,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes the scale factor of a job to another of its sizes, if it has that.
+    /// Changes the scale factor of a job to another of its sizes. False if it has no such size.
     pub(crate) fn resize(&mut self, position: usize, scale_factor: u32) -> bool {
         let Job { job_type, sizes, .. } = &self.jobs[position].progress.job;
         if !sizes.contains(&scale_factor) {
@@ -93,14 +93,14 @@ impl Table {
         }
     }
 
-    /// What the jobs with several sizes are now, to be [taken back](Self::take_back_sizes).
+    /// The present sizes of the jobs with several sizes, and their estimates, to be [taken back](Self::take_back_sizes).
     pub(crate) fn sizes_now(&self) -> Vec<(JobId, u32, Vec<f64>)> {
         let with_sizes = self.jobs.iter().filter(|active| active.progress.job.sizes.len() > 1);
         let now = |Progress { id, job, believed, .. }: &Progress| (*id, job.scale_factor, believed.clone());
         with_sizes.map(|active| now(&active.progress)).collect()
     }
 
-    /// Makes jobs as large as they were.
+    /// Gives jobs their earlier sizes and estimates.
     pub(crate) fn take_back_sizes(&mut self, sizes: Vec<(JobId, u32, Vec<f64>)>) {
         for (id, size, believed) in sizes {
             if let Some(position) = self.find(id)
@@ -113,8 +113,9 @@ impl Table {
     }
 }
 
-/// A speed at one size, from that at another and what is known of both: as far as the one is off, the other is taken to be.
+/// A throughput at one size, from that at another and the known ones of both: the ratio of estimate to known throughput is carried
+/// over.
 fn carried_over(shown: f64, known: f64, other: f64) -> f64 {
-    // What is known exactly stays so.
+    // An exactly known throughput stays exact.
     if known > 0.0 && shown.total_cmp(&known).is_ne() { other * (shown / known) } else { other }
 }

@@ -7,12 +7,12 @@ use serde_json::json;
 use super::*;
 use crate::policy::{Placed, RoundDecision, RoundPolicy, RoundView};
 
-/// A policy whose every decision depends on all that it was ever shown: what is shown differently is decided differently.
+/// A policy whose every decision depends on all that it was ever shown: a difference in that leads to different decisions.
 #[derive(Debug, Default)]
 struct Whim {
     seen: u64,
     n_decided: usize,
-    /// What it does in place of deciding.
+    /// The action that replaces deciding; none to decide.
     instead: Option<Instead>,
 }
 
@@ -21,10 +21,10 @@ enum Instead {
     Fail,
     Panic,
     GoOnForEver,
-    /// It gives each job the first workers that are free, in order.
+    /// Each job gets the first free workers, in order.
     First,
     Resize,
-    /// It places no job of more workers than this.
+    /// No job of more workers than this is placed.
     Refuse(u32),
     RefuseAll,
 }
@@ -181,7 +181,7 @@ fn direct(cluster: &str, instead: Option<Instead>) -> Scheduler {
     Scheduler::with_round_policy(&cluster, throughputs(), policy, Options::default()).unwrap()
 }
 
-/// A shadow whose scheduler is saved and taken up again before every third round, if it is a whim's.
+/// A shadow whose scheduler is saved and restored before every third round, if its policy is a whim.
 #[derive(Debug)]
 struct Saved {
     shadow: Shadow,
@@ -293,7 +293,7 @@ fn jobs_that_it_could_never_place_are_refused_and_none_changes_its_size() {
         "the policy `whim` could place it on no workers of the cluster: it is so large"
     );
     assert_eq!(scheduler.jobs().len(), 1);
-    // One that was taken in by another start is found when its state is.
+    // A job that another start took in is refused when its state is restored.
     let mut stricter = direct("v100=4", Some(Instead::Refuse(1)));
     let error = stricter.restore(&scheduler.state()).unwrap_err();
     assert!(error.to_string().contains("so large") && stricter.jobs().len() == 0, "{error}");

@@ -1,4 +1,4 @@
-//! What happens inside a round: idle workers for jobs that have come since the last allocation; and what is known of jobs.
+//! The inside of a round: idle workers for jobs that have come since the last allocation; and the known data of jobs.
 
 use super::*;
 use crate::mechanism::Priority;
@@ -85,7 +85,7 @@ fn a_job_that_rests_leaves_its_workers_to_others_and_comes_back() {
         assert_eq!(named(&scheduler.refill(at)), [(others, "v100")], "{name}");
         assert_eq!(scheduler.refill(at), [], "{name}");
 
-        // It is left out of the next round, and is none that lost its lease; so it is where the scheduler is another's state.
+        // It is left out of the next round, and does not count as having lost its lease; likewise after a restore.
         let mut restored = fresh();
         restored.restore(&scheduler.state()).unwrap();
         for scheduler in [&mut scheduler, &mut restored] {

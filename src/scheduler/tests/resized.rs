@@ -1,4 +1,4 @@
-//! Jobs that may be given other numbers of workers: which, when, and what is left of it.
+//! Jobs that may be given other numbers of workers: the conditions of a change, and its remains.
 
 #![expect(clippy::float_cmp, reason = "speeds are those of the matrix, to the bit")]
 
@@ -7,8 +7,8 @@ use crate::policy::{Placed, RoundDecision, RoundPolicy, RoundView};
 
 const TYPE: &str = "ResNet-50 (batch size 64)";
 
-/// A policy that asks for one size of each job that is not placed, gives it the first free workers of the first type that has
-/// enough, and fails with the reason of whatever is rejected.
+/// A policy that asks for one size of each job that is not placed, gives it the first free workers of the first type with enough,
+/// and fails with the reason of any rejection.
 #[derive(Debug)]
 struct Resizer {
     size: u32,
@@ -94,7 +94,7 @@ fn a_size_is_kept_where_a_scheduler_goes_on() {
     assert_eq!((again.job(id).unwrap().scale_factor, &*again.job(id).unwrap().sizes), (2, &[1, 2, 4][..]));
     let after = again.tick(start(1), None);
     assert!(after.leases[0].extended && after.leases[0].workers == before.leases[0].workers);
-    // What was saved before jobs had sizes has none.
+    // A state from before jobs had sizes has none.
     let old = text.replace("\"sizes\":[1,2,4],", "");
     assert_ne!(old, text);
     again.restore(&serde_json::from_str(&old).unwrap()).unwrap();
@@ -123,7 +123,7 @@ fn where_workers_go_down_a_job_shrinks_to_what_is_left() {
     let id = scheduler.submit(elastic(&[1, 2, 4])).unwrap();
     assert_eq!(scheduler.tick(start(0), None).leases[0].workers.len(), 4);
     scheduler.set_up(Id::from_index(0), false).unwrap();
-    // The policy is shown it with two workers. That it asks for four again is of no use: they are not free.
+    // The policy is shown it with two workers. Its request for four has no effect again: they are not free.
     let mut content = resizer("v100=4", 2, false);
     content.restore(&scheduler.state()).unwrap();
     assert_eq!(content.tick(start(1), None).leases[0].workers.len(), 2);

@@ -20,7 +20,7 @@ const POLICIES: [&str; 7] = [
 const JOB_TYPES: [&str; 4] =
     ["ResNet-18 (batch size 32)", "A3C", "Transformer (batch size 64)", "Recommendation (batch size 512)"];
 
-/// What happens before a round starts.
+/// The events before a round starts.
 #[derive(Clone, Debug)]
 struct Before {
     comes: Option<(usize, u32, bool)>,
@@ -58,7 +58,7 @@ fn made(policy: &str) -> Scheduler {
     scheduler(CLUSTER, Catalog::embedded().build(policy, &options).unwrap())
 }
 
-/// Tells a scheduler what happens before a round.
+/// Reports the events before a round to a scheduler.
 fn tell(scheduler: &mut Scheduler, happens: &Before, number: u32) {
     if let Some((job_type, scale_factor, is_named)) = happens.comes {
         let owner = ["heavy", "light"][number as usize % 2];
@@ -204,7 +204,7 @@ fn what_is_projected_counts_until_it_is_recorded() {
     let mut scheduler = scheduler("v100=1", Catalog::embedded().policy("max_min_fairness_perf").unwrap());
     let jobs = Combination::single(scheduler.submit(job(2.0, 1.0)).unwrap());
     let worker_type = scheduler.tick(start(0), None).leases[0].worker_type;
-    // Beside the credit of half a round.
+    // The initial credit of half a round is not counted.
     let received = |scheduler: &Scheduler| {
         scheduler.mechanism().unwrap().received(jobs, worker_type).unwrap().get() - 180.0
     };
@@ -239,7 +239,7 @@ fn workers_of_a_job_that_is_done_are_given_to_one_that_waits() {
     let of_first = round.leases.iter().find(|lease| lease.jobs.contains(first)).unwrap();
     assert_eq!((refilled[0].jobs, &refilled[0].names[0][..]), (Combination::single(third), "third"));
     assert_eq!((&refilled[0].workers, refilled[0].extended), (&of_first.workers, false));
-    // One that is not in the allocation waits for the next round, which extends what was refilled.
+    // A job that is not in the allocation waits for the next round, which extends the refilled leases.
     assert!(scheduler.finish(third));
     assert_eq!(scheduler.refill(Seconds::new(200.0)), []);
     assert!(scheduler.tick(start(1), None).leases.iter().any(|lease| lease.jobs.contains(late)));
@@ -324,7 +324,7 @@ fn measured_speeds_are_averaged_and_shown_to_policies() {
     let round = scheduler.tick(Seconds::new(1_920.0), None);
     assert_eq!(held(&round), [("fast".to_owned(), "k80"), ("slow".to_owned(), "v100")]);
 
-    // What says little new is shown, and no reason to ask.
+    // A measurement that changes little is shown, and is no reason to ask.
     scheduler.measure(fast, k80, StepsPerSecond::new(1.015_625)).unwrap();
     assert_eq!(shown(&scheduler), [3.0, 1.007_812_5]);
     assert!(!scheduler.mechanism().unwrap().has_changed());
@@ -347,7 +347,7 @@ fn measured_speeds_are_averaged_and_shown_to_policies() {
     assert_eq!(error.to_string(), "job 2 has no throughput on worker type 1");
     assert!(scheduler.finish(slow));
     assert_eq!(scheduler.measure(slow, v100, StepsPerSecond::new(1.0)), Ok(()), "gone, but known");
-    // However slow it is said to be, it can be stated.
+    // However slow it is reported to be, it can be stated.
     for _ in 0..3_000 {
         scheduler.measure(fast, v100, StepsPerSecond::new(f64::MIN_POSITIVE)).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A scheduler that is told what happens in a simulation, and has to grant the same leases.
+/// A scheduler that gets the events of a simulation, and has to grant the same leases.
 #[derive(Debug)]
 pub(super) struct Shadow {
     pub(super) scheduler: Scheduler,
