@@ -1,4 +1,4 @@
-//! What there is to run on: worker types, their workers, the servers that hold them, and their prices.
+//! The cluster: worker types, their workers, the servers that hold them, and their prices.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,23 +11,23 @@ use thiserror::Error;
 use crate::index::{Id, IndexVec, WorkerTypeId};
 use crate::units::DollarsPerWorkerHour;
 
-/// The most workers of one type that are believed; more is taken for a slip.
+/// The most workers of one type; more is taken for a mistake.
 pub const WORKERS_PER_TYPE_MAX: u32 = 10_000_000;
 
-/// The prices of a worker that are believed, in $/h. Policies divide by prices, so there is none of 0.
+/// The range of prices of a worker, in $/h. Policies divide by prices, so 0 is excluded.
 pub const PRICES: RangeInclusive<f64> = 1e-9..=1e9;
 
-/// A kind of accelerator and how many of it the cluster has.
+/// A kind of accelerator, and the number of its workers in the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerType {
-    /// Its name, as the throughput matrix spells it.
+    /// Its name in the throughput matrix.
     pub name: String,
-    /// Workers of this type.
+    /// Number of workers of this type.
     pub n_workers: u32,
     /// Workers on each server; the last server may hold fewer.
     pub workers_per_server: u32,
-    /// What one worker costs, if prices matter.
+    /// The price of one worker; none if it has no price.
     pub price: Option<DollarsPerWorkerHour>,
 }
 
@@ -43,7 +43,7 @@ pub struct WorkerType {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cluster {
-    /// The worker types, in the order of the numbers that events call them by.
+    /// The worker types, in the order of their numbers in events.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<WorkerType>"))]
     types: IndexVec<WorkerTypeId, WorkerType>,
 }
@@ -61,36 +61,36 @@ pub enum ClusterError {
         /// The type's name.
         name: String,
     },
-    /// A count that cannot be believed.
+    /// A count that is too large.
     #[error("{n_workers} workers of `{name}`: expected at most {WORKERS_PER_TYPE_MAX}")]
     TooMany {
         /// The type's name.
         name: String,
-        /// The count given.
+        /// The count.
         n_workers: u64,
     },
     /// Text that is not `type=count`.
     #[error("`{text}` is not `worker_type=count`")]
     Syntax {
-        /// The offending piece.
+        /// The part that is wrong.
         text: String,
     },
     /// A type the cluster does not have.
     #[error("the cluster has no worker type `{name}`, expected one of {expected}")]
     UnknownType {
-        /// The name asked for.
+        /// The name that was asked for.
         name: String,
-        /// The names there are, for people.
+        /// The known names, in words.
         expected: String,
     },
 }
 
 impl Cluster {
-    /// A cluster of `(name, workers)`; every worker is a server of its own until
-    /// [`with_workers_per_server`](Self::with_workers_per_server) says otherwise.
+    /// A cluster of `(name, workers)`; every worker is a server of its own, unless
+    /// [`with_workers_per_server`](Self::with_workers_per_server) changes that.
     ///
     /// # Errors
-    /// If there is no worker, a name comes twice, or a count exceeds [`WORKERS_PER_TYPE_MAX`].
+    /// If there is no worker, a name occurs twice, or a count exceeds [`WORKERS_PER_TYPE_MAX`].
     pub fn try_new<S: Into<String>>(types: impl IntoIterator<Item = (S, u32)>) -> Result<Self, ClusterError> {
         let mut cluster = Self { types: IndexVec::new() };
         let mut names = BTreeSet::new();
@@ -127,8 +127,8 @@ impl Cluster {
         Ok(self)
     }
 
-    /// This cluster with its types in the order of `names`, the throughput matrix's own; types that `names` lacks come
-    /// last, in the order they had.
+    /// This cluster with its types in the order of `names`, the throughput matrix's own; types that `names` lacks come last, in
+    /// their present order.
     #[must_use]
     pub fn ordered_as<S: AsRef<str>>(&self, names: &[S]) -> Self {
         let place = |name: &str| names.iter().position(|other| other.as_ref() == name).unwrap_or(names.len());
@@ -137,7 +137,7 @@ impl Cluster {
         Self { types: types.into() }
     }
 
-    /// This cluster with other numbers of workers; all may be 0, when every worker has failed.
+    /// This cluster with other numbers of workers; all may be 0, if every worker has failed.
     #[must_use]
     pub fn with_counts(&self, n_workers: impl Fn(WorkerTypeId) -> u32) -> Self {
         let mut cluster = self.clone();
@@ -147,7 +147,7 @@ impl Cluster {
         cluster
     }
 
-    /// Changes how many workers are on each server of a worker type; one at least.
+    /// Changes the number of workers on each server of a worker type; at least one.
     pub fn set_workers_per_server(&mut self, id: WorkerTypeId, per_server: u32) {
         self.types[id].workers_per_server = per_server.max(1);
     }
@@ -163,17 +163,17 @@ impl Cluster {
         &self.types
     }
 
-    /// How many worker types, K.
+    /// The number of worker types, K.
     pub fn n_types(&self) -> usize {
         self.types.len()
     }
 
-    /// Workers of all types.
+    /// Number of workers of all types.
     pub fn n_workers(&self) -> u64 {
         self.types.iter().map(|worker_type| u64::from(worker_type.n_workers)).sum()
     }
 
-    /// The type of this name.
+    /// The type with this name; none if there is none.
     pub fn find(&self, name: &str) -> Option<WorkerTypeId> {
         self.types.iter().position(|worker_type| worker_type.name == name).map(Id::from_index)
     }
@@ -208,7 +208,7 @@ impl FromStr for Cluster {
 }
 
 impl fmt::Display for Cluster {
-    /// Writes what [`from_str`](FromStr::from_str) reads.
+    /// Writes the text that [`from_str`](FromStr::from_str) reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, worker_type) in self.types.iter().enumerate() {
             let comma = if position == 0 { "" } else { "," };

@@ -1,4 +1,4 @@
-//! Empirical distribution functions, thin enough to draw.
+//! Empirical distribution functions, with few enough points to draw.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ pub const POINTS_MAX: usize = 200;
 pub struct Cdf {
     /// The number of values.
     pub n: usize,
-    /// The number of things that could have one: those without count as larger than all values.
+    /// The number of things that could have a value: those without one count as larger than all values.
     pub n_of: usize,
     /// (value, fraction), ascending; the first is the smallest value, the last the largest, with fraction n/n_of.
     pub points: Vec<(f64, f64)>,
@@ -34,7 +34,7 @@ impl Cdf {
         let rank = |k: usize| (k * n).div_ceil(n_points);
         let mut points = vec![(first, 1.0 / n_of as f64)];
         points.extend((1..=n_points).map(rank).map(|rank| (values[rank - 1], rank as f64 / n_of as f64)));
-        // Of equal values the last, with the highest fraction, is on the curve.
+        // Among equal values the last one, with the highest fraction, is on the curve.
         let mut kept: Vec<(f64, f64)> = Vec::with_capacity(points.len());
         for point in points {
             match kept.last_mut() {

@@ -14,21 +14,21 @@ use crate::workload::Job;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobRecord {
-    /// What its trace calls it; its position in order of arrival where that is no other.
+    /// Its id in the trace; its position in order of arrival if it has no other.
     pub id: Label,
-    /// Its position in order of arrival, where `id` is another name.
+    /// Its position in order of arrival, if `id` is another name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<JobId>,
-    /// Its type.
+    /// Its job type.
     pub job_type: String,
     /// Workers it needed at once.
     pub scale_factor: u32,
     /// Its importance.
     pub weight: f64,
-    /// When it arrived.
+    /// Its arrival.
     #[serde(rename = "arrival_s", alias = "arrival")]
     pub arrival: Seconds,
-    /// When its last step ended; none if it was given up after too many failures.
+    /// The instant at which its last step ended; none if it was given up after too many failures.
     #[serde(rename = "completion_s", alias = "completion")]
     pub completion: Option<Seconds>,
     /// Completion − arrival.
@@ -42,7 +42,7 @@ pub struct JobRecord {
     /// Its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<String>,
-    /// What it received.
+    /// The time and workers that it received.
     #[serde(flatten)]
     pub service: Service,
 }
@@ -62,8 +62,7 @@ impl JobRecord {
 pub struct Completions {
     jobs: Vec<JobRecord>,
     services: Services,
-    /// Jobs whose account is open after their end: a slice that they share may not have been told of yet, or their
-    /// partner's end.
+    /// Jobs whose account is open after their end: the event of a slice that they share, or of their partner's end, may still come.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ended: Vec<Ended>,
     /// Whether there are rounds.
@@ -73,17 +72,17 @@ pub struct Completions {
     last_completion: Option<Seconds>,
 }
 
-/// A job that has ended in the round that goes on.
+/// A job that has ended in the present round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Ended {
     id: JobId,
     at: Seconds,
-    /// The place of its record, if it is measured.
+    /// The position of its record, if it is measured.
     record: Option<usize>,
 }
 
 impl Completions {
-    /// The fold before the first event, on this cluster.
+    /// The completions before the first event, on this cluster.
     pub fn new(cluster: &Cluster) -> Self {
         Self {
             jobs: Vec::new(),
@@ -95,7 +94,7 @@ impl Completions {
         }
     }
 
-    /// Takes in one event.
+    /// Adds one event.
     pub fn fold(&mut self, event: &Event<'_>) {
         self.services.fold(event);
         match *event {
@@ -131,7 +130,7 @@ impl Completions {
         }
     }
 
-    /// A job has ended, and its record, if it is measured, is the last.
+    /// Notes that a job has ended; its record, if it is measured, is the last.
     fn end(&mut self, id: JobId, at: Seconds, measured: bool) {
         self.services.end(id, at);
         self.ended.push(Ended { id, at, record: measured.then(|| self.jobs.len() - 1) });
@@ -140,7 +139,7 @@ impl Completions {
         }
     }
 
-    /// Closes the accounts of jobs that have ended, the first to end before its partner, in whatever order that was told.
+    /// Closes the accounts of jobs that have ended, the first to end before its partner, in whatever order their events came.
     fn settle(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
         ended.sort_by(|one, other| one.at.total_cmp(&other.at));
@@ -165,7 +164,7 @@ impl Completions {
         self.jobs.iter().filter_map(|job| job.jct).map(Seconds::get)
     }
 
-    /// Measured jobs that were given up.
+    /// Number of measured jobs that were given up.
     pub fn n_dropped(&self) -> usize {
         self.jobs.iter().filter(|job| job.completion.is_none()).count()
     }
@@ -176,7 +175,7 @@ impl Completions {
     }
 }
 
-/// The record of a job that ends, before what it received is known.
+/// The record of a job that ends, before its service is known.
 fn record(id: JobId, job: &Job) -> JobRecord {
     let position = job.name.is_some().then_some(id);
     let id = job.name.clone().map_or_else(|| Label::from(id), Label::Text);

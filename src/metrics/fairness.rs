@@ -25,7 +25,7 @@ pub struct Fairness {
 }
 
 impl Fairness {
-    /// The distribution of ρ over the jobs that have one; none without such jobs.
+    /// The distribution of ρ over the jobs that have a ρ; none without such jobs.
     pub fn of(jobs: &[JobRecord]) -> Option<Self> {
         let values: Vec<f64> = jobs.iter().filter_map(|job| job.rho).collect();
         let fair = values.iter().filter(|rho| **rho <= 1.0).count() as f64;

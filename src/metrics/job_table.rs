@@ -1,30 +1,30 @@
-//! The table of columns of measured jobs, as [`METRICS`](super::METRICS) is of whole runs.
+//! The table of columns of measured jobs, as [`METRICS`](super::METRICS) is the table of metrics of whole runs.
 //!
-//! Whatever writes jobs as columns reads it: the CSV of `simulate`, the tables `jobs` and `services` of results, tables in
-//! Python. The JSON of a job has the same names. Columns stand in the order of the arrays, so a new entry goes to the end of one.
+//! All writers of jobs as columns read it: the CSV of `simulate`, the tables `jobs` and `services` of results, tables in Python.
+//! The JSON of a job has the same names. Columns are in the order of the arrays, so a new entry goes to the end of one.
 
 use super::completion::JobRecord;
 use super::service::Service;
 use super::table::{Unit, bare};
 use crate::units::{Dollars, Seconds};
 
-/// A column of measured jobs, with what is known about it.
+/// A column of measured jobs, with its description.
 #[derive(Clone, Copy, Debug)]
 pub struct JobColumn {
     /// Its name, with the unit of times at its end: `jct_s`.
     pub name: &'static str,
-    /// Its unit. What is counted is a whole number.
+    /// Its unit. Counts are whole numbers.
     pub unit: Unit,
     /// Its meaning, in a line.
     pub meaning: &'static str,
-    /// The value of a job; none where there is none, as the completion of a job that was given up.
+    /// The value for a job; none if it has none, such as the completion of a job that was given up.
     pub of: fn(&JobNumbers<'_>) -> Option<JobValue>,
 }
 
 /// A value of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum JobValue {
-    /// How many there are of something.
+    /// A number of things.
     Count(u64),
     /// A time, a cost or a ratio.
     Number(f64),
@@ -37,15 +37,15 @@ pub struct JobNumbers<'a> {
     pub scale_factor: u32,
     /// Its importance.
     pub weight: f64,
-    /// When it arrived.
+    /// Its arrival.
     pub arrival: Seconds,
-    /// When its last step ended.
+    /// The instant at which its last step ended.
     pub completion: Option<Seconds>,
     /// Completion − arrival.
     pub jct: Option<Seconds>,
     /// Finish-time fairness.
     pub rho: Option<f64>,
-    /// The job's service, where that is known.
+    /// The job's service, if it is known.
     pub service: Option<&'a Service>,
 }
 
@@ -70,7 +70,7 @@ impl JobColumn {
         matches!(self.unit, Unit::Count | Unit::Jobs)
     }
 
-    /// The name without the unit of times, as results had it before: `jct`.
+    /// The name without the unit of times, as in results of earlier versions: `jct`.
     pub fn bare_name(&self) -> &'static str {
         bare(self.name, self.unit)
     }

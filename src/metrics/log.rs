@@ -1,7 +1,7 @@
-//! Events as they are kept in a file, one JSON object a line: written while a simulation runs, replayed afterwards.
+//! Events in a file, one JSON object a line: written while a simulation runs, replayed afterwards.
 //!
-//! The first line is a [`Header`]: what ran, and on which cluster. The others are [`Event`]s. A fold over a log is the
-//! fold over the simulation.
+//! The first line is a [`Header`]: the run and its cluster. The others are [`Event`]s. A fold over a log equals the fold over the
+//! simulation.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::workload::{Combination, Job};
 /// The format of the log that this program writes.
 pub const FORMAT: &str = "apportion/events-v1";
 
-/// The first line of a log: what ran, and on which cluster.
+/// The first line of a log: the run and its cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Header {
@@ -34,9 +34,9 @@ pub struct Header {
     /// The whole specification of the run.
     #[cfg_attr(feature = "schema", schemars(with = "RunSpec"))]
     pub spec: Value,
-    /// SHA-256 of the data that it read, in hexadecimal, by what it is.
+    /// SHA-256 of the data that it read, in hexadecimal, by the name of the data.
     pub data: BTreeMap<String, String>,
-    /// The first arrival of the trace, in its own time: the instant from which all others count.
+    /// The first arrival of the trace, in the trace's own time: the instant from which all others count.
     #[serde(default)]
     pub origin: Seconds,
 }
@@ -64,10 +64,10 @@ impl Header {
 /// A line of a log that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// Not JSON, or not an event.
+    /// It is not JSON, or not an event.
     #[error("line {line} is not an event: {what}")]
     Line {
-        /// From 1.
+        /// The number of the line, from 1.
         line: usize,
         /// Why the line is no event, in words.
         what: String,
@@ -78,17 +78,17 @@ pub enum LogError {
     /// Events are missing before this line.
     #[error("line {line} is of {found}, expected {expected}: events are missing before it")]
     Gap {
-        /// From 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// The job or round that it is of.
+        /// The job or round of the event.
         found: String,
-        /// The job or round that is next.
+        /// The job or round that ought to be next.
         expected: String,
     },
-    /// Another format.
+    /// It has another format.
     #[error("it is of format {found}, this is {FORMAT}")]
     Format {
-        /// Which.
+        /// The format that it states.
         found: String,
     },
 }
@@ -103,7 +103,7 @@ impl LogError {
     }
 }
 
-/// A row of [`AllocatedShares`] as it is read.
+/// A row of [`AllocatedShares`] in the form in which it is read.
 #[derive(Debug, Deserialize)]
 struct SharesRecord {
     jobs: Combination<JobId>,
@@ -119,7 +119,7 @@ fn allocated(rows: &[SharesRecord]) -> AllocatedShares<'_> {
     all
 }
 
-/// [`Event`] as it is read, owning its data; an event that is not here is an error.
+/// An [`Event`] in the form in which it is read, owning its data; an event of another kind is an error.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Record {
@@ -258,7 +258,7 @@ impl Record {
         }
     }
 
-    /// Does it name workers and worker types that the cluster has?
+    /// Checks that the event names only workers and worker types that the cluster has.
     fn check(&self, cluster: &Cluster) -> Result<(), String> {
         let (worker_type, workers): (Option<WorkerTypeId>, &[WorkerId]) = match self {
             Self::Lease { worker_type, workers, .. } => (Some(*worker_type), workers),
@@ -281,7 +281,7 @@ impl Record {
 /// Reads the first line of a log.
 ///
 /// # Errors
-/// If it is no header, or one of another format.
+/// If it is no header, or a header of another format.
 pub fn header(line: &str) -> Result<Header, LogError> {
     let value: Value = serde_json::from_str(line).map_err(|_| LogError::Headless)?;
     match value["format"].as_str() {
@@ -296,14 +296,14 @@ pub fn header(line: &str) -> Result<Header, LogError> {
 #[derive(Clone, Debug)]
 pub struct Replay<'a> {
     cluster: &'a Cluster,
-    /// The line that was told last, from 1.
+    /// The number of the last line that was replayed, from 1.
     line: usize,
     next_job: usize,
     next_round: u64,
 }
 
 impl<'a> Replay<'a> {
-    /// Behind the header.
+    /// A replay that begins after the header.
     pub fn new(header: &'a Header) -> Self {
         Self { cluster: &header.cluster, line: 1, next_job: 0, next_round: 0 }
     }
@@ -311,8 +311,7 @@ impl<'a> Replay<'a> {
     /// Replays the event in the next line to an observer.
     ///
     /// # Errors
-    /// If it is no event, names workers that the cluster does not have, or is of a job or a round before which others
-    /// are missing.
+    /// If it is no event, names workers that the cluster does not have, or is of a job or a round while earlier ones are missing.
     pub fn tell(&mut self, line: &str, observer: &mut dyn Observer) -> Result<(), LogError> {
         self.line += 1;
         let failed = |what: String| LogError::Line { line: self.line, what };

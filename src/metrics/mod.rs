@@ -1,8 +1,8 @@
 //! The numbers of a simulation: folds over its events, and over nothing else.
 //!
-//! In: [`Event`](crate::simulator::Event)s, through [`Recorder`]. Out: a [`Summary`], which is the JSON that
-//! `simulate` writes. Each number has one fold: [`completion`], [`fairness`], [`utilization`], [`slo`]; what has a name,
-//! a unit and a column is an entry of [`table`], or of [`job_table`] if jobs have it.
+//! In: [`Event`](crate::simulator::Event)s, through [`Recorder`]. Out: a [`Summary`], which is the JSON that `simulate` writes.
+//! Each number has one fold: [`completion`], [`fairness`], [`utilization`], [`slo`]; numbers with a name, a unit and a column are
+//! entries of [`table`], or of [`job_table`] if jobs have them.
 
 pub mod cdf;
 pub mod service;

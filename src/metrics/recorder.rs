@@ -1,4 +1,4 @@
-//! All folds at once.
+//! All folds together.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::utilization::Utilization;
 use crate::cluster::Cluster;
 use crate::simulator::{Event, Observer};
 
-/// Folds every event; serializable, so that a resumed simulation goes on counting.
+/// A recorder of all events; serializable, so that a resumed simulation goes on counting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recorder {
     pub(super) completions: Completions,
@@ -20,7 +20,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Before the first event, on this cluster: [`Simulation::cluster`](crate::simulator::Simulation::cluster).
+    /// A recorder before the first event, on this cluster: [`Simulation::cluster`](crate::simulator::Simulation::cluster).
     pub fn new(cluster: &Cluster) -> Self {
         Self {
             completions: Completions::new(cluster),

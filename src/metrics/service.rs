@@ -1,4 +1,4 @@
-//! What each job waited for, received and cost, and what it was owed.
+//! The service of each job: its wait, its workers, its cost, and its share.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,33 @@ use crate::index::{Id, JobId};
 use crate::simulator::{AllocatedShares, Event, Slice};
 use crate::units::{Dollars, DollarsPerWorkerHour, Seconds};
 
-/// What a job received from its arrival to its end.
+/// The service of a job from its arrival to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Service {
-    /// From its arrival to the first time that it had workers; null if it never had any.
+    /// The time from its arrival to its first workers; null if it never had any.
     #[serde(rename = "wait_s", alias = "wait")]
     pub wait: Option<Seconds>,
     /// Time that it had workers, alone or beside another job, saving and loading state included.
     #[serde(rename = "service_s", alias = "service")]
     pub service: Seconds,
-    /// How often it lost its workers, or the job that it shared them with, while it had work left.
+    /// The number of times that it lost its workers, or the job that it shared them with, while it had work left.
     pub preemptions: u64,
     /// Busy time of its workers by worker type, in h; while it shared them with another job, half of it. Under the published
-    /// semantics a slice is at times credited with longer than it lasted: that counts in the run's utilization and cost, as
-    /// published, and not here, nor in the job's cost.
+    /// semantics a slice is sometimes credited with more time than it lasted: that counts in the run's utilization and cost, as
+    /// published, but neither here nor in the job's cost.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "worker-hours")))]
     pub worker_hours: BTreeMap<String, f64>,
     /// The price of this time, $; null without prices.
     pub cost: Option<Dollars>,
-    /// The part of its time from arrival to end, from 0 to 1, that it had workers.
+    /// The part of its time from arrival to end, from 0 to 1, for which it had workers.
     pub share_received: Option<f64>,
-    /// The part of this time that allocations gave it: its share of all worker types, averaged over the time; null where
-    /// the policy gives no shares, or a log does not have them.
+    /// The part of this time that allocations gave it: its share of all worker types, averaged over the time; null if the policy
+    /// gives no shares, or a log does not have them.
     pub share_owed: Option<f64>,
 }
 
-/// A job that has not ended.
+/// The account of a job that has not ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Account {
     arrival: Seconds,
@@ -45,11 +45,11 @@ struct Account {
     /// Busy worker-seconds: [type].
     busy_s: Vec<f64>,
     cost: Option<Dollars>,
-    /// What it received last.
+    /// Its last slice.
     last: Option<Received>,
     /// Its share of all worker types by the allocation in force.
     share: f64,
-    /// Since when.
+    /// The instant since when this allocation is in force.
     since: Seconds,
     /// Share × time of the allocations before, s.
     owed_s: f64,
@@ -59,16 +59,16 @@ struct Account {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Received {
     column: usize,
-    /// Half of them where two jobs share.
+    /// The number of workers, halved if two jobs share them.
     n_workers: f64,
     price: Option<DollarsPerWorkerHour>,
     end: Seconds,
-    /// The job that it shared them with.
+    /// The job that it shared them with; none if it had them alone.
     beside: Option<JobId>,
 }
 
 impl Account {
-    /// Counts busy workers; a time below 0 takes back what was counted.
+    /// Counts busy workers; a time below 0 takes back counted time.
     fn occupy(&mut self, time: Seconds, Received { column, n_workers, price, .. }: Received) {
         self.busy_s[column] += time.get() * n_workers;
         if let Some(price) = price {
@@ -76,7 +76,7 @@ impl Account {
         }
     }
 
-    /// Counts what the allocation in force has given it until an instant.
+    /// Counts the time that the allocation in force has given the job until an instant.
     fn owe_until(&mut self, now: Seconds) {
         self.owed_s += self.share * (now - self.since).get().max(0.0);
         self.since = now;
@@ -90,13 +90,13 @@ pub(super) struct Services {
     types: Vec<String>,
     is_priced: bool,
     accounts: BTreeMap<JobId, Account>,
-    /// Whether an allocation has come, and each with its shares.
+    /// Whether an allocation has come, and whether some allocation came without shares.
     has_shares: bool,
     lacks_shares: bool,
 }
 
 impl Services {
-    /// Before the first event, on this cluster.
+    /// The accounts before the first event, on this cluster.
     pub(super) fn new(cluster: &Cluster) -> Self {
         Self {
             types: cluster.types().iter().map(|kind| kind.name.clone()).collect(),
@@ -107,7 +107,7 @@ impl Services {
         }
     }
 
-    /// Takes in one event.
+    /// Adds one event.
     pub(super) fn fold(&mut self, event: &Event<'_>) {
         match event {
             Event::Arrival { id, job, .. } => {
@@ -144,7 +144,7 @@ impl Services {
     }
 
     fn add(&mut self, slice: &Slice) {
-        // Where shares are received as they are, a pair runs on with one job after the other has ended.
+        // If shares are received exactly, a pair runs on with one job after the other has ended.
         let is_shared =
             slice.jobs.is_pair() && slice.jobs.members().all(|id| self.accounts.contains_key(&id));
         let part = if is_shared { 0.5 } else { 1.0 };
@@ -156,8 +156,8 @@ impl Services {
             beside: None,
         };
         let lasted = slice.end - slice.start;
-        // Where the published mechanism's oddities count, a slice is credited with more time than it had; one of a live
-        // scheduler without a span corrects earlier ones by its time.
+        // With the published mechanism's oddities, a slice is credited with more time than it lasted; a live scheduler's slice
+        // without a span corrects earlier ones by its time.
         let time = if slice.incarnations.is_some() { slice.time } else { slice.time.min(lasted) };
         let before = (time - lasted).max(Seconds::ZERO);
         for id in slice.jobs.members() {
@@ -170,7 +170,7 @@ impl Services {
         }
     }
 
-    /// A job ends at this instant: it is owed nothing from then on.
+    /// Ends a job at this instant: it is owed nothing from then on.
     pub(super) fn end(&mut self, id: JobId, at: Seconds) {
         if let Some(account) = self.accounts.get_mut(&id) {
             account.owe_until(at);
@@ -178,11 +178,11 @@ impl Services {
         }
     }
 
-    /// What a job received that ended at this instant; its account is closed.
+    /// The service of a job that ended at this instant; its account is closed.
     pub(super) fn close(&mut self, id: JobId, at: Seconds) -> Service {
         self.end(id, at);
         let Some(mut account) = self.accounts.remove(&id) else { return Service::default() };
-        // Beside a job that goes on it has ended before their slice: the other has the workers alone for the rest.
+        // A job that ends before its partner has ended before their slice: the other has the workers alone for the rest.
         if let Some(last) = account.last.filter(|last| last.end > at) {
             let rest = last.end - at;
             account.service -= rest;
@@ -261,7 +261,7 @@ mod tests {
         (services, ids)
     }
 
-    /// Two jobs: the first alone on two workers, then beside the second on one.
+    /// The service of two jobs: the first alone on two workers, then beside the second on one.
     fn folded(shares: bool) -> [Service; 2] {
         let cluster: Cluster = "fast=2,slow=1".parse().unwrap();
         let mut services = Services::new(&cluster);
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_job_is_owed_its_shares_while_they_are_in_force() {
         let [one, two] = folded(true);
-        // 0.75 for 200 s and 0.5 for 200 s; 0.5 for 200 s of the second's 300 s.
+        // For the first, 0.75 for 200 s and 0.5 for 200 s; for the second, 0.5 for 200 s of its 300 s.
         assert_eq!((one.share_owed, two.share_owed), (Some(0.625), Some(1.0 / 3.0)));
         assert_eq!((one.share_received, two.share_received), (Some(0.5), Some(1.0 / 3.0)));
         let [one, two] = folded(false);

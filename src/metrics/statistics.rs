@@ -1,9 +1,9 @@
-//! Means over repetitions and how far they are known: intervals and comparisons by Student's t.
+//! Means over repetitions and their uncertainty: intervals and comparisons by Student's t.
 //!
-//! The one measure of how values over repetitions are spread is the standard deviation (n − 1), wherever one is shown.
-//! Two results that drew the same jobs (the same seed) are compared in pairs: the effect of the jobs cancels, and the
-//! difference between the policies remains. Ratios are averaged as logarithms, so that a half and a
-//! double weigh the same; the interval of a ratio is that of the mean logarithm, taken back.
+//! The spread of values over repetitions is measured by the standard deviation (n − 1) everywhere. Two results that drew the same
+//! jobs (the same seed) are compared in pairs: the effect of the jobs cancels, and the difference between the policies remains.
+//! Ratios are averaged as logarithms, so that a half and a double weigh the same; the interval of a ratio is that of the mean
+//! logarithm, transformed back.
 //!
 //! Source: the distribution function of t in closed form for whole degrees of freedom, Abramowitz and Stegun,
 //! *Handbook of Mathematical Functions* (1964), 26.7.3 and 26.7.4.
@@ -13,7 +13,7 @@ use serde::Serialize;
 /// The probability with which intervals are to cover.
 pub const LEVEL: f64 = 0.95;
 
-/// From a smaller to a larger number.
+/// An interval from a smaller to a larger number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
@@ -30,14 +30,15 @@ pub struct Estimate {
     pub n: usize,
     /// The mean of the values.
     pub mean: f64,
-    /// Where the true mean lies with probability [`LEVEL`], if the values are normal; none of fewer than two.
+    /// The interval that contains the true mean with probability [`LEVEL`], if the values are normal; none for fewer than two
+    /// values.
     pub interval: Option<Interval>,
-    /// The probability of a mean so far from zero or farther, were the true mean zero; none of fewer than two.
+    /// The probability of a mean at least as far from zero if the true mean were zero; none for fewer than two values.
     pub p: Option<f64>,
 }
 
 impl Estimate {
-    /// None without values.
+    /// The estimate from these values; none without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let Spread { n, mean, deviation, .. } = Spread::of(values)?;
         let Some(deviation) = deviation else { return Some(Self { n, mean, interval: None, p: None }) };
@@ -65,10 +66,10 @@ impl Estimate {
     }
 }
 
-/// How values over repetitions are spread.
+/// The spread of values over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// How many.
+    /// The number of values.
     pub n: usize,
     /// The mean of the values.
     pub mean: f64,
@@ -76,12 +77,12 @@ pub struct Spread {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// Standard deviation (n − 1), of two or more.
+    /// Standard deviation (n − 1); none for a single value.
     pub deviation: Option<f64>,
 }
 
 impl Spread {
-    /// None without values.
+    /// The spread of these values; none without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len();
         let min = values.iter().copied().min_by(f64::total_cmp)?;
@@ -93,8 +94,8 @@ impl Spread {
     }
 }
 
-/// Values over repetitions of which some may be missing. Those that are missing are seldom missing by chance: a run that
-/// was given up is a slow one. So there is no mean unless all are there.
+/// Values over repetitions of which some may be missing. They are seldom missing by chance: a run that was given up is a slow one.
+/// So there is no mean unless all are there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Repeated {
     there: Spread,
@@ -102,22 +103,22 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// The values that are there, of so many that there should be; none without values.
+    /// The values that are there, out of `n_of` that should be; none without values.
     pub fn of(values: &[f64], n_of: usize) -> Option<Self> {
         Some(Self { there: Spread::of(values)?, n_of: n_of.max(values.len()) })
     }
 
-    /// How the values are spread, if none is missing.
+    /// The spread of the values, if none is missing.
     pub fn whole(&self) -> Option<Spread> {
         (self.there.n == self.n_of).then_some(self.there)
     }
 
-    /// How those there are spread; it says nothing of the others.
+    /// The spread of the values that are there, which does not describe the missing ones.
     pub fn there(&self) -> Spread {
         self.there
     }
 
-    /// How many there should be.
+    /// The number of values that should be there.
     pub fn n_of(&self) -> usize {
         self.n_of
     }
@@ -131,12 +132,12 @@ pub struct Paired {
     /// Second ÷ first, the geometric mean; its `p` is that of the paired t test on logarithms. None unless all
     /// values are positive.
     pub ratio: Option<Estimate>,
-    /// The second's mean ÷ the first's; 1 where both are zero, and infinite where the first alone is.
+    /// The second's mean ÷ the first's; 1 if both are zero, and infinite if only the first is.
     pub ratio_of_means: f64,
 }
 
 impl Paired {
-    /// Of pairs (first, second); none without pairs.
+    /// The comparison of pairs (first, second); none without pairs.
     pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(first, second)| second - first).collect();
         let difference = Estimate::of(&differences)?;
@@ -154,7 +155,7 @@ impl Paired {
         Some(Self { difference, ratio: ratio.flatten(), ratio_of_means })
     }
 
-    /// The geometric mean of the ratios; where a value is not positive, the ratio of the means.
+    /// The geometric mean of the ratios; if a value is not positive, the ratio of the means.
     pub fn factor(&self) -> f64 {
         self.ratio.map_or(self.ratio_of_means, |ratio| ratio.mean)
     }
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_t_are_those_of_printed_tables() {
-        // Two-sided 95 % and 99 %, any textbook's table.
+        // Two-sided values for 95 % and 99 %, from a textbook's table.
         for (freedom, at_95, at_99) in [
             (1, 12.706, 63.657),
             (2, 4.303, 9.925),
@@ -212,7 +213,7 @@ mod tests {
         }
     }
 
-    /// By a second path: the density, integrated by Simpson's rule; its constant from the integral over all t.
+    /// A check by a second way: the density, integrated by Simpson's rule; its constant comes from the integral over all t.
     #[test]
     fn the_distribution_of_t_is_the_integral_of_its_density() {
         let integral = |freedom: usize, to: f64| {

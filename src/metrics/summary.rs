@@ -1,4 +1,4 @@
-//! The numbers of one simulation, and the counts of events that some of them are.
+//! The numbers of one simulation, and the counts of events behind some of them.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// None without values.
+    /// The distribution of these values; none without values.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         let max = *values.last()?;
@@ -68,13 +68,13 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 pub struct WeightClass {
     /// The weight.
     pub weight: f64,
-    /// How their completion times are spread.
+    /// The distribution of their completion times.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     #[serde(rename = "jct_s", alias = "jct")]
     pub jct: Distribution,
 }
 
-/// How many events of each kind there were.
+/// The number of events of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
     rounds: u64,
@@ -92,7 +92,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes in one event.
+    /// Adds one event.
     pub(super) fn fold(&mut self, event: &Event<'_>) {
         match event {
             Event::RoundStarted { .. } => self.rounds += 1,
@@ -125,18 +125,18 @@ impl Counts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
-    /// Mean completion time of the measured jobs that were completed; null without any, and where the simulation was given
-    /// up: `jct_s` has the mean of those that were done by then, beside their number.
+    /// Mean completion time of the measured jobs that were completed; null without any, and if the simulation was given up: `jct_s`
+    /// then has the mean and the number of the jobs that were done by then.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     #[serde(rename = "average_jct_s", alias = "average_jct")]
     pub average_jct: Option<f64>,
-    /// The distribution of their completion times; null without any.
+    /// The distribution of these jobs' completion times; null without any.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     #[serde(rename = "jct_s", alias = "jct")]
     pub jct: Option<Distribution>,
     /// The distribution of JCTs by weight; empty unless weights differ.
     pub jct_by_weight: Vec<WeightClass>,
-    /// The distribution of their finish-time fairness; null without any.
+    /// The finish-time fairness of these jobs; null without any.
     pub rho: Option<Fairness>,
     /// Last completion − first arrival, of all jobs.
     #[serde(rename = "makespan_s", alias = "makespan")]
@@ -159,7 +159,7 @@ pub struct Summary {
     pub preemptions: u64,
     /// Leases granted.
     pub leases: u64,
-    /// Leases that extend one of the round before, on the same workers.
+    /// Leases that extend one of the previous round, on the same workers.
     pub lease_extensions: u64,
     /// The price of busy worker time, $; null without prices.
     pub cost: Option<Dollars>,
@@ -216,7 +216,7 @@ impl Summary {
         Self { average_jct: None, ..self }
     }
 
-    /// This summary with the instants of jobs as they were before the simulation counted them from `origin`.
+    /// This summary with the instants of jobs in the time of the trace, whose first arrival is `origin`.
     #[must_use]
     pub fn counted_from(mut self, origin: Seconds) -> Self {
         for job in &mut self.jobs {

@@ -1,30 +1,30 @@
-//! The table of metrics: the one place that knows which numbers of a simulation have a name.
+//! The table of metrics: all numbers of a simulation that have a name.
 //!
-//! Whatever lists metrics reads it: columns of results and of their CSV, keys of JSON, `compare --metric`,
-//! `results show --metric`, labels and charts of pages, the table that `simulate` prints. Columns stand in the order of
-//! [`METRICS`], so a new entry goes to its end.
+//! All lists of metrics come from it: columns of results and of their CSV, keys of JSON, `compare --metric`, `results show
+//! --metric`, labels and charts of pages, the table that `simulate` prints. Columns are in the order of [`METRICS`], so a new entry
+//! goes to its end.
 
 use super::summary::Summary;
 use crate::units::{Dollars, Seconds};
 
-/// A number of one simulation, with what is known about it.
+/// A number of one simulation, with its description.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// The column, the key in JSON, and what `--metric` takes, with the unit of times at its end: `average_jct_s`.
+    /// Its name as a column, as a key in JSON, and for `--metric`, with the unit of times at its end: `average_jct_s`.
     pub name: &'static str,
     /// Its unit, in results and for people.
     pub unit: Unit,
     /// Its name in words, as the title of a chart: `Average job completion time`.
     pub label: &'static str,
-    /// What is measured, in a line.
+    /// Its meaning, in a line.
     pub meaning: &'static str,
-    /// Which of two values is the better one.
+    /// The better one of two values.
     pub better: Better,
-    /// How much a study's page makes of it.
+    /// Its prominence on a study's page.
     pub prominence: Prominence,
     /// Whether it is taken over the measured jobs that were completed, and so leaves out those given up.
     pub of_completed: bool,
-    /// Its value; none where it means nothing, as the cost without prices.
+    /// Its value; none if it has no meaning, such as the cost without prices.
     pub of: fn(&Summary) -> Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl Unit {
         }
     }
 
-    /// The unit for people: `h`, `%`; nothing for pure numbers.
+    /// The unit for people: `h`, `%`; empty for pure numbers.
     pub const fn shown(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
@@ -67,7 +67,7 @@ impl Unit {
         }
     }
 
-    /// One of the unit for people, in the unit of results: an hour is 3600 s.
+    /// One unit for people, in the unit of results: an hour is 3600 s.
     pub const fn scale(self) -> f64 {
         match self {
             Self::Seconds => 3600.0,
@@ -76,7 +76,7 @@ impl Unit {
         }
     }
 
-    /// Decimals of a value for people.
+    /// The number of decimals of a value for people.
     pub const fn n_decimals(self) -> usize {
         match self {
             Self::Jobs | Self::Count => 0,
@@ -87,7 +87,7 @@ impl Unit {
     }
 }
 
-/// Which of two values of a metric is the better one.
+/// The better one of two values of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// The smaller.
@@ -99,7 +99,7 @@ pub enum Better {
 }
 
 impl Better {
-    /// `lower`, `higher`; nothing for neither.
+    /// The word `lower` or `higher`; empty for neither.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lower => "lower",
@@ -109,14 +109,14 @@ impl Better {
     }
 }
 
-/// How much a study's page makes of a metric.
+/// The prominence of a metric on a study's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Prominence {
     /// A column in the table of all runs.
     Column,
     /// A chart, too.
     Chart,
-    /// A chart, and a table against the baseline, which says how many times smaller it became.
+    /// A chart, and a table of its ratio to the baseline.
     Compared,
 }
 
@@ -275,7 +275,7 @@ pub const METRICS: &[Metric] = &[
     },
 ];
 
-/// Numbers of one simulation that have no column in the results of sweeps, in the order in which they are listed.
+/// Numbers of one simulation that have no column in the results of sweeps, in the order of their list.
 pub const DETAILS: &[Metric] = &[
     Metric {
         of_completed: true,
@@ -311,7 +311,7 @@ const fn detail(
     Metric { name, unit, label, meaning: label, better, prominence, of_completed: false, of }
 }
 
-/// A count that is listed only where there is something to count.
+/// A count; none if it is 0, so that it is not listed.
 fn some(n: u64) -> Option<f64> {
     (n > 0).then_some(n as f64)
 }
@@ -327,7 +327,7 @@ impl Metric {
         Self::position(name).map(|position| &METRICS[position])
     }
 
-    /// The name without the unit of times, as results had it before: `average_jct`.
+    /// The name without the unit of times, as in results of earlier versions: `average_jct`.
     pub fn bare_name(&self) -> &'static str {
         bare(self.name, self.unit)
     }
@@ -337,7 +337,7 @@ impl Metric {
         METRICS.iter().map(|metric| -> &'a str { metric.name })
     }
 
-    /// The label with the unit for people: `Makespan (h)`. A number of jobs says so in its label.
+    /// The label with the unit for people: `Makespan (h)`. For a number of jobs, the label contains the unit.
     pub fn title(&self) -> String {
         match self.unit {
             Unit::Jobs => self.label.to_owned(),
@@ -354,12 +354,12 @@ pub(super) fn bare(name: &'static str, unit: Unit) -> &'static str {
     }
 }
 
-/// `name (unit)`, or the name alone.
+/// The text `name (unit)`, or the name alone if there is no unit.
 pub fn with_unit(name: &str, unit: &str) -> String {
     if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") }
 }
 
-/// [`METRICS`] as rows of a document: name, unit in results, label, meaning, and which value is better.
+/// [`METRICS`] as rows of a document: name, unit in results, label, meaning, and the better value.
 pub fn dictionary() -> impl ExactSizeIterator<Item = [&'static str; 5]> {
     METRICS
         .iter()

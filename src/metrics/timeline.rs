@@ -1,4 +1,4 @@
-//! A simulation over time: which jobs ran on which workers, how many jobs there were, how busy the workers were.
+//! A simulation over time: the jobs on each worker, the number of jobs, and the utilization of the workers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::simulator::{Event, Observer};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// Intervals into which time is cut, at most; half as many at least.
+/// The most intervals into which time is cut; at least half as many are used.
 const INTERVALS_MAX: usize = 512;
 /// Length of an interval to begin with, in s.
 const INTERVAL_S: f64 = 60.0;
@@ -22,32 +22,32 @@ pub struct Stay {
     pub worker_type: WorkerTypeId,
     /// The workers.
     pub workers: Vec<WorkerId>,
-    /// When it began.
+    /// Its beginning.
     pub start: Seconds,
-    /// When its last slice ended.
+    /// The end of its last slice.
     pub end: Seconds,
     /// The round in which it began.
     pub first_round: u64,
-    /// Rounds it lasted: one more than the lease was extended.
+    /// Number of rounds that it lasted: one more than the lease was extended.
     pub n_rounds: u64,
-    /// How many servers the workers are on.
+    /// The number of servers that the workers are on.
     pub n_servers: u32,
-    /// Slices that failed.
+    /// Number of slices that failed.
     pub n_failed: u64,
 }
 
-/// A job as the timeline knows it.
+/// A job in the timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
-    /// What its trace calls it, where that is not its position in order of arrival.
+    /// Its id in the trace, if that is not its position in order of arrival.
     pub name: Option<String>,
     /// Its type.
     pub job_type: String,
     /// Workers it needs at once.
     pub scale_factor: u32,
-    /// When it arrived.
+    /// Its arrival.
     pub arrival: Seconds,
-    /// When it was done, or given up.
+    /// The instant at which it was done, or given up.
     pub end: Option<Seconds>,
 }
 
@@ -108,9 +108,9 @@ fn whole(value: f64) -> usize {
 pub struct Averages {
     /// Length of an interval.
     pub interval: Seconds,
-    /// Jobs that had arrived and were not done: `[interval]`.
+    /// Mean number of jobs that had arrived and were not done: `[interval]`.
     pub active: Vec<f64>,
-    /// Jobs that ran on workers: `[interval]`.
+    /// Mean number of jobs that ran on workers: `[interval]`.
     pub running: Vec<f64>,
     /// Busy worker-time over worker-time: `[type][interval]`.
     pub utilization: Vec<Vec<f64>>,
@@ -121,7 +121,7 @@ pub struct Averages {
 pub struct Timeline {
     n_workers: Vec<u32>,
     stays: Vec<Stay>,
-    /// Stays of this round, and of the one before.
+    /// Stays of this round, and of the previous one.
     current: BTreeMap<Combination<JobId>, usize>,
     previous: BTreeMap<Combination<JobId>, usize>,
     round: u64,
@@ -179,7 +179,7 @@ impl Timeline {
             spread.reach(width_s * INTERVALS_MAX as f64);
         }
         let n = whole((self.until / width_s).ceil());
-        // The last interval is as long as there is time left.
+        // The last interval ends with the time.
         let length = |at: usize| (self.until - at as f64 * width_s).min(width_s);
         let average = |spread: &Spread, per: f64| -> Vec<f64> {
             let amount = |at: usize| spread.amounts.get(at).copied().unwrap_or(0.0);
@@ -251,7 +251,7 @@ impl Observer for Timeline {
                 self.busy[slice.worker_type.index()].add(start, end, busy);
                 if let Some(at) = self.current.get(&slice.jobs) {
                     let stay = &mut self.stays[*at];
-                    // One without a span corrects what was written before, when its jobs may be elsewhere.
+                    // A slice without a span corrects earlier ones; its jobs may be elsewhere now.
                     if slice.end > slice.start {
                         stay.end = stay.end.max(slice.end);
                     }

@@ -15,14 +15,14 @@ pub struct Utilization {
     /// Busy worker-seconds: [type].
     busy_s: Vec<f64>,
     cost: Option<Dollars>,
-    /// The first arrival.
+    /// The instant of the first arrival.
     from: Option<Seconds>,
     /// The end of the last slice.
     until: Seconds,
 }
 
 impl Utilization {
-    /// The fold before the first event, on this cluster.
+    /// The utilization before the first event, on this cluster.
     pub fn new(cluster: &Cluster) -> Self {
         let types: Vec<_> = cluster.types().iter().map(|kind| (kind.name.clone(), kind.n_workers)).collect();
         let priced = cluster.types().iter().any(|kind| kind.price.is_some());
@@ -35,7 +35,7 @@ impl Utilization {
         }
     }
 
-    /// Takes in one event.
+    /// Adds one event.
     pub fn fold(&mut self, event: &Event<'_>) {
         if let Event::Arrival { job, .. } = event {
             self.from = Some(self.from.map_or(job.arrival, |from| from.min(job.arrival)));

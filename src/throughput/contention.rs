@@ -1,9 +1,8 @@
-//! Contention models: what a job keeps of its throughput beside another on the same workers.
+//! Contention models: the throughput that a job keeps beside another on the same workers.
 //!
-//! Retention is the fraction of its isolated throughput that a row keeps beside another, per worker type; a
-//! model turns it into the co-located steps/s that [`Measured`](super::Measured) holds. Models are variants of
-//! [`Contention`], and files name them so; a new one is a variant here, its table in the file format, and a
-//! function that fills [`Array3`] like [`measured`].
+//! Retention is the fraction of its isolated throughput that a row keeps beside another, per worker type; a model turns it into the
+//! co-located steps/s that [`Measured`](super::Measured) holds. Models are variants of [`Contention`], and files name them so; a
+//! new one needs a variant here, its table in the file format, and a function that fills [`Array3`] like [`measured`].
 
 pub mod fit;
 mod levenberg_marquardt;
@@ -27,7 +26,7 @@ use thiserror::Error;
 
 use crate::throughput::{Throughputs, ThroughputsError};
 
-/// How co-located throughputs are found.
+/// The source of co-located throughputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -35,11 +34,11 @@ use crate::throughput::{Throughputs, ThroughputsError};
 pub enum Contention {
     /// Jobs never share workers.
     None,
-    /// From a table of retained fractions, pair by pair.
+    /// A table of retained fractions, pair by pair.
     Measured,
-    /// From demands for shared resources.
+    /// Demands for shared resources.
     Resource,
-    /// From traffic on the links between servers.
+    /// Traffic on the links between servers.
     Network,
 }
 
@@ -63,7 +62,7 @@ pub enum ContentionError {
     /// A number out of its range.
     #[error("{path} is {value}, expected {expected}")]
     Value {
-        /// Which number of the model.
+        /// The number, as a path in the model.
         path: String,
         /// The value that was given.
         value: f64,
@@ -73,22 +72,22 @@ pub enum ContentionError {
     /// A list of another length than it needs.
     #[error("{path} has {found} values, expected {expected}")]
     Length {
-        /// Which list of the model.
+        /// The list, as a path in the model.
         path: String,
         /// The number of values in the list.
         found: usize,
         /// The length it ought to have.
         expected: usize,
     },
-    /// A job type of which the model knows nothing.
+    /// A job type that the model does not have.
     #[error("the contention model has no parameters of `{job_type}` {place}")]
     UnknownJobType {
         /// The job type.
         job_type: String,
-        /// On which worker type, or at which size.
+        /// The worker type, or the size, at which it is missing.
         place: String,
     },
-    /// A worker type of which the model knows nothing.
+    /// A worker type that the model does not have.
     #[error("the contention model has no worker type `{worker_type}`, expected one of {expected}")]
     UnknownWorkerType {
         /// The worker type.
@@ -106,7 +105,7 @@ impl ContentionError {
         Self::Value { path, value, expected }
     }
 
-    /// Where in the model the fault is, as a path of keys; none if the fault is not in one place of it.
+    /// The place of the fault in the model, as a path of keys; none if the fault is not in one place.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Value { path, .. } | Self::Length { path, .. } => Some(path),
@@ -116,7 +115,7 @@ impl ContentionError {
 }
 
 impl ContentionModel {
-    /// Which model it is.
+    /// The kind of the model.
     pub const fn kind(&self) -> Contention {
         match self {
             Self::None => Contention::None,
@@ -129,7 +128,7 @@ impl ContentionModel {
     /// The matrix whose co-located throughputs come from this model; isolated ones are kept.
     ///
     /// # Errors
-    /// If a parameter is out of range, or a row or worker type has none.
+    /// If a parameter is out of range, or a row or worker type has no parameters.
     pub fn apply(&self, throughputs: &Throughputs) -> Result<Throughputs, ContentionError> {
         let colocated = match self {
             Self::None => Array3::zeros((0, 0, 0)),
@@ -160,8 +159,8 @@ pub fn measured(alone: &[Vec<f64>], retained: &Array3<f64>) -> Array3<f64> {
     colocated
 }
 
-/// The fraction of `alone` that `colocated` is, chosen so that `alone` times it gives `colocated` back to the last
-/// bit wherever some double does; elsewhere it misses by one unit in the last place. 0 where `alone` is 0.
+/// The fraction of `alone` that `colocated` is, chosen so that `alone` times it gives `colocated` back to the last bit if some
+/// double does; else it misses by one unit in the last place. 0 if `alone` is 0.
 pub fn retention(alone: f64, colocated: f64) -> f64 {
     if alone == 0.0 {
         return 0.0;

@@ -4,19 +4,19 @@
 //!
 //!   f(x) = Σ_i w_i ‖x − x_i‖          f(x_i) = the speed measured at x_i = (parameter servers, workers)
 //!
-//! as DL2 has it (Peng et al., arXiv 1909.06040). Outside the convex hull of the measurements it bends upwards, which
-//! is no property of any job: there the nearest measurement stands in, unless the surface is asked for.
+//! as in DL2 (Peng et al., arXiv 1909.06040). Outside the convex hull of the measurements it bends upwards, which is no property of
+//! any job: there the nearest measurement is used, unless the surface is asked for.
 
 use nalgebra::{DMatrix, DVector};
 
 use crate::throughput::ThroughputsError;
 
-/// Measurements of elastic jobs, and how their arrivals were.
+/// Measurements of elastic jobs, and the published arrivals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElasticThroughputs {
-    /// By job type.
+    /// The job types.
     pub job_types: Vec<ElasticJobType>,
-    /// Jobs that arrive in each slot, by the most that may.
+    /// The number of jobs that arrive in each slot, for each largest number.
     pub arrivals: Vec<(u32, Vec<u32>)>,
 }
 
@@ -25,9 +25,9 @@ pub struct ElasticThroughputs {
 pub struct ElasticJobType {
     /// Its name.
     pub name: String,
-    /// Samples of a step, all workers together.
+    /// Samples in a step, all workers together.
     pub batch: u32,
-    /// Samples of what counts as an epoch.
+    /// Samples in an epoch.
     pub samples_per_epoch: f64,
     /// Epochs to train, as a share of the longest job's.
     pub epochs_share: f64,
@@ -43,7 +43,7 @@ pub struct ElasticJobType {
     pub between_servers_mb_per_s: f64,
     /// Bandwidth within a server, megabytes/s.
     pub within_server_mb_per_s: f64,
-    /// Speeds measured; 0 = the run failed.
+    /// Measured throughputs; 0 = the run failed.
     pub measured: Vec<SpeedPoint>,
 }
 
@@ -58,7 +58,7 @@ pub struct SpeedPoint {
     pub samples_per_s: f64,
 }
 
-/// What stands in where nothing near was measured.
+/// The value outside of the measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extrapolation {
     /// The nearest measurement, ties to the one listed first.
@@ -68,36 +68,36 @@ pub enum Extrapolation {
     Rbf,
 }
 
-/// How a surface is made.
+/// The options of a surface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SurfaceOptions {
-    /// What stands in where nothing near was measured.
+    /// The value outside of the measurements.
     pub outside: Extrapolation,
-    /// Whether failed runs are speeds of 0 that the surface goes through, as published; otherwise they are left out.
+    /// Whether failed runs are throughputs of 0 on the surface, as published; otherwise they are left out.
     pub keeps_failed: bool,
 }
 
 impl SurfaceOptions {
-    /// As published.
+    /// The published options.
     pub const PUBLISHED: Self = Self { outside: Extrapolation::Rbf, keeps_failed: true };
 
-    /// As intended.
+    /// The intended options.
     pub const CORRECTED: Self = Self { outside: Extrapolation::Clamp, keeps_failed: false };
 }
 
-/// Speeds at every number of tasks from 1 to a most.
+/// Throughputs at every number of tasks from 1 to a most.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpeedSurface {
     most: usize,
-    /// [parameter servers − 1 × workers − 1]
+    /// Samples/s: [parameter servers − 1 × workers − 1].
     samples_per_s: Vec<f64>,
 }
 
 impl SpeedSurface {
-    /// The surface through the points, at up to `most` tasks of each role. Speeds are at least 0.
+    /// The surface through the points, at up to `most` tasks of each role. Throughputs are at least 0.
     ///
     /// # Errors
-    /// If two points are at the same place, or there is none.
+    /// If two points are at the same place, or there is no point.
     pub fn fit(
         points: &[SpeedPoint],
         most: usize,
@@ -143,7 +143,7 @@ impl SpeedSurface {
         Ok(Self { most, samples_per_s })
     }
 
-    /// Samples/s of so many tasks; 0 of none, or of more than the most.
+    /// Samples/s of these numbers of tasks; 0 if one is 0, or above the most.
     pub fn samples_per_s(&self, parameter_servers: usize, workers: usize) -> f64 {
         let inside = 1..=self.most;
         if inside.contains(&parameter_servers) && inside.contains(&workers) {
@@ -154,7 +154,7 @@ impl SpeedSurface {
     }
 }
 
-/// (parameter servers, workers) of the corners, counter-clockwise, by Andrew's monotone chain.
+/// The corners (parameter servers, workers) of the convex hull, counter-clockwise, by Andrew's monotone chain.
 fn convex_hull(points: &[SpeedPoint]) -> Vec<(f64, f64)> {
     let mut sorted: Vec<(f64, f64)> =
         points.iter().map(|point| (f64::from(point.parameter_servers), f64::from(point.workers))).collect();

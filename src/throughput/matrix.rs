@@ -23,10 +23,10 @@ pub struct RowKey {
     pub scale_factor: u32,
 }
 
-/// What a [`Throughputs`] is made from: the measurements of one source, dense.
+/// The input of [`Throughputs`]: the measurements of one source, dense.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The name others know the matrix by.
+    /// The name by which documents and commands refer to the matrix.
     pub name: String,
     /// Worker types, fastest first: `[type]`.
     pub worker_types: Vec<String>,
@@ -36,8 +36,8 @@ pub struct Measured {
     pub consolidated: Vec<Vec<f64>>,
     /// Steps/s alone over several servers: [row × type]; `None` = not measured.
     pub spread: Vec<Vec<Option<f64>>>,
-    /// Steps/s of a row beside another: [type × row × other]; 0 = cannot run together. Empty where nothing is known of rows
-    /// beside one another: none can then run together.
+    /// Steps/s of a row beside another: [type × row × other]; 0 = cannot run together. Empty if nothing is known about rows beside
+    /// one another: none can then run together.
     pub colocated: Array3<f64>,
 }
 
@@ -50,7 +50,7 @@ pub struct Throughputs {
     by_size: BTreeMap<u32, BTreeMap<String, RowId>>,
     consolidated: Matrix<RowId, WorkerTypeId>,
     spread: Vec<Option<f64>>,
-    /// Empty where no rows can run together.
+    /// Co-located steps/s; empty if no rows can run together.
     colocated: Array3<f64>,
 }
 
@@ -58,23 +58,23 @@ pub struct Throughputs {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ThroughputsError {
-    /// Arrays of another shape than rows and worker types ask for.
+    /// Arrays of another shape than rows and worker types need.
     #[error("{array} has shape {found}, expected {expected}")]
     Shape {
-        /// Which array.
+        /// The array.
         array: &'static str,
         /// Its shape.
         found: String,
         /// The shape it ought to have.
         expected: String,
     },
-    /// Speeds measured at several places through which no surface goes.
+    /// Throughputs measured at several places through which no surface goes.
     #[error("no surface goes through {n} measured speeds: expected at least one, each at another place")]
     Surface {
-        /// How many.
+        /// The number of places.
         n: usize,
     },
-    /// A row given twice.
+    /// A row that occurs twice.
     #[error("`{job_type}` at scale factor {scale_factor} comes twice")]
     DuplicateRow {
         /// The job type.
@@ -87,7 +87,7 @@ pub enum ThroughputsError {
         "{array} throughput of `{job_type}` at scale factor {scale_factor} on `{worker_type}` is {value}, expected a finite number of steps/s, at least 0"
     )]
     Value {
-        /// Which array.
+        /// The array.
         array: &'static str,
         /// The row's job type.
         job_type: String,
@@ -95,13 +95,13 @@ pub enum ThroughputsError {
         scale_factor: u32,
         /// The worker type.
         worker_type: String,
-        /// The value found.
+        /// The value.
         value: f64,
     },
     /// No such matrix in the binary.
     #[error("no embedded throughputs `{name}`")]
     Unknown {
-        /// The name asked for.
+        /// The name that was asked for.
         name: String,
     },
 }
@@ -110,7 +110,7 @@ impl Throughputs {
     /// Checks measurements and makes a matrix of them.
     ///
     /// # Errors
-    /// If shapes differ, a row comes twice, or a value is not a finite number ≥ 0.
+    /// If shapes differ, a row occurs twice, or a value is not a finite number ≥ 0.
     pub fn try_new(measured: Measured) -> Result<Self, ThroughputsError> {
         check_shapes(&measured)?;
         let n_types = measured.worker_types.len();
@@ -136,7 +136,7 @@ impl Throughputs {
         })
     }
 
-    /// The name others know the matrix by.
+    /// The name by which documents and commands refer to the matrix.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -166,7 +166,7 @@ impl Throughputs {
         self.consolidated[(row, worker_type)]
     }
 
-    /// Steps/s alone over several servers, where that was measured.
+    /// Steps/s alone over several servers; none if that was not measured.
     pub fn spread(&self, row: RowId, worker_type: WorkerTypeId) -> Option<f64> {
         self.spread[row.index() * self.worker_types.len() + worker_type.index()]
     }
@@ -176,13 +176,12 @@ impl Throughputs {
         self.colocated.get([worker_type.index(), row.index(), other.index()]).copied().unwrap_or(0.0)
     }
 
-    /// Is nothing known of rows beside one another, so that none can run together?
+    /// Whether nothing is known about rows beside one another, so that none can run together.
     pub(crate) fn shares_nothing(&self) -> bool {
         self.colocated.is_empty()
     }
 
-    /// The same matrix with other co-located throughputs: steps/s [type × row × other], or empty where no rows can run
-    /// together.
+    /// This matrix with other co-located throughputs: steps/s [type × row × other], or empty if no rows can run together.
     ///
     /// # Errors
     /// If the shape differs or a value is not a finite number ≥ 0.

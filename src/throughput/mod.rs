@@ -1,7 +1,7 @@
-//! How fast each job type runs: alone or co-located, per worker type, on one server or spread over several.
+//! The throughput of each job type: alone or co-located, per worker type, on one server or spread over several.
 //!
-//! In: measurements, read by [`spec`](crate::spec). Out: [`Throughputs`], a dense matrix that every problem
-//! borrows. It knows nothing of jobs or clusters: rows are job types at scale factors.
+//! In: measurements, read by [`spec`](crate::spec). Out: [`Throughputs`], a dense matrix that every problem borrows. It does not
+//! know jobs and clusters: rows are job types at scale factors.
 
 pub mod contention;
 pub mod elastic;

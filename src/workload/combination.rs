@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Jobs that share workers: one, or an unordered pair with the smaller id first.
 ///
-/// Generic over the identifier, because a round knows jobs by [`JobId`](crate::index::JobId) and a problem by
+/// It is generic over the identifier, because a round knows jobs by [`JobId`](crate::index::JobId) and a problem by
 /// [`JobIndex`](crate::index::JobIndex).
 /// A job alone is kept as a pair with itself: a million combinations are two numbers each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Combination<J> {
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Members<J> {
-    /// The job, or the one of the smaller id.
+    /// The job, or the one with the smaller id.
     first: J,
     /// The other; none if the first is alone.
     second: Option<J>,
@@ -71,32 +71,32 @@ impl<J: Copy + Ord> Combination<J> {
         std::iter::once(self.first).chain(self.second())
     }
 
-    /// How many members.
+    /// The number of members.
     pub fn n_members(&self) -> usize {
         1 + usize::from(self.is_pair())
     }
 
-    /// The job, or the one of smaller id.
+    /// The job, or the one with the smaller id.
     pub fn first(&self) -> J {
         self.first
     }
 
-    /// The job of larger id, if this is a pair.
+    /// The job with the larger id; none if this is no pair.
     pub fn second(&self) -> Option<J> {
         self.is_pair().then_some(self.second)
     }
 
-    /// Two jobs?
+    /// Whether it is a pair.
     pub fn is_pair(&self) -> bool {
         self.first != self.second
     }
 
-    /// Is `job` a member?
+    /// Whether `job` is a member.
     pub fn contains(&self, job: J) -> bool {
         self.first == job || self.second == job
     }
 
-    /// This combination under other identifiers.
+    /// This combination with other identifiers.
     pub fn map<I: Copy + Ord>(&self, mut rename: impl FnMut(J) -> I) -> Combination<I> {
         match self.second() {
             None => Combination::single(rename(self.first)),

@@ -1,11 +1,11 @@
-//! One job as its owner submits it.
+//! One job, as its owner submits it.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::units::{Seconds, Steps, StepsPerSecond};
 
-/// A training run: what it is, how much it asks for, and when it arrives.
+/// A training run: its type, its demands, and its arrival.
 ///
 /// A builder: everything but the job type has a default, documented at its setter.
 ///
@@ -18,10 +18,10 @@ use crate::units::{Seconds, Steps, StepsPerSecond};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Job {
-    /// What its trace calls it; none where that is its position in order of arrival.
+    /// Its id in the trace; none if that is its position in order of arrival.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The job type, by which the throughput matrix knows it.
+    /// The name of its job type in the throughput matrix.
     pub job_type: String,
     /// Workers it needs at once (a gang), ≥ 1.
     pub scale_factor: u32,
@@ -29,17 +29,17 @@ pub struct Job {
     /// policy that decides inside rounds may change the scale factor to any of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<u32>,
-    /// Steps to its end; generated jobs may ask for a fraction.
+    /// Steps from its beginning to its end; generated jobs may have a fraction.
     pub total_steps: Steps,
-    /// When it arrives, from the start of the workload.
+    /// Its arrival, from the start of the workload.
     pub arrival: Seconds,
-    /// The user's importance of it, > 0; larger is more.
+    /// Its importance to its user, > 0; larger is more.
     pub weight: f64,
-    /// The time from its arrival by which it ought to be done.
+    /// The time from its arrival within which it ought to be done.
     pub slo: Option<Seconds>,
     /// Its owner, for hierarchical policies.
     pub entity: Option<String>,
-    /// The time it would take alone on the reference worker type, where its generator drew one.
+    /// The time it would take alone on the reference worker type, if its generator drew one.
     pub duration: Option<Seconds>,
     /// Its own throughput alone, per worker type by name, in place of the matrix's.
     pub throughput: Option<Vec<(String, StepsPerSecond)>>,
@@ -63,7 +63,7 @@ impl Job {
         }
     }
 
-    /// What its trace calls it; by default it is known by its position in order of arrival.
+    /// Its id in the trace; by default its position in order of arrival.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -77,29 +77,29 @@ impl Job {
         self
     }
 
-    /// Numbers of workers that it may be given, where it can be stopped and go on with another number from its checkpoint;
-    /// default none but its scale factor. A step is the same work on each.
+    /// Numbers of workers that it may be given, if it can be stopped and go on with another number from its checkpoint; by default
+    /// only its scale factor. A step is the same work on each.
     #[must_use]
     pub fn sizes(mut self, sizes: impl Into<Vec<u32>>) -> Self {
         self.sizes = sizes.into();
         self
     }
 
-    /// Steps to its end; default 0, which only policies that ignore the work left accept.
+    /// Steps from its beginning to its end; default 0, which only policies that ignore the remaining work accept.
     #[must_use]
     pub fn steps(mut self, steps: u32) -> Self {
         self.total_steps = Steps::new(f64::from(steps));
         self
     }
 
-    /// Steps to its end, possibly fractional.
+    /// Steps from its beginning to its end, possibly fractional.
     #[must_use]
     pub fn total_steps(mut self, steps: Steps) -> Self {
         self.total_steps = steps;
         self
     }
 
-    /// When it arrives; default 0.
+    /// Its arrival; default 0.
     #[must_use]
     pub fn arrival(mut self, arrival: Seconds) -> Self {
         self.arrival = arrival;
@@ -113,7 +113,7 @@ impl Job {
         self
     }
 
-    /// The time from arrival by which it ought to be done; default none.
+    /// The time from arrival within which it ought to be done; default none.
     #[must_use]
     pub fn slo(mut self, slo: Seconds) -> Self {
         self.slo = Some(slo);
@@ -133,10 +133,10 @@ impl Job {
         self.throughput.get_or_insert_default().push((worker_type.into(), throughput));
         self
     }
-    /// Are the sizes, if it has any, numbers of workers that it may be given?
+    /// Checks the sizes, if it has any.
     ///
     /// # Errors
-    /// If they are not ascending, lack the scale factor, or stand beside speeds of its own.
+    /// If they are not ascending, lack the scale factor, or are given together with throughputs of its own.
     pub fn check_sizes(&self) -> Result<(), SizesError> {
         if self.sizes.is_empty() {
             return Ok(());
@@ -156,13 +156,13 @@ impl Job {
         Ok(())
     }
 
-    /// The sizes, as they are written: one number after another.
+    /// The sizes as text: one number after another.
     pub fn sizes_text(&self) -> String {
         self.sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// Why the sizes of a job are none.
+/// Why the sizes of a job are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SizesError {
@@ -177,7 +177,7 @@ pub enum SizesError {
         /// The one after it.
         after: u32,
     },
-    /// The number of workers that the job has at first is not among them.
+    /// The number of workers that the job has at first is missing among them.
     #[error(
         "the scale factor {scale_factor} is not among the sizes: add it, or take one of them as the scale factor"
     )]
@@ -185,7 +185,7 @@ pub enum SizesError {
         /// That number.
         scale_factor: u32,
     },
-    /// The job says itself how fast it is, which is so for one size.
+    /// The job states its own throughputs, which are those of one size.
     #[error("the speeds that the job states are those at one size: leave out them or the sizes")]
     OwnSpeeds,
 }

@@ -1,4 +1,4 @@
-//! What is to be run: jobs and their combinations, traces of them, and generators.
+//! Workloads: jobs and their combinations, traces of jobs, and generators.
 
 pub mod combination;
 pub mod generator;
@@ -12,10 +12,10 @@ pub use job::{Job, SizesError};
 
 use std::fmt;
 
-/// Where jobs come from, in order of arrival; possibly without end.
+/// A source of jobs, in order of arrival; possibly without end.
 ///
-/// Deterministic: two sources made alike give the same jobs, so a resumed simulation makes its source anew and
-/// skips what it has had.
+/// It is deterministic: two sources made alike give the same jobs, so a resumed simulation makes its source anew and skips the jobs
+/// that it has had.
 pub trait Arrivals: fmt::Debug + Send {
     /// The next job; its arrival is not before the last one's.
     fn next_job(&mut self) -> Option<Job>;
@@ -26,7 +26,7 @@ pub trait Arrivals: fmt::Debug + Send {
 pub struct Listed(std::vec::IntoIter<Job>);
 
 impl Listed {
-    /// These jobs, sorted by arrival (jobs of equal arrival keep their order).
+    /// A source of these jobs, sorted by arrival (jobs of equal arrival keep their order).
     pub fn new(mut jobs: Vec<Job>) -> Self {
         jobs.sort_by(|one, other| one.arrival.total_cmp(&other.arrival));
         Self(jobs.into_iter())

@@ -1,17 +1,16 @@
-//! CPython's `random.Random`, draw for draw: the Mersenne Twister and what Python's library makes of it.
+//! CPython's `random.Random`, draw for draw: the Mersenne Twister and the functions of Python's library on it.
 //!
-//! Published simulators written in Python can be repeated job for job only with the very numbers they drew.
-//! Everything here gives what CPython 3.2 and later give, whatever the platform; new code draws from
-//! [`random`](crate::workload::random) instead.
+//! Published simulators written in Python can be repeated job for job only with their very draws. All functions here give the
+//! values of CPython 3.2 and later, whatever the platform; new code draws from [`random`](crate::workload::random) instead.
 
 use std::collections::BTreeSet;
 
 use rand_mt::Mt;
 use serde::{Deserialize, Serialize};
 
-/// A generator that gives what Python's `random.Random(seed)` gives.
+/// A generator with the draws of Python's `random.Random(seed)`.
 ///
-/// Saved as its seed and the number of 32-bit words drawn; restoring replays them.
+/// It is saved as its seed and the number of 32-bit words drawn; restoring replays them.
 ///
 /// ```
 /// use apportion::workload::python_random::PythonRandom;
@@ -23,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub struct PythonRandom {
     /// The seed's absolute value in base 2^32, least significant word first.
     seed: Vec<u32>,
-    /// 32-bit words drawn so far.
+    /// Number of 32-bit words drawn so far.
     drawn: u64,
     twister: Mt,
 }
@@ -36,14 +35,14 @@ struct Saved {
     drawn: u64,
 }
 
-/// More words than any simulation draws; a saved state beyond it would be replayed for hours.
+/// The most words of a saved state, more than any simulation draws: a state beyond it would be replayed for hours.
 const DRAWN_MAX: u64 = 1 << 36;
 
-/// Seeds are read up to this many 32-bit words, the twister's own state.
+/// The most 32-bit words of a seed, the size of the twister's own state.
 const SEED_WORDS_MAX: usize = 624;
 
 impl PythonRandom {
-    /// What `random.Random(seed)` makes of an integer; like Python's, the sign is dropped.
+    /// The generator `random.Random(seed)` of an integer; as in Python, the sign is dropped.
     pub fn new(seed: impl Into<i128>) -> Self {
         let mut rest = seed.into().unsigned_abs();
         let mut words = Vec::new();
@@ -54,8 +53,8 @@ impl PythonRandom {
         Self::from_words(words)
     }
 
-    /// What `random.Random(seed)` makes of an integer of any size, given in base 2^32, least significant word
-    /// first; leading zeros do not matter.
+    /// The generator `random.Random(seed)` of an integer of any size, given in base 2^32, least significant word first; leading
+    /// zeros do not matter.
     ///
     /// # Panics
     /// If the seed has more than 624 words.
@@ -112,7 +111,7 @@ impl PythonRandom {
         assert!(n > 0, "randrange over nothing");
         let bits = usize::BITS - n.leading_zeros();
         loop {
-            // At most 64 bits were asked for, as many as a usize has at most.
+            // At most 64 bits were asked for, which a usize holds.
             if let Ok(drawn) = usize::try_from(self.getrandbits(bits))
                 && drawn < n
             {

@@ -1,9 +1,9 @@
-//! Random numbers of our own: named streams split from one seed.
+//! Our own random numbers: named streams split from one seed.
 //!
-//! Each quantity that is drawn has a stream of its own, so that asking for one quantity more, or for another
-//! number of jobs, shifts no other's draws. **Value-stable**: a seed and a name give the same numbers in every
-//! release; tests hold the first ones. The integers are the same on every platform; the exponential and the
-//! normal take logarithms and cosines from the platform's mathematical library, whose last bit may differ.
+//! Each quantity that is drawn has a stream of its own, so that one quantity more, or another number of jobs, shifts no other's
+//! draws. **Value-stable**: a seed and a name give the same numbers in every release; tests check the first ones. The integers are
+//! the same on every platform; the exponential and the normal take logarithms and cosines from the platform's mathematical library,
+//! whose last bit may differ.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub struct SeedStreams {
 
 /// A stream of random numbers: PCG64 seeded by the SHA-256 of the seed and the stream's name.
 ///
-/// Saved as seed, name and the number of draws.
+/// It is saved as seed, name and the number of draws.
 ///
 /// ```
 /// use apportion::workload::random::SeedStreams;
@@ -42,7 +42,7 @@ pub struct SeedStreams {
 pub struct Stream {
     streams: SeedStreams,
     name: String,
-    /// 64-bit words drawn so far.
+    /// Number of 64-bit words drawn so far.
     drawn: u64,
     generator: Pcg64,
 }
@@ -109,7 +109,7 @@ impl Stream {
     /// One of the items, each as likely; one draw.
     ///
     /// # Panics
-    /// If there are none.
+    /// If there are no items.
     pub fn choice<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
@@ -197,7 +197,7 @@ mod tests {
         let mut mean = |mut draw: Box<dyn FnMut(&mut Stream) -> f64>| {
             (0..N).map(|_| draw(&mut stream)).sum::<f64>() / N as f64
         };
-        // Ten standard errors of each mean.
+        // The bounds are ten standard errors of each mean.
         assert!((mean(Box::new(Stream::uniform)) - 0.5).abs() < 0.01);
         assert!((mean(Box::new(|s| s.exponential(2.0))) - 2.0).abs() < 0.07);
         assert!((mean(Box::new(|s| s.normal(5.0, 3.0))) - 5.0).abs() < 0.1);

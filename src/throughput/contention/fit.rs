@@ -1,8 +1,8 @@
-//! How a contention model is judged: errors in and out of sample, beside trivial predictions.
+//! Judgement of a contention model: errors in and out of sample, beside trivial predictions.
 //!
-//! Errors are in retained fraction (0…1) and unweighted. Held out means k-fold: unordered pairs are dealt at random
-//! into k folds, each fold is predicted by a model fitted to the others, and every pair is held out once, with both
-//! of its directions and on every worker type; so nothing measured of a pair helps to predict it.
+//! Errors are in retained fraction (0…1) and unweighted. Held out means k-fold: unordered pairs are dealt at random into k folds,
+//! each fold is predicted by a model fitted to the others, and every pair is held out once, with both of its directions and on
+//! every worker type; so no measurement of a pair helps to predict it.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A measurement: what `job` keeps of its isolated throughput beside `other`.
+/// A measurement: the fraction of its isolated throughput that `job` keeps beside `other`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
     /// Position of the worker type.
@@ -25,10 +25,10 @@ pub struct Observation {
     pub retained: f64,
 }
 
-/// How a fit is done.
+/// The settings of a fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitSettings {
-    /// The fraction of pairs held out at a time, in (0, 0.5]; their number of folds is its inverse, rounded.
+    /// The fraction of pairs held out at a time, in (0, 0.5]; the number of folds is its inverse, rounded.
     pub held_out: f64,
     /// Random starts per fit, ≥ 1; the one of least cost is kept.
     pub starts: usize,
@@ -37,7 +37,7 @@ pub struct FitSettings {
 }
 
 impl Default for FitSettings {
-    /// Five folds, four starts, seed 0.
+    /// The default: five folds, four starts, seed 0.
     fn default() -> Self {
         Self { held_out: 0.2, starts: 4, seed: 0 }
     }
@@ -47,7 +47,7 @@ impl FitSettings {
     /// The number of folds.
     ///
     /// # Errors
-    /// If `held_out` is outside (0, 0.5] or there is no start.
+    /// If `held_out` is outside (0, 0.5] or the number of starts is 0.
     pub fn folds(&self) -> Result<usize, FitError> {
         if !(self.held_out > 0.0 && self.held_out <= 0.5) {
             return Err(FitError::HeldOut { value: self.held_out });
@@ -69,7 +69,7 @@ impl FitSettings {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum FitError {
-    /// A fraction to hold out that leaves nothing to fit, or nothing to judge by.
+    /// A fraction to hold out that leaves no pairs to fit, or none to judge by.
     #[error("held-out fraction {value}, expected a number above 0, at most 0.5")]
     HeldOut {
         /// The fraction.
@@ -81,22 +81,22 @@ pub enum FitError {
     /// No resource to share.
     #[error("no shared resource, expected at least one name")]
     NoResource,
-    /// Too little to fit and judge by.
+    /// Too few pairs to fit and judge by.
     #[error("{found} measured pairs, expected at least {expected}: one per fold")]
     TooFew {
-        /// Unordered pairs.
+        /// Number of unordered pairs.
         found: usize,
-        /// Folds.
+        /// Number of folds.
         expected: usize,
     },
 }
 
-/// How far predictions are from measurements, in retained fraction.
+/// Deviations of predictions from measurements, in retained fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Errors {
-    /// Measurements.
+    /// Number of measurements.
     pub count: usize,
     /// Root of the mean squared error.
     pub rmse: f64,
@@ -107,7 +107,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// The errors of (predicted, measured).
+    /// The errors of pairs (predicted, measured).
     pub fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let mut errors = Self::default();
         let (mut squares, mut absolutes) = (0.0, 0.0);
@@ -148,19 +148,19 @@ pub struct Judged {
     pub held_out: Errors,
 }
 
-/// How well a fitted model predicts, beside trivial predictions and rejected variants.
+/// The quality of a fitted model's predictions, beside trivial predictions and rejected variants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitReport {
     /// The model with its variant.
     pub model: Judged,
-    /// How well the model predicts, by worker type; empty if there is one type only.
+    /// The quality of the model's predictions by worker type; empty if there is only one type.
     pub by_worker_type: Vec<Judged>,
     /// Trivial predictions of the same measurements.
     pub baselines: Vec<Judged>,
     /// Variants of the model that were tried and were worse on held-out pairs.
     pub rejected: Vec<Judged>,
-    /// Folds of the held-out errors.
+    /// Number of folds of the held-out errors.
     pub folds: usize,
     /// The seed of folds and starts.
     pub seed: u64,
@@ -189,13 +189,13 @@ fn deal(observations: &[Observation], folds: usize, seed: u64) -> Result<Vec<usi
     Ok(observations.iter().map(find).collect())
 }
 
-/// Something fitted.
+/// A fitted predictor.
 pub(super) trait Predict {
     /// The fraction retained.
     fn predict(&self, observation: &Observation) -> f64;
 }
 
-/// Observations and the folds they are judged by.
+/// Observations, and the folds by which variants are judged.
 pub(super) struct Trial<'a> {
     pub(super) observations: &'a [Observation],
     pub(super) worker_types: &'a [String],
@@ -204,7 +204,7 @@ pub(super) struct Trial<'a> {
     fold_of: Vec<usize>,
 }
 
-/// A variant fitted to everything, and what it predicts of each observation when that is held out.
+/// A variant fitted to all observations, and its prediction of each observation when that is held out.
 pub(super) struct Candidate<M> {
     name: &'static str,
     fitted: M,
@@ -228,7 +228,7 @@ impl<'a> Trial<'a> {
         name: &'static str,
         fit: impl Fn(&[Observation]) -> M + Sync,
     ) -> Candidate<M> {
-        // The last one holds nothing out.
+        // The last fit holds nothing out.
         let without = |fold: usize| -> Vec<Observation> {
             let all = self.observations.iter().zip(&self.fold_of);
             all.filter(|(_, own)| **own != fold).map(|(o, _)| *o).collect()
@@ -278,7 +278,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Predictions that look at no neighbour: no contention, the mean, and the job's mean; per worker type.
+/// Predictions that ignore the neighbour: no contention, the mean, and the job's mean; per worker type.
 fn baselines(observations: &[Observation], fold_of: &[usize], folds: usize) -> Vec<Judged> {
     type Key = fn(&Observation) -> (usize, usize);
     let means: [(&str, Key); 2] = [
@@ -312,14 +312,14 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Uniform on [low, high).
+/// A number uniform on [low, high).
 pub(super) fn uniform(generator: &mut Pcg64, low: f64, high: f64) -> f64 {
     // 53 random bits fill a double's mantissa.
     let unit = (generator.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     low + (high - low) * unit
 }
 
-/// 1 / (1 + e^−x): all numbers to (0, 1).
+/// The logistic function 1 / (1 + e^−x), which maps all numbers to (0, 1).
 pub(super) fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }

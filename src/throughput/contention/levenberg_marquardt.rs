@@ -8,7 +8,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-/// Takes a residual e and its non-zero slopes (k, ∂e/∂p_k).
+/// A receiver of a residual e and its non-zero slopes (k, ∂e/∂p_k).
 pub(super) type Visitor<'a> = dyn FnMut(f64, &[(usize, f64)]) + 'a;
 
 /// Residuals and their slopes.
@@ -26,7 +26,7 @@ pub(super) struct Prior {
     pub(super) ridge: f64,
 }
 
-/// Where a minimization ended.
+/// The end of a minimization.
 #[derive(Clone, Debug)]
 pub(super) struct Minimum {
     /// Parameters of the lowest cost met.
@@ -36,9 +36,9 @@ pub(super) struct Minimum {
 }
 
 const ITERATIONS_MAX: usize = 120;
-/// Damping is raised at most this often within an iteration.
+/// The most times that damping is raised within an iteration.
 const ATTEMPTS_MAX: usize = 10;
-/// Stops when an iteration lowers the cost by less than this fraction of it.
+/// The relative decrease of the cost below which the minimization stops.
 const TOLERANCE: f64 = 1e-7;
 
 /// Descends from `start` to a local minimum.
@@ -57,7 +57,7 @@ pub(super) fn minimize(residuals: &impl Residuals, prior: &Prior, start: Vec<f64
     best
 }
 
-/// A damped Gauss–Newton step that lowers the cost, if there is one.
+/// A damped Gauss–Newton step that lowers the cost; none if there is none.
 fn descend(
     residuals: &impl Residuals,
     prior: &Prior,
@@ -93,7 +93,7 @@ fn cost(residuals: &impl Residuals, prior: &Prior, parameters: &[f64]) -> f64 {
     total
 }
 
-/// JᵀJ and Jᵀe of residuals and prior together.
+/// The products JᵀJ and Jᵀe of residuals and prior together.
 fn normal_equations(
     residuals: &impl Residuals,
     prior: &Prior,

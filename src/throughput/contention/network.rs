@@ -17,11 +17,11 @@
 //! with c₂, h₂ of the job type at two workers on two servers. A job on one server neither sends nor suffers: it is
 //! left out of S and keeps 1. A job on several servers keeps the least over them; callers take that minimum.
 //!
-//! Where retention was measured the table answers: of a pair, or of a whole set. In a set of which only pairs were
-//! measured, those pairs' delays are β/ρ(a | b) − 1, at least 0, and the others' are modelled.
+//! If retention was measured, the table answers: for a pair, or for a whole set. In a set of which only pairs were measured, the
+//! delays of those pairs are β/ρ(a | b) − 1, at least 0, and the others' are modelled.
 //!
-//! The setting, and the table form, are DeepShare's (Ryu and Eo, ICPADS 2023), which takes the least over
-//! neighbours instead of adding their delays and has no model of unmeasured ones.
+//! The setting, and the form of the table, are DeepShare's (Ryu and Eo, ICPADS 2023), which takes the least over neighbours instead
+//! of adding their delays and has no model of unmeasured ones.
 
 use ndarray::Array3;
 use serde::{Deserialize, Serialize};
@@ -31,18 +31,18 @@ use super::fit::logistic;
 use crate::index::{Id, RowId};
 use crate::throughput::Throughputs;
 
-/// Traffic per job type, and what was measured.
+/// Traffic per job type, and measured retention.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NetworkModel {
-    /// Workers of one server, ≥ 1: a job of more is spread over servers.
+    /// Workers of one server, ≥ 1: a job with more is spread over servers.
     pub workers_per_server: u32,
-    /// β: what is left of a job beside others where no link is contended, in (0, 1].
+    /// β: the fraction that a job keeps beside others if no link is contended, in (0, 1].
     pub efficiency: f64,
-    /// By job type.
+    /// Traffic by job type.
     pub job_types: std::collections::BTreeMap<String, Traffic>,
-    /// How traffic grows with servers and workers.
+    /// The growth of traffic with servers and workers.
     #[serde(default)]
     pub growth: Growth,
     /// Measured pairs; its configurations are the columns of `beside`.
@@ -53,7 +53,7 @@ pub struct NetworkModel {
     pub measured_sets: Vec<MeasuredSet>,
 }
 
-/// What a job type sends at two workers on two servers.
+/// The traffic of a job type at two workers on two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -69,17 +69,17 @@ pub struct Traffic {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Growth {
-    /// γ₁, of communication.
+    /// γ₁, of communication in servers.
     pub communication_servers: f64,
-    /// γ₂, of communication.
+    /// γ₂, of communication in workers.
     pub communication_workers: f64,
-    /// γ₃, of flows.
+    /// γ₃, of flows in servers.
     pub flows_servers: f64,
-    /// γ₄, of flows.
+    /// γ₄, of flows in workers.
     pub flows_workers: f64,
 }
 
-/// A job type at a size and spread.
+/// A job type on a number of workers and servers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -88,11 +88,11 @@ pub struct Configuration {
     pub job_type: String,
     /// Workers in all, ≥ 1.
     pub workers: u32,
-    /// Servers they are on, ≥ 1.
+    /// Servers that the workers are on, ≥ 1.
     pub servers: u32,
 }
 
-/// What one configuration was measured to retain.
+/// The measured retention of one configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -103,7 +103,7 @@ pub struct MeasuredRow {
     pub beside: Vec<Option<f64>>,
 }
 
-/// What a configuration was measured to retain beside several.
+/// The measured retention of a configuration beside several others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -117,7 +117,7 @@ pub struct MeasuredSet {
 }
 
 impl Traffic {
-    /// (c, h) of a configuration on two servers or more.
+    /// The traffic (c, h) of a configuration on two servers or more.
     pub(super) fn at(self, growth: &Growth, workers: u32, servers: u32) -> (f64, f64) {
         let (by_servers, by_workers) = doublings(workers, servers);
         let grown = growth.communication_servers * by_servers + growth.communication_workers * by_workers;
@@ -127,7 +127,7 @@ impl Traffic {
     }
 }
 
-/// (ln(S/2), ln(W/2)).
+/// The pair (ln(S/2), ln(W/2)).
 pub(super) fn doublings(workers: u32, servers: u32) -> (f64, f64) {
     ((f64::from(servers) / 2.0).ln(), (f64::from(workers) / 2.0).ln())
 }
@@ -156,7 +156,7 @@ impl NetworkModel {
         Ok(self.efficiency / (1.0 + delay))
     }
 
-    /// ρ(job | beside) of the model alone, whatever was measured.
+    /// ρ(job | beside) of the model alone, without measurements.
     ///
     /// # Errors
     /// If a job type is not modelled.
@@ -250,8 +250,8 @@ impl NetworkModel {
         Ok(())
     }
 
-    /// Co-located steps/s of all rows of `throughputs`: [type × row × other]. Rows take the fewest servers that hold
-    /// them; the model says nothing of what two jobs do to each other inside a server.
+    /// Co-located steps/s of all rows of `throughputs`: [type × row × other]. Rows take the fewest servers that hold them; the
+    /// model does not describe the effects of two jobs on each other inside a server.
     pub(super) fn colocated(&self, throughputs: &Throughputs) -> Result<Array3<f64>, ContentionError> {
         let (n_types, n_rows) = (throughputs.worker_types().len(), throughputs.rows().len());
         let configurations: Vec<Configuration> = throughputs
@@ -282,5 +282,5 @@ impl NetworkModel {
     }
 }
 
-/// Larger exponents overflow at sizes that exist.
+/// The largest exponent: larger ones overflow at sizes that exist.
 const EXPONENT_MAX: f64 = 10.0;

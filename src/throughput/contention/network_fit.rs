@@ -71,24 +71,24 @@ fn observations(measured: &[MeasuredRow]) -> Vec<Observation> {
     observations
 }
 
-/// A configuration as the fit sees it.
+/// A configuration in the fit.
 #[derive(Clone, Copy, Debug)]
 struct Site {
     job_type: usize,
-    /// (ln(S/2), ln(W/2)).
+    /// The pair (ln(S/2), ln(W/2)).
     doublings: (f64, f64),
 }
 
-/// Where each quantity lies: logit c₂ [job type], ln h₂ [job type], logit β, γ₁…γ₄.
+/// The positions of the quantities in the parameters: logit c₂ [job type], ln h₂ [job type], logit β, γ₁…γ₄.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     n_job_types: usize,
     grows: bool,
 }
 
-/// A parameter one unit from its prior costs as much as one measurement missed by 0.03.
+/// The strength of the prior: a parameter one unit from its prior costs as much as one measurement missed by 0.03.
 const RIDGE: f64 = 1e-3;
-/// β = 0.95 in the absence of evidence.
+/// The prior of logit β: β = 0.95 in the absence of evidence.
 const EFFICIENCY_PRIOR: f64 = 3.0;
 
 impl Layout {
@@ -100,13 +100,13 @@ impl Layout {
         2 * self.n_job_types + 1
     }
 
-    /// logit c of a configuration.
+    /// The logit of c of a configuration.
     fn communication(self, parameters: &[f64], site: Site) -> f64 {
         let growth = &parameters[self.growth()..];
         parameters[site.job_type] + growth[0] * site.doublings.0 + growth[1] * site.doublings.1
     }
 
-    /// ln h of a configuration.
+    /// The logarithm of h of a configuration.
     fn flows(self, parameters: &[f64], site: Site) -> f64 {
         let growth = &parameters[self.growth()..];
         parameters[self.n_job_types + site.job_type]
@@ -151,7 +151,7 @@ impl Fitted {
     ) -> NetworkModel {
         let p = &self.parameters;
         let growth = &p[self.layout.growth()..];
-        // Away from 0 and 1, where the odds are not finite.
+        // The bounds keep it away from 0 and 1, where the odds are not finite.
         let communication = |job: usize| logistic(p[job]).clamp(1e-12, 1.0 - 1e-12);
         let traffic =
             |job: usize| Traffic { communication: communication(job), flows: p[names.len() + job].exp() };
@@ -196,7 +196,7 @@ impl Residuals for NetworkResiduals<'_> {
             let communication = logistic(layout.communication(p, job));
             let delay = communication * layout.flows(p, other).exp();
             let kept = efficiency / (1.0 + delay);
-            // d kept / d ln delay
+            // This is d kept / d ln delay.
             let by_delay = -kept * delay / (1.0 + delay);
             let by_communication = by_delay * (1.0 - communication);
             let slopes = [

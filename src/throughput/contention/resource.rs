@@ -9,18 +9,17 @@
 //! | w_r(a)    | > 0    | 1    | how large a share of r a gets against others: long kernels outlast short ones |
 //! | κ_t       | (0, 1] | 1    | what sharing leaves of a worker of type t even where nothing is contended    |
 //!
-//! The inner term is the weighted max-min share of a resource of capacity 1 between two demands, over the demand: a
-//! job gets what it asks, or its fair share φ, or what the other leaves, whichever is least but for that the
-//! second never undercuts the third. A job advances as its most starved resource lets it. With equal weights and
-//! κ = 1 it is plain max-min fairness, under which no job keeps less than a half; measured pairs do (a GPU gives time
-//! by kernel, not by job), hence the weights.
+//! The inner term is the weighted max-min share of a resource of capacity 1 between two demands, over the demand: a job gets its
+//! demand, or its fair share φ, or the rest that the other leaves, whichever is least, but the second never undercuts the third. A
+//! job advances as its most starved resource lets it. With equal weights and κ = 1 it is plain max-min fairness, under which no job
+//! keeps less than a half; measured pairs do (a GPU gives time by kernel, not by job), hence the weights.
 //!
 //! Each resource is divided as if the other job ran at full speed: a job slowed by one resource is not
 //! credited with leaving more of the next. So ρ(a | b) never rises with a demand of either job, which the joint
 //! bottleneck does not promise, and a pair is one pass over the resources.
 //!
-//! Demands are those of a job type on one worker type, whatever the scale factor. Nothing but throughputs of pairs
-//! was measured, so fitted resources are latent: their names are labels.
+//! Demands are those of a job type on one worker type, whatever the scale factor. Only throughputs of pairs were measured, so
+//! fitted resources are latent: their names are labels.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +37,7 @@ use crate::throughput::Throughputs;
 pub struct ResourceModel {
     /// Names of the shared resources.
     pub resources: Vec<String>,
-    /// What jobs demand of each worker type, by its name.
+    /// Jobs' demands on each worker type, by its name.
     pub worker_types: BTreeMap<String, SharedWorker>,
 }
 
@@ -47,16 +46,16 @@ pub struct ResourceModel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SharedWorker {
-    /// κ: what sharing leaves of the worker even where nothing is contended, in (0, 1].
+    /// κ: the fraction of the worker that sharing leaves even if no resource is contended, in (0, 1].
     pub efficiency: f64,
-    /// By job type.
+    /// Demands by job type.
     pub demands: BTreeMap<String, Demands>,
     /// Job types that do not fit on one worker together: measured, not modelled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cannot_share: Vec<[String; 2]>,
 }
 
-/// What a job type asks of the shared resources of one worker type.
+/// The demands of a job type for the shared resources of one worker type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -94,7 +93,7 @@ impl SharedWorker {
 }
 
 impl Demands {
-    /// ρ/κ: what a job of these demands keeps beside one of `others`.
+    /// ρ/κ: the fraction that a job with these demands keeps beside one with the demands `others`.
     pub fn beside(&self, others: &Self) -> f64 {
         let each = self.demand.iter().zip(&self.weight).zip(others.demand.iter().zip(&others.weight));
         each.map(|((demand, weight), (other_demand, other_weight))| {

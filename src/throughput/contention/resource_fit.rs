@@ -21,8 +21,8 @@ use crate::throughput::Throughputs;
 
 /// Fits demands to every measured pair of `throughputs`, and judges them on held-out pairs.
 ///
-/// Pairs of one scale factor at which none was measured are not observations; a pair that stands still though
-/// both members run alone goes to `cannot_share`.
+/// Pairs of one scale factor at which none was measured are not observations; a pair that stands still although both members run
+/// alone goes to `cannot_share`.
 ///
 /// # Errors
 /// If the settings are out of range or too few pairs are measured.
@@ -50,12 +50,12 @@ pub fn fit_resource(
     Ok((fitted.into_model(&pairs, resources), report))
 }
 
-/// What was measured, by position of worker type and job type.
+/// The measured pairs, by position of worker type and job type.
 struct MeasuredPairs {
     worker_types: Vec<String>,
     job_types: Vec<String>,
     observations: Vec<Observation>,
-    /// (worker type, job type, job type) that stand still together.
+    /// The pairs (worker type, job type, job type) that stand still together.
     apart: Vec<(usize, usize, usize)>,
 }
 
@@ -183,7 +183,7 @@ impl Predict for Fitted {
     }
 }
 
-/// Where each quantity lies in the vector of parameters: x, y, z, then s if there are several worker types.
+/// The positions of the quantities in the vector of parameters: x, y, z, then s if there are several worker types.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "counts of three things")]
 struct Layout {
@@ -192,9 +192,9 @@ struct Layout {
     n_resources: usize,
 }
 
-/// A parameter one unit from its prior costs as much as one measurement missed by 0.03.
+/// The strength of the prior: a parameter one unit from its prior costs as much as one measurement missed by 0.03.
 const RIDGE: f64 = 1e-3;
-/// κ = 0.95 in the absence of evidence.
+/// The prior of logit κ: κ = 0.95 in the absence of evidence.
 const EFFICIENCY_PRIOR: f64 = 3.0;
 
 impl Layout {

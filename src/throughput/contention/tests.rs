@@ -26,7 +26,7 @@ fn matrix(n_jobs: u32) -> Throughputs {
     Throughputs::try_new(measured).unwrap()
 }
 
-/// Job `k` demands a little more of the first resource and a little less of the second than job `k − 1`.
+/// A model in which job `k` demands a little more of the first resource and a little less of the second than job `k − 1`.
 fn planted(n_jobs: u32) -> ResourceModel {
     let demands = (0..n_jobs).map(|job| {
         let part = (f64::from(job) + 0.5) / f64::from(n_jobs);
@@ -42,7 +42,7 @@ fn planted(n_jobs: u32) -> ResourceModel {
 
 #[test]
 fn shares_of_one_resource_worked_by_hand() {
-    // Both fit: 0.4 + 0.5 ≤ 1. Neither fits: an even split. The other wants little: what it leaves.
+    // If both fit: 0.4 + 0.5 ≤ 1. If neither fits: an even split. If the other wants little: the rest that it leaves.
     for (demand, other, fair, expected) in [
         (0.4, 0.5, 0.5, 1.0),
         (1.0, 1.0, 0.5, 0.5),

@@ -38,7 +38,7 @@ impl Factors {
         Self { columns, mean, ridge }
     }
 
-    /// A row of which some entries are known, completed; the rows' mean if none is.
+    /// A row completed from its known entries; the rows' mean if none is known.
     pub(super) fn complete(&self, known: &[Option<f64>]) -> Vec<f64> {
         let rank = self.columns.ncols();
         let mut normal = DMatrix::from_diagonal_element(rank, rank, self.ridge);
@@ -70,7 +70,7 @@ pub(super) fn cosine_similarity(one: &[f64], other: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Rows a_i b_c + c_i d_c of rank 2.
+    /// Rows a_i b_c + c_i d_c, of rank 2.
     fn rank_two(n_rows: u32, n_columns: u32) -> Vec<Vec<f64>> {
         let entry = |row: u32, column: u32| {
             let (row, column) = (f64::from(row), f64::from(column));

@@ -1,21 +1,19 @@
 //! The throughput estimator: co-located throughputs without an oracle.
 //!
-//! A few reference job types were measured beside each other, on every worker type. A job that arrives is run
-//! beside a random part of them (its profile); the rest of its row is completed by low-rank factors; the reference
-//! whose row points most nearly in the same direction (cosine similarity) stands for it from then on: what it keeps
-//! beside another job is what its reference keeps beside the other's. Isolated throughputs are known. Each time two
-//! jobs do run together, what was measured corrects what is believed of them:
+//! A few reference job types were measured beside each other, on every worker type. A job that arrives is run beside a random part
+//! of them (its profile); the rest of its row is completed by low-rank factors; the reference whose row points most nearly in the
+//! same direction (cosine similarity) stands for it from then on: its retention beside another job is that of its reference beside
+//! the other's. Isolated throughputs are known. Each time two jobs do run together, the measurement corrects the estimate of them:
 //!
 //!   believed ← α · measured + (1 − α) · believed          α = ½ unless said otherwise
 //!
-//! and a pair in which one stood still is believed to stand still. Two knobs: the fraction of references a job
-//! is profiled against, and the number of references. Jobs of scale factor 1 are estimated; pairs of larger ones are what
-//! the matrix says.
+//! and a pair in which one job stood still is estimated to stand still. There are two knobs: the fraction of references a job is
+//! profiled against, and the number of references. Jobs of scale factor 1 are estimated; pairs of larger ones are as in the matrix.
 //!
-//! Source: Narayanan et al., OSDI 2020, the section on estimating throughputs. Differs from Gavel's program: the
-//! profile is read from the references' columns ([`ProfileColumns`]); the factorization is solved in closed form; a job
-//! of which nothing was profiled is taken for the mean of the references, not for a random one; and Gavel's
-//! simulator replaces a belief by the truth once the pair has run (α = 1), its cluster averages as here.
+//! Source: Narayanan et al., OSDI 2020, the section on estimating throughputs. Differs from Gavel's program: the profile is read
+//! from the references' columns ([`ProfileColumns`]); the factorization is solved in closed form; a job without any profiled entry
+//! is taken for the mean of the references, not for a random one; and Gavel's simulator replaces an estimate by the truth once the
+//! pair has run (α = 1), while its cluster averages as here.
 
 mod completion;
 
@@ -43,7 +41,7 @@ pub struct Profiling {
     /// α: the weight of a new measurement, in (0, 1].
     #[serde(default = "half")]
     pub smoothing: f64,
-    /// Which columns a profile is read from.
+    /// The columns from which a profile is read.
     #[serde(default)]
     pub columns: ProfileColumns,
 }
@@ -52,30 +50,30 @@ fn half() -> f64 {
     SMOOTHING
 }
 
-/// α, unless said otherwise: the weight of what was measured in what is believed from then on.
+/// The default of α: the weight of a measurement in the estimate from then on.
 pub(crate) const SMOOTHING: f64 = 0.5;
 
-/// What is believed once this was measured: α · measured + (1 − α) · believed.
+/// The estimate after a measurement: α · measured + (1 − α) · believed.
 pub(crate) fn averaged(smoothing: f64, measured: f64, believed: f64) -> f64 {
     smoothing * measured + (1.0 - smoothing) * believed
 }
 
 impl Profiling {
-    /// These knobs, α = ½, the references' own columns.
+    /// These knobs with α = ½ and the references' own columns.
     pub fn new(fraction: f64, reference_models: usize) -> Self {
         Self { fraction, reference_models, smoothing: half(), columns: ProfileColumns::Corrected }
     }
 }
 
-/// Which columns of the truth a job's profile is read from.
+/// The columns of the truth from which a job's profile is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileColumns {
-    /// The references'.
+    /// The references' columns.
     #[default]
     Corrected,
-    /// As Gavel reads them: the position among the references is taken for one among all job types, so that with
-    /// fewer references than job types other neighbours, and even other worker types, are measured.
+    /// Gavel's columns: the position among the references is taken for one among all job types, so that with fewer references than
+    /// job types other neighbours, and even other worker types, are measured.
     Published,
 }
 
@@ -86,7 +84,7 @@ pub enum EstimatorError {
     /// A knob out of its range.
     #[error("{field} is {value}, expected {expected}")]
     Value {
-        /// Which knob.
+        /// The name of the knob.
         field: &'static str,
         /// The value that was given.
         value: f64,
@@ -101,12 +99,12 @@ pub enum EstimatorError {
     },
 }
 
-/// The estimator's state: all that must survive a checkpoint.
+/// The estimator's state that must survive a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EstimatorState {
     jobs: BTreeMap<JobId, Belief>,
-    /// By the smaller id, then the larger: steps/s of both, per worker type measured.
+    /// Measured steps/s of both jobs of a pair, by the smaller id, the larger, and the worker type.
     corrected: BTreeMap<JobId, BTreeMap<JobId, BTreeMap<WorkerTypeId, [f64; 2]>>>,
 }
 
@@ -119,16 +117,16 @@ struct Belief {
     reference: Option<RowId>,
 }
 
-/// What is believed of several jobs, as a matrix of its own.
+/// The estimates for several jobs, as a matrix.
 #[derive(Clone, Debug)]
 pub struct Believed {
-    /// A row for every group of jobs of which the same is believed.
+    /// A matrix with a row for every group of jobs with the same estimates.
     pub throughputs: Arc<Throughputs>,
     /// The row of each job asked for, in order.
     pub rows: Vec<RowId>,
 }
 
-/// Believes, and corrects what it believes.
+/// An estimator of co-located throughputs, which measurements correct.
 #[derive(Clone, Debug)]
 pub struct Estimator {
     truth: Arc<Throughputs>,
@@ -136,21 +134,21 @@ pub struct Estimator {
     seed: u64,
     /// Rows at scale factor 1 that run somewhere.
     candidates: Vec<RowId>,
-    /// Ascending.
+    /// The references' rows, ascending.
     references: Vec<RowId>,
-    /// What references keep beside references: [reference], each [worker type × reference].
+    /// The retention of references beside references: [reference], each [worker type × reference].
     retained: Vec<Vec<f64>>,
     factors: Factors,
     state: EstimatorState,
 }
 
-/// As Gavel's factorization has it.
+/// The rank of Gavel's factorization.
 const RANK: usize = 10;
-/// As Gavel's factorization has it.
+/// The ridge of Gavel's factorization.
 const RIDGE: f64 = 1e-2;
 
 impl Estimator {
-    /// Draws the references; `truth` is what profiles measure, and tells isolated throughputs.
+    /// Draws the references. `truth` has the throughputs that profiles measure, and the isolated ones.
     ///
     /// A larger number of references contains those of a smaller one under the same seed.
     ///
@@ -186,15 +184,15 @@ impl Estimator {
         &self.references
     }
 
-    /// A job arrives: it is profiled, and matched to a reference. Its profile depends on the seed and its id alone; a larger
-    /// fraction measures what a smaller one does and more.
+    /// Profiles a job that arrives, and matches it to a reference. Its profile depends on the seed and its id alone; a larger
+    /// fraction measures all that a smaller one does and more.
     pub fn arrive(&mut self, job: JobId, row: RowId) {
         let estimated = self.candidates.contains(&row);
         let reference = estimated.then(|| self.nearest_reference(&self.profile(job, row)));
         self.state.jobs.insert(job, Belief { row, reference });
     }
 
-    /// A job is gone.
+    /// Removes a job.
     pub fn leave(&mut self, job: JobId) {
         self.state.jobs.remove(&job);
         self.state.corrected.remove(&job);
@@ -209,8 +207,8 @@ impl Estimator {
         self.state.jobs.get(&job)?.reference
     }
 
-    /// The reference whose row is most like one of which some entries were measured, [worker type × reference] in
-    /// retained fraction; of equals the first.
+    /// The reference whose row is most like a row with some measured entries, [worker type × reference] in retained fraction; of
+    /// equals the first.
     ///
     /// # Panics
     /// If the row has another length.
@@ -231,8 +229,8 @@ impl Estimator {
         best.1
     }
 
-    /// Steps/s believed of the first and the second of two jobs on one worker type; 0 where they are believed not to
-    /// share it, or have not both arrived.
+    /// Estimated steps/s of the first and the second of two jobs on one worker type; 0 if they are estimated not to share it, or
+    /// have not both arrived.
     pub fn believed_pair(&self, pair: (JobId, JobId), worker_type: WorkerTypeId) -> [f64; 2] {
         let (first, second) = (pair.0.min(pair.1), pair.0.max(pair.1));
         let both = match self.correction(first, second, worker_type) {
@@ -245,8 +243,8 @@ impl Estimator {
         if pair.0 <= pair.1 { both } else { [both[1], both[0]] }
     }
 
-    /// Two jobs ran together on workers of a type, at so many steps/s. Without effect on jobs that have not arrived or
-    /// are not estimated.
+    /// Takes the measured steps/s of two jobs that ran together on workers of a type. It has no effect on jobs that have not
+    /// arrived or are not estimated.
     pub fn observe(&mut self, pair: (JobId, JobId), worker_type: WorkerTypeId, measured: [f64; 2]) {
         let known = |job: JobId| self.row_for(job).is_some();
         if pair.0 == pair.1 || !known(pair.0) || !known(pair.1) {
@@ -265,8 +263,8 @@ impl Estimator {
         others.entry(second).or_default().insert(worker_type, new);
     }
 
-    /// What is believed of these jobs, for [`Problem`](crate::Problem)s. Jobs of the same row and reference that never ran
-    /// beside another of them share a row, so that classes of interchangeable jobs stay classes.
+    /// The estimates for these jobs, for [`Problem`](crate::Problem)s. Jobs of the same row and reference that never ran beside
+    /// another of them share a row, so that classes of interchangeable jobs stay classes.
     ///
     /// # Panics
     /// If a job has not arrived.
@@ -337,7 +335,7 @@ impl Estimator {
         &self.state
     }
 
-    /// Takes back what [`state`](Self::state) gave to an estimator made alike.
+    /// Restores the state of [`state`](Self::state) in an estimator made alike.
     ///
     /// # Errors
     /// If the state names rows that the matrix does not have.
@@ -357,7 +355,7 @@ impl Estimator {
         self.state.corrected.get(&first)?.get(&second)?.get(&worker_type).copied()
     }
 
-    /// What is believed of two jobs before they run together.
+    /// The estimate for two jobs before they run together.
     fn prior(&self, one: Belief, other: Belief, worker_type: WorkerTypeId) -> [f64; 2] {
         let alone = |belief: Belief| self.truth.alone(belief.row, worker_type);
         match (one.reference, other.reference) {
@@ -373,7 +371,7 @@ impl Estimator {
         }
     }
 
-    /// What a job of this row is measured to keep beside each reference: [worker type × reference].
+    /// The measured retention of a job of this row beside each reference: [worker type × reference].
     fn profile(&self, job: JobId, row: RowId) -> Vec<Option<f64>> {
         let mut generator = Pcg64::new(u128::from(self.seed), job.index() as u128);
         let columns: Vec<WorkerTypeId> = self.truth.worker_types().ids().collect();

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// `n_jobs` types on two worker types; type i keeps f_i · g_k beside k, which has rank 1 on each worker type.
+/// A matrix of `n_jobs` types on two worker types; type i keeps f_i · g_k beside k, which has rank 1 on each worker type.
 fn rank_one(n_jobs: u32) -> Arc<Throughputs> {
     let rows: Vec<RowKey> =
         (0..n_jobs).map(|job| RowKey { job_type: format!("t{job}"), scale_factor: 1 }).collect();
@@ -36,7 +36,7 @@ fn job(index: usize) -> JobId {
     Id::from_index(index)
 }
 
-/// Root of the mean squared error of believed retention over all pairs of one job a type.
+/// The root mean squared error of estimated retention over all pairs of one job a type.
 fn error_of(estimator: &mut Estimator, truth: &Throughputs) -> f64 {
     let rows: Vec<RowId> = truth.rows().ids().filter(|row| truth.rows()[*row].scale_factor == 1).collect();
     for (index, row) in rows.iter().enumerate() {

@@ -9,14 +9,14 @@ pub struct ExponentialAverage {
     weight: f64,
     /// The variance before the first measurement.
     prior: f64,
-    /// [server].
+    /// The mean, none before the first measurement: [server].
     mean: Vec<Option<f64>>,
     /// The variance of the next measurement: [server].
     variance: Vec<f64>,
 }
 
 impl ExponentialAverage {
-    /// `n` servers without measurements.
+    /// The averages of `n` servers without measurements.
     pub fn new(n: usize, weight: f64, prior_deviation: f64) -> Self {
         let prior = prior_deviation * prior_deviation;
         Self { weight, prior, mean: vec![None; n], variance: vec![prior; n] }
@@ -27,7 +27,7 @@ impl ExponentialAverage {
         (self.mean[server.index()].unwrap_or(0.0), self.variance[server.index()])
     }
 
-    /// Takes in a measurement. The variance starts from the prior one and follows the squares of prediction errors.
+    /// Adds a measurement. The variance starts from the prior one and follows the squares of prediction errors.
     pub fn observe(&mut self, server: ServerId, log_speed: f64) {
         let (mean, variance) = (&mut self.mean[server.index()], &mut self.variance[server.index()]);
         let surprise = log_speed - mean.unwrap_or(0.0);

@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 use crate::index::{Id, ServerId};
 use crate::throughput::server_speeds::kernel::{KernelOptions, ServerPlace, kernel};
 
-/// Constants of the process: cov(f_m(t), f_n(t′)) = σ² K\[m, n\] (1 + min(t, t′)/τ), seen with noise.
+/// Constants of the process: cov(f_m(t), f_n(t′)) = σ² K\[m, n\] (1 + min(t, t′)/τ), measured with noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FilterOptions {
-    /// K.
+    /// The constants of K.
     pub kernel: KernelOptions,
-    /// σ.
+    /// σ, the standard deviation.
     pub deviation: f64,
-    /// τ, seconds; infinite = no drift.
+    /// τ, the time of drift, s; infinite = no drift.
     pub drift_s: f64,
-    /// Standard deviation of a measurement over a round.
+    /// The standard deviation of a measurement over a round.
     pub noise: f64,
 }
 
 impl FilterOptions {
-    /// Constants that [`fit()`](super::fit()) finds where servers differ and drift as the step times do that Alibaba
-    /// publishes (PAI's mini-batch times of 2020), stragglers counted as noise.
+    /// Constants that [`fit()`](super::fit()) finds for the step times that Alibaba publishes (PAI's mini-batch times of 2020),
+    /// stragglers counted as noise.
     pub const FITTED: Self = Self {
         kernel: KernelOptions { length: 1.1, walking: 0.12, n_steps: 2 },
         deviation: 0.21,
@@ -30,7 +30,7 @@ impl FilterOptions {
 }
 
 impl Default for FilterOptions {
-    /// [`FITTED`](Self::FITTED).
+    /// The default: [`FITTED`](Self::FITTED).
     fn default() -> Self {
         Self::FITTED
     }
@@ -46,19 +46,19 @@ pub struct FilterState {
     since_s: Vec<Option<f64>>,
 }
 
-/// Servers that are correlated with one another, and with no others.
+/// Servers that are correlated with one another, and with no other servers.
 #[derive(Clone, Debug)]
 struct Block {
     /// σ² K, row by row.
     prior: Vec<f64>,
-    /// [server].
+    /// The means: [server].
     mean: Vec<f64>,
-    /// Row by row.
+    /// The covariance, row by row.
     covariance: Vec<f64>,
 }
 
-/// Means and covariances of the servers' log speeds. Exact: the same as from all measurements at once. A measurement
-/// costs the square of its block's servers.
+/// Means and covariances of the servers' log speeds. They are exact: the same as from all measurements at once. A measurement costs
+/// the square of its block's servers.
 #[derive(Clone, Debug)]
 pub struct SpeedFilter {
     options: FilterOptions,
@@ -71,7 +71,7 @@ pub struct SpeedFilter {
 }
 
 impl SpeedFilter {
-    /// Before any measurement.
+    /// A filter before any measurement.
     pub fn new(servers: &[ServerPlace], options: FilterOptions) -> Self {
         let rows = kernel(servers, &options.kernel);
         let n = servers.len();
@@ -168,7 +168,7 @@ impl SpeedFilter {
         }
     }
 
-    /// Takes in a measurement: g = Σ\[·, m\]/(Σ\[m, m\] + s²), μ ← μ + g (y − μ_m), Σ ← Σ − g Σ\[m, ·\].
+    /// Adds a measurement: g = Σ\[·, m\]/(Σ\[m, m\] + s²), μ ← μ + g (y − μ_m), Σ ← Σ − g Σ\[m, ·\].
     pub fn observe(&mut self, server: ServerId, log_speed: f64) {
         let (number, row) = self.place[server.index()];
         let block = &mut self.blocks[number];
@@ -199,7 +199,7 @@ impl SpeedFilter {
         self.blocks[block].mean[row]
     }
 
-    /// Its variance.
+    /// The variance of a server's log speed.
     #[inline]
     pub fn variance(&self, server: ServerId) -> f64 {
         let (number, row) = self.place[server.index()];

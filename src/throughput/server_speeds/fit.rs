@@ -1,4 +1,4 @@
-//! How well a model predicts, and the constants of the process that predict best.
+//! The quality of a model's predictions, and the constants of the process that predict best.
 
 use std::f64::consts::TAU;
 
@@ -10,7 +10,7 @@ use crate::throughput::server_speeds::kernel::{KernelOptions, ServerPlace};
 /// A round's measurements, after some time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
-    /// Seconds since the record before.
+    /// Seconds since the previous record.
     pub elapsed_s: f64,
     /// Servers and the logarithms of their speeds.
     pub measured: Vec<(ServerId, f64)>,
@@ -19,7 +19,7 @@ pub struct Record {
 /// A model of servers' speeds.
 #[derive(Clone, Debug)]
 pub enum Predictor {
-    /// The process.
+    /// The Gaussian process.
     Filter(SpeedFilter),
     /// Each server's own average.
     Average(ExponentialAverage),
@@ -50,16 +50,16 @@ impl Predictor {
     }
 }
 
-/// How well measurements were predicted.
+/// The quality of predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
-    /// Mean logarithm of the density predicted where the measurement fell, in nats.
+    /// Mean logarithm of the predicted density at the measurement, in nats.
     pub log_likelihood: f64,
     /// Fraction of measurements in the middle 90 % of their predicted distribution.
     pub coverage_90: f64,
 }
 
-/// Reach of the middle 90 % of a normal distribution, in deviations.
+/// The half width of the middle 90 % of a normal distribution, in deviations.
 const REACH_90: f64 = 1.644_853_626_951_472;
 
 /// Predicts each measurement from all before it; the first `n_warm_up` records are not counted.
@@ -110,7 +110,7 @@ pub fn fit(servers: &[ServerPlace], records: &[Record], n_steps: usize) -> (Filt
     (found, judge(&found))
 }
 
-/// ln ℓ, a's logit within (0, ½), ln σ, ln τ, ln s.
+/// The number of constants: ln ℓ, a's logit within (0, ½), ln σ, ln τ, ln s.
 const N: usize = 5;
 
 fn to_point(options: &FilterOptions) -> [f64; N] {

@@ -2,7 +2,7 @@
 
 use crate::index::{Id, WorkerTypeId};
 
-/// Neighbours of a server in the graph.
+/// The number of neighbours of a server in the graph.
 const N_NEIGHBOURS: usize = 10;
 
 /// The type and the rack of a server: servers of one type are similar, in one rack more so.
@@ -19,17 +19,17 @@ pub struct ServerPlace {
 pub struct KernelOptions {
     /// ℓ, in the unit in which two racks are 1 apart: weights are exp(−d²/2ℓ²).
     pub length: f64,
-    /// a in (0, ½]: how much of each step walks; 0 makes servers independent.
+    /// a in (0, ½]: the part of each step that walks; 0 makes servers independent.
     pub walking: f64,
-    /// p: steps.
+    /// p: the number of steps.
     pub n_steps: u32,
 }
 
 /// A sparse matrix over servers: the nonzero entries of each row, by column.
 pub type Rows = Vec<Vec<(usize, f64)>>;
 
-/// K = ((1−a) I + a P)ᵖ with P = D^−½ W D^−½, [server × server]. Each server's neighbours are the nearest of its type:
-/// first its rack, then close numbers. Different types are independent, so K has a block for each type.
+/// K = ((1−a) I + a P)ᵖ with P = D^−½ W D^−½, [server × server]. Each server's neighbours are the nearest of its type: first its
+/// rack, then close numbers. Different types are independent, so K has a block for each type.
 ///
 /// Positive semi-definite, for P's eigenvalues are at least −1 and a ≤ ½.
 pub fn kernel(servers: &[ServerPlace], options: &KernelOptions) -> Rows {

@@ -1,7 +1,7 @@
 //! A switching filter: each server is steady or a straggler.
 //!
-//! Between measurements the state is a Markov chain. A measurement decides it, because a straggler is far slower than
-//! its server is otherwise. Measurements of steady servers go to a [`SpeedFilter`], which suits their slow drift.
+//! Between measurements the state is a Markov chain. A measurement decides it, because a straggler is far slower than its server is
+//! otherwise. Measurements of steady servers go to a [`SpeedFilter`], which suits their slow drift.
 
 use crate::index::{Id, ServerId};
 use crate::throughput::server_speeds::filter::{FilterOptions, SpeedFilter};
@@ -12,18 +12,18 @@ use crate::throughput::server_speeds::kernel::ServerPlace;
 pub struct SwitchingOptions {
     /// The process without stragglers.
     pub steady: FilterOptions,
-    /// How far below its expected steady speed, as a logarithm, a measured server straggles.
+    /// The difference below the expected steady speed, as a logarithm, from which a measured server straggles.
     pub cut: f64,
     /// Fraction of servers that straggle in the long run.
     pub stragglers: f64,
     /// Mean seconds for which a straggler stays one.
     pub straggle_s: f64,
-    /// How much slower an unmeasured straggler is assumed to be, as a logarithm.
+    /// The slowdown that is assumed of an unmeasured straggler, as a logarithm.
     pub depth: f64,
 }
 
 impl Default for SwitchingOptions {
-    /// Constants for step times as Alibaba publishes them (PAI's mini-batch times of 2020).
+    /// The default: constants for the step times that Alibaba publishes (PAI's mini-batch times of 2020).
     fn default() -> Self {
         let steady =
             FilterOptions { deviation: 0.07, drift_s: 86_400.0, noise: 0.04, ..FilterOptions::default() };
@@ -31,7 +31,7 @@ impl Default for SwitchingOptions {
     }
 }
 
-/// How likely a server straggles, and how much slower it then is, as a logarithm.
+/// The probability that a server straggles, and its slowdown if it does, as a logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Straggling {
     chance: f64,
@@ -43,12 +43,12 @@ struct Straggling {
 pub struct SwitchingFilter {
     options: SwitchingOptions,
     steady: SpeedFilter,
-    /// [server].
+    /// The straggling of each server: [server].
     straggling: Vec<Straggling>,
 }
 
 impl SwitchingFilter {
-    /// Before any measurement.
+    /// A filter before any measurement.
     pub fn new(servers: &[ServerPlace], options: SwitchingOptions) -> Self {
         let unknown = Straggling { chance: options.stragglers, depth: options.depth };
         let steady = SpeedFilter::new(servers, options.steady);
@@ -72,7 +72,7 @@ impl SwitchingFilter {
         }
     }
 
-    /// Takes in a measurement.
+    /// Adds a measurement.
     pub fn observe(&mut self, server: ServerId, log_speed: f64) {
         let slower = self.steady.mean(server) - log_speed;
         self.straggling[server.index()] = if slower > self.options.cut {
@@ -83,7 +83,7 @@ impl SwitchingFilter {
         };
     }
 
-    /// How likely a server straggles.
+    /// The probability that a server straggles.
     pub fn chance(&self, server: ServerId) -> f64 {
         self.straggling[server.index()].chance
     }

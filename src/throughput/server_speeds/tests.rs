@@ -6,7 +6,7 @@ use crate::workload::random::SeedStreams;
 
 const KERNEL: KernelOptions = KernelOptions { length: 0.8, walking: 0.4, n_steps: 3 };
 
-/// Five types in racks of eight, as many of each as PAI's cluster of 2020 has, scaled.
+/// The places of servers of five types in racks of eight, in the proportions of PAI's cluster of 2020, scaled.
 pub(super) fn servers(scale: f64) -> Vec<ServerPlace> {
     let mut places = Vec::new();
     let mut rack = 0;
@@ -35,7 +35,7 @@ fn dense(servers: &[ServerPlace], options: &KernelOptions) -> DMatrix<f64> {
     matrix
 }
 
-/// The kernel as it is defined, step by step in dense matrices.
+/// The kernel by its definition, step by step in dense matrices.
 fn defined(servers: &[ServerPlace], options: &KernelOptions) -> DMatrix<f64> {
     let n = servers.len();
     let apart = |one: usize, other: usize| servers[one].rack != servers[other].rack;
@@ -94,7 +94,7 @@ fn the_kernel_is_a_covariance_within_types() {
     assert_eq!(alone, DMatrix::identity(n, n));
 }
 
-/// Σ of all measurements at once: cov = σ² K\[m, n\] (1 + min(t, t′)/τ), and noise.
+/// The filter's result from all measurements at once: cov = σ² K\[m, n\] (1 + min(t, t′)/τ), and noise.
 fn batch(
     servers: &[ServerPlace],
     options: &FilterOptions,

@@ -1,8 +1,9 @@
-//! Jobs that are there before the first one arrives: as many as keep all workers busy.
+//! Jobs that are there before the first one arrives: enough to keep all workers busy.
 
 use std::collections::VecDeque;
 
-/// Workers of each type that jobs are still to be drawn for. Each type is filled in turn, the last job of a type may
+/// The number of workers of each type that jobs are still to be drawn for. Each type is filled in turn; the last job of a type may
+/// need more workers than are left of it.
 /// need more workers than are left of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Backlog(VecDeque<u32>);
@@ -12,7 +13,7 @@ impl Backlog {
         Self(workers.into_iter().filter(|n_workers| *n_workers > 0).collect())
     }
 
-    /// Takes a job of so many workers if there is room; one that is not taken arrives in its own time.
+    /// Takes a job with this many workers if there is room; a job that is not taken arrives in its own time.
     pub(super) fn takes(&mut self, scale_factor: u32) -> bool {
         let Some(left) = self.0.front_mut() else { return false };
         *left = left.saturating_sub(scale_factor);

@@ -21,8 +21,8 @@ use crate::workload::{Arrivals, Job};
 /// The worker type on which durations are stated.
 const REFERENCE: &str = "v100";
 
-/// Job types: a model, its batch sizes, and whether it can be distributed. The order decides what is drawn; it is that
-/// of [`JobTable::Released`].
+/// Job types: a model, its batch sizes, and whether it can be distributed. Draws depend on the order, which is that of
+/// [`JobTable::Released`].
 const MODELS: [(&str, &[u32], bool); 7] = [
     ("ResNet-18", &[16, 32, 64, 128, 256], true),
     ("ResNet-50", &[16, 32, 64, 128], true),
@@ -33,18 +33,18 @@ const MODELS: [(&str, &[u32], bool); 7] = [
     ("CycleGAN", &[], false),
 ];
 
-/// Where A3C stood for the paper, and where it stands in [`MODELS`].
+/// The position of A3C for the paper, and its position in [`MODELS`].
 const A3C_BEFORE: usize = 3;
 const A3C_NOW: usize = 5;
 
-/// Which order of the job types. Jobs of one worker each last as long either way; where some need several workers,
-/// other types also mean other numbers of draws, so that all that is drawn from then on differs.
+/// The order of the job types. Jobs of one worker each last as long either way; if some need several workers, other types also mean
+/// other numbers of draws, so that all later draws differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobTable {
-    /// Of the published code since August 29, 2020 (19a0dd2): A3C is the 25th.
+    /// The order of the published code since August 29, 2020 (19a0dd2): A3C is the 25th.
     #[default]
     Released,
-    /// Of the paper's recorded runs, before: A3C is the 15th.
+    /// The order for the paper's recorded runs, before: A3C is the 15th.
     Osdi20,
 }
 
@@ -107,26 +107,26 @@ impl Gavel {
         })
     }
 
-    /// Names of the job types drawn, in the order that decides the draws.
+    /// Names of the job types drawn, in the order on which draws depend.
     pub fn job_types() -> Vec<String> {
         templates(JobTable::Released).into_iter().map(|template| template.job_type).collect()
     }
 
-    /// Draws from this order of the job types. For the start: jobs already drawn stay as they are.
+    /// Draws from this order of the job types. It is for the start: jobs already drawn stay as they are.
     #[must_use]
     pub fn with_job_table(mut self, table: JobTable) -> Self {
         self.templates = templates(table);
         self
     }
 
-    /// Starts with jobs at time 0 that need all of so many workers, a number for each type.
+    /// Starts with jobs at time 0 that need all of these workers, a number for each type.
     #[must_use]
     pub fn with_backlog(mut self, workers: impl IntoIterator<Item = u32>) -> Self {
         self.backlog = Backlog::of(workers);
         self
     }
 
-    /// What is drawn in the long run.
+    /// The mix of jobs in the long run.
     pub fn mix(&self) -> Vec<MixShare> {
         mix(&self.options, |size| {
             let scale_factor = SCALE_FACTORS[size].0;

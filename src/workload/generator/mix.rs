@@ -1,4 +1,4 @@
-//! What a generator draws in the long run: how often each kind of job, and how much work it brings.
+//! The mix of a generator in the long run: the frequency of each kind of job, and its work.
 
 use crate::units::{Seconds, Steps};
 use crate::workload::generator::{SCALE_FACTORS, WorkloadOptions};
@@ -16,7 +16,7 @@ pub struct MixShare {
     pub mean_steps: Steps,
 }
 
-/// The expectation of the duration drawn: exactly that of the table in this module's parent.
+/// The expectation of the drawn duration: exactly that of the table in this module's parent.
 pub fn mean_duration(options: &WorkloadOptions) -> Seconds {
     // E[60·10^U(a, b)] = 60·(10^b − 10^a) / ((b − a)·ln 10)
     let mean =
@@ -24,8 +24,7 @@ pub fn mean_duration(options: &WorkloadOptions) -> Seconds {
     options.duration.unwrap_or_else(|| Seconds::new(0.8 * mean(1.5, 3.0) + 0.2 * mean(3.0, 4.0)))
 }
 
-/// The mix where the types of scale factor number `size`, each with its speed on the reference worker type, are
-/// drawn uniformly.
+/// The mix if the types of scale factor number `size`, each with its throughput on the reference worker type, are drawn uniformly.
 pub(super) fn mix(options: &WorkloadOptions, types: impl Fn(usize) -> Vec<(String, f64)>) -> Vec<MixShare> {
     let duration = mean_duration(options).get();
     let mut shares = Vec::new();
@@ -76,7 +75,7 @@ mod tests {
             let (count, steps) = drawn[&(share.job_type.clone(), share.scale_factor)];
             let error = (share.probability * (1.0 - share.probability) / n_jobs).sqrt();
             assert!((count / n_jobs - share.probability).abs() < 5.0 * error, "{share:?}: {count}");
-            // in units of the kind's own mean, so that fast job types do not drown the others
+            // The unit is the kind's own mean, so that fast job types do not drown the others.
             work += steps / share.mean_steps.get();
             expected += share.probability * n_jobs;
         }

@@ -34,7 +34,7 @@ use thiserror::Error;
 use crate::throughput::Throughputs;
 use crate::units::Seconds;
 
-/// When generated jobs arrive.
+/// The arrival process of generated jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalProcess {
@@ -47,19 +47,19 @@ pub enum ArrivalProcess {
     AtOnce,
 }
 
-/// What is to be generated.
+/// The options of a generated workload.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WorkloadOptions {
-    /// When jobs arrive.
+    /// The arrival process.
     pub arrivals: ArrivalProcess,
-    /// How many jobs; none = without end, which only a Poisson process can be.
+    /// The number of jobs; none = without end, which only a Poisson process can be.
     pub n_jobs: Option<usize>,
-    /// Do some jobs need several workers?
+    /// Whether some jobs need several workers.
     pub multi_worker: bool,
-    /// Do some jobs have weight 5?
+    /// Whether some jobs have weight 5.
     pub multi_priority: bool,
-    /// Do jobs have SLOs?
+    /// Whether jobs have SLOs.
     pub slos: bool,
     /// The duration of every job; drawn job by job if absent.
     pub duration: Option<Seconds>,
@@ -190,10 +190,10 @@ pub enum GeneratorError {
     },
 }
 
-/// Scale factors with the upper end of their stretch of U(0, 1).
+/// Scale factors, each with the upper end of its interval in U(0, 1).
 const SCALE_FACTORS: [(u32, f64); 4] = [(1, 0.7), (2, 0.8), (4, 0.95), (8, 1.0)];
 
-/// A job of several priorities' larger weight.
+/// The larger weight, if there are several priorities.
 const HIGH_WEIGHT: f64 = 5.0;
 
 /// 60·10^`exponent` seconds.
@@ -202,7 +202,7 @@ fn minutes(exponent: f64) -> f64 {
     60.0 * std::hint::black_box(10.0_f64).powf(exponent)
 }
 
-/// SLO as a multiple of the duration, by `u` in [0, 1).
+/// The SLO as a multiple of the duration, by `u` in [0, 1).
 fn slo_factor(u: f64) -> f64 {
     match u {
         u if u < 0.33 => 1.2,
@@ -211,7 +211,7 @@ fn slo_factor(u: f64) -> f64 {
     }
 }
 
-/// Steps/s of a job type alone on the reference worker type, if it runs there.
+/// Steps/s of a job type alone on the reference worker type; none if it does not run there.
 fn speed(throughputs: &Throughputs, job_type: &str, scale_factor: u32, reference: &str) -> Option<f64> {
     let row = throughputs.find(job_type, scale_factor)?;
     let speed = throughputs.alone(row, throughputs.find_worker_type(reference)?);

@@ -21,7 +21,7 @@ use crate::workload::{Arrivals, Job};
 #[derive(Clone, Debug)]
 pub struct Native {
     options: WorkloadOptions,
-    /// Job types with their speed on the reference worker type, for each of the scale factors.
+    /// Job types with their throughput on the reference worker type, for each of the scale factors.
     types: [Vec<(String, f64)>; SCALE_FACTORS.len()],
     streams: Streams,
     n_generated: usize,
@@ -41,7 +41,7 @@ struct Streams {
 }
 
 impl Native {
-    /// Jobs of this seed.
+    /// A generator of jobs with this seed.
     ///
     /// # Errors
     /// If an option is out of its range, or no job type runs at a scale factor that may be drawn.
@@ -80,19 +80,19 @@ impl Native {
         Ok(Self { options, types, streams, n_generated: 0, next_arrival: 0.0, backlog: Backlog::default() })
     }
 
-    /// Starts with jobs at time 0 that need all of so many workers, a number for each type.
+    /// Starts with jobs at time 0 that need all of these workers, a number for each type.
     #[must_use]
     pub fn with_backlog(mut self, workers: impl IntoIterator<Item = u32>) -> Self {
         self.backlog = Backlog::of(workers);
         self
     }
 
-    /// What is drawn in the long run.
+    /// The mix of jobs in the long run.
     pub fn mix(&self) -> Vec<MixShare> {
         mix(&self.options, |size| self.types[size].clone())
     }
 
-    /// Position in [`SCALE_FACTORS`].
+    /// The position of a drawn scale factor in [`SCALE_FACTORS`].
     fn scale_factor(&mut self) -> usize {
         let u = self.streams.scale_factors.uniform();
         if self.options.multi_worker {

@@ -9,7 +9,7 @@ fn joined(values: &[usize]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// What `tests/fixtures/python_random.py` prints for one seed, drawn by us.
+/// The output of `tests/fixtures/python_random.py` for one seed, from our own draws.
 fn draws(name: &str, mut random: PythonRandom) -> String {
     let bits = |value: f64| format!("{:016x}", value.to_bits());
     let mut line = format!("{name} {} {}", bits(random.random()), bits(random.uniform(1.5, 3.0)));
