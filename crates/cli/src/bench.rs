@@ -92,22 +92,22 @@ pub struct BenchArguments {
     /// Backends, each alone; `default` is the chain that users get [default: that and all there are]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     backend: Vec<String>,
-    /// Also split each problem at random into so many parts, solved apart: a baseline
+    /// Also split each problem at random into this many parts, solved apart: a baseline
     #[arg(long, value_name = "K,…", value_delimiter = ',')]
     partitions: Vec<usize>,
-    /// Also decide on so many arrivals and departures one by one, in a session: the processor time of one, certified
+    /// Also decide on this many arrivals and departures one by one, in a session: the processor time of one, certified
     #[arg(long, value_name = "N", default_value_t = 0)]
     changes: u32,
     /// Decisions of each case that count, after one that does not [default: what 0.2 s have room for, 3 to 25]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: Option<u32>,
-    /// Of random instances: how many times faster a job may be on one worker type than on another
+    /// For random instances: the factor by which a job may be faster on one worker type than on another
     #[arg(long, value_name = "R", default_value_t = 10.0, value_parser = number)]
     heterogeneity: f64,
-    /// Of random and restricted instances: worker types [default: 3; 456 if restricted]
+    /// For random and restricted instances: the number of worker types [default: 3; 456 if restricted]
     #[arg(long, value_name = "K")]
     types: Option<usize>,
-    /// Of random instances: the part of the types that a job runs on
+    /// For random instances: the part of the types that a job runs on
     #[arg(long, value_name = "PART", default_value_t = 1.0, value_parser = number)]
     density: f64,
     /// Processor time for all decisions of a case, in s; drawing the instance does not count
@@ -116,14 +116,14 @@ pub struct BenchArguments {
     /// Memory for a case, in MiB, where the system tells
     #[arg(long, value_name = "MIB", default_value_t = 8192)]
     memory_limit: u64,
-    /// Write each instance as a snapshot, its programs as LP and MPS text where they are linear and as CBF text in any case,
-    /// and what they mean as programs.json, here; programs of an earlier export of the same policy and instance are removed
+    /// Write each instance as a snapshot, its programs as LP and MPS text where they are linear and as CBF text in any case, and
+    /// their descriptions as programs.json, here; programs of an earlier export of the same policy and instance are removed
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     /// Small sizes only
     #[arg(long)]
     quick: bool,
-    /// One case, as this command gives it to itself
+    /// One case, in the form in which this command passes it to itself
     #[arg(long, hide = true, value_name = "JSON")]
     case: Option<String>,
 }

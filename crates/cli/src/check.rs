@@ -49,7 +49,7 @@ Examples:
   apportion check --instances 60 --seed 1
   apportion check --instances 1000 --decades 12,15 --policies max_min_fairness_perf --out found")]
 pub struct CheckArguments {
-    /// How many instances
+    /// Number of instances
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     instances: u64,
     /// The seed of the draws
@@ -58,11 +58,11 @@ pub struct CheckArguments {
     /// Policies that are programs: names, or policy files [default: all that ship]
     #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',', value_parser = name_or_path())]
     policies: Vec<String>,
-    /// Backends that are tried first; `default` is what users get [default: that, highs-simplex, highs-ipm, clarabel and
+    /// Backends that are tried first; `default` is the chain that users get [default: that, highs-simplex, highs-ipm, clarabel and
     /// good_lp-microlp, where there are]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     backends: Vec<String>,
-    /// Over how many decades numbers are spread
+    /// The decades over which numbers are spread
     #[arg(long, value_name = "D,…", value_delimiter = ',', default_value = "1,3,6,9,12,15", value_parser = number)]
     decades: Vec<f64>,
     /// Processor time for a decision, in s
@@ -71,7 +71,7 @@ pub struct CheckArguments {
     /// Write instances with an untrue claim, a crash, a broken decision or no end as snapshots here, with findings.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// A part of the decisions, as this command gives it to itself
+    /// A part of the decisions, in the form in which this command passes it to itself
     #[arg(long, hide = true, value_name = "JSON")]
     case: Option<String>,
 }

@@ -39,13 +39,13 @@ pub struct CompareArguments {
     /// A sweep's folder, or the results.sqlite in it
     #[arg(value_name = "A")]
     first: PathBuf,
-    /// Another, of a sweep with the same axes
+    /// A second one, of a sweep with the same axes
     #[arg(value_name = "B")]
     second: PathBuf,
-    /// Which metric; may be given several times [default: average_jct_s, and those that have a bound]
+    /// The metric; may be given several times [default: average_jct_s, and those that have a bound]
     #[arg(long, value_name = "METRIC")]
     metric: Vec<String>,
-    /// How far the ratio may go; may be given several times
+    /// A bound on the ratio; may be given several times
     #[arg(long, value_name = "BOUND")]
     bound: Vec<String>,
 }

@@ -24,7 +24,7 @@ pub(super) struct ConditionArguments {
     /// Workers of one type differ: speeds are uniform in (1 − S, 1]
     #[arg(long, value_name = "S", default_value_t = 0.0, value_parser = number)]
     straggling: f64,
-    /// Speeds are drawn anew every so many rounds; once where not given
+    /// Rounds after which speeds are drawn anew; drawn once where not given
     #[arg(long, value_name = "N", requires = "straggling")]
     straggling_rounds: Option<u64>,
     /// Policies see throughputs with this relative standard deviation, 0 to 1

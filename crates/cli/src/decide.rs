@@ -35,13 +35,13 @@ pub struct DecisionArguments {
     /// The solver to try first, in place of the one that suits the program
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
-    /// How the optimum is found, in place of what suits the problem
+    /// The strategy by which the optimum is found, in place of the one that suits the problem
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)))]
     pub strategy: Option<String>,
-    /// Wall time in s after which no further program is begun: the answer is what is reached then, or exit code 4
+    /// Wall time in s after which no further program is begun: the answer is the result so far, or exit code 4
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub time_limit: Option<Duration>,
-    /// Which of several optima, in place of the policy's own choice
+    /// The optimum to take among several, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
     pub refine: Option<Refinement>,
     /// The policy as described, or as published, quirks included (then an interior optimum unless `--refine` says another)
@@ -67,7 +67,7 @@ impl From<SemanticsFlag> for Fidelity {
     }
 }
 
-/// Which of several optima to return.
+/// The optimum to take among several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Refinement {
@@ -77,7 +77,7 @@ pub enum Refinement {
     WaterFilling,
     /// Near the centre of all optima
     Interior,
-    /// Whichever the solver finds
+    /// Any optimum, as the solver finds it
     None,
 }
 

@@ -56,21 +56,21 @@ pub struct ForecastArguments {
     /// The job: its id in the trace, or its position from 0 in a trace without ids
     #[arg(long, value_name = "JOB", required_unless_present = "calibrate")]
     job: Option<String>,
-    /// Jobs take the steps that the trace says
+    /// Jobs take the steps that the trace states
     #[arg(long)]
     known_durations: bool,
     #[command(flatten)]
     forks: ForkArguments,
-    /// Forecast at many times, by 200 forks each where not given, and compare with what the simulation of the whole trace then does
+    /// Forecast at many times, by 200 forks each where not given, and compare with the simulation of the whole trace
     #[arg(long, conflicts_with_all = ["at", "job"], help_heading = "Calibration")]
     calibrate: bool,
     /// The first time; half way to the last arrival where not given
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, requires = "calibrate", help_heading = "Calibration")]
     from: Option<Seconds>,
-    /// No time is later; three quarters of the way to the last arrival where not given
+    /// The last time that is allowed; three quarters of the way to the last arrival where not given
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, requires = "calibrate", help_heading = "Calibration")]
     to: Option<Seconds>,
-    /// From one time to the next; there are twenty where not given
+    /// The interval between two times; there are twenty times where not given
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, requires = "calibrate", help_heading = "Calibration")]
     every: Option<Seconds>,
     /// Active jobs at each time, drawn at random

@@ -36,24 +36,24 @@ pub(super) use answers::{Bound, Done, Jobs, Rounds, Servers, Shadowed, Submitted
 pub(super) use history::History;
 pub(super) use when::When;
 
-/// What concerns a live scheduler.
+/// The commands around a live scheduler.
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
     /// Schedule jobs on real servers, round by round
     Serve(Box<serve::ServeArguments>),
     /// Run jobs of a scheduler on this server
     Agent(agent::AgentArguments),
-    /// Give a running scheduler a job
+    /// Submit a job to a running scheduler
     Submit(Box<submit::SubmitArguments>),
     /// List the jobs of a running scheduler
     Jobs(jobs::JobsArguments),
-    /// Write the jobs of a scheduler, those that are over included, as a normalized log
+    /// Write the jobs of a scheduler, including finished ones, as a normalized log
     History(history::HistoryArguments),
-    /// Say what binds a job of a running scheduler
+    /// Show why a job of a running scheduler waits, or runs as it does
     Why(jobs::WhyArguments),
     /// Forecast when a job of a running scheduler starts and ends
     When(when::WhenArguments),
-    /// Say what a running scheduler's round and the next one hold
+    /// Show the places of jobs in a running scheduler's round and in the next one
     Next(jobs::NextArguments),
     /// Stop a job of a running scheduler, and never start it again
     Cancel(jobs::CancelArguments),
@@ -67,7 +67,7 @@ pub enum LiveCommand {
     Resume(servers::ResumeArguments),
     /// Show what a policy beside another scheduler would have done (`serve --shadow`)
     Shadow(shadow::ShadowArguments),
-    /// Own the ranks of a job: what agents and Slurm start
+    /// Own the ranks of a job, as agents and Slurm start it
     #[command(hide = true)]
     Shim {
         /// Start a shim for each of the folders
@@ -77,7 +77,7 @@ pub enum LiveCommand {
         #[arg(required = true)]
         folders: Vec<PathBuf>,
     },
-    /// Pretend to train: what the demo's jobs run
+    /// Pretend to train, as the demo's jobs do
     #[command(hide = true)]
     Trainer {
         /// Its own flags

@@ -39,7 +39,7 @@ enum ResultsCommand {
         /// A results folder, or the file in it
         #[arg(value_name = "DIR")]
         results: PathBuf,
-        /// Which metric
+        /// The metric
         #[arg(long, default_value = "average_jct_s")]
         metric: String,
         /// One line a run, all metrics
@@ -54,7 +54,7 @@ enum ResultsCommand {
         /// Results folders
         #[arg(value_name = "DIR", required = true)]
         results: Vec<PathBuf>,
-        /// Where the joined results go; they may be there in part
+        /// The folder for the joined results; some may be there already
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },

@@ -20,7 +20,7 @@ Examples:
   apportion schema
   apportion schema snapshot > snapshot.schema.json")]
 pub struct SchemaArguments {
-    /// Which document, or the format that it says it is of; all are listed without it
+    /// The document, by its name or by the format that it states; all are listed without it
     #[arg(value_name = "NAME", conflicts_with = "markdown")]
     document: Option<String>,
     /// Print docs/formats.md, the page about all documents

@@ -74,16 +74,16 @@ pub struct SimulateArguments {
     /// Owners of the trace's jobs, as in a snapshot: [{id: a, weight: 2}, {id: b, inner: fifo, parent: a}]
     #[arg(long, value_name = "FILE", requires = "trace")]
     entities: Option<PathBuf>,
-    /// Jobs that arrive at random, so many an hour
+    /// Jobs that arrive at random, at this rate in jobs per hour
     #[arg(long, value_name = "JOBS_PER_HOUR", value_parser = number)]
     rate: Option<f64>,
-    /// Arrivals stop after so many jobs
+    /// Number of jobs after which arrivals stop
     #[arg(long, value_name = "N", requires = "rate")]
     jobs: Option<u64>,
     /// Start with jobs at time 0 that need all workers
     #[arg(long, requires = "rate")]
     steady_state: bool,
-    /// So many jobs, all at time 0
+    /// A number of jobs, all at time 0
     #[arg(long = "static", value_name = "N")]
     n_static: Option<u64>,
     /// The mechanism as described, or as published, quirks included
@@ -107,7 +107,7 @@ pub struct SimulateArguments {
     /// Draw deadlines
     #[arg(long)]
     slos: bool,
-    /// Every job takes so long alone on the reference worker type: 3600, 90min, 2h
+    /// Time that every job takes alone on the reference worker type: 3600, 90min, 2h
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     duration: Option<Seconds>,
     /// A throughput matrix's name, or a file
@@ -137,7 +137,7 @@ pub struct SimulateArguments {
     /// Save the simulation here every minute and on interrupt, and go on from here if there is such a file; it is removed at the end
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Which of several optima, in place of the policy's own choice
+    /// The optimum to take among several, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
     refine: Option<Refinement>,
     /// The solver to try first, in place of the one that suits the program
@@ -163,9 +163,9 @@ pub struct SimulateArguments {
 enum GeneratorFlag {
     /// Ours: independent streams, any throughput matrix
     Native,
-    /// What the published simulator draws, bit for bit
+    /// The draws of the published simulator, bit for bit
     Gavel,
-    /// The same from its older job table, which the paper's recorded runs were drawn from
+    /// The draws of the published simulator from its older job table, which the paper's recorded runs were drawn from
     #[value(name = "gavel_osdi20")]
     GavelOsdi20,
 }

@@ -68,7 +68,7 @@ pub struct SweepArguments {
     /// place. `show NAME` prints one
     #[arg(value_name = "FILE|NAME", value_parser = name_or_path(), required_unless_present_any = ["policy", "vary", "rate"])]
     sweep: Option<String>,
-    /// What to show
+    /// The name of the study to show
     #[arg(hide = true, value_parser = name_or_path())]
     of: Option<String>,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub struct SweepArguments {
     /// Print the sweep as a document once it is checked, and run nothing
     #[arg(long)]
     show: bool,
-    /// Where results go [default: results/NAME]
+    /// The folder of results [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Runs at once, at most 1024 [default: as many as there are cores]
@@ -88,7 +88,7 @@ pub struct SweepArguments {
     /// Only part I of N of the sweep, the same points every time
     #[arg(long, value_name = "I/N", default_value = "1/1", hide_default_value = true)]
     shard: Shard,
-    /// Only this value of this axis, or, of seeds, these, as in seed=0:2; may be given several times
+    /// Only this value of this axis, or, for seeds, a range of them, as in seed=0:2; may be given several times
     #[arg(long, value_name = "AXIS=VALUE")]
     only: Vec<String>,
     /// The sweep's short form
@@ -100,7 +100,7 @@ pub struct SweepArguments {
     /// Run those again that failed, ran out of time or were given up
     #[arg(long)]
     retry: bool,
-    /// Say what would be run, and run nothing
+    /// Show the runs that would be made, and make none
     #[arg(long)]
     dry_run: bool,
     /// Runs that are in these results are not run again; may be given several times

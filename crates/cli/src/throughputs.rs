@@ -55,31 +55,31 @@ struct ImportArguments {
     /// The measurements
     #[arg(value_parser = name_or_path())]
     file: String,
-    /// The name others will know the matrix by; the file's by default
+    /// The name by which documents and commands refer to the matrix; the file's by default
     #[arg(long)]
     name: Option<String>,
     /// Where to write, `-` being standard output [default: -]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Who measured
+    /// The people or the group that measured
     #[arg(long, value_name = "TEXT")]
     who: Option<String>,
-    /// Where it was published
+    /// The publication
     #[arg(long = "where", value_name = "TEXT")]
     published: Option<String>,
-    /// When
+    /// The time of the measurements
     #[arg(long, value_name = "TEXT")]
     when: Option<String>,
-    /// Under which licence
+    /// The licence of the numbers
     #[arg(long, value_name = "TEXT")]
     licence: Option<String>,
-    /// On what
+    /// The hardware that was measured
     #[arg(long, value_name = "TEXT")]
     hardware: Option<String>,
-    /// With which software
+    /// The software with which it was measured
     #[arg(long, value_name = "TEXT")]
     software: Option<String>,
-    /// Anything else a reader should know
+    /// Further notes for readers
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }

@@ -39,7 +39,7 @@ pub(super) struct FitArguments {
     /// `JOB TYPE,WORKERS,SERVERS`
     #[arg(value_parser = name_or_path())]
     matrix: String,
-    /// What to fit
+    /// The model to fit
     #[arg(long, value_enum)]
     model: FittedModel,
     /// The fraction of pairs held out at a time, above 0, at most 0.5
@@ -48,10 +48,10 @@ pub(super) struct FitArguments {
     /// Random starts; the best is kept
     #[arg(long, default_value_t = 4, value_name = "COUNT", value_parser = from_one_to(STARTS_MAX))]
     starts: usize,
-    /// The seed of starts and of what is held out
+    /// The seed of starts and of the folds that are held out
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Names of the shared resources of `resource`; their number is what matters, three predict best on `osdi20`
+    /// Names of the shared resources of `resource`; only their number matters, three predict best on `osdi20`
     #[arg(
         long,
         value_delimiter = ',',

@@ -86,31 +86,31 @@ impl From<Form> for TraceForm {
     }
 }
 
-/// Whose generator draws.
+/// The generator of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Generator {
     /// Ours: independent streams, any throughput matrix.
     #[default]
     Native,
-    /// What the published simulator draws, bit for bit.
+    /// The draws of the published simulator, bit for bit.
     Gavel,
-    /// The same from its older job table, which the paper's recorded runs were drawn from.
+    /// The draws of the published simulator from its older job table, which the paper's recorded runs were drawn from.
     #[value(name = "gavel_osdi20")]
     GavelOsdi20,
 }
 
 #[derive(Args, Debug)]
 struct GenerateArguments {
-    /// Arrivals as a Poisson process of so many jobs per hour, the first at 0
+    /// Arrivals as a Poisson process of this rate in jobs per hour, the first at 0
     #[arg(long, value_name = "JOBS_PER_HOUR", required_unless_present = "static_jobs", requires = "jobs", value_parser = number)]
     rate: Option<f64>,
-    /// How many jobs
+    /// Number of jobs
     #[arg(long, value_name = "N", conflicts_with = "static_jobs", value_parser = from_one_to(JOBS_MAX))]
     jobs: Option<usize>,
-    /// So many jobs, all at time 0
+    /// A number of jobs, all at time 0
     #[arg(long = "static", value_name = "N", conflicts_with = "rate", value_parser = from_one_to(JOBS_MAX))]
     static_jobs: Option<usize>,
-    /// Whose draws
+    /// The generator of jobs
     #[arg(long, value_enum, default_value_t)]
     generator: Generator,
     /// The seed
@@ -125,7 +125,7 @@ struct GenerateArguments {
     target: Target,
 }
 
-/// Which kinds of job to draw.
+/// The kinds of jobs to draw.
 #[derive(Args, Debug)]
 struct Kinds {
     /// Let some jobs need 2, 4 or 8 workers
@@ -142,7 +142,7 @@ struct Kinds {
     duration: Option<Seconds>,
 }
 
-/// Where a trace goes, and in which form.
+/// The file and the form of a trace.
 #[derive(Args, Debug)]
 struct Target {
     /// The form to write

@@ -64,7 +64,7 @@ enum World {
     DualAgent(dual_agent::DualAgentArguments),
 }
 
-/// Which of the published simulator's ways to keep.
+/// The published simulator's ways, as published or as intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FidelityName {
     /// As published, quirks included.
@@ -87,7 +87,7 @@ struct DeepShareArguments {
     /// Published traces, JSON; without any, workloads are drawn
     #[arg(value_name = "TRACE", value_parser = name_or_path())]
     traces: Vec<String>,
-    /// Which policies; all by default
+    /// The policies; all by default
     #[arg(long, value_name = "NAME", value_parser = deepshare::parse_named)]
     policy: Vec<(&'static str, PolicyName)>,
     /// Policies of time shares to add, by name or file as `apportion allocate --policy` has them
@@ -96,10 +96,10 @@ struct DeepShareArguments {
     /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one; a row alone, a row as a hybrid
     #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     weights: Vec<String>,
-    /// Which of the published simulator's ways to keep
+    /// The published simulator's ways, as published or as intended
     #[arg(long, value_enum, default_value = "released", value_name = "NAME")]
     fidelity: FidelityName,
-    /// How many workloads to draw
+    /// Number of workloads to draw
     #[arg(long = "traces", value_name = "N", default_value_t = 1, conflicts_with = "traces",
         value_parser = from_one_to(JOBS_MAX))]
     n_traces: usize,
@@ -117,38 +117,38 @@ struct DeepShareArguments {
     per_trace: bool,
 }
 
-/// How jobs arrive.
+/// The arrivals of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ArrivalsName {
     /// The published counts of this rate.
     Google,
-    /// As many in every slot.
+    /// The same number in every slot.
     Uniform,
     /// Poisson, cut at the rate.
     Poisson,
 }
 
-/// What speeds are where none was measured nearby.
+/// The speeds where none was measured nearby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExtrapolationName {
     /// The nearest measured one.
     Clamp,
-    /// What the interpolating function makes of it, as published.
+    /// The values of the interpolating function, as published.
     Rbf,
 }
 
 #[derive(Args, Debug)]
 struct Dl2Arguments {
-    /// Which policies; all by default
+    /// The policies; all by default
     #[arg(long, value_name = "NAME", value_parser = dl2::parse_named)]
     policy: Vec<(&'static str, Dl2Rule)>,
     /// Trained weights to add: a name that ships with the program, or a file, also an ONNX one
     #[arg(long, value_name = "NAME|FILE", value_parser = name_or_path())]
     weights: Vec<String>,
-    /// How many workloads to draw
+    /// Number of workloads to draw
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(JOBS_MAX))]
     traces: usize,
-    /// Jobs of each
+    /// Jobs of each workload
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = from_one_to(JOBS_MAX))]
     jobs: usize,
     /// Seed of the first workload, and of random policies
@@ -163,19 +163,19 @@ struct Dl2Arguments {
     /// Processor slots of a parameter server, in place of the published 2
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=8))]
     parameter_server_slots: Option<u16>,
-    /// How jobs arrive
+    /// The arrivals of jobs
     #[arg(long, value_enum, default_value = "google", value_name = "NAME")]
     arrivals: ArrivalsName,
     /// The most arrivals in a slot
     #[arg(long, value_name = "N", default_value_t = 3)]
     rate: u32,
-    /// Epochs of the longest job, near enough
+    /// Epochs of the longest job, approximately
     #[arg(long, value_name = "N", default_value_t = 4000)]
     epochs: u32,
-    /// Which of the published simulator's ways to keep: speeds through failed runs, and extrapolated
+    /// The published simulator's ways, as published (speeds through failed runs, and extrapolated) or as intended
     #[arg(long, value_enum, default_value = "corrected", value_name = "NAME")]
     fidelity: FidelityName,
-    /// What speeds are where none was measured nearby, in place of what the fidelity says
+    /// The speeds where none was measured nearby, in place of the fidelity's choice
     #[arg(long, value_enum, value_name = "NAME")]
     extrapolation: Option<ExtrapolationName>,
     /// Speeds from the published analytic model, not from measurements

@@ -11,28 +11,28 @@ use apportion_studies::forecast::{Arriving, JobSteps, Settings};
 /// The forks of a forecast.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ForkArguments {
-    /// Forks; 1000 where not given
+    /// Number of forks; 1000 where not given
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=FORKS_MAX as u64))]
     forks: Option<usize>,
-    /// The part of the forks that the interval holds, as much being before as after
+    /// The part of the forks that the interval holds; as many are before it as after
     #[arg(long, value_name = "P", default_value = "0.8", value_parser = part)]
     pub(crate) interval: f64,
-    /// How far back jobs that arrived may arrive again
+    /// Time before the forecast from which arrivals are drawn
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, default_value = "14d")]
     history: Seconds,
     /// Whether jobs arrive after the time
     #[arg(long, value_enum, default_value = "resampled")]
     arrivals: ArrivalsFlag,
-    /// A fork ends so long after the time at the latest
+    /// The longest time that a fork goes on after the forecast
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true, default_value = "30d")]
     limit: Seconds,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ArrivalsFlag {
-    /// As they arrived before, whole days drawn at random
+    /// Arrivals as before, by whole days drawn at random
     Resampled,
-    /// None does
+    /// No arrivals
     None,
 }
 

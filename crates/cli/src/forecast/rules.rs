@@ -54,7 +54,7 @@ pub(super) struct RuleArguments {
     /// Time that a job loses when it changes workers, or the job that it shares them with
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     preemption_cost: Seconds,
-    /// Which of several optima, in place of the policy's own choice
+    /// The optimum to take among several, in place of the policy's own choice
     #[arg(long, value_name = "NAME")]
     refine: Option<Refinement>,
     /// The solver to try first, in place of the one that suits the program

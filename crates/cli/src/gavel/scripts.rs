@@ -51,7 +51,7 @@ pub(super) struct Continuous {
     /// The first job that is measured
     #[arg(short = 's', long, default_value_t = 0)]
     pub(super) window_start: u64,
-    /// The job behind the last one that is measured
+    /// The job after the last one that is measured
     #[arg(short = 'e', long, default_value_t = 5000)]
     pub(super) window_end: u64,
     /// Rates to leave out, as JSON: {"36:36:36": {"fifo": 3.0}}
@@ -78,7 +78,7 @@ pub(super) struct Continuous {
     /// The highest arrival rate, jobs/h
     #[arg(short = 'b', long, required = true)]
     pub(super) throughput_upper_bound: Option<f64>,
-    /// How many rates, evenly spaced
+    /// Number of rates, evenly spaced
     #[arg(short = 'n', long, default_value_t = 20)]
     pub(super) num_data_points: usize,
 }
@@ -103,7 +103,7 @@ pub(super) struct Static {
     /// The largest number of jobs
     #[arg(short = 'b', long, required = true)]
     pub(super) num_total_jobs_upper_bound: Option<u64>,
-    /// How many numbers, evenly spaced
+    /// Number of numbers of jobs, evenly spaced
     #[arg(short = 'n', long, default_value_t = 20)]
     pub(super) num_data_points: usize,
 }
@@ -126,7 +126,7 @@ pub(super) struct Generated {
     /// The first job that is measured
     #[arg(short = 's', long, default_value_t = 0)]
     pub(super) window_start: u64,
-    /// The job behind the last one that is measured
+    /// The job after the last one that is measured
     #[arg(short = 'e', long, default_value_t = 5000)]
     pub(super) window_end: u64,
     /// The random seed
@@ -159,7 +159,7 @@ pub(super) struct Generated {
     /// Refused: `apportion trace generate --generator gavel` writes a trace
     #[arg(long = "output_trace_file_name")]
     pub(super) output_trace_file_name: Option<PathBuf>,
-    /// Says nothing more
+    /// Ignored
     #[arg(short, long)]
     pub(super) verbose: bool,
 }
@@ -188,7 +188,7 @@ pub(super) struct Traced {
     /// The first job that is measured
     #[arg(short = 's', long)]
     pub(super) window_start: Option<u64>,
-    /// The job behind the last one that is measured
+    /// The job after the last one that is measured
     #[arg(short = 'e', long)]
     pub(super) window_end: Option<u64>,
 }
@@ -196,7 +196,7 @@ pub(super) struct Traced {
 /// The flags that the two sweeps have in common.
 #[derive(Args, Debug)]
 pub(super) struct Many {
-    /// Where results and logs go
+    /// The folder for results and logs
     #[arg(short = 'l', long, default_value = "logs")]
     pub(super) log_dir: PathBuf,
     /// Wall time of a run, s
@@ -232,7 +232,7 @@ pub(super) struct Many {
     /// Not needed: every optimum is exact
     #[arg(long, value_parser = ["ECOS", "GUROBI", "SCS"])]
     pub(super) solver: Option<String>,
-    /// Says nothing more
+    /// Ignored
     #[arg(short, long)]
     pub(super) verbose: bool,
     /// Run allocations exactly
@@ -258,7 +258,7 @@ pub(super) struct One {
     /// Not needed: every optimum is exact
     #[arg(long, value_parser = ["ECOS", "GUROBI", "SCS"])]
     pub(super) solver: Option<String>,
-    /// Says nothing more
+    /// Ignored
     #[arg(short, long)]
     pub(super) debug: bool,
     /// Not needed
@@ -275,13 +275,13 @@ pub(super) struct Paid {
     /// Refused: prices are read as CSV, `prices:` of a sweep
     #[arg(long = "per_instance_type_prices_dir")]
     pub(super) per_instance_type_prices_dir: Option<PathBuf>,
-    /// Means nothing without prices
+    /// Without effect, as there are no prices
     #[arg(long = "available_clouds", num_args = 1.., action = ArgAction::Set)]
     pub(super) available_clouds: Vec<String>,
     /// Draw deadlines
     #[arg(long = "assign_SLOs")]
     pub(super) assign_slos: bool,
-    /// Refused: a global queue is none of the mechanisms here
+    /// Refused: the mechanism has no global queue
     #[arg(long = "enable_global_queue")]
     pub(super) enable_global_queue: bool,
 }

@@ -41,19 +41,19 @@ pub struct AgentArguments {
     /// The type of this server's workers, by its name in the scheduler's throughputs
     #[arg(long, value_name = "TYPE")]
     worker_type: String,
-    /// How many workers it has
+    /// Number of its workers
     #[arg(long, value_name = "N")]
     workers: u32,
-    /// The server's name, of which the scheduler knows one each; the host's where not given
+    /// The server's name, which no other server has; the host's where not given
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The folder for the agent's own records; made where there is none
     #[arg(long, value_name = "DIR", default_value = "apportion-agent")]
     state: PathBuf,
-    /// The folder for what jobs save, the same on all servers; `checkpoints` in `--state` where not given
+    /// The folder for jobs' checkpoints, the same on all servers; `checkpoints` in `--state` where not given
     #[arg(long, value_name = "DIR")]
     checkpoints: Option<PathBuf>,
-    /// How often it reports; as the scheduler says where not given
+    /// The interval between reports; the scheduler's where not given
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     beat: Option<Seconds>,
     #[command(flatten)]

@@ -68,10 +68,10 @@ pub struct ServeArguments {
     /// Workers of each type, such as v100=36,p100=36,k80=36; those that join later included
     #[arg(long, value_name = "TYPE=N,…", required_unless_present_any = ["demo", "executor", "shadow"])]
     cluster: Option<WorkerCounts>,
-    /// What starts jobs: agents on the servers, or Slurm
+    /// The system that starts jobs: agents on the servers, or Slurm
     #[arg(long, value_name = "NAME", value_enum, default_value_t, conflicts_with = "demo")]
     executor: ExecutorKind,
-    /// How users submit jobs to Slurm: to apportion, or held ones by their own `sbatch`, which apportion then steers
+    /// The way in which users submit jobs to Slurm: to apportion, or held ones by their own `sbatch`, which apportion then steers
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["demo", "shadow"])]
     front_door: Option<FrontDoor>,
     /// Workers on each server; 1 where not given
@@ -86,7 +86,7 @@ pub struct ServeArguments {
     /// The cluster is this machine: its one server's jobs run here, as you
     #[arg(long)]
     local: bool,
-    /// Decide beside a scheduler that runs, order nothing, and keep account of what that would have meant: `apportion shadow`
+    /// Decide beside a running scheduler, order nothing, and keep account of the consequences: `apportion shadow`
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["demo", "local", "executor", "cluster", "servers"])]
     shadow: Option<Shadowed>,
     /// The address to listen on; beyond this machine only with `--token-file`
@@ -119,7 +119,7 @@ pub struct ServeArguments {
     times: TimeArguments,
     #[command(flatten)]
     slurm: SlurmArguments,
-    /// How what happens is written to standard error
+    /// The form of the log on standard error
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     log: LogForm,
 }

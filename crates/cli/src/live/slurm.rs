@@ -38,24 +38,24 @@ pub(super) struct SlurmArguments {
     /// The partition of Slurm that is the cluster; its default one where not given
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
-    /// A folder that is there, and that all nodes see by the same path: outputs and checkpoints; STATE/shared, which is made,
-    /// where not given
+    /// An existing folder that all nodes see by the same path: outputs and checkpoints; STATE/shared, which is made, where not
+    /// given
     #[arg(long, value_name = "DIR")]
     shared: Option<PathBuf>,
-    /// What the throughputs call Slurm's types of GPU, such as tesla=v100; `gpu=v100` names GPUs without a type
+    /// The throughputs' names for Slurm's types of GPU, such as tesla=v100; `gpu=v100` names GPUs without a type
     #[arg(long, value_name = "GRES=TYPE,…", value_delimiter = ',', value_parser = pair)]
     slurm_types: Vec<(String, String)>,
     /// Time limit of a Slurm job, as Slurm writes it; the partition's where not given. Before it a job saves, and goes on in
     /// another
     #[arg(long, value_name = "TIME", value_parser = word)]
     slurm_time: Option<String>,
-    /// The job type, as the throughputs call it, of Slurm's jobs of this name; may be given several times (`--shadow`)
+    /// The job type, as the throughputs name it, of Slurm's jobs with this name; may be given several times (`--shadow`)
     #[arg(long, value_name = "NAME=TYPE", value_parser = pair)]
     pub(super) job_type_of: Vec<(String, String)>,
     /// One more argument of `sbatch`, such as --account=x; may be given several times
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true, value_parser = word)]
     sbatch: Vec<String>,
-    /// This program's path on the nodes, by which this machine has it, too; where it is run from where not given
+    /// This program's path on the nodes and on this machine; where it is run from where not given
     #[arg(long, value_name = "FILE")]
     node_program: Option<PathBuf>,
 }

@@ -37,10 +37,10 @@ Examples:
 `apportion throughputs show osdi20` lists types that a scheduler knows. The program gets the job's steps, its folder for
 checkpoints and its lease by variables: see docs/live.md.")]
 pub struct SubmitArguments {
-    /// What you call it
+    /// A name for the job
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Its type, by which the scheduler's throughputs know its speeds
+    /// Its type, by which the scheduler's throughputs have its speeds
     #[arg(long, value_name = "TYPE")]
     job_type: String,
     /// Workers it needs at once [default: 1, or the least of --sizes]
@@ -50,13 +50,13 @@ pub struct SubmitArguments {
     /// same work on each
     #[arg(long, value_name = "K,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     sizes: Vec<u32>,
-    /// Steps to its end
+    /// Steps from its beginning to its end
     #[arg(long, value_name = "S", value_parser = steps, allow_negative_numbers = true)]
     steps: u64,
     /// Its importance, in policies that know one; larger is more
     #[arg(long, value_name = "W", default_value_t = 1.0, value_parser = weight, allow_negative_numbers = true)]
     weight: f64,
-    /// The time from now by which it ought to be done, in policies with deadlines: 3600, 90min, 2h
+    /// The time from now within which it ought to be done, in policies with deadlines: 3600, 90min, 2h
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     slo: Option<Seconds>,
     /// Its owner, for hierarchical policies
@@ -74,7 +74,7 @@ pub struct SubmitArguments {
     /// Its user's name
     #[arg(long, value_name = "NAME", env = "USER", hide_env = true)]
     user: Option<String>,
-    /// A word of its own: sent again with the same one, it is the same job. Drawn where not given
+    /// A key of its own: sent again with the same one, it is the same job. Drawn where not given
     #[arg(long, value_name = "WORD", value_parser = word)]
     key: Option<String>,
     #[command(flatten)]

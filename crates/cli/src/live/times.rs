@@ -11,25 +11,25 @@ use apportion_live::core::Settings;
 /// Times and limits; by default they follow from the round's length.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TimeArguments {
-    /// The next round is decided so long before the round ends
+    /// Time before the end of a round at which the next one is decided
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     look_ahead: Option<Seconds>,
-    /// How long after it was asked to stop a rank is killed
+    /// Time after the request to stop at which a rank is killed
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     pub(super) grace: Option<Seconds>,
-    /// How long after that its worker is taken for free without a word of its end
+    /// Time after that until its worker counts as free if its end is not reported
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     slack: Option<Seconds>,
-    /// A server that is not heard of for so long gets no new job
+    /// Time without a report after which a server gets no new job
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     silence: Option<Seconds>,
-    /// How long all ranks of a job may take to start
+    /// Time that all ranks of a job may take to start
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     start_limit: Option<Seconds>,
-    /// How long a job waits after its first failure; twice as long after each further one, up to 64 times
+    /// Time that a job waits after its first failure; twice as long after each further one, up to 64 times
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     back_off: Option<Seconds>,
-    /// A job that failed so often in a row is given up
+    /// Number of failures in a row after which a job is given up
     #[arg(long, value_name = "N")]
     failures_max: Option<u32>,
     /// The number of different jobs that fail on a server one after the other until it is drained
@@ -38,10 +38,10 @@ pub(super) struct TimeArguments {
     /// Leave workers that become idle inside a round, or that a new job finds idle, idle until the next
     #[arg(long)]
     no_refill: bool,
-    /// How long a decision may take; the last one stays in force after it
+    /// Time that a decision may take; the last one stays in force after it
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     pub(super) decision_limit: Option<Seconds>,
-    /// How many of the newest lines of the event log are kept; 10,000,000 where not given
+    /// Number of newest lines of the event log that are kept; 10,000,000 where not given
     #[arg(long, value_name = "N")]
     keep_events: Option<u64>,
 }

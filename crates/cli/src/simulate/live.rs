@@ -10,7 +10,7 @@ use apportion::units::Seconds;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What a live cluster does")]
 pub(super) struct LiveArguments {
-    /// The next round is decided so long before the end of one, by what is known then
+    /// Time before the end of a round at which the next one is decided, by the state at that instant
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     look_ahead: Seconds,
     /// Time without steps at the start of every lease that extends none
@@ -19,10 +19,10 @@ pub(super) struct LiveArguments {
     /// Time that workers are held after a lease that is not extended, if its job is not done
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_negative_numbers = true, default_value = "0")]
     stop: Seconds,
-    /// When idle workers are given to jobs that wait, beside the start of rounds
+    /// The instants at which idle workers are given to waiting jobs, in addition to the start of rounds
     #[arg(long, value_enum, default_value = "never")]
     refill: RefillFlag,
-    /// Policies see what was measured of jobs alone, averaged with what they saw before
+    /// Policies see the measured throughputs of jobs alone, averaged with those that they saw before
     #[arg(long)]
     measured: bool,
 }

@@ -22,8 +22,8 @@ use apportion_studies::sweep::Run;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "How much is left")]
 pub(super) struct LowerArguments {
-    /// Prove below what average completion time no schedule of the same jobs comes, not even one that knows the future: no
-    /// schedule in which each job has its workers to itself, or none in which two may share them either
+    /// Prove a bound that the average completion time of no schedule of the same jobs is below, not even of one that knows the
+    /// future: of no schedule in which each job has its workers to itself, or of none in which two may share them either
     #[arg(long, value_name = "SHARING", value_enum, conflicts_with = "measure")]
     lower_bound: Option<Sharing>,
 }
@@ -31,9 +31,9 @@ pub(super) struct LowerArguments {
 /// The schedules that are bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Sharing {
-    /// Those in which each job has its workers to itself
+    /// Schedules in which each job has its workers to itself
     Alone,
-    /// Those in which two jobs may share workers, too
+    /// Schedules in which two jobs may share workers, too
     Pairs,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct StopArguments {
     #[arg(long, value_name = "N", default_value_t = StopSpec::default().rounds,
         value_parser = clap::value_parser!(u64).range(1..))]
     stop_rounds: u64,
-    /// How often the number of arrived jobs doubles while measured jobs wait or the queue grows, where arrivals never stop
+    /// Number of doublings of the arrived jobs while measured jobs wait or the queue grows, where arrivals never stop
     #[arg(long, value_name = "N", default_value_t = StopSpec::default().doublings,
         value_parser = clap::value_parser!(u32).range(2..=20))]
     stop_doublings: u32,
