@@ -33,7 +33,7 @@ pub struct InForce {
     /// Start of the round at which the decision was adopted.
     pub adopted: Seconds,
     /// The share of its time that each job should spend on each worker type, in the cluster's order, alone or in a pair:
-    /// `[combinations]`, `[K]` each. Jobs without a share of a rule may be left out.
+    /// `[combinations]`, `[K]` each. Under a rule, jobs without a share may be left out.
     pub shares: Vec<(Combination<JobId>, Vec<f64>)>,
     /// The upper bound of the ids of jobs that it was asked about.
     pub n_shown: usize,

@@ -382,7 +382,7 @@ fn status_bytes(process: &str, key: &str) -> Option<u64> {
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The model of the processor, where the system tells it.
+/// The model of the processor; none where the system does not tell.
 pub(super) fn processor_model() -> Option<String> {
     model_in(&fs::read_to_string("/proc/cpuinfo").ok()?)
 }

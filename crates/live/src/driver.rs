@@ -1,8 +1,8 @@
 //! The scheduler at work: its core and its store on a thread of their own, and a handle for all that talk to it.
 //!
-//! The thread takes one input after the other: the step that follows is put on disk, and only then is anything said. Where
-//! the disk refuses, nothing is ordered and nothing new is taken until it takes the step: leases run out on their nodes
-//! meanwhile, and [`Client::health`] says so. Questions are answered.
+//! The thread takes one input after the other: the step that follows is put on disk, and only then are answers and orders sent.
+//! Where the disk refuses, nothing is ordered and nothing new is taken until it takes the step: leases run out on their nodes
+//! meanwhile, and [`Client::health`] reports it. Questions are answered.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -339,7 +339,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.client.sender.send(Message::End);
         if let Some(thread) = self.thread.take() {
-            // A thread that has panicked has said so.
+            // A thread that has panicked has reported it.
             let _ = thread.join();
         }
     }
@@ -405,13 +405,13 @@ impl Work {
             self.show(None);
             if self.clock.now() >= self.noted + CLOCK_BEAT {
                 self.noted = self.clock.now();
-                // Where it fails, the next start takes the scheduler to have been away a little longer.
+                // If it fails, the next start assumes that the scheduler was away a little longer.
                 let _ = self.store.note_clock(self.clock.now(), wall_s());
-                // Where it fails, it is tried again.
+                // If it fails, it is tried again.
                 let _ = self.store.drop_old(self.keep_events);
             }
         }
-        // Where it fails, the next start goes on with what was last counted.
+        // If it fails, the next start goes on with the last count on disk.
         let _ = self.store.commit(&self.core.close(self.clock.now()).records);
         // The next start takes the clock of the last note.
         let _ = self.store.note_clock(self.clock.now(), wall_s());

@@ -105,7 +105,7 @@ pub(crate) struct Version(Option<(u64, i64, i64, u64)>);
 
 impl Version {
     /// The version of a file as it is now; all absent files have the same. The file is opened for it: on a network's file system,
-    /// only that asks the server for what another node has written.
+    /// only that asks the server for changes by another node.
     pub(crate) fn of(path: &Path) -> Self {
         let of = |data: Metadata| (data.ino(), data.mtime(), data.mtime_nsec(), data.len());
         Self(File::open(path).and_then(|file| file.metadata()).ok().map(of))

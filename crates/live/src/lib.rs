@@ -1,8 +1,7 @@
 //! The policies and the mechanism on real servers.
 //!
-//! The scheduler's [core] and the [agent]'s are state machines without input or output: sockets, files, clocks and
-//! processes are around them. So a test can lose, repeat and delay what they say to each other, and end them at any
-//! instruction.
+//! The scheduler's [core] and the [agent]'s are state machines without input or output: sockets, files, clocks and processes are
+//! around them. So a test can lose, repeat and delay their messages to each other, and end them at any instruction.
 
 pub mod protocol;
 pub mod clock;

@@ -159,7 +159,7 @@ mod tests {
         for (script, dies) in [("echo; exec sleep 60", true), ("trap : TERM; echo; sleep 60; :", false)] {
             let mut shell = Command::new("/bin/sh");
             let mut child = shell.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
-            // It has made its arrangement when it says something.
+            // Its first output means that its signal handling is set up.
             let mut word = [0];
             std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut word).unwrap();
             assert_eq!(dies_of(i32::try_from(child.id()).unwrap(), Signal::TERM), dies, "{script}");

@@ -68,7 +68,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// What a job runs: the program of each of its ranks.
+/// The program that each rank of a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -88,7 +88,7 @@ pub struct Program {
 pub enum Stop {
     /// After the step that is running.
     Now,
-    /// Rank 0 of a gang says after which step all ranks can stop, and goes on.
+    /// Rank 0 of a gang proposes the step after which all ranks can stop, and goes on.
     Propose,
     /// After this step, or at once if it is done.
     After(u64),
@@ -281,11 +281,11 @@ pub enum End {
     Declined(String),
     /// It went while its agent ran, without an account of its end: something killed its shim.
     Vanished,
-    /// It is gone without an account of its end, by no fault of its own for all that is known; what is known of why.
+    /// It is gone without an account of its end, by no fault of its own as far as is known; the text has the known circumstances.
     Lost(String),
-    /// It was ended from outside while it ran, together with what watched it. Its job waits before it is started again.
+    /// It was ended from outside while it ran, together with its shim. Its job waits before it is started again.
     Cut {
-        /// What is known of it, in words.
+        /// The known circumstances, in words.
         why: String,
         /// Whether it counts as a failure of the job.
         is_failure: bool,

@@ -50,7 +50,7 @@ pub enum StoreError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// The kind of file that it is, and what to do.
+        /// The kind of file that it is, and the remedy.
         what: String,
     },
     /// The file cannot be read or written.
@@ -66,7 +66,7 @@ pub enum StoreError {
 /// A part of the event log that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// The lines after the one of this number, at most as many as the second number says.
+    /// The lines after the one of this number, at most the second number of them.
     After(i64, u32),
     /// This many of the newest lines.
     Last(u32),

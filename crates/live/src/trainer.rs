@@ -271,7 +271,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Writes its progress. On a full disk it trains on, and says so when there is room again.
+    /// Writes its progress. On a full disk it trains on, and writes again when there is room.
     fn say(&mut self, state: State) {
         self.said.state = state;
         self.written = clock::node_now();

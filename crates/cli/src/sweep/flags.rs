@@ -37,7 +37,7 @@ pub(super) struct Flags {
     /// One more field to vary: preemption_cost=0,30s,60s
     #[arg(long, value_name = "FIELD=V,V,…")]
     vary: Vec<String>,
-    /// What the sweep is called, and its folder of results [default: after what it says]
+    /// The name of the sweep, and of its folder of results [default: made from its content]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }

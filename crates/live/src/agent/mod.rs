@@ -164,7 +164,7 @@ impl Agent {
         }
     }
 
-    /// Takes orders, unless they are older than those of before, or answer an earlier agent of this server.
+    /// Takes orders, unless they are older than earlier ones, or answer an earlier agent of this server.
     pub fn take(&mut self, now: Seconds, orders: &Orders) -> Vec<Act> {
         if (orders.epoch, orders.number) <= self.taken || orders.answers.boot != self.boot {
             return Vec::new();

@@ -32,8 +32,8 @@ const TAKEN_TRIED: Seconds = Seconds::new(1.0);
 pub struct Home {
     /// The agent's own folder, for it alone.
     pub state: PathBuf,
-    /// The folder in which each job has a folder for its checkpoints, named by its number and by what tells its submission from
-    /// others of that number. All servers should have the same.
+    /// The folder in which each job has a folder for its checkpoints, named by its number and its submission. All servers should
+    /// have the same.
     pub checkpoints: PathBuf,
     /// The program that calls [`shim::run`](crate::shim::run), and the arguments before the rank's folder.
     pub shim: Vec<OsString>,

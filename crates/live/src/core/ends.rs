@@ -161,7 +161,7 @@ impl Core {
         }
         let keeps = match &verdict {
             Verdict::Completed(_) => true,
-            // A program that says nothing of its checkpoints has made one if it stopped when it was asked to.
+            // A program that reports no checkpoints has made one if it stopped when it was asked to.
             Verdict::Stopped(_) => !run.progress.speaks || run.progress.checkpointed >= run.progress.steps,
             Verdict::Lost(_)
             | Verdict::Cut(_)

@@ -157,7 +157,7 @@ pub struct Core {
     now: Seconds,
     /// The instant of this start of the scheduler.
     opened: Seconds,
-    /// The latest instant for the next wake-up, as it was told after the last input.
+    /// The latest instant for the next wake-up, as the driver was told after the last input.
     due: Seconds,
     /// Changes of prices that are still to come, in order of time.
     prices: VecDeque<PriceChange>,

@@ -108,7 +108,7 @@ pub enum Refusal {
     /// The request is wrong.
     #[error("{text}")]
     Invalid {
-        /// The fault, and what to do.
+        /// The fault, and the remedy.
         text: String,
     },
     /// There is no such job or server.
@@ -123,7 +123,7 @@ fn invalid(text: impl Into<String>) -> Refusal {
     Refusal::Invalid { text: text.into() }
 }
 
-/// The most bytes of a name, a type, or another word of a submission.
+/// The most bytes of a name, a type, or another text of a submission.
 const WORD_MAX: usize = 256;
 
 /// The most bytes of the reason for which a server is drained.

@@ -13,7 +13,7 @@ use super::job::{Known, LiveJob, LiveRun, Reason};
 use super::requests::Refusal;
 use crate::protocol::JobNumber;
 
-/// What a job is owed and has received on workers of one type.
+/// The time that a job is owed and has received on workers of one type.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TypeView {
     /// The type.

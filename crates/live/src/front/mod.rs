@@ -79,7 +79,7 @@ pub struct Options {
     pub tokens: Option<Tokens>,
     /// The certificate and key of https; without them the front speaks http.
     pub tls: Option<Tls>,
-    /// The names of the documents that clients may ask for.
+    /// The names of the scheduler's documents, for clients that simulate it.
     pub served: Served,
 }
 
