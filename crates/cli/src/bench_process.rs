@@ -226,7 +226,7 @@ pub(super) fn run_child(
     let row = match (rows.rfind(within), said.why(limits)) {
         (Some(row), None) => row,
         (Some(mut row), Some((by, why))) => {
-            // The row's decision is measured; the missing part is what was to follow it.
+            // The row's decision is measured; the work after it is missing.
             let is_whole = said.lines.iter().any(|line| line == MEASURED);
             match row.status {
                 Status::Done if !is_whole => row.cut(by, &why, case.repeats),

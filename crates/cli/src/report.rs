@@ -43,7 +43,8 @@ pub struct ReportArguments {
     /// A sweep's folder or the results.sqlite in it; the events that `simulate --events` wrote, or its JSON; the JSON of `bench`
     #[arg(value_name = "RESULTS")]
     results: PathBuf,
-    /// Where the page goes, `-` being standard output [default: report.html in a sweep's folder; else the file's name with .html, beside it]
+    /// The file of the page, `-` being standard output [default: report.html in a sweep's folder; else the file's name with .html,
+    /// beside it]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The policy that the others are held against [default: the sweep's first]

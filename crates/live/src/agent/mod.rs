@@ -184,7 +184,8 @@ impl Agent {
         }
         let is_wanted = |run: Run| orders.leases.iter().any(|lease| lease.run == run);
         for (&(run, rank), here) in &mut self.ranks {
-            // A rank that was only asked for a proposal goes on running, but its proposal would not be answered any more: it is stopped, too.
+            // A rank that was only asked for a proposal runs on, but its proposal would not be answered any more: it is stopped,
+            // too.
             let goes_on = here.stop.is_none_or(|stop| stop == Stop::Propose);
             if !is_wanted(run) && !here.is_over() && goes_on {
                 here.stop = Some(Stop::Now);
