@@ -11,7 +11,7 @@ use crate::policy::explain::Explanation;
 use crate::policy::program::{GaveUp, Reason, Strategy};
 use crate::problem::{Problem, ProblemError};
 pub use crate::program::Sense;
-use crate::solver::SolveError;
+use crate::solver::{ConflictSize, SolveError};
 use crate::units::{Seconds, Steps};
 
 /// Decides time shares. A function of the problem and of its own declared, serializable state.
@@ -228,9 +228,19 @@ pub struct Conflict {
 /// The words beside a conflicting constraint that is droppable.
 const DROPPED_ONLY: &str = " (droppable: as few jobs as possible are let off, whatever the objective)";
 
+/// What is said of several conflicting constraints that are not known to be the fewest.
+const fn said_of(size: ConflictSize) -> &'static str {
+    match size {
+        ConflictSize::Smallest => "",
+        ConflictSize::Irreducible => " (each of these is needed, though another set may be smaller)",
+        ConflictSize::Unreduced => " (some of these may not be needed)",
+    }
+}
+
 /// Conflicting constraints in words, with the names of jobs and worker types.
 pub fn in_words(
     conflicts: &[Conflict],
+    size: ConflictSize,
     job: impl Fn(usize) -> String,
     worker_type: impl Fn(WorkerTypeId) -> String,
 ) -> String {
@@ -265,7 +275,7 @@ pub fn in_words(
     let parts: Vec<String> = conflicts.iter().map(of).collect();
     match parts.as_slice() {
         [one] => one.clone(),
-        several => format!("all of: {}", several.join("; ")),
+        several => format!("all of: {}{}", several.join("; "), said_of(size)),
     }
 }
 
@@ -277,11 +287,11 @@ impl PolicyError {
             Self::Missing { policy, field, job: position, expected } => {
                 Self::Missing { policy, field, job: job(position), expected }
             }
-            Self::Conflict { policy, mut conflicts } => {
+            Self::Conflict { policy, mut conflicts, size } => {
                 for conflict in &mut conflicts {
                     conflict.job = conflict.job.map(&job);
                 }
-                Self::Conflict { policy, conflicts }
+                Self::Conflict { policy, conflicts, size }
             }
             other => other,
         }
@@ -294,8 +304,8 @@ impl PolicyError {
         job: impl Fn(usize) -> String,
         worker_type: impl Fn(WorkerTypeId) -> String,
     ) -> Self {
-        let Self::Conflict { policy, conflicts } = self else { return self };
-        let reason = format!("no allocation keeps {}", in_words(&conflicts, job, worker_type));
+        let Self::Conflict { policy, conflicts, size } = self else { return self };
+        let reason = format!("no allocation keeps {}", in_words(&conflicts, size, job, worker_type));
         Self::Infeasible { policy, reason }
     }
 }
@@ -335,12 +345,14 @@ pub enum PolicyError {
         reason: String,
     },
     /// Constraints of the policy contradict one another.
-    #[error("policy `{policy}` is infeasible: no allocation keeps {}", in_words(conflicts, |job| format!("the job at position {job}"), |kind| format!("worker type {}", kind.index())))]
+    #[error("policy `{policy}` is infeasible: no allocation keeps {}", in_words(conflicts, *size, |job| format!("the job at position {job}"), |kind| format!("worker type {}", kind.index())))]
     Conflict {
         /// The policy.
         policy: String,
         /// A set of them that no allocation keeps, from which all that were found not to be needed for that are left out.
         conflicts: Vec<Conflict>,
+        /// How few they are known to be.
+        size: ConflictSize,
     },
     /// The program's objective is unbounded.
     #[error("policy `{policy}` is unbounded: {reason}")]
@@ -418,7 +430,7 @@ mod tests {
                 possible: Some(part),
                 relaxed: None,
             };
-            in_words(&[conflict], |job| job.to_string(), |_| String::new())
+            in_words(&[conflict], ConflictSize::Smallest, |job| job.to_string(), |_| String::new())
         };
         for (part, percent) in [
             (0.999_998, "99.9998"),

@@ -23,6 +23,7 @@ pub mod clarabel;
 pub mod good_lp;
 pub mod registry;
 mod proof;
+mod conflict;
 pub mod conformance;
 
 #[cfg(test)]
@@ -33,7 +34,8 @@ pub use backend::{
 };
 pub use certificate::Certificate;
 pub use chain::{Certified, solve_certified};
+pub use conflict::{ConflictSize, ConflictingRows, conflict};
 pub(crate) use forced::has_flat_cone;
 pub(crate) use intake::check;
 pub use interrupt::Interrupt;
-pub use proof::{conflict, without_optimum};
+pub use proof::without_optimum;

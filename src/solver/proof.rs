@@ -17,15 +17,16 @@ const RELAXED_MIN: f64 = 1e-9;
 /// The part of its scale by which a row may be violated by a point that satisfies it.
 const VIOLATED_MAX: f64 = 1e-6;
 
-/// The most rows that are tried one by one: each alone, and each left out of a contradiction.
-const LEFT_OUT_MAX: usize = 200;
-
-/// The most single rows and pairs of rows that are tried as a smaller contradiction.
-const FEWER_MAX: usize = 300;
-
-/// The most terms of all programs together that try single rows and pairs; each program has all terms of the
-/// original.
-const FEWER_TERMS_MAX: usize = 2_000_000;
+/// What is proven of a program's rows.
+#[derive(Clone, Debug)]
+pub(super) enum Standing {
+    /// They contradict one another, by multipliers of these rows.
+    Contradiction(Vec<usize>),
+    /// A point satisfies them.
+    Satisfied(Vec<f64>),
+    /// Neither.
+    Unknown,
+}
 
 /// Proves that a program without an optimum is infeasible, or that it is unbounded; `None` if neither is proven. For
 /// programs with cones, unboundedness is never proven.
@@ -38,7 +39,8 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
         return Some(Termination::Infeasible);
     }
     if !program.is_linear() {
-        return contradiction(program, limits).map(|_| Termination::Infeasible);
+        let proven = matches!(standing(program, limits), Standing::Contradiction(_));
+        return proven.then_some(Termination::Infeasible);
     }
     let relaxed = certified(&relaxed(program, false).0, limits)?;
     if relaxed.certificate.bound > RELAXED_MIN {
@@ -54,57 +56,34 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
         .then_some(Termination::Unbounded)
 }
 
-/// A small set of rows of `candidates` that contradict one another, rows that are no candidates being kept. Rows are
-/// taken out one after another if the contradiction remains without them, up to a number of tries. A single row or a
-/// pair that is a contradiction takes the place of a larger set, if a number of tries finds one. `None` if no
-/// contradiction is proven.
-pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Option<Vec<usize>> {
-    let (proof, first_of_row) = contradiction(program, limits)?;
-    let duals = &proof.solution.row_duals;
-    let largest = duals.iter().fold(0.0_f64, |most, dual| most.max(dual.abs()));
-    let counts = |row: &usize| {
-        let of_row = first_of_row[*row]..first_of_row[*row + 1];
-        duals[of_row].iter().any(|dual| dual.abs() > RELAXED_MIN * largest)
-    };
-    let is_proven = |kept: &[usize]| {
-        let mut part = program.clone();
-        for row in candidates.iter().filter(|row| !kept.contains(row)) {
-            part.rows[*row] = Range::FREE;
+/// Do the rows of a program contradict one another?
+pub(super) fn standing(program: &Program, limits: &Limits) -> Standing {
+    if contradictory(program) {
+        let empty = |row: &usize| program.rows[*row].lower > program.rows[*row].upper;
+        return Standing::Contradiction((0..program.n_rows()).filter(empty).take(1).collect());
+    }
+    let mut standing = Standing::Unknown;
+    // A proof without cones holds with them; a point does not.
+    for with_cones in [false, true].into_iter().take(if program.is_linear() { 1 } else { 2 }) {
+        let (relaxed, first_of_row) = relaxed(program, with_cones);
+        let Some(Certified { certificate, solution, .. }) = certified(&relaxed, limits) else { continue };
+        if certificate.bound > RELAXED_MIN {
+            return Standing::Contradiction(multiplied(&solution.row_duals, &first_of_row));
         }
-        contradiction(&part, limits).is_some()
-    };
-    let mut kept: Vec<usize> = candidates.iter().copied().filter(counts).collect();
-    if !is_proven(&kept) {
-        kept = candidates.to_vec();
-    }
-    // With cones, a proof may fail beside other rows that succeeds without them.
-    let alone = kept.iter().take(LEFT_OUT_MAX).find(|row| !program.is_linear() && is_proven(&[**row]));
-    if let Some(row) = alone {
-        return Some(vec![*row]);
-    }
-    for row in kept.clone().into_iter().take(LEFT_OUT_MAX) {
-        let others: Vec<usize> = kept.iter().copied().filter(|other| *other != row).collect();
-        if is_proven(&others) {
-            kept = others;
+        if certificate.primal <= VIOLATED_MAX && (with_cones || program.is_linear()) {
+            standing = Standing::Satisfied(solution.columns);
         }
     }
-    let tries = FEWER_MAX.min(FEWER_TERMS_MAX / program.term_values.len().max(1));
-    let fewer = fewer(candidates, &kept).take(tries).find(|rows| is_proven(rows));
-    let mut found = fewer.unwrap_or(kept);
-    found.sort_unstable();
-    Some(found)
+    standing
 }
 
-/// Sets of rows that are smaller than a contradiction and not part of it: single rows, then pairs, of which those
-/// with a row of the contradiction come first.
-fn fewer<'a>(candidates: &'a [usize], contradiction: &'a [usize]) -> impl Iterator<Item = Vec<usize>> + 'a {
-    let others = || candidates.iter().copied().filter(|row| !contradiction.contains(row));
-    let alone = others().take(if contradiction.len() > 1 { usize::MAX } else { 0 }).map(|row| vec![row]);
-    let ordered: Vec<usize> = contradiction.iter().copied().chain(others()).collect();
-    let n = if contradiction.len() > 2 { ordered.len() } else { 0 };
-    let pairs = (0..n).flat_map(move |first| (first + 1..n).map(move |second| (first, second)));
-    let is_new = move |(_, second): &(usize, usize)| *second >= contradiction.len();
-    alone.chain(pairs.filter(is_new).map(move |(first, second)| vec![ordered[first], ordered[second]]))
+/// The rows whose multipliers are more than rounding; `first_of_row` is that of [`relaxed`].
+fn multiplied(duals: &[f64], first_of_row: &[usize]) -> Vec<usize> {
+    let largest = duals.iter().fold(0.0_f64, |most, dual| most.max(dual.abs()));
+    let counts =
+        |ends: &[usize]| duals[ends[0]..ends[1]].iter().any(|dual| dual.abs() > RELAXED_MIN * largest);
+    let rows = first_of_row.windows(2).enumerate();
+    rows.filter(|(_, ends)| counts(ends)).map(|(row, _)| row).collect()
 }
 
 fn contradictory(program: &Program) -> bool {
@@ -113,21 +92,10 @@ fn contradictory(program: &Program) -> bool {
 
 /// A certified optimum. Our simplex comes last: its multipliers are exact at a vertex, which an interior point's are not
 /// where columns have no bound.
-fn certified(program: &Program, limits: &Limits) -> Option<Certified> {
+pub(super) fn certified(program: &Program, limits: &Limits) -> Option<Certified> {
     let mut chain = registry::default_chain(program);
     chain.extend(registry::backend("simplex"));
     solve_certified(program, &mut chain, limits, None).ok()
-}
-
-/// The certified multipliers by which the rows contradict one another, by themselves or with the cones; and, as
-/// [`relaxed`] gives it, where the rows begin that stand for each row.
-fn contradiction(program: &Program, limits: &Limits) -> Option<(Certified, Vec<usize>)> {
-    let with_cones: &[bool] = if program.is_linear() { &[false] } else { &[false, true] };
-    with_cones.iter().find_map(|cones| {
-        let (relaxed, first_of_row) = relaxed(program, *cones);
-        let proof = certified(&relaxed, limits).filter(|proof| proof.certificate.bound > RELAXED_MIN)?;
-        Some((proof, first_of_row))
-    })
 }
 
 /// minimize t, with each row relaxed by t times its scale. Each row becomes none, one or two rows; the second value
@@ -144,10 +112,7 @@ fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
     let t = relaxed.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 1.0);
     for (row, range) in program.rows.iter().enumerate() {
         first_of_row.push(relaxed.n_rows());
-        let size = program.row(row).fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
-        let ends = [range.lower, range.upper].into_iter().filter(|end| end.is_finite());
-        let scale = ends.fold(size, |most, end| most.max(end.abs()));
-        let scale = if scale > 0.0 { scale } else { 1.0 };
+        let scale = row_scale(program, row);
         if range.upper.is_finite() {
             relaxed.push_row(Range::at_most(range.upper), program.row(row).chain([(t, -scale)]));
         }
@@ -157,6 +122,14 @@ fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
     }
     first_of_row.push(relaxed.n_rows());
     (relaxed, first_of_row)
+}
+
+/// The largest number of a row; 1 if there is none but 0.
+pub(super) fn row_scale(program: &Program, row: usize) -> f64 {
+    let size = program.row(row).fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
+    let ends = [program.rows[row].lower, program.rows[row].upper].into_iter().filter(|end| end.is_finite());
+    let scale = ends.fold(size, |most, end| most.max(end.abs()));
+    if scale > 0.0 { scale } else { 1.0 }
 }
 
 /// The program for the best direction, with entries from −1 to 1, that approaches no finite bound of a row or column.
@@ -209,37 +182,6 @@ mod tests {
         empty.columns[0] = Range { lower: 2.0, upper: 1.0 };
         assert_eq!(proven(&empty), [Some(Termination::Infeasible); 3]);
         assert_eq!(without_optimum(&open(), Termination::Failed, &Limits::default()), None);
-    }
-
-    #[test]
-    fn a_conflict_has_the_rows_that_contradict_one_another_and_no_other() {
-        let mut program = open();
-        let low = program.push_row(Range::at_most(1.0), [(1, 1.0)]);
-        let idle = program.push_row(Range::at_least(0.5), [(0, 1.0), (1, 1.0)]);
-        let high = program.push_row(Range::at_least(3.0), [(0, 1.0)]);
-        assert_eq!(conflict(&program, &[low, idle, high], &Limits::default()), Some(vec![low, high]));
-        assert_eq!(conflict(&program, &[idle, high], &Limits::default()), Some(vec![high]));
-        program.rows[high] = Range::at_least(2.0);
-        assert_eq!(conflict(&program, &[low, idle, high], &Limits::default()), None);
-    }
-
-    #[test]
-    fn two_rows_that_contradict_one_another_are_found_where_three_were() {
-        let mut program = Program::new(Sense::Maximize);
-        for _ in 0..2 {
-            program.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 0.0);
-        }
-        let little = program.push_row(Range::at_most(1.0), [(0, 1.0), (1, 1.0)]);
-        let one = program.push_row(Range::at_least(0.8), [(0, 1.0)]);
-        let other = program.push_row(Range::at_least(0.8), [(1, 1.0)]);
-        let both = program.push_row(Range::at_least(1.2), [(0, 1.0), (1, 1.0)]);
-        let rows = [little, one, other, both];
-        assert_eq!(conflict(&program, &rows, &Limits::default()), Some(vec![little, both]));
-        let sets: Vec<Vec<usize>> = fewer(&rows, &[little, one, other]).collect();
-        assert_eq!(sets[0], [both]);
-        assert_eq!(sets[1..], [vec![little, both], vec![one, both], vec![other, both]]);
-        assert_eq!(fewer(&rows, &[little, both]).collect::<Vec<_>>(), [vec![one], vec![other]]);
-        assert_eq!(fewer(&rows, &[little]).count(), 0);
     }
 
     #[test]

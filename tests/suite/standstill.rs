@@ -13,6 +13,7 @@ use apportion::simulator::{
     Event, Limits, Observer, Options, Outcome, Patience, PreemptionCost, Simulation, Standstill, Unobserved,
     WorkerFaults,
 };
+use apportion::solver::ConflictSize;
 use apportion::spec::snapshot::Label;
 use apportion::workload::{Arrivals, Combination, Listed};
 use apportion::{Allocation, Cluster, Job, Seconds, StepsPerSecond, Throughputs};
@@ -353,7 +354,11 @@ fn a_decision_that_fails_names_the_job_that_it_fails_on() {
         possible: None,
         relaxed: None,
     };
-    let conflicts = PolicyError::Conflict { policy: "alone".to_owned(), conflicts: vec![conflict] };
+    let conflicts = PolicyError::Conflict {
+        policy: "alone".to_owned(),
+        conflicts: vec![conflict],
+        size: ConflictSize::Smallest,
+    };
     for (first, said) in [(7_200, "job a"), (100, "job b")] {
         for ideal in [false, true] {
             let jobs = vec![named("a", first, 0.0), named("b", 7_200, 3_600.0), named("c", 7_200, 3_600.0)];
@@ -385,7 +390,8 @@ fn a_decision_that_fails_says_when_and_with_which_jobs() {
         possible: None,
         relaxed: None,
     };
-    let conflicts = PolicyError::Conflict { policy: policy(), conflicts: vec![conflict] };
+    let conflicts =
+        PolicyError::Conflict { policy: policy(), conflicts: vec![conflict], size: ConflictSize::Smallest };
     // the second of the problem, which is called 2
     let no_weight = "policy `alone` needs `weight` of job 2, expected another";
     let infeasible = "policy `alone` is infeasible: no allocation keeps `throughput >= 9[steps/s]` for job 2";

@@ -176,12 +176,12 @@ impl Question {
                 );
                 self.snapshot.source().error_at(&path, message, None).into()
             }
-            PolicyError::Conflict { policy, conflicts } => {
+            PolicyError::Conflict { policy, conflicts, size } => {
                 let job = |at: usize| format!("job `{}`", self.snapshot.document().jobs[at].id);
                 let kind = |kind: WorkerTypeId| {
                     format!("worker type `{}`", self.problem.cluster().types()[kind].name)
                 };
-                let what = in_words(conflicts, job, kind);
+                let what = in_words(conflicts, *size, job, kind);
                 let reason = format!("no allocation keeps {what}");
                 Failure::Policy(PolicyError::Infeasible { policy: policy.clone(), reason })
             }

@@ -13,7 +13,7 @@ use crate::index::{EntityId, Id, JobId, JobIndex};
 use crate::policy::{Conflict, Decision, Limit, Policy, PolicyError};
 use crate::problem::{ActiveJob, Entity, InnerRule, Problem, ProblemBuilder};
 use crate::program::{ConstraintText, ObjectiveText, Program, Range, Sense};
-use crate::solver::{Limits, registry, solve_certified};
+use crate::solver::{ConflictSize, Limits, registry, solve_certified};
 use crate::workload::Combination;
 
 /// The coefficient in a row of a job's share of time on a worker type. The last argument is its throughput there, in steps/s, and
@@ -463,8 +463,9 @@ fn no_part_of_a_right_side_is_minus_zero() {
         possible: None,
         relaxed: Some(-1e-12),
     };
-    let words =
-        |conflict: Conflict| crate::policy::in_words(&[conflict], |_| String::new(), |_| String::new());
+    let words = |conflict: Conflict| {
+        crate::policy::in_words(&[conflict], ConflictSize::Smallest, |_| String::new(), |_| String::new())
+    };
     assert!(words(conflict.clone()).contains("with 0.0 %"), "{}", words(conflict.clone()));
     let alone = Conflict { possible: Some(-0.0), ..conflict };
     assert!(words(alone.clone()).contains("it reaches 0.0 %"), "{}", words(alone));

@@ -1,12 +1,12 @@
 //! The constraints of a policy that contradict one another where no allocation keeps them all.
 
 use crate::index::{Id, WorkerTypeId};
-use crate::policy::decision::Conflict;
+use crate::policy::decision::{Conflict, PolicyError};
 use crate::policy::program::reduce::Reduced;
 use crate::program::expression::Subject;
 use crate::program::{BoundObjective, Column, Formulation, Range, RowRole, Sense};
 use crate::solver::certificate::TOLERANCE;
-use crate::solver::{Limits, conflict, registry, solve_certified};
+use crate::solver::{ConflictSize, ConflictingRows, Limits, conflict, registry, solve_certified};
 
 /// The most rows of a conflict for which it is computed, by a program a row, how nearly each can be kept beside the
 /// others.
@@ -33,6 +33,22 @@ pub(super) enum Stage {
     Dropped,
 }
 
+/// Constraints that no allocation keeps together.
+#[derive(Debug)]
+pub(super) struct Conflicts {
+    conflicts: Vec<Conflict>,
+    size: ConflictSize,
+}
+
+impl Conflicts {
+    /// The error of a policy of this name; none if no contradiction was proven.
+    pub(super) fn error_of(self, policy: &str) -> Option<PolicyError> {
+        let Self { conflicts, size } = self;
+        let policy = policy.to_owned();
+        (!conflicts.is_empty()).then_some(PolicyError::Conflict { policy, conflicts, size })
+    }
+}
+
 /// Constraints of the policy that no allocation keeps together, as few as [`conflict`] finds, by worker type and job.
 /// If all can be kept, constraints that forbid throughput without which the objective is infinite; after constraints
 /// were dropped, these include droppable ones that were not. Empty if no contradiction is proven.
@@ -41,14 +57,13 @@ pub(super) fn conflicts(
     bound: &BoundObjective<'_>,
     stage: Stage,
     limits: &Limits,
-) -> Vec<Conflict> {
+) -> Conflicts {
     let formulation = bound.constraints_alone(false);
     let candidates = own_rows(&formulation);
-    let rows = conflict(&formulation.program, &candidates, limits).unwrap_or_default();
-    if !rows.is_empty() {
-        return in_order(
-            rows.iter().filter_map(|row| of_row((reduced, bound), &formulation, (*row, &rows), limits)),
-        );
+    let found = conflict(&formulation.program, &candidates, limits);
+    if let Some(ConflictingRows { rows, size }) = found.filter(|found| !found.rows.is_empty()) {
+        let of = |row: &usize| of_row((reduced, bound), &formulation, (*row, &rows), limits);
+        return in_order(rows.iter().filter_map(of), size);
     }
     match stage {
         Stage::Dropped if bound.has_droppable() => {
@@ -68,7 +83,7 @@ fn conflicts_with_need(
     (reduced, bound): (&Reduced, &BoundObjective<'_>),
     formulation: &Formulation,
     limits: &Limits,
-) -> Vec<Conflict> {
+) -> Conflicts {
     let candidates = own_rows(formulation);
     let needy = (0..bound.instance().n_members().min(NEEDY_MAX)).filter(|member| is_needed(bound, *member));
     for member in needy {
@@ -81,7 +96,8 @@ fn conflicts_with_need(
                 .push_row(Range::at_least(NEEDED_MIN), terms.map(|(column, value)| (column, value / most)));
             asked.program.forget_names();
         }
-        let Some(rows) = conflict(&asked.program, &candidates, limits) else { continue };
+        let Some(found) = conflict(&asked.program, &candidates, limits) else { continue };
+        let ConflictingRows { rows, size } = found;
         if !rows.iter().all(|row| is_homogeneous(&formulation.program.rows[*row])) {
             continue;
         }
@@ -96,15 +112,18 @@ fn conflicts_with_need(
             relaxed: None,
         };
         let of = |row: &usize| of_row((reduced, bound), formulation, (*row, &[]), limits);
-        return in_order(rows.iter().filter_map(of).chain([needed]));
+        // Fewer constraints may forbid throughput of another member.
+        let is_several = size == ConflictSize::Smallest && rows.len() > 1;
+        let size = if is_several { ConflictSize::Irreducible } else { size };
+        return in_order(rows.iter().filter_map(of).chain([needed]), size);
     }
-    Vec::new()
+    Conflicts { conflicts: Vec::new(), size: ConflictSize::Unreduced }
 }
 
-fn in_order(conflicts: impl Iterator<Item = Conflict>) -> Vec<Conflict> {
+fn in_order(conflicts: impl Iterator<Item = Conflict>, size: ConflictSize) -> Conflicts {
     let mut conflicts: Vec<Conflict> = conflicts.collect();
     conflicts.sort_by_key(|conflict| (conflict.worker_type, conflict.job));
-    conflicts
+    Conflicts { conflicts, size }
 }
 
 /// A formulation without rows of time and capacity, and without the bounds on columns that follow from them.

@@ -65,10 +65,7 @@ impl ProgramPolicy {
             return Ok(violation);
         }
         let conflicts = conflicts(master.reduced(), bound, Stage::Dropped, &self.solver.limits());
-        if conflicts.is_empty() {
-            return Ok(violation);
-        }
-        Err(PolicyError::Conflict { policy: self.options.name.clone(), conflicts })
+        conflicts.error_of(&self.options.name).map_or(Ok(violation), Err)
     }
 }
 

@@ -267,8 +267,8 @@ impl ProgramPolicy {
         let constrained = error.may_be_infeasible() && !self.options.objective.constraints().is_empty();
         let limits = self.solver.limits();
         let found = constrained.then(|| conflicts(master.reduced(), &master.bound(), stage, &limits));
-        match found.filter(|conflicts| !conflicts.is_empty()) {
-            Some(conflicts) => PolicyError::Conflict { policy: self.options.name.clone(), conflicts },
+        match found.and_then(|conflicts| conflicts.error_of(&self.options.name)) {
+            Some(conflicts) => conflicts,
             // The search for a conflict may have run out of time.
             None if constrained => match self.solver.check_time() {
                 Err(late) => self.error(late),
@@ -352,8 +352,8 @@ impl ProgramPolicy {
         let objective = self.objective_report((value, solved.bound), violation_max, || bound.largest());
         if !objective.optimal && !self.options.objective.constraints().is_empty() {
             let conflicts = conflicts(master.reduced(), &bound, Stage::Dropped, &self.solver.limits());
-            if !conflicts.is_empty() {
-                return Err(PolicyError::Conflict { policy: self.options.name.clone(), conflicts });
+            if let Some(error) = conflicts.error_of(&self.options.name) {
+                return Err(error);
             }
         }
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
