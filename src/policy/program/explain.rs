@@ -47,8 +47,10 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     let prices = held.as_ref().ok_or(other);
     let prices = prices
         .and_then(|held| RowPrices::of(bound, &solved, &formulation, held, decision.objective.as_ref()));
-    let reasons = prices.as_ref().ok().map(|prices| Reasons::of(bound, &solved, &formulation, prices));
     let mut explanation = Explanation::of_shares(problem, decision, reason);
+    let prices = prices.map(|prices| prices.without_idle(&explanation.types));
+    let of = (bound, &explanation.types[..]);
+    let reasons = prices.as_ref().ok().map(|prices| Reasons::of(of, &solved, &formulation, prices));
     let known = prices.as_ref().ok();
     for (worker_type, kind) in explanation.types.iter_mut().enumerate() {
         kind.one_more = known.map(|prices| prices.capacity[worker_type].value);
@@ -82,6 +84,10 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
             known.and_then(|prices| prices.level[member]).is_some_and(|price| price.counts);
         let level = explanation.decision.levels.as_ref().map_or(f64::NAN, |levels| levels[job]);
         explained.fixed = known.and_then(|_| fixed(bound, &solved, member, level));
+        for fixed in &mut explained.fixed {
+            let idle = fixed.one_more.iter_mut().zip(&explanation.types).filter(|(_, kind)| !kind.binds);
+            idle.for_each(|(more, _)| *more = Some(0.0));
+        }
         explained.limits = reasons.as_ref().map(|reasons| reasons.of_member(member)).unwrap_or_default();
         explained.binding = reasons::binding(explained, idle);
         explained.discount = solved.discounts.get(member).copied();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::policy::decision::ObjectiveReport;
+use crate::policy::explain::TypeExplanation;
 use crate::policy::program::solve::{Explaining, Optimum};
 use crate::policy::program::tolerances::SHOWN_PRICE_MIN;
 use crate::program::expression::Subject;
@@ -122,6 +123,14 @@ impl RowPrices {
         prices.check(bound, solved.bound, held, objective)?;
         prices.discount_rows_with_room(bound, held);
         Ok(prices)
+    }
+
+    /// These prices with 0 for workers of types that the decision leaves idle: to a tolerance it is another optimum, in which
+    /// one worker more of them gains nothing.
+    pub(super) fn without_idle(mut self, types: &[TypeExplanation]) -> Self {
+        let idle = self.capacity.iter_mut().zip(types).filter(|(_, kind)| !kind.binds);
+        idle.for_each(|(price, _)| *price = Price::default());
+        self
     }
 
     fn none(bound: &BoundObjective<'_>) -> Self {

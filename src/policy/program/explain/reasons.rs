@@ -1,6 +1,6 @@
 //! The rows with a price that limit each member's share.
 
-use crate::policy::explain::{Binding, JobExplanation, Limit};
+use crate::policy::explain::{Binding, JobExplanation, Limit, TypeExplanation};
 use crate::policy::program::explain::TIME_ALL;
 use crate::policy::program::explain::prices::RowPrices;
 use crate::policy::program::solve::Optimum;
@@ -19,7 +19,7 @@ impl Reasons {
     /// The limits by a program's prices. A member that water filling fixed after the first step, and that has no own
     /// constraint with a price, has the limits by the prices of that later step.
     pub(super) fn of(
-        bound: &BoundObjective<'_>,
+        (bound, types): (&BoundObjective<'_>, &[TypeExplanation]),
         solved: &Optimum,
         formulation: &Formulation,
         prices: &RowPrices,
@@ -27,7 +27,7 @@ impl Reasons {
         let open = Columns::of(bound, solved, formulation, prices);
         let limits = |member: usize| {
             let mut limits = own_constraints(bound, prices, member);
-            let at_later = limits_at_later_step(bound, solved, formulation, member);
+            let at_later = limits_at_later_step((bound, types), solved, formulation, member);
             if let Some(later) = at_later.filter(|_| limits.is_empty()) {
                 return later;
             }
@@ -101,9 +101,10 @@ impl Columns {
             }
         }
         let is_time = |role: &RowRole| matches!(role, RowRole::Time { .. });
-        let unasked = reduced_costs(formulation, duals, |_| true).map(|cost| cost < -SHOWN_PRICE_MIN);
-        let gains =
-            reduced_costs(formulation, duals, |role| !is_time(role)).map(|cost| cost > SHOWN_PRICE_MIN);
+        let cone_duals = solved.answer.as_ref().map_or(&[][..], |answer| &answer.solution.cone_duals);
+        let all = (duals, cone_duals);
+        let unasked = reduced_costs(formulation, all, |_| true).map(|cost| cost < -SHOWN_PRICE_MIN);
+        let gains = reduced_costs(formulation, all, |role| !is_time(role)).map(|cost| cost > SHOWN_PRICE_MIN);
         Self { capacity, constraint, unasked: unasked.collect(), gains: gains.collect() }
     }
 
@@ -125,11 +126,11 @@ impl Columns {
     }
 }
 
-/// The reduced cost of each column of class time at these prices of some rows, over the sum of the sizes of its terms: above 0 where
-/// more time raises the objective. [columns]
-fn reduced_costs(
+/// The reduced cost of each column of class time at these prices of some rows and of all cones, over the sum of the sizes of its
+/// terms: above 0 where more time raises the objective. [columns]
+pub(super) fn reduced_costs(
     formulation: &Formulation,
-    duals: &[f64],
+    (duals, cone_duals): (&[f64], &[Vec<f64>]),
     is_counted: impl Fn(&RowRole) -> bool,
 ) -> impl Iterator<Item = f64> {
     let program = &formulation.program;
@@ -142,6 +143,15 @@ fn reduced_costs(
             size[column] += (dual * value).abs();
         }
     }
+    // A price of a cone's entry is the change of the objective per unit added to the entry.
+    for (entry, dual) in
+        program.cones.iter().zip(cone_duals).flat_map(|(cone, of)| cone.entries.iter().zip(of))
+    {
+        for (column, value) in entry.terms.iter().filter(|(column, _)| *column < n) {
+            gain[*column] += dual * value;
+            size[*column] += (dual * value).abs();
+        }
+    }
     let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
     gain.into_iter().zip(size).map(move |(gain, size)| if size > 0.0 { sign * gain / size } else { 0.0 })
 }
@@ -149,7 +159,7 @@ fn reduced_costs(
 /// The limits of a member that water filling fixed after its first step, by the prices of the step that fixed it; none
 /// for any other member.
 fn limits_at_later_step(
-    bound: &BoundObjective<'_>,
+    (bound, types): (&BoundObjective<'_>, &[TypeExplanation]),
     solved: &Optimum,
     formulation: &Formulation,
     member: usize,
@@ -177,7 +187,8 @@ fn limits_at_later_step(
     for term in bound.terms(member) {
         let on_type = on(Some(Subject::WorkerType), term.worker_type);
         let limit = on_type.map(Limit::Constraint).next().or_else(|| on_cluster(term.column));
-        let limit = limit.or(counts(one_more[term.worker_type]).then_some(Limit::Capacity));
+        let is_dear = types[term.worker_type].binds && counts(one_more[term.worker_type]);
+        let limit = limit.or(is_dear.then_some(Limit::Capacity));
         let Some(limit) = limit else { return Some(limits) };
         if !on_types.contains(&limit) {
             on_types.push(limit);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::index::{Id, JobId};
 use crate::policy::program::ProgramPolicy;
+use crate::policy::program::explain::reasons::reduced_costs;
 use crate::policy::program::explain::{Explained, Held, explain};
 use crate::policy::program::tests::options_of;
 use crate::policy::{Binding, Explanation, Limit, Policy};
@@ -382,6 +383,49 @@ fn idle_workers_that_a_gap_leaves_open_are_not_said_to_be_unasked() {
     explained.decision.allocation = capped.allocation;
     let explanation = explain(&problem, &bound, explained);
     assert_eq!((explanation.prices_unknown, explanation.jobs[1].binding), (None, Binding::Unrefined));
+}
+
+/// Two jobs share the fast worker and are on one of two slow workers in the rest of their time: of each job's time on either
+/// type, the prices of time, of workers and of the logarithm's cone add up to nothing.
+#[test]
+fn the_prices_of_cones_count() {
+    let problem = problem([1, 2], &jobs([[2.0, 1.0]; 2]));
+    let mut policy = policy(&ObjectiveText::new(Sense::Maximize, "sum_over_jobs(log(throughput))"));
+    let explained = policy.solve_to_explain(&problem).unwrap();
+    let reduced = explained.reduced.clone();
+    let bound = policy.options.objective.bind(&reduced.instance).unwrap();
+    let formulation = explained.solved.explaining.clone().formulation(&bound);
+    let solution = &explained.solved.answer.as_ref().unwrap().solution;
+    assert_eq!(solution.cone_duals.len(), formulation.program.cones.len());
+    let duals = (&solution.row_duals[..], &solution.cone_duals[..]);
+    for cost in reduced_costs(&formulation, duals, |_| true) {
+        assert!(cost.abs() < 1e-6, "{cost}");
+    }
+    let explanation = explain(&problem, &bound, explained);
+    assert!(explanation.types[0].binds && !explanation.types[1].binds);
+    near(explanation.types[1].one_more.unwrap(), 0.0);
+    for job in &explanation.jobs {
+        assert_eq!((job.binding, &job.limits[..]), (Binding::Time, &[Limit::Time][..]));
+    }
+}
+
+/// Half of the slow worker idles in the decision, though not in the answer of the solver, to which it has a price.
+#[test]
+fn workers_that_idle_are_no_reason() {
+    let problem = problem([1, 1], &jobs([[4.0, 1.0]; 3]));
+    let capped = per_job(SUM, ConstraintText::hard("time_on(slow) <= 0.15"));
+    let capped = policy(&capped).allocate(&problem).unwrap();
+    let mut policy = policy(&ObjectiveText::new(SUM.0, SUM.1));
+    let whole = policy.explain(&problem).unwrap();
+    let mut explained = policy.solve_to_explain(&problem).unwrap();
+    let reduced = explained.reduced.clone();
+    let bound = policy.options.objective.bind(&reduced.instance).unwrap();
+    assert!(whole.types.iter().all(|kind| kind.binds && kind.one_more.unwrap() > 0.5));
+    assert!(whole.jobs.iter().all(|job| job.limits == [Limit::Capacity]));
+    explained.decision.allocation = capped.allocation;
+    let idle = explain(&problem, &bound, explained);
+    assert!(!idle.types[1].binds && idle.types[1].one_more == Some(0.0));
+    assert!(idle.jobs.iter().all(|job| job.limits.is_empty()), "{:?}", idle.jobs);
 }
 
 /// A decision with prices that are taken away, or do not belong to it, by one change each.
