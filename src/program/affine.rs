@@ -82,10 +82,12 @@ impl Builder<'_> {
             Node::Variable(variable, of) => {
                 let on = of.as_ref().map(|of| self.bound.type_position(of, at));
                 let measure = variable.measure();
-                self.linear(at, |term| {
-                    let counts = on.is_none_or(|on| term.worker_type == on);
-                    counts.then(|| measure.of(term.throughput, term.time, term.workers))
-                })
+                let value = |term: &Term| (term.column, measure.of(term.throughput, term.time, term.workers));
+                let terms = match on {
+                    Some(on) => self.bound.terms_on(at.member, on).map(value).collect(),
+                    None => self.bound.terms(at.member).iter().map(value).collect(),
+                };
+                Affine { constant: 0.0, terms }
             }
             Node::Negate(inner) => scaled(self.form(inner, context.flipped()), -1.0),
             Node::Binary(operator, left, right) => self.binary(*operator, left, right, context.part()),
@@ -99,13 +101,6 @@ impl Builder<'_> {
                 self.reduce(*reduction, inner, implied, context)
             }
         }
-    }
-
-    fn linear(&self, at: At, coefficient: impl Fn(&Term) -> Option<f64>) -> Affine {
-        let terms = self.bound.terms(at.member).iter();
-        let mut form = Affine { constant: 0.0, terms: Vec::with_capacity(terms.len() + 1) };
-        form.terms.extend(terms.filter_map(|term| Some((term.column, coefficient(term)?))));
-        form
     }
 
     fn binary(&mut self, operator: Operator, left: &Expr, right: &Expr, context: Context) -> Affine {

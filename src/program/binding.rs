@@ -12,6 +12,7 @@ use super::instance::{Column, Instance};
 use super::inversion::{Levels, Required};
 use super::objective::{Constraint, Objective};
 use super::standard::Sense;
+use super::terms::Terms;
 
 /// Why an objective cannot be bound to an instance.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -142,15 +143,6 @@ pub struct Binding {
     levels: Option<Arc<Levels>>,
 }
 
-/// The terms of every member.
-#[derive(Clone, Debug)]
-struct Terms {
-    /// One member after another.
-    all: Vec<Term>,
-    /// Where each begins: [members + 1].
-    starts: Vec<u32>,
-}
-
 impl Objective {
     /// Binds the objective to the numbers of one decision.
     ///
@@ -258,32 +250,6 @@ impl Objective {
     }
 }
 
-fn member_terms(instance: &Instance, columns: &[Column]) -> Terms {
-    let mut starts = vec![0_u32; instance.n_members() + 1];
-    for column in columns {
-        for (member, _, _) in instance.parts(column.combination) {
-            starts[member + 1] += 1;
-        }
-    }
-    for member in 0..instance.n_members() {
-        starts[member + 1] += starts[member];
-    }
-    let empty = Term { column: 0, worker_type: 0, throughput: 0.0, time: 0.0, workers: 0.0 };
-    let mut terms = vec![empty; starts[instance.n_members()] as usize];
-    let mut next = starts.clone();
-    for (position, column) in columns.iter().enumerate() {
-        for (member, uses, throughput) in instance.parts(column.combination) {
-            let time = uses / instance.multiplicity[member];
-            let throughput = time * throughput[column.worker_type];
-            let worker_type = column.worker_type;
-            let workers = time * instance.workers_each(column.combination);
-            terms[next[member] as usize] = Term { column: position, worker_type, throughput, time, workers };
-            next[member] += 1;
-        }
-    }
-    Terms { all: terms, starts }
-}
-
 impl<'a> BoundObjective<'a> {
     /// The objective.
     pub fn objective(&self) -> &'a Objective {
@@ -307,9 +273,16 @@ impl<'a> BoundObjective<'a> {
 
     /// The terms of one job of a member, by column.
     pub fn terms(&self, member: usize) -> &[Term] {
-        let write = || member_terms(self.instance, &self.binding.columns);
-        let Terms { all, starts } = self.binding.terms.get_or_init(write);
-        &all[starts[member] as usize..starts[member + 1] as usize]
+        self.all_terms().of(member)
+    }
+
+    /// The terms of one job of a member on a worker type, by column.
+    pub(super) fn terms_on(&self, member: usize, worker_type: usize) -> impl Iterator<Item = &Term> {
+        self.all_terms().on(member, worker_type)
+    }
+
+    fn all_terms(&self) -> &Terms {
+        self.binding.terms.get_or_init(|| Terms::of_members(self.instance, &self.binding.columns))
     }
 
     /// The members' levels as functions of throughput, where the objective has levels.

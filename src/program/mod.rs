@@ -12,6 +12,7 @@ pub mod objective;
 mod names;
 mod at;
 pub mod binding;
+mod terms;
 mod evaluation;
 mod range;
 pub mod program_map;
