@@ -9,6 +9,7 @@
 //!
 //! A configuration is a job type, its workers and the servers they are on; an empty cell was not measured.
 
+use crate::spec::snapshot::NUMBER_MIN;
 use crate::spec::{Source, SpecError};
 use crate::throughput::contention::network::{Configuration, MeasuredRow};
 
@@ -80,8 +81,10 @@ fn fraction(text: &str) -> Result<Option<f64>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let value = text.parse().ok().filter(|value: &f64| *value > 0.0 && *value <= 1.0);
-    value.map(Some).ok_or_else(|| format!("`{text}`, expected a fraction above 0, at most 1, or nothing"))
+    let value = text.parse().ok().filter(|value: &f64| *value >= NUMBER_MIN && *value <= 1.0);
+    value
+        .map(Some)
+        .ok_or_else(|| format!("`{text}`, expected a fraction from {NUMBER_MIN:e} to 1, or nothing"))
 }
 
 #[cfg(test)]
@@ -108,7 +111,7 @@ mod tests {
             (",\"A,2\"\n", "table.csv:1:1: `A,2`, expected `JOB TYPE,WORKERS,SERVERS` such as `MoE,8,2`"),
             (
                 ",\"A,2,2\"\n\"A,2,2\",1.5\n",
-                "table.csv:2:1: `1.5`, expected a fraction above 0, at most 1, or nothing",
+                "table.csv:2:1: `1.5`, expected a fraction from 1e-100 to 1, or nothing",
             ),
             (
                 ",\"A,2,2\"\n\"B,2,2\",0.5\n",

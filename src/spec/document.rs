@@ -167,6 +167,7 @@ impl Source {
     /// With line, column and the nearest known name, if the text is not such a document.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
         structure::check_text(self)?;
+        structure::check_numbers(self)?;
         if self.is_json() {
             match serde_json::from_str(&self.text) {
                 Err(error) if error.is_syntax() && structure::check_nodes(self).is_ok() => {} // YAML, in braces

@@ -3,16 +3,20 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use saphyr_parser::{ScanError, Span};
+use saphyr_parser::{ScalarStyle, ScanError, Span};
 use serde::Deserialize;
 
 use crate::spec::document::{Source, SpecError};
 use crate::spec::places::{Place, Step, Walk, walk};
+use crate::spec::snapshot::NUMBER_MIN;
 
 /// The most mappings and lists within one another.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// The most nodes that all aliases together may stand for.
+/// A number without an exponent and with fewer zeros than this one after another is none that is too small.
+const ZEROS_MIN: usize = 64;
+
+/// Nodes that aliases may stand for, all told.
 const ALIASED_NODES_MAX: u64 = 100_000;
 
 /// Refuses input that is no text document.
@@ -82,6 +86,49 @@ fn bracket_help(source: &Source, place: Place) -> Option<String> {
     let goes_on = at == '[' && !before.is_whitespace() && !"[{,:".contains(before);
     goes_on
         .then(|| "within `{…}` and `[…]`, text with brackets is quoted, as in \"x <= 6[steps/s]\"".to_owned())
+}
+
+/// Is a text a number other than 0 that is smaller than any that is believed, or that would be read as 0?
+pub(super) fn is_tiny(text: &str) -> bool {
+    let text = text.trim();
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = || !mantissa.bytes().any(|digit| (b'1'..=b'9').contains(&digit));
+    text.parse().is_ok_and(|value: f64| value.abs() < NUMBER_MIN) && !is_zero()
+}
+
+/// Refuses numbers other than 0 that are smaller than any that is believed.
+///
+/// # Errors
+/// At the first of them.
+pub(super) fn check_numbers(source: &Source) -> Result<(), SpecError> {
+    if !may_have_tiny(&source.text) {
+        return Ok(());
+    }
+    let found = walk(&source.text, |_, step, span| match step {
+        Step::Scalar(text, ScalarStyle::Plain) if is_tiny(text) => {
+            ControlFlow::Break((place_of(span, step), text.clone().into_owned()))
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    // What is wrong with the syntax is said elsewhere.
+    let Ok(Some((place, text))) = found else { return Ok(()) };
+    let message = format!(
+        "the number `{text}` is too small, expected 0, or a number of {NUMBER_MIN:e} or more in size"
+    );
+    let help = "write 0 if it is nothing, or all numbers of its kind in a smaller unit".to_owned();
+    Err(source.at_place(Some(place), message, Some(help)))
+}
+
+/// Has a text an exponent of three digits below 0, or as many zeros one after another?
+fn may_have_tiny(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_small = |(at, byte): (usize, &u8)| {
+        *byte == b'-'
+            && at > 0
+            && matches!(bytes[at - 1], b'e' | b'E')
+            && bytes[at + 1..].iter().take_while(|digit| digit.is_ascii_digit()).count() >= 3
+    };
+    bytes.iter().enumerate().any(is_small) || text.contains(&"0".repeat(ZEROS_MIN))
 }
 
 fn place_of(span: Span, step: &Step<'_>) -> Place {

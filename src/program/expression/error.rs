@@ -26,8 +26,8 @@ pub enum ExpressionErrorKind {
     /// A character that no expression has.
     #[error("unexpected character `{0}`")]
     Character(char),
-    /// A number that cannot be read, or is not finite.
-    #[error("`{0}` is not a finite number")]
+    /// A number that cannot be read, is not finite, or is so small that it is not believed.
+    #[error("`{0}` is not a finite number that is 0 or at least 1e-100")]
     Number(String),
     /// A quotation mark without its partner.
     #[error("a quoted name without its closing quotation mark")]

@@ -79,6 +79,15 @@ fn enclosed(rest: &str, close: char) -> Option<&str> {
     rest[1..].find(close).map(|end| &rest[1..=end])
 }
 
+/// The least number above 0 that an expression may have.
+const LEAST: f64 = 1e-100;
+
+/// Is a number 0 as it is written, and not by rounding?
+fn is_zero(text: &str) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    mantissa.bytes().all(|byte| matches!(byte, b'0' | b'.'))
+}
+
 fn number(rest: &str, offset: usize) -> Result<(Token, usize), ExpressionError> {
     let bytes = rest.as_bytes();
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -94,7 +103,9 @@ fn number(rest: &str, offset: usize) -> Result<(Token, usize), ExpressionError> 
         }
     }
     match rest[..width].parse::<f64>() {
-        Ok(value) if value.is_finite() => Ok((Token::Number(value), width)),
+        Ok(value) if value.is_finite() && (value >= LEAST || is_zero(&rest[..width])) => {
+            Ok((Token::Number(value), width))
+        }
         _ => {
             let span = Span { offset, width };
             Err(ExpressionError::new(Kind::Number(rest[..width].to_owned()), span))

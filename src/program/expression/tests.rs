@@ -177,6 +177,8 @@ fn syntax_and_names_are_complained_about_where_they_stand() {
         ("2 throughput", BOTH, "throughput", "found `throughput`"),
         ("thruput * 2", BOTH, "thruput", "unknown name `thruput`, expected one of `throughput`"),
         ("1e999", BOTH, "1e999", "is not a finite number"),
+        ("1e-300", BOTH, "1e-300", "that is 0 or at least 1e-100"),
+        ("1e-400", BOTH, "1e-400", "that is 0 or at least 1e-100"),
         (".", BOTH, ".", "is not a finite number"),
         ("3[parsecs]", BOTH, "[parsecs]", "unknown unit `parsecs`"),
         ("3[s", BOTH, "[s", "unknown unit"),

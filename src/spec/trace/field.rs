@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::cluster::PRICES;
 use crate::spec::places::Place;
 use crate::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
+use crate::spec::structure::is_tiny;
 
 /// A range of numbers that a field accepts.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,9 @@ pub(in crate::spec) enum Range {
 
 impl Range {
     pub(super) fn contains(self, number: f64) -> bool {
+        if number.abs() > 0.0 && number.abs() < NUMBER_MIN {
+            return false;
+        }
         match self {
             Self::Positive => (NUMBER_MIN..=NUMBER_MAX).contains(&number),
             Self::Price => PRICES.contains(&number),
@@ -52,6 +56,13 @@ impl<'a> Field<'a> {
     /// The field as a number of a range.
     pub(in crate::spec) fn number(&self, name: &str, range: Range) -> Result<f64, String> {
         let number: Option<f64> = self.text.trim().parse().ok();
+        if is_tiny(&self.text) {
+            return Err(format!(
+                "{name} `{}` is too small, expected {}; write 0 if it is nothing",
+                self.brief(),
+                range.describe()
+            ));
+        }
         match number.filter(|number| range.contains(*number)) {
             // −0 would sort before 0.
             Some(number) => Ok(number + 0.0),

@@ -311,3 +311,13 @@ proptest! {
         prop_assert_eq!(&again.jobs[0].job.job_type, name.trim());
     }
 }
+
+#[test]
+fn numbers_too_small_to_be_honoured_are_refused() {
+    for tiny in ["1e-300", "1e-400", "5e-324"] {
+        let error = read(&format!("job_type,total_steps,arrival\nA3C,1,{tiny}\n")).unwrap_err();
+        let said = format!("t:2:7: arrival `{tiny}` is too small, expected a number from 0 to 1e15; write 0");
+        assert!(error.to_string().starts_with(&said), "{error}");
+    }
+    assert!(read("job_type,total_steps,arrival\nA3C,1,0e-400\n").is_ok());
+}
