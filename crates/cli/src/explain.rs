@@ -46,6 +46,8 @@ struct Explained {
     explanation: Explanation,
     /// The size of prices that may be rounding.
     rounding: f64,
+    /// The objective at measured throughputs, where the policy sees others.
+    measured: Option<f64>,
 }
 
 impl Deref for Explained {
@@ -73,15 +75,18 @@ pub(super) fn run(arguments: &ExplainArguments, session: &Session) -> Result<(),
     let jobs = question.positions(&arguments.job)?;
     let explained = question.policy.explain(&question.problem);
     let explanation = explained.map_err(|error| question.place(error))?;
+    let measured = question.measured_value(&explanation.decision)?;
     if let Some(remark) = &question.remark {
         session.note(remark);
     }
     if let Some(form) = arguments.program {
         return session.output.text(&explain_program::text(&question, &explanation, form)?);
     }
-    let explanation = Explained { rounding: ROUNDING * explanation.scale().min(1.0), explanation };
+    let explanation = Explained { rounding: ROUNDING * explanation.scale().min(1.0), explanation, measured };
     match session.output.format() {
-        OutputFormat::Json => session.output.answer(&ExplanationAnswer::of(&question, &explanation, &jobs)),
+        OutputFormat::Json => {
+            session.output.answer(&ExplanationAnswer::of(&question, (&explanation, measured), &jobs))
+        }
         OutputFormat::Csv => session.output.table(&job_table(&question, &explanation, &jobs)),
         OutputFormat::Table => {
             let asked = !arguments.job.is_empty();
@@ -326,9 +331,10 @@ fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], ask
     if let Some(objective) = explanation.objective() {
         let _ = writeln!(
             text,
-            "{} {}, and no allocation{} beats {} (gap {:.1e})",
+            "{} {}{}, and no allocation{} beats {} (gap {:.1e})",
             objective.sense.name(),
             objective.value,
+            if explanation.measured.is_some() { " at the throughputs that the policy sees" } else { "" },
             if explanation.decision.dropped.is_empty() {
                 ""
             } else {
@@ -337,6 +343,9 @@ fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], ask
             objective.bound,
             objective.gap_relative
         );
+        if let Some(value) = explanation.measured {
+            let _ = writeln!(text, "         {value} at measured throughputs");
+        }
     }
     if let Some(why) = explanation.prices_unknown {
         let _ = writeln!(text, "prices are not known: {why}");

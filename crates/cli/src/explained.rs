@@ -52,6 +52,9 @@ struct Objective {
     bound: f64,
     /// The gap between them, as a part of the larger.
     gap_relative: f64,
+    /// The value at measured throughputs, where the policy sees others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_at_measured_throughputs: Option<f64>,
 }
 
 /// A worker type's use and price.
@@ -172,8 +175,12 @@ pub(crate) fn constraint_rows<'e>(
 }
 
 impl<'a> ExplanationAnswer<'a> {
-    /// The explanation of these jobs.
-    pub(crate) fn of(question: &'a Question, explanation: &'a Explanation, jobs: &'a [JobIndex]) -> Self {
+    /// The reason of these jobs; with the explanation, its objective at measured throughputs, where the policy sees others.
+    pub(crate) fn of(
+        question: &'a Question,
+        (explanation, measured): (&'a Explanation, Option<f64>),
+        jobs: &'a [JobIndex],
+    ) -> Self {
         let decision = &explanation.decision;
         let types = question.worker_types().zip(&explanation.types);
         let worker_type = |(worker_type, part): (&'a str, &apportion::policy::TypeExplanation)| Capacity {
@@ -196,6 +203,7 @@ impl<'a> ExplanationAnswer<'a> {
                 value: objective.value,
                 bound: objective.bound,
                 gap_relative: objective.gap_relative,
+                value_at_measured_throughputs: measured,
             }),
             certificate: Certificate::of(decision),
             solve: decision.solve.as_ref().map(Solve::of),

@@ -41,8 +41,36 @@ pub(crate) struct Policy {
 #[derive(Debug)]
 struct Asking {
     policy: Box<dyn engine::Policy>,
-    /// The same where it is a program, for the objective at measured throughputs.
+    /// The same where it is a program, for single decisions, in which time is exchanged as the command does, and for the
+    /// objective at measured throughputs.
     program: Option<ProgramPolicy>,
+}
+
+impl Asking {
+    /// The policy that makes a single decision, from this state.
+    fn single(&mut self, fresh: &serde_json::Value) -> Result<&mut dyn engine::Policy, PolicyError> {
+        let Self { policy, program } = self;
+        let single: &mut dyn engine::Policy = match program {
+            Some(program) => program,
+            None => policy.as_mut(),
+        };
+        single.restore(fresh)?;
+        Ok(single)
+    }
+
+    /// The objective of a decision at measured throughputs, where the policy sees others.
+    fn measured(
+        &self,
+        problem: &EngineProblem,
+        decision: &engine::Decision,
+    ) -> Result<Option<f64>, PolicyError> {
+        match &self.program {
+            Some(program) if decision.objective.is_some() => {
+                program.measured_value_of(problem, &decision.allocation)
+            }
+            _ => Ok(None),
+        }
+    }
 }
 
 /// A catalog that knows the document of this text, or the shipped ones.
@@ -82,6 +110,7 @@ impl Policy {
         }
         let policy = catalog.build(&name, &options).map_err(|error| errors::catalog(&error))?;
         let program = catalog.program(&name, &options).map_err(|error| errors::catalog(&error))?;
+        let program = program.map(ProgramPolicy::exchanging);
         let fresh = policy.state();
         let asked = Mutex::new(Asking { policy, program });
         Ok(Self {
@@ -120,16 +149,16 @@ impl Policy {
         let (this, asked, stated) = (slf.get(), problem, problem.get());
         let problem = &*stated.stated;
         let decide = |asking: &mut Asking| -> Result<_, PolicyError> {
-            if fresh {
-                asking.policy.restore(&this.fresh)?;
-            }
-            let decision = asking.policy.allocate(problem)?;
-            let measured = match &asking.program {
-                Some(program) if decision.objective.is_some() => {
-                    program.measured_value_of(problem, &decision.allocation)?
+            let decision = if fresh {
+                let decision = asking.single(&this.fresh)?.allocate(problem)?;
+                if let Some(program) = &asking.program {
+                    asking.policy.restore(&engine::Policy::state(program))?;
                 }
-                _ => None,
+                decision
+            } else {
+                asking.policy.allocate(problem)?
             };
+            let measured = asking.measured(problem, &decision)?;
             Ok((decision, measured))
         };
         let (decision, measured) = this.ask(py, stated, decide)?;
@@ -143,16 +172,17 @@ impl Policy {
     /// Explains the decision on a problem: the decision, and a tree of what binds.
     fn explain<'py>(&self, py: Python<'py>, problem: &Problem) -> PyResult<(Decision, Bound<'py, PyDict>)> {
         let (stated, problem) = (problem, &*problem.stated);
-        let explain = |asking: &mut Asking| -> Result<Explanation, PolicyError> {
+        let explain = |asking: &mut Asking| -> Result<(Explanation, Option<f64>), PolicyError> {
             let known = asking.policy.state();
-            asking.policy.restore(&self.fresh)?;
-            let explained = asking.policy.explain(problem);
+            let explained = asking.single(&self.fresh)?.explain(problem);
             asking.policy.restore(&known)?;
-            explained
+            let explanation = explained?;
+            let measured = asking.measured(problem, &explanation.decision)?;
+            Ok((explanation, measured))
         };
-        let explanation = self.ask(py, stated, explain)?;
+        let (explanation, measured) = self.ask(py, stated, explain)?;
         let tree = explanation::tree(py, &explanation)?;
-        Ok((Decision::of(py, &explanation.decision, &self.name, (problem.n_types(), None))?, tree))
+        Ok((Decision::of(py, &explanation.decision, &self.name, (problem.n_types(), measured))?, tree))
     }
 
     /// What it knows from decisions before, as JSON.

@@ -59,6 +59,36 @@ def test_numbers_are_those_of_the_command() -> None:
             assert d.certificate.value == answer["objective"]["value"] and d.certificate.bound == answer["objective"]["bound"], policy
 
 
+BLIND = """format: apportion/snapshot-v1
+cluster: {a100: 2, t4: 2}
+jobs:
+  - {id: 1, steps_remaining: 1000, throughput: {a100: 10, t4: 0}}
+  - {id: 2, steps_remaining: 1000, throughput: {a100: 10, t4: 5}}
+  - {id: 3, steps_remaining: 1000, throughput: {a100: 8, t4: 2}}
+"""
+FAR_APART = """format: apportion/snapshot-v1
+cluster: {v100: 1, k80: 1}
+jobs:
+  - {id: high, weight: 1.0e12, throughput: {v100: 4, k80: 1}}
+  - {id: low, weight: 1, throughput: {v100: 4, k80: 1}}
+"""
+
+
+@pytest.mark.parametrize(("snapshot", "policy"), [(BLIND, "min_total_duration"), (BLIND, "max_min_fairness"), (FAR_APART, "proportional_fairness")])
+def test_idle_workers_are_used_as_by_the_command(tmp_path: Path, snapshot: str, policy: str) -> None:
+    path = tmp_path / "snapshot.yaml"
+    path.write_text(snapshot)
+    problem = ap.read_problem(path)
+    said = subprocess.run([command(), "allocate", "--format", "json", "--policy", policy, str(path)], capture_output=True, text=True, check=True)
+    answer = json.loads(said.stdout)
+    asked = ap.Policy(policy)
+    for d in [asked.allocate(problem), ap.allocate(problem, policy=policy), ap.explain(problem, policy=policy).decision]:
+        assert d.throughput.tolist() == list(answer["effective_throughput"].values())
+        assert d.certificate is not None and d.solve is not None
+        assert d.certificate.value_at_measured_throughputs == answer["objective"].get("value_at_measured_throughputs")
+        assert d.solve["exchanged"] == answer["solve"]["exchanged"]
+
+
 def test_parameters_stand_behind_the_name_of_a_policy() -> None:
     # Two jobs on one worker, one hour and four hours left: what an hour of it is worth is 1 against 1/4 to the power of 0, and 1 against 4 of 2.
     def throughput(policy: str) -> list[float]:
