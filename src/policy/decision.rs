@@ -172,6 +172,8 @@ pub struct SolveReport {
     pub size: ProgramSize,
     /// Jobs whose time on slower worker types was exchanged for idle time on faster ones, which the policy does not tell apart.
     pub exchanged: usize,
+    /// Was the time for it over before the optimum was found, or chosen among optima? Then the decision is the best found so far.
+    pub out_of_time: bool,
     /// What was done otherwise than planned, each with the reason: backends that were tried and not believed, optima that
     /// were not refined.
     pub fallbacks: Vec<String>,

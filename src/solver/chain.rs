@@ -84,9 +84,14 @@ fn solve_in_turn(
 ) -> Result<Certified, SolveError> {
     let mut attempts = Attempts::default();
     let mut failure = None;
+    let clock = Stopwatch::start();
     for backend in chain.iter_mut() {
         let name = backend.name();
-        match backend.solve(program, limits, warm) {
+        let time = limits.time.map(|time| time.saturating_sub(clock.elapsed()));
+        if attempts.last.is_some() && time.is_some_and(|time| time.is_zero()) {
+            break;
+        }
+        match backend.solve(program, &Limits { time, ..limits.clone() }, warm) {
             Ok(solution) => {
                 attempts.iterations += solution.iterations;
                 let clock = Stopwatch::start();
@@ -169,9 +174,9 @@ impl Attempts {
             } else {
                 format!("gap {gap:.1e}")
             };
-            format!("{name}: {termination:?} (violation {violation:.1e}, {proof})")
+            format!("{name}: {} (violation {violation:.1e}, {proof})", ended(termination))
         } else {
-            format!("{name}: {termination:?}")
+            format!("{name}: {}", ended(termination))
         };
         self.lines.push(line);
     }
@@ -195,6 +200,17 @@ impl Attempts {
     fn failed(self, termination: Termination) -> SolveError {
         SolveError::NotOptimal { attempts: self.lines.join("; "), termination }
     }
+}
+
+/// How a backend ended, in words: that there is no optimum is only claimed.
+fn ended(termination: Termination) -> String {
+    let claim = match termination {
+        Termination::Infeasible => "infeasible",
+        Termination::Unbounded => "unbounded",
+        Termination::InfeasibleOrUnbounded => "infeasible or unbounded",
+        other => return format!("{other:?}"),
+    };
+    format!("claims that the program is {claim}")
 }
 
 #[cfg(test)]

@@ -56,15 +56,21 @@ pub(super) fn run(arguments: &AllocateArguments, session: &Session) -> Result<()
     proven(&decision)
 }
 
-/// Refuses an optimum that is not proven: the decision is printed, but not certified.
+/// Refuses to call a decision done whose time was over, or that is not proven to be the policy's optimum: it was printed, and is not
+/// certified.
 pub(super) fn proven(decision: &Decision) -> Result<(), Failure> {
+    let is_late = decision.solve.as_ref().is_some_and(|solve| solve.out_of_time);
+    let late = if is_late { "the time for the decision was over: " } else { "" };
     match &decision.objective {
         Some(objective) if !objective.optimal => {
             let (gap, violation) = (objective.gap_relative, objective.violation_max);
             let message = format!(
-                "the shares are not proven to be optimal: relative gap {gap:.1e}, largest violation {violation:.1e}"
+                "{late}the shares are not proven to be optimal: relative gap {gap:.1e}, largest violation {violation:.1e}"
             );
             Err(Failure::Limit { message })
+        }
+        _ if is_late => {
+            Err(Failure::Limit { message: format!("{late}the choice among optima was not made") })
         }
         _ => Ok(()),
     }

@@ -38,7 +38,7 @@ pub struct DecisionArguments {
     /// The strategy by which the optimum is found, in place of the one that suits the problem
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Strategy::ALL.map(Strategy::name)))]
     pub strategy: Option<String>,
-    /// Wall time in s after which no further program is begun: the answer is the result so far, or exit code 4
+    /// Wall time in s after which no further program is begun: the answer is the best found until then, with exit code 4
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub time_limit: Option<Duration>,
     /// The optimum to take among several, in place of the policy's own choice
@@ -148,7 +148,7 @@ impl Question {
         }
         let program = catalog.program(&arguments.policy, &options)?;
         let policy: Box<dyn Policy> = match catalog.program(&arguments.policy, &options)? {
-            Some(program) => Box::new(program.exchanging()),
+            Some(program) => Box::new(program.exchanging().best_so_far()),
             None => catalog.build(&arguments.policy, &options)?,
         };
         let throughputs = load_throughputs(&arguments.throughputs)?;

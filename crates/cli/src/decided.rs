@@ -56,6 +56,10 @@ pub(crate) struct Solve<'a> {
     size: Size,
     /// Jobs that were moved from slower worker types to idle time on faster ones.
     exchanged: usize,
+    /// Was the time for it over? Then it is the best decision found so far.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    out_of_time: bool,
     /// Departures from the planned way, each with the reason.
     fallbacks: &'a [String],
 }
@@ -122,6 +126,7 @@ impl<'a> Solve<'a> {
             searches: report.searches,
             size: Size { columns: size.columns, rows: size.rows, terms: size.terms },
             exchanged: report.exchanged,
+            out_of_time: report.out_of_time,
             fallbacks: &report.fallbacks,
         }
     }

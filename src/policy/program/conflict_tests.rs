@@ -7,7 +7,8 @@ use super::*;
 use crate::index::{Id, JobId, JobIndex};
 use crate::policy::{Conflict, Decision, Policy, PolicyError};
 use crate::problem::{ActiveJob, Problem, ProblemBuilder};
-use crate::program::{ConstraintText, ObjectiveText, Sense};
+use crate::program::{ConstraintText, ObjectiveText, Program, Sense};
+use crate::solver::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::units::{Seconds, Steps};
 
 /// Jobs of (scale factor, steps/s, steps) on one worker type.
@@ -115,6 +116,57 @@ fn two_rows_are_named_where_a_proof_takes_three() {
     let (found, said) = conflicts(&mut policy(makespan, &[floor], &rows), &problem(4, &jobs));
     let named: Vec<&str> = found.iter().map(|conflict| conflict.constraint.as_str()).collect();
     assert_eq!(named, rows, "{said}");
+}
+
+/// A backend that claims of every program that it has no optimum.
+#[derive(Debug)]
+struct Claims(Termination);
+
+impl Backend for Claims {
+    fn name(&self) -> &'static str {
+        "claims"
+    }
+
+    fn supports(&self, _: Feature) -> bool {
+        true
+    }
+
+    fn solve(&mut self, _: &Program, _: &Limits, _: Option<&WarmStart>) -> Result<Solution, SolveError> {
+        Ok(Solution {
+            termination: self.0,
+            columns: Vec::new(),
+            row_duals: Vec::new(),
+            cone_duals: Vec::new(),
+            objective: f64::NAN,
+            iterations: 0,
+            basis: None,
+        })
+    }
+}
+
+#[test]
+fn what_is_only_claimed_to_be_infeasible_or_unbounded_is_not_called_so() {
+    let two = problem(2, &[(1, 1.0, 1.0), (1, 2.0, 1.0)]);
+    let sum = (Sense::Maximize, "sum_over_jobs(throughput)");
+    let row = ConstraintText::hard("throughput >= 0.5[steps/s]");
+    for claim in [Termination::Infeasible, Termination::Unbounded, Termination::InfeasibleOrUnbounded] {
+        for rows in [&[][..], &[row.clone()]] {
+            let mut policy = policy(sum, rows, &[]);
+            let chain = || -> Vec<Box<dyn Backend>> { vec![Box::new(Claims(claim))] };
+            policy.solve_by(chain(), chain(), Limits::default());
+            let error = policy.allocate(&two).unwrap_err();
+            let PolicyError::Solve(SolveError::NotOptimal { attempts, termination }) = &error else {
+                panic!("{error}")
+            };
+            assert_eq!(*termination, Termination::Failed);
+            assert!(attempts.contains("claims that the program is") && attempts.contains("is not proven"));
+        }
+    }
+    // What is proven is called so, whoever claims it.
+    let none = ConstraintText::hard("throughput >= 5[steps/s]");
+    let mut policy = policy(sum, &[none], &[]);
+    policy.solve_by(vec![Box::new(Claims(Termination::Unbounded))], Vec::new(), Limits::default());
+    assert!(matches!(policy.allocate(&two), Err(PolicyError::Conflict { .. })));
 }
 
 #[test]

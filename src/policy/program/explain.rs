@@ -84,7 +84,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
             known.and_then(|prices| prices.level[member]).is_some_and(|price| price.counts);
         let level = explanation.decision.levels.as_ref().map_or(f64::NAN, |levels| levels[job]);
         explained.fixed = known.and_then(|_| fixed(bound, &solved, member, level));
-        for fixed in &mut explained.fixed {
+        if let Some(fixed) = &mut explained.fixed {
             let idle = fixed.one_more.iter_mut().zip(&explanation.types).filter(|(_, kind)| !kind.binds);
             idle.for_each(|(more, _)| *more = Some(0.0));
         }

@@ -15,6 +15,7 @@ mod hierarchy;
 mod idle;
 mod isolated_time;
 mod kinds;
+mod late;
 mod levels;
 mod objective_report;
 mod options;

@@ -71,8 +71,14 @@ impl ProgramPolicy {
 
 #[cfg(test)]
 mod tests {
-    use crate::policy::program::ProgramPolicy;
+    use std::sync::Arc;
+
+    use crate::index::{EntityId, Id, JobId};
+    use crate::policy::Policy;
+    use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
     use crate::policy::program::tests::options_of;
+    use crate::policy::program::{ProgramOptions, ProgramPolicy};
+    use crate::problem::{ActiveJob, Entity, InnerRule, ProblemBuilder};
     use crate::program::{ObjectiveText, Sense};
 
     #[test]
@@ -90,5 +96,43 @@ mod tests {
         assert!(!is_optimal(1e-13, 4e-12, f64::INFINITY));
         let infinite = policy.objective_report((f64::INFINITY, f64::INFINITY), 0.0, || f64::INFINITY);
         assert!(!infinite.optimal && infinite.gap_relative.is_infinite(), "{infinite:?}");
+    }
+
+    /// Two entities of weights 1 and 3 with two jobs and one, on two workers: levels rise together until the one job has all
+    /// of a worker, and the first two share the other.
+    #[test]
+    fn the_value_of_a_hierarchy_is_that_of_the_shares_that_are_given() {
+        let mut builder = ProblemBuilder::new(Arc::new("fast=2".parse().unwrap()));
+        for (name, weight) in [("red", 1.0), ("blue", 3.0)] {
+            let (name, inner) = (name.to_owned(), InnerRule::Fairness);
+            builder.entity(Entity { name, weight, inner, parent: None });
+        }
+        for (position, owner) in [0, 0, 1].into_iter().enumerate() {
+            let entity = Some(EntityId::from_index(owner));
+            builder.job(ActiveJob { entity, ..ActiveJob::new(JobId::from_index(position)) }, &[1.0]);
+        }
+        let problem = builder.build().unwrap();
+        let text = ObjectiveText::new(
+            Sense::Maximize,
+            "lexicographic_min_over_jobs(scale_factor * throughput / (weight * equal_share_throughput))",
+        );
+        let options = ProgramOptions { hierarchical: true, ..options_of(&text) };
+        let mut policy = ProgramPolicy::try_new(options).unwrap();
+        let certified = policy.allocate(&problem).unwrap().objective.unwrap();
+        assert!(certified.optimal, "{certified:?}");
+        let (reduced, mut solved, _) = policy.solve(&problem).unwrap();
+        let objective = policy.options.objective.clone();
+        let binding = policy.binding(&objective, &reduced).unwrap();
+        let master = ProgramColumns::new(&objective, reduced, binding, None, PricingLimits::NEVER);
+        for part in [1.0, 0.75, 0.25] {
+            let class_time: Vec<f64> = solved.class_time.iter().map(|time| part * time).collect();
+            let whole = std::mem::replace(&mut solved.class_time, class_time);
+            let report = policy.decide(&problem, &master, &solved).unwrap().objective.unwrap();
+            solved.class_time = whole;
+            // Of the second entity's job, which sets the level, and of all others.
+            assert_eq!(report.optimal, part > 0.99, "{report:?}");
+            assert!((report.value - part * certified.value).abs() < 1e-6, "{report:?}");
+            assert!((report.bound - certified.bound).abs() < 1e-12);
+        }
     }
 }

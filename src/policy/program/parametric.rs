@@ -115,6 +115,7 @@ pub(super) fn best_worst(
         };
         let stuck = (next - ideal).abs() <= PROGRESS_MIN * (best.value - ideal).abs();
         ideal = next;
+        solver.found.keep_bound(ideal, sense);
         best.bound = if better(ideal, best.value) { ideal } else { best.value };
         if (best.value - ideal).abs() <= GAP_MAX * best.value.abs().max(f64::MIN_POSITIVE) {
             break;

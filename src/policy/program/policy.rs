@@ -13,6 +13,7 @@ use crate::policy::program::expand::expand;
 use crate::policy::program::explain::explain;
 use crate::policy::program::hierarchy::Hierarchy;
 use crate::policy::program::isolated_time::IsolatedTime;
+use crate::policy::program::late::Late;
 use crate::policy::program::options::{ProgramOptions, Refine};
 use crate::policy::program::pairs::Pairing;
 use crate::policy::program::program_columns::{PricingLimits, ProgramColumns};
@@ -51,6 +52,8 @@ pub struct ProgramPolicy {
     /// The treatment of time on slower worker types while faster ones, which the policy does not tell from them, are
     /// idle.
     pub(super) slow_time: SlowTime,
+    /// What becomes of a decision that is not made within its time.
+    pub(super) late: Late,
 }
 
 impl ProgramPolicy {
@@ -101,6 +104,7 @@ impl ProgramPolicy {
             solver,
             isolated_time,
             slow_time: SlowTime::Left,
+            late: Late::Refused,
         })
     }
 
@@ -168,7 +172,12 @@ impl ProgramPolicy {
         let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
         self.solver.group(&master.reduced().classes);
         let published = self.options.fidelity == Fidelity::Published;
-        let is_settled = !self.droppable || self.drop_fewest(&mut master)?;
+        // If the time is over, the search for the optimum is, too.
+        let settled = |policy: &mut Self, master: &mut ProgramColumns<'_>| match policy.drop_fewest(master) {
+            Err(_) if policy.is_late() => Ok(true),
+            settled => settled,
+        };
+        let is_settled = !self.droppable || settled(self, &mut master)?;
         if published && (!is_settled || master.reduced().instance.dropped.contains(&true)) {
             master.drop_constraints(vec![true; master.reduced().instance.n_members()]);
         } else if !is_settled {
@@ -184,7 +193,7 @@ impl ProgramPolicy {
         }
         let hierarchy = |classes| Hierarchy::new(problem, classes, published);
         let hierarchy = self.options.hierarchical.then(|| hierarchy(&master.reduced().classes));
-        let solved = self.optimum(&mut master, hierarchy.as_ref())?;
+        let solved = self.optimum_in_time(&mut master, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
         // Jobs with a constraint that was to be kept and is not: the solver was inaccurate.
@@ -330,7 +339,7 @@ impl ProgramPolicy {
         task.solve(&mut self.solver).map_err(|error| self.contradicted(error, master, Stage::Dropped))
     }
 
-    fn decide(
+    pub(super) fn decide(
         &mut self,
         problem: &Problem,
         master: &ProgramColumns<'_>,
@@ -348,7 +357,7 @@ impl ProgramPolicy {
                 .map_err(|source| PolicyError::Allocation { policy: self.options.name.clone(), source })?;
         let point = bound.point(&class_time);
         let violation_max = allocation.violation_max().max(self.own_violation(master, &bound, &point)?);
-        let value = solved.reached.unwrap_or_else(|| bound.value(&point));
+        let value = solved.value(&bound, &point);
         let objective = self.objective_report((value, solved.bound), violation_max, || bound.largest());
         if !objective.optimal && !self.options.objective.constraints().is_empty() {
             let conflicts = conflicts(master.reduced(), &bound, Stage::Dropped, &self.solver.limits());

@@ -152,6 +152,7 @@ impl<'a> ProgramColumns<'a> {
         };
         let mut answer = solver.solve(&formulation.program, from)?;
         clear_forbidden(formulation, &mut answer);
+        solver.found.keep(formulation.class_time(&answer.solution.columns));
         Ok(answer)
     }
 

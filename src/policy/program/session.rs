@@ -291,7 +291,7 @@ impl Session {
             .map_err(|source| PolicyError::Allocation { policy: policy.options.name.clone(), source })?;
         let point = bound.point(&solved.class_time);
         let violation_max = violation_max.max(policy.own_violation(&master, &bound, &point)?);
-        let value = solved.reached.unwrap_or_else(|| bound.value(&point));
+        let value = solved.value(&bound, &point);
         let report = policy.objective_report((value, solved.bound), violation_max, || bound.largest());
         let levels = bound.throughputs(&point).zip(bound.levels()).map(|(throughputs, levels)| {
             throughputs

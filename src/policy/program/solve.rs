@@ -13,8 +13,8 @@ use crate::policy::program::singles;
 use crate::policy::program::solver_context::{Answer, FirstMethod, SolverContext, SolvingError};
 use crate::policy::program::strategy::{GaveUp, Strategy, Unfit, strategy};
 use crate::policy::program::tolerances::{EASING_FROM_TOLERANCE, GIVEN_UP_REFINING};
-use crate::policy::program::water_filling::{self, Fixing};
-use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Route, Sense};
+use crate::policy::program::water_filling::{self, FirstLevel, Fixing};
+use crate::program::{BoundObjective, Demand, Formulation, LevelForm, Point, Route, Sense};
 use crate::solver::SolveError;
 
 /// The relative distance of the optimum from the level tried last up to which prices there are those of the optimum.
@@ -27,9 +27,8 @@ pub(super) struct Optimum {
     pub(super) class_time: Vec<f64>,
     /// A bound on the objective: no allocation is better.
     pub(super) bound: f64,
-    /// The value that the allocation reaches, where that is not the objective's own: the level that weighted entities reach
-    /// together.
-    pub(super) reached: Option<f64>,
+    /// The level that weighted entities reach together, which is the value of an allocation of theirs in the objective's place.
+    pub(super) reached: Option<ReachedLevel>,
     /// The program that explains the optimum by its duals.
     pub(super) explaining: Explaining,
     /// The answer to the program that explains the optimum; none if no program was written.
@@ -44,9 +43,52 @@ pub(super) struct Optimum {
 }
 
 impl Optimum {
+    /// The value of a point: the objective's or, of weighted entities, the level that they reach together.
+    pub(super) fn value(&self, bound: &BoundObjective<'_>, point: &Point) -> f64 {
+        let reached = self.reached.as_ref().zip(bound.throughputs(point));
+        reached.map_or_else(|| bound.value(point), |(level, throughputs)| level.at(&throughputs))
+    }
+
     /// Is the program that explains the optimum one at a level that was only tried, away from the optimum?
     pub(super) fn is_tried_elsewhere(&self) -> bool {
         matches!(self.explaining, Explaining::Tried(tried, _) if is_elsewhere(tried, self.bound))
+    }
+}
+
+/// The level that weighted entities reach together, as a function of throughputs.
+#[derive(Clone, Debug)]
+pub(super) struct ReachedLevel {
+    first: FirstLevel,
+    /// The throughput of each member at a level of 0: [members].
+    base: Vec<f64>,
+    /// Is the inverse of the level raised?
+    inverse: bool,
+    /// Levels that no throughput changes.
+    fixed: Vec<f64>,
+    sense: Sense,
+}
+
+impl ReachedLevel {
+    /// The level that all members keep at these throughputs: [members].
+    fn at(&self, throughputs: &[f64]) -> f64 {
+        self.of_raised(self.first.kept_by(throughputs, &self.base))
+    }
+
+    /// A bound on the level that no allocation is better than.
+    fn bound(&self) -> f64 {
+        self.of_raised(self.first.bound)
+    }
+
+    /// The level, or its inverse where that is raised, with the levels that no throughput changes.
+    fn of_raised(&self, level: f64) -> f64 {
+        let raised = if self.inverse { level.recip() } else { level };
+        self.fixed.iter().copied().fold(
+            raised,
+            match self.sense {
+                Sense::Maximize => f64::min,
+                Sense::Minimize => f64::max,
+            },
+        )
     }
 }
 
@@ -155,13 +197,13 @@ impl Task<'_, '_> {
         // A level that no throughput changes, as a factor of it is 0, bounds the first level.
         let fixed = (0..n).filter(|member| levels.coefficients(*member).is_none());
         let fixed: Vec<f64> = fixed.map(|member| levels.level(member, 0.0)).collect();
-        let with_fixed = match self.master.objective().sense() {
-            Sense::Maximize => f64::min,
-            Sense::Minimize => f64::max,
-        };
-        let level = |level: f64| {
-            let raised = if inverse { level.recip() } else { level };
-            fixed.iter().copied().fold(raised, with_fixed)
+        let sense = self.master.objective().sense();
+        let of_first = |first: FirstLevel| ReachedLevel {
+            first,
+            base: base.clone(),
+            inverse,
+            fixed: fixed.clone(),
+            sense,
         };
         solver.purpose(Purpose::FirstLevel { inverse });
         let from_nothing = base.iter().all(|base| *base == 0.0);
@@ -177,11 +219,10 @@ impl Task<'_, '_> {
             None => {}
             Some(Err(why)) => solver.give_up(why, self.next_strategy())?,
             Some(Ok(filled)) => {
-                let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
-                return Ok(Optimum {
-                    reached,
-                    ..singles::without_program(filled.class_time, level(filled.first.bound))
-                });
+                let reached = of_first(filled.first);
+                let bound = reached.bound();
+                let reached = self.hierarchy.map(|_| reached);
+                return Ok(Optimum { reached, ..singles::without_program(filled.class_time, bound) });
             }
         }
         let (mut filled, (formulation, answer), fixing) =
@@ -189,14 +230,13 @@ impl Task<'_, '_> {
         if self.centred {
             // Every allocation with the final throughputs is an optimum: take their centre.
             filled.class_time = self.centre_at(solver, &filled.throughputs)?;
-            filled.throughputs = levels::throughputs(&self.master.bound(), &filled.class_time);
         }
-        let reached = self.hierarchy.map(|_| level(filled.level_kept(&base)));
-        let bound = level(filled.first.bound);
+        let reached = of_first(filled.first);
+        let bound = reached.bound();
         // Where the inverse of the level is raised, prices are changes of the inverse: d(1/u) = −du/u².
         let price_factor = if inverse { -bound * bound } else { 1.0 };
         Ok(Optimum {
-            reached,
+            reached: self.hierarchy.map(|_| reached),
             explaining: Explaining::Kept(Box::new(formulation)),
             answer: Some(answer),
             price_factor,
@@ -326,6 +366,7 @@ impl Task<'_, '_> {
             solver.hold_next();
         }
         let (mut formulation, answer) = self.central(solver, formulated)?;
+        solver.found.keep_bound(formulation.value(answer.bound), self.master.objective().sense());
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);

@@ -15,7 +15,8 @@ impl ProgramPolicy {
         let bound = self.options.objective.bind_again(&reduced.instance, &binding);
         let bound = bound.map_err(|error| self.bind_error(&error, &reduced))?;
         let held = Some(Held::of(&bound, &solved.class_time));
-        if solved.answer.is_some() && !solved.is_tried_elsewhere() {
+        let is_late = self.solver.report().out_of_time;
+        if is_late || (solved.answer.is_some() && !solved.is_tried_elsewhere()) {
             return Ok(Explained { reduced, solved, decision, held });
         }
         self.restore(&state)?;

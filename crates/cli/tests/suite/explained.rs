@@ -116,3 +116,51 @@ fn small_shares_have_all_their_digits_in_csv() {
     let found: f64 = line.rsplit(',').next().expect("a cell").parse().expect("a number");
     assert!(expected < 1e-6 && (found / expected - 1.0).abs() < 1e-12, "{line} {expected}");
 }
+
+#[test]
+fn the_value_at_measured_speeds_stands_beside_that_of_a_policy_blind_to_them() {
+    let snapshot = "format: apportion/snapshot-v1\ncluster: {a100: 2, t4: 2}\njobs:\n  \
+                    - {id: 1, steps_remaining: 1000, throughput: {a100: 10, t4: 0}}\n  \
+                    - {id: 2, steps_remaining: 1000, throughput: {a100: 10, t4: 5}}\n  \
+                    - {id: 3, steps_remaining: 1000, throughput: {a100: 8, t4: 2}}\n";
+    let json = |command: &str, policy: &str| -> serde_json::Value {
+        let ran = apportion(&[command, "--policy", policy, "-", "--format", "json"], snapshot);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        serde_json::from_str(&ran.stdout).expect("JSON")
+    };
+    let value = |answer: &serde_json::Value| answer["objective"]["value_at_measured_throughputs"].as_f64();
+    let [allocated, explained] = ["allocate", "explain"].map(|command| json(command, "min_total_duration"));
+    let measured = value(&allocated).expect("a value");
+    assert_eq!(value(&explained), Some(measured));
+    assert!(
+        (measured - explained["objective"]["value"].as_f64().expect("a value")).abs() > 1.0,
+        "{measured}"
+    );
+    assert_eq!(value(&json("explain", "min_total_duration_perf")), None);
+    let ran = apportion(&["explain", "--policy", "min_total_duration", "-"], snapshot);
+    assert!(ran.stdout.contains(&format!("{measured} at measured throughputs")), "{}", ran.stdout);
+    assert!(ran.stdout.contains(" at the throughputs that the policy sees, and no"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_decision_that_is_late_is_the_best_found_so_far() {
+    for command in ["allocate", "explain"] {
+        for policy in ["max_min_fairness_perf", "proportional_fairness", "min_total_duration_perf"] {
+            let late = [command, "--policy", policy, "examples/snapshot.yaml", "--time-limit", "1e-9"];
+            let ran = apportion(&late, "");
+            assert_eq!(ran.code, Some(4), "{policy}: {}", ran.stderr);
+            let said = "the time for the decision was over: the shares are not proven to be optimal";
+            assert!(ran.stderr.contains(said), "{}", ran.stderr);
+            let ran = apportion(&[&late[..], &["--format", "json"]].concat(), "");
+            let answer: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+            assert_eq!((ran.code, &answer["certificate"]["optimal"]), (Some(4), &false.into()), "{policy}");
+            assert_eq!(answer["solve"]["out_of_time"], true);
+            let number = |name: &str| answer["objective"][name].as_f64().expect("a number");
+            let best =
+                if answer["objective"]["sense"] == "maximize" { number("bound") } else { -number("bound") };
+            let value =
+                if answer["objective"]["sense"] == "maximize" { number("value") } else { -number("value") };
+            assert!(value <= best, "{answer}");
+        }
+    }
+}

@@ -30,7 +30,7 @@ impl SolverContext {
 
     /// The same error, in which a claim that the program has no optimum is replaced by what is proven of it.
     pub(super) fn proven(&mut self, program: &Program, error: SolvingError) -> SolvingError {
-        let SolvingError::Solve(SolveError::NotOptimal { attempts, termination }) = error else {
+        let SolvingError::Solve(SolveError::NotOptimal { mut attempts, termination }) = error else {
             return error;
         };
         let claims = [Termination::Infeasible, Termination::Unbounded, Termination::InfeasibleOrUnbounded];
@@ -38,6 +38,9 @@ impl SolverContext {
             let clock = Stopwatch::start();
             let proven = without_optimum(program, termination, &self.limits());
             self.report.seconds.certify += clock.elapsed().as_secs_f64();
+            if proven.is_none() {
+                attempts.push_str("; that it has no optimum is not proven");
+            }
             proven.unwrap_or(Termination::Failed)
         } else {
             termination

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::decomposition::WarmPrices;
 use crate::policy::decision::SolveReport;
+use crate::policy::program::late::Found;
 use crate::policy::program::recorded::{Purpose, Recording};
 use crate::policy::program::strategy::{GaveUp, Reason, Strategy, Unfit};
 use crate::program::{Classes, Formulation, Goal, Program};
@@ -85,6 +86,8 @@ pub(super) struct SolverContext {
     recorded: Option<Recording>,
     /// Is the decision being explained? Then every program is written, even where prices would do.
     explaining: bool,
+    /// What the decision has found so far.
+    pub(super) found: Found,
     /// Prices at which the last searches ended, by goal; none where decisions depend on their problem alone.
     warm: Option<[WarmPrices; 3]>,
 }
@@ -108,6 +111,7 @@ impl SolverContext {
             purpose: Purpose::Optimum,
             recorded: None,
             explaining: false,
+            found: Found::default(),
             warm: None,
         }
     }
@@ -135,6 +139,7 @@ impl SolverContext {
         self.clock = Stopwatch::start();
         self.limits.interrupt = self.interrupt.of_decision();
         self.purpose = Purpose::Optimum;
+        self.found = Found::default();
         self.report = SolveReport { route: route.to_owned(), ..SolveReport::default() };
     }
 
@@ -246,8 +251,9 @@ impl SolverContext {
         std::mem::replace(&mut self.recorded, recording)
     }
 
-    /// Records the classes that programs are over from now on.
+    /// Records the classes that programs are over from now on, other than those before.
     pub(super) fn group(&mut self, classes: &Classes) {
+        self.found.forget();
         if let Some(recorded) = &mut self.recorded {
             recorded.group(classes);
         }

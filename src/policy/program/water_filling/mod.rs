@@ -45,12 +45,14 @@ impl Filled {
     fn new(master: &ProgramColumns<'_>, class_time: Vec<f64>, first: FirstLevel) -> Self {
         Self { throughputs: levels::throughputs(&master.bound(), &class_time), class_time, first }
     }
+}
 
-    /// The first level, or the lower one, by rounding, that all final throughputs reach above `base`, [members].
-    pub(super) fn level_kept(&self, base: &[f64]) -> f64 {
-        let FirstLevel { level, slope, .. } = &self.first;
+impl FirstLevel {
+    /// The first level, or the lower one that all `throughputs` reach above `base`, [members] each.
+    pub(super) fn kept_by(&self, throughputs: &[f64], base: &[f64]) -> f64 {
+        let Self { level, slope, .. } = self;
         let rising = (0..base.len()).filter(|member| slope[*member] > 0.0);
-        let kept = rising.map(|member| (self.throughputs[member] - base[member]) / slope[member]);
+        let kept = rising.map(|member| (throughputs[member] - base[member]) / slope[member]);
         kept.fold(*level, f64::min)
     }
 }

@@ -1,0 +1,251 @@
+//! Decisions whose time is over: the best allocation found so far.
+//!
+//! It is an answer to some program of the decision, the isolated share or, where a constraint allows neither, no time for any
+//! job; whichever has the best value. The bound is the tightest that was proven, or follows from the ranges of the jobs' data.
+
+use crate::policy::decision::PolicyError;
+use crate::policy::program::hierarchy::Hierarchy;
+use crate::policy::program::idle::use_idle;
+use crate::policy::program::policy::ProgramPolicy;
+use crate::policy::program::program_columns::ProgramColumns;
+use crate::policy::program::rounding::MISSED_MAX;
+use crate::policy::program::singles;
+use crate::policy::program::solve::Optimum;
+use crate::program::Sense;
+use crate::solver::certificate::TOLERANCE;
+
+/// What becomes of a decision that is not made within its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// It is an error.
+    Refused,
+    /// It is the best allocation found so far.
+    BestSoFar,
+}
+
+/// What a decision that may be late has found so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// The answer to the last program: class times of its columns, which are the first of all.
+    class_time: Vec<f64>,
+    /// The tightest proven bound on the objective.
+    bound: Option<f64>,
+}
+
+impl Found {
+    /// Keeps the class times of an answer.
+    pub(super) fn keep(&mut self, class_time: &[f64]) {
+        self.class_time.clear();
+        self.class_time.extend_from_slice(class_time);
+    }
+
+    /// Forgets class times, which are of other columns from now on.
+    pub(super) fn forget(&mut self) {
+        self.class_time.clear();
+    }
+
+    /// Keeps a bound that no allocation is better than.
+    pub(super) fn keep_bound(&mut self, bound: f64, sense: Sense) {
+        self.bound = Some(self.bound.map_or(bound, |known| match sense {
+            Sense::Maximize => known.min(bound),
+            Sense::Minimize => known.max(bound),
+        }));
+    }
+}
+
+impl ProgramPolicy {
+    /// This policy with the best allocation found so far as the answer where the time for a decision is over: for single
+    /// decisions. A simulation that went on with what was found so far would depend on the machine.
+    #[must_use]
+    pub fn best_so_far(mut self) -> Self {
+        self.late = Late::BestSoFar;
+        self
+    }
+
+    /// Is the time of a decision over whose best allocation so far is asked for?
+    pub(super) fn is_late(&self) -> bool {
+        self.late == Late::BestSoFar && self.solver.broken_off().is_ok() && self.solver.check_time().is_err()
+    }
+
+    /// The optimum of the programs of `master` or, where the time for it is over and that is asked for, the best found so far.
+    pub(super) fn optimum_in_time(
+        &mut self,
+        master: &mut ProgramColumns<'_>,
+        hierarchy: Option<&Hierarchy>,
+    ) -> Result<Optimum, PolicyError> {
+        let outcome = self.optimum(master, hierarchy);
+        // Levels of a hierarchy and discounts are no objectives of one allocation.
+        if outcome.is_ok() || !self.is_late() || hierarchy.is_some() || self.options.discounted {
+            return outcome;
+        }
+        self.best_found(master).map_or(outcome, Ok)
+    }
+
+    /// The best allocation found so far; none if constraints allow none that is known.
+    fn best_found(&mut self, master: &mut ProgramColumns<'_>) -> Option<Optimum> {
+        let bound = master.bound();
+        let sense = bound.objective().sense();
+        let found = &mut self.solver.found;
+        let (mut last, mut proven) = (std::mem::take(&mut found.class_time), found.bound.take());
+        last.resize(bound.columns().len(), 0.0);
+        let mut isolated = bound.isolated();
+        isolated.resize(bound.columns().len(), 0.0);
+        let nothing = vec![0.0; isolated.len()];
+        let equal_share = &master.reduced().equal_share;
+        let better = |one: f64, other: f64| match sense {
+            Sense::Maximize => one > other,
+            Sense::Minimize => one < other,
+        };
+        let mut best: Option<(f64, Vec<f64>)> = None;
+        for class_time in [last, isolated, nothing] {
+            let class_time = use_idle(&bound, equal_share, &class_time).unwrap_or(class_time);
+            let point = bound.point(&class_time);
+            let value = bound.value(&point);
+            if bound.violation(&point) > TOLERANCE || value.is_nan() {
+                continue;
+            }
+            if best.as_ref().is_none_or(|(known, _)| better(value, *known)) {
+                best = Some((value, class_time));
+            }
+        }
+        let (_, class_time) = best?;
+        let missed = self.droppable.then(|| bound.missed(&bound.point(&class_time), MISSED_MAX));
+        // A bound that was proven with constraints that are now dropped is none.
+        if missed.as_ref().is_some_and(|missed| missed.contains(&true)) {
+            proven = None;
+        }
+        let bound = proven.unwrap_or_else(|| bound.ideal());
+        if let Some(missed) = missed {
+            master.drop_constraints(missed);
+        }
+        let report = self.solver.report();
+        report.out_of_time = true;
+        report
+            .fallbacks
+            .push("the time for the decision was over: the best allocation found so far".to_owned());
+        Some(singles::without_program(class_time, bound))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::index::{Id, JobId};
+    use crate::policy::Policy;
+    use crate::policy::program::ProgramOptions;
+    use crate::policy::program::tests::options_of;
+    use crate::problem::{ActiveJob, Problem, ProblemBuilder};
+    use crate::program::{ConstraintText, ObjectiveText};
+    use crate::units::{Seconds, Steps};
+
+    fn problem() -> Problem {
+        let mut builder = ProblemBuilder::new(Arc::new("fast=2,slow=3".parse().unwrap()));
+        for index in 0..7 {
+            let job = ActiveJob {
+                scale_factor: 1 + u32::from(index == 3),
+                steps_remaining: Steps::new(100.0 + 10.0 * index as f64),
+                slo_remaining: Some(Seconds::new(60.0 + index as f64)),
+                ..ActiveJob::new(JobId::from_index(index))
+            };
+            builder.job(job, &[4.0 + 0.1 * index as f64, 1.0]);
+        }
+        builder.build().unwrap()
+    }
+
+    fn policy(text: &ObjectiveText, time_limit: Option<Duration>) -> ProgramPolicy {
+        ProgramPolicy::try_new(ProgramOptions { time_limit, ..options_of(text) }).unwrap()
+    }
+
+    const OBJECTIVES: [(Sense, &str); 5] = [
+        (Sense::Maximize, "min_over_jobs(throughput / isolated_throughput)"),
+        (Sense::Maximize, "sum_over_jobs(throughput)"),
+        (Sense::Maximize, "sum_over_jobs(log(throughput))"),
+        (Sense::Minimize, "max_over_jobs(steps_remaining / throughput)"),
+        (
+            Sense::Minimize,
+            "max_over_jobs((elapsed + steps_remaining / throughput) / (1[s] + steps_remaining / isolated_throughput))",
+        ),
+    ];
+
+    #[test]
+    fn a_decision_that_is_late_is_the_best_found_so_far_and_not_called_optimal() {
+        let problem = problem();
+        let limit = Some(Duration::from_nanos(1));
+        for (sense, objective) in OBJECTIVES {
+            let free = ObjectiveText::new(sense, objective);
+            let of_jobs = |row: &str, droppable| {
+                let row = ConstraintText { droppable, ..ConstraintText::hard(row) };
+                ObjectiveText { for_each_job: vec![row], ..free.clone() }
+            };
+            // Isolated shares keep the first, not the second; of the third, droppable, they keep a part.
+            let texts = [
+                free.clone(),
+                of_jobs("time_on(fast) <= 0.9", false),
+                of_jobs("throughput >= steps_remaining / 1000[s]", false),
+                of_jobs("throughput >= 1.6[steps/s]", true),
+            ];
+            for text in texts {
+                let best = policy(&text, None).allocate(&problem).unwrap().objective.unwrap();
+                assert!(policy(&text, limit).allocate(&problem).is_err(), "{objective}");
+                let mut late = policy(&text, limit).best_so_far();
+                let explained = late.explain(&problem).unwrap();
+                assert!(explained.prices_unknown.is_some(), "{objective}");
+                for decision in [late.allocate(&problem).unwrap(), explained.decision] {
+                    let found = decision.objective.unwrap();
+                    let solve = decision.solve.unwrap();
+                    assert!(solve.out_of_time && !found.optimal && found.violation_max < 1e-6, "{found:?}");
+                    // A sum gives some jobs nothing.
+                    let is_shared = decision.allocation.effective_throughput().iter().all(|got| *got > 0.0);
+                    assert!(is_shared || objective == "sum_over_jobs(throughput)", "{objective}");
+                    let sign = if sense == Sense::Maximize { 1.0 } else { -1.0 };
+                    let dropped = !decision.dropped.is_empty();
+                    let reached = sign * found.value <= sign * found.bound + 1e-9;
+                    let bounded = sign * best.value <= sign * found.bound + 1e-6 * best.value.abs();
+                    let worse = sign * found.value <= sign * best.value + 1e-6 * best.value.abs();
+                    assert!(reached && (dropped || (bounded && worse)), "{objective}: {found:?} {best:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_bound_that_was_proven_last_is_kept_and_constraints_that_nothing_known_keeps_are_an_error() {
+        let mut found = Found::default();
+        found.keep_bound(3.0, Sense::Maximize);
+        found.keep_bound(4.0, Sense::Maximize);
+        assert_eq!(found.bound, Some(3.0));
+        found.keep_bound(4.0, Sense::Minimize);
+        assert_eq!(found.bound, Some(4.0));
+        let row = ConstraintText::hard("throughput >= 1.6[steps/s]");
+        let text = ObjectiveText {
+            for_each_job: vec![row],
+            ..ObjectiveText::new(Sense::Maximize, "sum_over_jobs(throughput)")
+        };
+        let mut late = policy(&text, Some(Duration::from_nanos(1))).best_so_far();
+        assert!(late.allocate(&problem()).is_err());
+    }
+
+    #[test]
+    fn the_last_answer_is_kept_where_it_is_better_than_the_isolated_share() {
+        let problem = problem();
+        let text = ObjectiveText::new(Sense::Maximize, OBJECTIVES[0].1);
+        let mut policy = policy(&text, None).best_so_far();
+        let (reduced, solved, decision) = policy.solve(&problem).unwrap();
+        let objective = policy.options.objective.clone();
+        let binding = policy.binding(&objective, &reduced).unwrap();
+        let limits = crate::policy::program::program_columns::PricingLimits::NEVER;
+        let mut master = ProgramColumns::new(&objective, reduced, binding, None, limits);
+        let optimum = decision.objective.unwrap();
+        policy.solver.found.keep(&solved.class_time);
+        policy.solver.found.keep_bound(optimum.bound, Sense::Maximize);
+        let best = policy.best_found(&mut master).unwrap();
+        let value = master.bound().value(&master.bound().point(&best.class_time));
+        assert!((value - optimum.value).abs() < 1e-6 && (best.bound - optimum.bound).abs() < 1e-9);
+        let isolated = policy.best_found(&mut master).unwrap();
+        let worse = master.bound().value(&master.bound().point(&isolated.class_time));
+        assert!(worse < value - 1e-3 && isolated.bound >= optimum.bound - 1e-9, "{worse} {value}");
+    }
+}
