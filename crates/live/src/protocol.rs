@@ -245,6 +245,10 @@ pub struct RankReport {
     /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<Seconds>,
+    /// How long before the report it ended, once it has, by its server's clock. None where that clock does not tell: its server did not
+    /// see the end, or was started anew since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ago: Option<Seconds>,
 }
 
 /// The state of a rank's processes.

@@ -23,6 +23,7 @@ use apportion::{Seconds, Steps};
 use serde::{Deserialize, Serialize};
 
 use crate::files;
+use crate::process::boot_id;
 use crate::protocol::{End, JobNumber, Program, Progress, Run, Stop};
 
 /// One rank of a run: the program that is to be started, and its worker.
@@ -120,6 +121,16 @@ pub(crate) struct Ended {
     /// Time for which its processes existed, as its shim measured it; none where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ran: Option<Seconds>,
+    /// The start of the node by which the instant is counted; empty where it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) boot: String,
+}
+
+impl Ended {
+    /// When, by the clock of the node that reads it; none where that is another node, or was started anew since.
+    pub(crate) fn at_node(&self) -> Option<Seconds> {
+        (!self.boot.is_empty() && self.boot == boot_id()).then_some(self.at)
+    }
 }
 
 /// The document `control.json`, which programs read.
@@ -278,9 +289,9 @@ impl RankFolder {
         files::read::<Ended>(&self.end()).ok().map(|ended| ended.end)
     }
 
-    /// Time that the rank ran, if that has been written.
-    pub(crate) fn read_ran(&self) -> Option<Seconds> {
-        files::read::<Ended>(&self.end()).ok()?.ran
+    /// How and when the rank ended and how long it ran, if that has been written.
+    pub(crate) fn read_ended(&self) -> Option<Ended> {
+        files::read(&self.end()).ok()
     }
 
     /// Takes the room on disk for the document of the rank's end, and for those that tell the shim and the program to stop.
@@ -307,7 +318,7 @@ impl RankFolder {
 
     /// Writes how the rank ended, so that it survives the server; on a full disk, into the room that was taken for it.
     pub(crate) fn write_end(&self, end: End, at: Seconds) -> io::Result<()> {
-        self.write_ended(&Ended { end, at, ran: None })
+        self.write_ended(&Ended { end, at, ran: None, boot: String::new() })
     }
 
     /// Writes how the rank ended, together with the time that it ran.

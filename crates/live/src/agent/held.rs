@@ -23,6 +23,8 @@ pub(crate) enum News {
     Stopping,
     /// The time that it ran: it has ended.
     Ran(Seconds),
+    /// When it ended, by the node's clock.
+    EndedAt(Seconds),
     /// No process of it is left.
     Ended(End),
 }
@@ -120,8 +122,16 @@ impl Held {
         let at_start = Steer { until, grace, stop: None };
         let steer = files::read(&folder.steer()).unwrap_or(at_start);
         let mut held = Self::new(folder, by);
-        let mut report =
-            RankReport { run, rank, worker, phase: Phase::Running, progress: Progress::default(), ran: None };
+        let mut report = RankReport {
+            run,
+            rank,
+            worker,
+            phase: Phase::Running,
+            progress: Progress::default(),
+            ran: None,
+            ended_ago: None,
+        };
+        let mut ended = None;
         if steer.stop.is_some_and(|stop| stop != Stop::Propose) {
             report.phase = Phase::Stopping;
             held.is_stopping = true;
@@ -133,6 +143,7 @@ impl Held {
                 News::Progress(progress) => report.progress = progress,
                 News::Stopping => report.phase = Phase::Stopping,
                 News::Ran(ran) => report.ran = Some(ran),
+                News::EndedAt(at) => ended = Some(at),
                 News::Ended(end) => report.phase = Phase::Ended(end),
             }
         }
@@ -140,7 +151,7 @@ impl Held {
             report.phase = Phase::Waiting;
         }
         let until = by.instant(clock::node_now(), steer.until);
-        Some((held, Adopted { report, until, grace: steer.grace }))
+        Some((held, Adopted { report, ended, until, grace: steer.grace }))
     }
 
     /// Whether no process of it is left.
@@ -193,7 +204,10 @@ impl Held {
         }
         if let Some(end) = end {
             self.is_over = true;
-            news.extend(self.folder.read_ran().map(News::Ran));
+            if let Some(ended) = self.folder.read_ended() {
+                news.extend(ended.ran.map(News::Ran));
+                news.extend(ended.at_node().map(News::EndedAt));
+            }
             news.push(News::Ended(end));
         }
         news

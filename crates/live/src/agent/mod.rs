@@ -65,6 +65,8 @@ struct Rank {
     phase: Phase,
     progress: Progress,
     ran: Option<Seconds>,
+    /// When it ended, by the node's clock; none where that is not known.
+    ended: Option<Seconds>,
     until: Seconds,
     grace: Seconds,
     stop: Option<Stop>,
@@ -88,7 +90,9 @@ impl Rank {
 pub struct Adopted {
     /// The rank, as it is now.
     pub report: RankReport,
-    /// The end of its lease.
+    /// When it ended, by the node's clock; none where that is not known.
+    pub ended: Option<Seconds>,
+    /// When its lease ends.
     pub until: Seconds,
     /// Time after which it is killed, from the request to stop or from the lease's end.
     pub grace: Seconds,
@@ -112,9 +116,10 @@ impl Agent {
     /// An agent with the ranks that an earlier one left. `boot` must be larger than the earlier one's.
     pub fn new(server: Server, boot: u64, adopted: Vec<Adopted>) -> Self {
         let mut ranks = BTreeMap::new();
-        for Adopted { report, until, grace } in adopted {
-            let RankReport { run, rank, worker, phase, progress, ran } = report;
-            ranks.insert((run, rank), Rank { worker, phase, progress, ran, until, grace, stop: None });
+        for Adopted { report, ended, until, grace } in adopted {
+            let RankReport { run, rank, worker, phase, progress, ran, .. } = report;
+            let here = Rank { worker, phase, progress, ran, ended, until, grace, stop: None };
+            ranks.insert((run, rank), here);
         }
         Self { server, home: None, boot, n_reports: 0, sent: VecDeque::new(), taken: (0, 0), ranks }
     }
@@ -150,6 +155,7 @@ impl Agent {
             phase: rank.phase.clone(),
             progress: rank.progress,
             ran: rank.ran,
+            ended_ago: rank.ended.filter(|ended| *ended <= now).map(|ended| now - ended),
         };
         Report {
             server: self.server.name.clone(),
@@ -247,7 +253,7 @@ impl Agent {
         let starts = phase == Phase::Running;
         let grace = lease.grace;
         let (progress, ran) = (Progress::default(), None);
-        let here = Rank { worker, phase, progress, ran, until, grace, stop: lease.stop };
+        let here = Rank { worker, phase, progress, ran, ended: None, until, grace, stop: lease.stop };
         self.ranks.insert((run, rank), here);
         starts.then(|| {
             Act::Start(Box::new(RankStart {
@@ -313,6 +319,13 @@ impl Agent {
     pub fn note_ran(&mut self, run: Run, rank: u32, ran: Seconds) {
         if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
             here.ran = Some(ran);
+        }
+    }
+
+    /// Notes when a rank ended that is over now, by the node's clock.
+    pub fn note_ended(&mut self, run: Run, rank: u32, ended: Seconds) {
+        if let Some(here) = self.ranks.get_mut(&(run, rank)).filter(|here| !here.is_over()) {
+            here.ended = Some(ended);
         }
     }
 

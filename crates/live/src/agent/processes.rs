@@ -199,6 +199,7 @@ impl Processes {
                     }
                     News::Stopping => self.agent.note_stopping(run, rank),
                     News::Ran(ran) => self.agent.note_ran(run, rank, ran),
+                    News::EndedAt(at) => self.agent.note_ended(run, rank, at),
                     News::Ended(end) => self.agent.note_end(run, rank, end),
                 }
                 has_changed = true;

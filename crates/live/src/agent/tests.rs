@@ -225,13 +225,33 @@ fn ranks_of_an_earlier_agent_are_reported_and_steered() {
         phase: Phase::Running,
         progress: Progress { speaks: true, steps: 3.0, ..Progress::default() },
         ran: None,
+        ended_ago: None,
     };
     let server = agent().server().clone();
-    let adopted = Adopted { report: report.clone(), until: at(20.0), grace: at(1.0) };
+    let adopted = Adopted { report: report.clone(), ended: None, until: at(20.0), grace: at(1.0) };
     let mut agent = Agent::new(server, 7, vec![adopted]);
     assert_eq!(agent.report(at(15.0)).ranks, [report]);
     let acts = agent.take(at(16.0), &orders(1, 1, &[lease(run(1, 4), 1)]));
     assert_eq!(steers(&acts), [(run(1, 4), 25.0, None)]);
+}
+
+#[test]
+fn how_long_ago_a_rank_ended_is_reported_by_later_agents_too() {
+    let mut agent = agent();
+    agent.report(at(0.0));
+    agent.take(at(1.0), &orders(1, 1, &[lease(run(1, 1), 0)]));
+    let ago = |agent: &mut Agent, now: f64| agent.report(at(now)).ranks[0].ended_ago;
+    assert_eq!(ago(&mut agent, 2.0), None);
+    agent.note_ended(run(1, 1), 0, at(3.0));
+    agent.note_end(run(1, 1), 0, End::Exit(0));
+    agent.note_ended(run(1, 1), 0, at(3.5));
+    assert_eq!([4.0, 9.0].map(|now| ago(&mut agent, now)), [Some(at(1.0)), Some(at(6.0))]);
+    let report = agent.report(at(9.0)).ranks.remove(0);
+    let adopted = |ended| Adopted { report: report.clone(), ended, until: at(10.0), grace: at(1.0) };
+    let next = |ended| Agent::new(agent.server().clone(), 7, vec![adopted(ended)]);
+    assert_eq!(ago(&mut next(Some(at(3.0))), 20.0), Some(at(17.0)));
+    assert_eq!(ago(&mut next(None), 20.0), None, "when it ended is not known");
+    assert_eq!(ago(&mut next(Some(at(30.0))), 20.0), None, "nothing ends in the future");
 }
 
 #[test]

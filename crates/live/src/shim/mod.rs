@@ -37,7 +37,7 @@ pub use launch::VISIBLE;
 
 use crate::clock;
 use crate::files;
-use crate::process::Owned;
+use crate::process::{Owned, boot_id};
 use crate::protocol::End;
 use crate::rank::{Ended, RankFolder};
 
@@ -180,7 +180,7 @@ fn write_end(folder: &RankFolder, end: End, began: Seconds) -> Result<(), ShimEr
     let over = clock::node_now();
     let never_ran = matches!(end, End::NotStarted(_) | End::NotExecutable(_));
     let ran = if never_ran { Seconds::ZERO } else { over - began };
-    let ended = Ended { end, at: over, ran: Some(ran) };
+    let ended = Ended { end, at: over, ran: Some(ran), boot: boot_id() };
     loop {
         match folder.write_ended(&ended) {
             Err(error) if clock::node_now() > over + END_TRIED => {

@@ -191,6 +191,7 @@ impl NodeAgent {
                     }
                     Event::News(rank, News::Stopping) => self.at.agent.note_stopping(run, rank),
                     Event::News(rank, News::Ran(ran)) => self.at.agent.note_ran(run, rank, ran),
+                    Event::News(rank, News::EndedAt(at)) => self.at.agent.note_ended(run, rank, at),
                     Event::News(rank, News::Ended(end)) => self.at.agent.note_end(run, rank, end),
                     Event::Waits(why) => {
                         found.words.push(format!("{run} waits on {}: {why}", self.at.node.name));

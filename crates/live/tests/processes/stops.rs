@@ -161,12 +161,17 @@ fn how_long_a_rank_ran_is_told_with_its_end() {
     let mut agent = place.open();
     let missing = LeaseOrder { ranks: vec![(0, 1)], ..lease(2, program(&["/no/such/program"])) };
     place.order(&mut agent, &[&lease(1, shell("sleep 0.5")), &missing]);
-    let ran = end_of(&mut agent, 1).1.ran.unwrap();
+    let first = end_of(&mut agent, 1).1;
+    let (ran, ago) = (first.ran.unwrap(), first.ended_ago.unwrap());
     assert!(ran.get() >= 0.5, "{ran}");
+    assert!((0.0..5.0).contains(&ago.get()), "it ended {ago} ago");
     assert_eq!(end_of(&mut agent, 2).1.ran, Some(Seconds::ZERO));
     // A later agent reports it, too.
     drop(agent);
-    assert_eq!(end_of(&mut place.open(), 1).1.ran, Some(ran));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let later = end_of(&mut place.open(), 1).1;
+    assert_eq!(later.ran, Some(ran));
+    assert!(later.ended_ago.unwrap().get() >= ago.get() + 0.2, "{later:?}, {ago} before");
 }
 
 #[test]

@@ -50,8 +50,8 @@ pub(crate) struct Process {
     proposed: Option<u64>,
     done: bool,
     pub(crate) end: Option<End>,
-    /// The true time until which it has run.
-    until_true: f64,
+    /// True time until which it has run.
+    pub(crate) until_true: f64,
 }
 
 /// The form of a node's reports of ranks that have ended.
@@ -145,7 +145,9 @@ impl Node {
                 },
                 progress: process.progress(now),
                 ran: process.ran().filter(|_| self.ends == Ends::WithTime),
+                ended_ago: None,
             },
+            ended: process.ended().filter(|_| self.ends == Ends::WithTime).map(|at| self.clock(at)),
             until: process.until,
             grace: process.grace,
         });
@@ -237,6 +239,9 @@ impl Node {
                 if let Some(ran) = process.ran().filter(|_| self.ends == Ends::WithTime) {
                     agent.note_ran(*run, *rank, ran);
                 }
+                if let Some(at) = process.ended().filter(|_| self.ends == Ends::WithTime) {
+                    agent.note_ended(*run, *rank, Seconds::new(self.offset + self.rate * at));
+                }
                 if let Some(end) = &process.end {
                     agent.note_end(*run, *rank, end.clone());
                 } else if process.asked.is_some() {
@@ -266,7 +271,12 @@ impl Process {
         self.since
     }
 
-    /// The time that it ran, once it has ended.
+    /// True time at which it ended.
+    fn ended(&self) -> Option<f64> {
+        self.end.as_ref().map(|_| self.until_true)
+    }
+
+    /// How long it ran, once it has ended.
     fn ran(&self) -> Option<Seconds> {
         self.end.as_ref().map(|_| Seconds::new(self.until_true - self.since))
     }

@@ -40,8 +40,9 @@ pub(super) fn adopted(steered: &BTreeMap<u64, Steered>, node: &str, until: Secon
     here.map(|(order, place)| {
         let phase = if order.has_begun { Phase::Running } else { Phase::Waiting };
         let (run, rank, worker) = (order.run, place.rank, place.worker);
-        let report = RankReport { run, rank, worker, phase, progress: Progress::default(), ran: None };
-        Adopted { report, until, grace: Seconds::ZERO }
+        let progress = Progress::default();
+        let report = RankReport { run, rank, worker, phase, progress, ran: None, ended_ago: None };
+        Adopted { report, ended: None, until, grace: Seconds::ZERO }
     })
     .collect()
 }
