@@ -167,10 +167,13 @@ impl Core {
     fn restore_untold(&mut self) {
         let mut untold: BTreeMap<_, Seconds> = BTreeMap::new();
         for job in self.jobs.values() {
-            let record = job.record.run.as_ref().and_then(|record| record.untold);
-            if let (Some(run), Some(time)) = (&job.run, record) {
-                // Two runs that share have one account.
-                untold.entry(run.lease).or_insert(time);
+            let (Some(run), Some(record)) = (&job.run, &job.record.run) else { continue };
+            let Some(time) = record.untold else { continue };
+            let account = untold.entry(run.lease);
+            match record.unlogged {
+                Some(_) => *account.or_insert(Seconds::ZERO) += time,
+                // An earlier version noted the account of two that share with both.
+                None => drop(account.or_insert(time)),
             }
         }
         for ((jobs, worker_type), time) in untold {

@@ -139,12 +139,14 @@ impl Core {
         if matches!(verdict, Verdict::Completed(_)) {
             self.note_all_done(number);
         }
-        let counted = self.correct_count(number, is_confirmed);
+        let had = self.correct_count(number, is_confirmed);
         if !is_confirmed && matches!(verdict, Verdict::Lost(_)) {
-            self.note_unheard(number, counted);
+            self.note_unheard(number, had);
         }
         self.presume_steps(number);
-        // Its work is written to the event log before its end.
+        let mut beside = self.sharing(number);
+        beside.retain(|other| *other != number);
+        // What it ran is in the event log before its end is.
         self.flush_last(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = job.run.take() else { return };
@@ -174,6 +176,10 @@ impl Core {
         self.release(number, &workers);
         self.touched.insert(number);
         self.conclude(number, &run, verdict);
+        // What is known of the time on its workers is on disk with those that stay there.
+        for other in beside {
+            self.record_job(other);
+        }
     }
 
     /// Whether a run lasts until Slurm reports its end. The run of a job that its user submitted to Slurm does: its lease has no

@@ -6,6 +6,7 @@ use apportion::workload::Combination;
 
 use super::charges::Charges;
 use super::record::{CountedRecord, JobRecord, LoggedRecord, RunRecord};
+use super::spans::{Span, Spans};
 use crate::protocol::{End, JobNumber, Phase, Progress, Run, Stop};
 
 /// The workers of a job and the end of its lease, as the mechanism decided.
@@ -59,8 +60,10 @@ pub(super) struct Rank {
     /// Its worker; none where the cluster that the scheduler was started with does not have it there any more.
     pub(super) worker: Option<WorkerId>,
     pub(super) known: Known,
-    /// Time that it ran, as its server reports since its end.
+    /// How long it ran, as its server says since its end,
     pub(super) ran: Option<Seconds>,
+    /// and when it ended, on the scheduler's clock.
+    pub(super) ended: Option<Seconds>,
 }
 
 /// Why a run is asked to stop.
@@ -112,7 +115,9 @@ pub(super) struct LiveRun {
     pub(super) charges: Charges,
     /// The part of it that the event log has.
     pub(super) logged: LoggedRecord,
-    /// The time that an earlier start of the scheduler counted, until it is known that the run goes on.
+    /// The time that runs beside it had its workers which are over.
+    pub(super) beside: Spans,
+    /// The time that an earlier start of the scheduler counted of it, until it is known that it runs on,
     pub(super) counted_before: Option<CountedRecord>,
     /// The end of the lease that it had at the earlier start.
     pub(super) lease_end: Option<Seconds>,
@@ -135,6 +140,7 @@ impl LiveRun {
             worker: Some(*worker),
             known: known.clone(),
             ran: None,
+            ended: None,
         };
         Self {
             run,
@@ -151,6 +157,7 @@ impl LiveRun {
             counts_until: None,
             charges: record.charges.clone(),
             logged: record.logged().unwrap_or(LoggedRecord { at: now, ..LoggedRecord::default() }),
+            beside: record.beside.clone(),
             counted_before: record.counted,
             lease_end: record.lease_end,
             at_risk: Vec::new(),
@@ -172,15 +179,45 @@ impl LiveRun {
     }
 
     /// The time that has been counted of it, over all starts of the scheduler.
-    pub(super) fn time_counted(&self) -> Seconds {
+    pub(super) fn span(&self) -> Option<Span> {
         match (self.running, self.counted_before) {
-            (Some(running), _) => self.counted - running,
-            (None, Some(CountedRecord { running, until, .. })) => until - running,
-            (None, None) => Seconds::ZERO,
+            (Some(start), _) => Some(Span { start, end: self.counted.max(start) }),
+            (None, Some(CountedRecord { running, until, .. })) => Some(Span { start: running, end: until }),
+            (None, None) => None,
         }
     }
 
-    /// The time that it ran until the last of its ranks had ended; none unless all ranks' times were reported.
+    /// The time that it had its workers, now that it is over; `most` at most. None if it never ran. `is_end_known`: its end was
+    /// reported, and not that it was lost.
+    pub(super) fn had(&self, now: Seconds, most: Seconds, is_end_known: bool) -> Option<Span> {
+        let counted = self.span();
+        let length = counted.map_or(Seconds::ZERO, Span::length);
+        match (self.ran(), counted) {
+            (Some(ran), _) => {
+                let (ran, ended) = (ran.max(Seconds::ZERO).min(most), self.ended().unwrap_or(now));
+                // It ran already when it was first known to run.
+                let latest = counted.map_or(now, |counted| counted.start + ran).min(now);
+                let end = ended.min(latest);
+                Some(Span { start: end - ran, end })
+            }
+            (None, Some(Span { start, end })) if self.running.is_some() && !is_end_known => {
+                Some(Span { start, end: end.min(self.until).max(start) })
+            }
+            (None, _) => {
+                let end = counted.map_or(now, |counted| counted.end);
+                Some(Span { start: end - self.ran_longest().min(most).max(length), end })
+            }
+        }
+        .filter(|span| span.length().get() > 0.0)
+    }
+
+    /// When the last of its ranks ended, where their servers have said when.
+    fn ended(&self) -> Option<Seconds> {
+        let ended = self.ranks.iter().map(|rank| rank.ended).collect::<Option<Vec<_>>>()?;
+        ended.into_iter().reduce(Seconds::max)
+    }
+
+    /// How long it ran until the last of its ranks had ended, where all have said it.
     pub(super) fn ran(&self) -> Option<Seconds> {
         self.ranks.iter().all(|rank| rank.ran.is_some()).then(|| self.ran_longest())
     }

@@ -10,25 +10,49 @@ use super::ends::why_done;
 use super::job::{Ending, Rank, Reason};
 use super::record::{How, LateEnd, UnheardRecord};
 use super::slices::SliceLog;
+use super::spans::Span;
 use crate::protocol::{End, JobNumber, Phase, Progress, RankReport};
 
 /// The most starts of a job that are remembered although their ends are unknown.
 const UNHEARD_MAX: usize = 16;
 
+impl UnheardRecord {
+    /// How much more of its workers' time was had by it or a run beside it, now that it is known to have run for `ran`.
+    fn more_of_all(&self, ran: Seconds, now: Seconds) -> Seconds {
+        if self.span.is_none() && self.counted.get() > 0.0 {
+            // An earlier version did not note when; of two that share, the log has the time with both.
+            return if self.was_shared { Seconds::ZERO } else { ran - self.counted };
+        }
+        let ended = self.ends.values().map(|late| late.ended).collect::<Option<Vec<_>>>();
+        let ended = ended.and_then(|ended| ended.into_iter().reduce(Seconds::max)).unwrap_or(now);
+        // It ran already when it was first known to run.
+        let latest = self.span.map_or(now, |span| span.start + ran).min(now);
+        let end = ended.min(latest);
+        let before = self.span.map_or(Seconds::ZERO, |span| self.beside.missing(span));
+        self.beside.missing(Span { start: end - ran, end }) - before
+    }
+}
+
 impl Core {
-    /// Remembers a run that is settled as lost before all of its ends were reported. `counted` is the run's time that is in the
-    /// job's received time.
-    pub(super) fn note_unheard(&mut self, number: JobNumber, counted: Seconds) {
+    /// Remembers a run that is settled as lost before all of its ends were reported. `span` is the time of the run that is in what the
+    /// job has received.
+    pub(super) fn note_unheard(&mut self, number: JobNumber, span: Option<Span>) {
+        let beside = self.counted_beside(number);
         let Some(job) = self.jobs.get(&number).filter(|job| !job.record.cancelled) else { return };
         let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return };
         let end = |(rank, known): (u32, &Rank)| {
-            known.known.end().map(|end| (rank, LateEnd { end: end.clone(), ran: known.ran }))
+            known
+                .known
+                .end()
+                .map(|end| (rank, LateEnd { end: end.clone(), ran: known.ran, ended: known.ended }))
         };
         let unheard = UnheardRecord {
             incarnation: run.run.incarnation,
             servers: run.ranks.iter().map(|rank| rank.server.clone()).collect(),
             worker_type: self.type_name(run.lease.1),
-            counted,
+            counted: span.map_or(Seconds::ZERO, Span::length),
+            span,
+            beside,
             charges: run.charges.clone(),
             was_shared: run.lease.0.is_pair(),
             ends: (0u32..).zip(&run.ranks).filter_map(end).collect(),
@@ -44,6 +68,7 @@ impl Core {
     /// stopped.
     pub(super) fn take_late(&mut self, server: &str, report: &RankReport) {
         let Phase::Ended(end) = &report.phase else { return };
+        let now = self.now;
         let number = report.run.job;
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let is_it = |unheard: &UnheardRecord| unheard.incarnation == report.run.incarnation;
@@ -53,7 +78,8 @@ impl Core {
         if !is_here || unheard.ends.contains_key(&report.rank) {
             return;
         }
-        unheard.ends.insert(report.rank, LateEnd { end: end.clone(), ran: report.ran });
+        let ended = report.ended_ago.filter(|ago| ago.get() >= 0.0).map(|ago| now - ago);
+        unheard.ends.insert(report.rank, LateEnd { end: end.clone(), ran: report.ran, ended });
         let ends: Vec<Option<&End>> = (0u32..)
             .zip(&unheard.servers)
             .map(|(rank, _)| unheard.ends.get(&rank).map(|late| &late.end))
@@ -93,15 +119,15 @@ impl Core {
         let ran = ran.filter(|ran| ran.len() == unheard.servers.len());
         let longest = ran.map(|ran| ran.into_iter().fold(Seconds::ZERO, Seconds::max).min(most));
         let more = longest.map_or(Seconds::ZERO, |ran| ran - unheard.counted);
+        let more_of_all = longest.map_or(Seconds::ZERO, |ran| unheard.more_of_all(ran, now));
         let other = Charge { price, is_shared: unheard.was_shared, time: Seconds::ZERO };
+        let mut of_all = unheard.charges.clone();
         let changes = unheard.charges.correct(more, other);
         job.record.receive(&unheard.worker_type, n_workers, &changes);
         // The steps of a later start go into the log with its own end.
         let mut steps = if job.run.is_some() { 0.0 } else { more_steps };
         let Some(worker_type) = worker_type else { return };
-        for Charge { price, time, .. } in changes {
-            // The time of two jobs that share is in the log under both.
-            let time = if unheard.was_shared { Seconds::ZERO } else { time };
+        for Charge { price, time, .. } in of_all.correct(more_of_all, other) {
             if time.get().abs() < 1e-9 && steps <= 0.0 {
                 continue;
             }
@@ -120,7 +146,7 @@ impl Core {
         if job.run.is_none() {
             return self.end_job(number, How::Completed, why);
         }
-        self.count_beside(number);
+        self.count(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = &mut job.run else { return };
         run.ending = Some(Ending { reason: Reason::Done, since: now });

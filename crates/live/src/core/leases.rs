@@ -12,11 +12,19 @@ use super::charges::Charge;
 use super::job::{Known, LiveJob, LiveRun};
 use super::record::CountedRecord;
 use super::slices::SliceLog;
+use super::spans::{Span, Spans};
 use crate::protocol::{JobNumber, Phase};
 
 impl Core {
-    /// Counts the time of a job's run up to now. Time before this start of the scheduler is at the price of then.
+    /// Counts the time of a job's run until now, and of those that may be on its workers: their time there counts once. What it ran
+    /// before this start of the scheduler costs what it did then.
     pub(super) fn count(&mut self, number: JobNumber) {
+        for number in self.sharing(number) {
+            self.count_one(number);
+        }
+    }
+
+    fn count_one(&mut self, number: JobNumber) {
         let Some(run) = self.jobs.get(&number).and_then(|job| job.run.as_ref()) else { return };
         let (opened, present) = (self.opened, self.price_of(run.lease.1));
         let until = run.counts_until.map_or(self.now, |until| until.min(self.now));
@@ -27,118 +35,119 @@ impl Core {
         self.count_until(number, until, present);
     }
 
-    /// Counts the time of a job's run up to an instant, at this price.
+    /// The jobs whose runs may be on the workers of a job's run, itself among them. The first ones are those that stay there: their
+    /// lease has the time that all of them ran.
+    pub(super) fn sharing(&self, number: JobNumber) -> Vec<JobNumber> {
+        let run = self.jobs.get(&number).and_then(|job| job.run.as_ref());
+        let worker = run.and_then(|run| run.ranks.first()?.worker);
+        let holders = worker.map_or(&[][..], |worker| &self.holders[worker.index()]);
+        if holders.len() < 2 || !holders.contains(&number) {
+            return vec![number];
+        }
+        let order = |number: &JobNumber| {
+            let job = self.jobs.get(number);
+            let is_ending = job.and_then(|job| job.run.as_ref()).is_some_and(|run| run.ending.is_some());
+            (is_ending, job.map(|job| job.id))
+        };
+        let mut holders = holders.to_vec();
+        holders.sort_by_key(order);
+        holders
+    }
+
+    /// The time that the runs beside a job's run had its workers, as far as it has been counted.
+    pub(super) fn counted_beside(&self, number: JobNumber) -> Spans {
+        let run_of = |number: &JobNumber| self.jobs.get(number).and_then(|job| job.run.as_ref());
+        let mut beside = run_of(&number).map_or_else(Spans::default, |run| run.beside.clone());
+        for other in self.sharing(number).into_iter().filter(|other| *other != number) {
+            if let Some(span) = run_of(&other).and_then(LiveRun::span) {
+                beside.add(span);
+            }
+        }
+        beside
+    }
+
+    /// Counts the time of a job's run until an instant, at this price.
     fn count_until(&mut self, number: JobNumber, until: Seconds, price: Option<DollarsPerWorkerHour>) {
-        let Some(job) = self.jobs.get(&number) else { return };
-        let Some(run) = &job.run else { return };
+        let Some(run) = self.jobs.get_mut(&number).and_then(|job| job.run.as_mut()) else { return };
         let (jobs, worker_type) = run.lease;
-        let counts = !self.is_counted_by_another(job, run);
-        let is_anothers = !counts && !self.is_counted_with_another(job, run);
+        let start = run.running.map_or(until, |running| running.max(run.counted));
+        let span = Span { start, end: until };
+        if span.length().get() <= 0.0 || run.is_displaced() {
+            run.counted = run.counted.max(until);
+            return;
+        }
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
         let name = self.type_name(worker_type);
-        let time = until - run.running.map_or(until, |running| running.max(run.counted));
-        let is_of_none = time.get() <= 0.0 || run.is_displaced();
-        // After a restart, the time that it shared may be in the log under both jobs, or in the slice that is to be written.
-        let unwritten = self.slices.get(&jobs).copied();
-        let since = unwritten.map_or(run.logged.at, |slice| slice.end.max(run.logged.at));
-        let start = (until - time).max(since).min(until);
-        let is_at_another = unwritten.is_some_and(|slice| slice.price != price);
-        if !is_of_none && counts && start < until && is_at_another {
+        // Where another had the workers in this time, it is in the log and in the accounts.
+        let new = self.counted_beside(number).rest(span);
+        let time: Seconds = new.iter().copied().map(Span::length).sum();
+        let is_at_another = self.slices.get(&jobs).is_some_and(|slice| slice.price != price);
+        if is_at_another && !new.is_empty() {
             self.write_counted(jobs);
         }
+        let since = self.logged_until(number);
         let Some(job) = self.jobs.get_mut(&number) else { return };
         let Some(run) = &mut job.run else { return };
         run.counted = run.counted.max(until);
-        if is_of_none {
-            return;
-        }
-        let charge = Charge { price, is_shared: jobs.is_pair(), time };
+        let charge = Charge { price, is_shared: jobs.is_pair(), time: span.length() };
         run.charges.add(charge);
         job.record.receive(&name, n_workers, &[charge]);
-        if is_anothers {
-            // The log has this time in the slices of the run that stays.
-            run.logged.at = until;
-        }
-        if !counts {
-            return;
-        }
-        let time = until - start;
+        let (Some(first), Some(last)) = (new.first(), new.last()) else { return };
         match run.at_risk.last_mut().filter(|last| (last.0, last.1) == run.lease) {
             Some(last) => last.2 += time,
             None => run.at_risk.push((jobs, worker_type, time)),
         }
         self.accounts.add(jobs, worker_type, time);
-        let none = SliceLog { worker_type, price, n_workers, start, end: until, time: Seconds::ZERO };
+        let start = first.start.max(since);
+        let none = SliceLog { worker_type, price, n_workers, start, end: start, time: Seconds::ZERO };
         let slice = self.slices.entry(jobs).or_insert(none);
         slice.time += time;
-        slice.end = until;
+        slice.end = slice.end.max(last.end);
     }
 
-    /// Counts the time of a job's run up to now, and of the runs on the same workers, before it changes which of them counts for
-    /// all.
-    pub(super) fn count_beside(&mut self, number: JobNumber) {
-        self.count(number);
-        let run = self.jobs.get(&number).and_then(|job| job.run.as_ref());
-        let worker = run.and_then(|run| run.ranks.first()?.worker);
-        let holders = worker.map(|worker| self.holders[worker.index()].clone()).unwrap_or_default();
-        for other in holders.into_iter().filter(|other| *other != number) {
-            self.count(other);
-        }
-    }
-
-    /// Whether the time on a run's workers is counted by another run there. Two runs that share are counted by the first, if that
-    /// runs. Where one of them is to leave and the other has a lease of its own already, the one that stays counts.
-    fn is_counted_by_another(&self, job: &LiveJob, run: &LiveRun) -> bool {
-        let jobs = run.lease.0;
-        if self.is_counted_with_another(job, run) {
-            return true;
-        }
-        let order = |job: &LiveJob, run: &LiveRun| (run.ending.is_some(), job.id);
-        let worker = run.ranks.first().and_then(|rank| rank.worker);
-        let holders = worker.map_or(&[][..], |worker| &self.holders[worker.index()]);
-        let others =
-            holders.iter().filter_map(|other| self.jobs.get(other)).filter(|other| other.id != job.id);
-        others.filter_map(|other| Some((other, other.run.as_ref()?))).any(|(other, its)| {
-            its.lease.0 != jobs && its.running.is_some() && order(other, its) < order(job, run)
-        })
-    }
-
-    /// Whether a run is the second of two that share and both run, so that its time is in the first one's slice.
-    fn is_counted_with_another(&self, job: &LiveJob, run: &LiveRun) -> bool {
-        run.lease.0.first() != job.id && self.is_running(run.lease.0.first(), run.lease.0)
-    }
-
-    /// Corrects the counted time of a run that is over. It becomes the time of the rank that ran longest, if all ranks' times were
-    /// reported; else at most the time up to the lease's end, if a running rank's end is unknown; else at least the longest
-    /// reported time. Answers the time that counts then.
-    pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) -> Seconds {
+    /// Corrects the time that has been counted of a run that is over. It is the time of the rank that ran for the longest, if all ranks'
+    /// times were reported; at most the time up to the lease's end, if it is not known when a running rank ended; else at least
+    /// the longest time that was reported. Answers the time that it had then; none if it never ran.
+    pub(super) fn correct_count(&mut self, number: JobNumber, is_confirmed: bool) -> Option<Span> {
         self.presume_ran(number);
-        self.count_beside(number);
-        let Some(job) = self.jobs.get(&number) else { return Seconds::ZERO };
-        let Some(run) = job.run.as_ref().filter(|run| !run.is_displaced()) else { return Seconds::ZERO };
-        let (counted, lease) = (run.time_counted(), run.lease);
-        let most = (self.now - job.record.job.arrival).max(Seconds::ZERO);
+        self.count(number);
+        let job = self.jobs.get(&number)?;
+        let run = job.run.as_ref().filter(|run| !run.is_displaced())?;
         // With jobs that users submit to Slurm themselves, a lease is over when Slurm says so.
         let is_end_known = is_confirmed && (self.settings.front_door || !run.is_lost());
-        let more = match (run.ran(), run.running) {
-            (Some(ran), _) => ran.max(Seconds::ZERO).min(most) - counted,
-            (None, Some(_)) if !is_end_known => {
-                Seconds::ZERO - (run.counted - run.until).max(Seconds::ZERO).min(counted)
-            }
-            (None, _) => (run.ran_longest().min(most) - counted).max(Seconds::ZERO),
-        };
-        let is_counted_by_another = self.is_counted_by_another(job, run);
+        let (before, lease) = (run.span(), run.lease);
+        let most = (self.now - job.record.job.arrival).max(Seconds::ZERO);
+        let had = run.had(self.now, most, is_end_known);
+        let beside = self.counted_beside(number);
+        let length = |span: Option<Span>| span.map_or(Seconds::ZERO, Span::length);
+        let missing = |span: Option<Span>| span.map_or(Seconds::ZERO, |span| beside.missing(span));
+        let (more, more_of_all) = (length(had) - length(before), missing(had) - missing(before));
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
         let (name, price) = (self.type_name(lease.1), self.price_of(lease.1));
         let other = Charge { price, is_shared: lease.0.is_pair(), time: Seconds::ZERO };
-        let Some(job) = self.jobs.get_mut(&number) else { return Seconds::ZERO };
-        let Some(run) = &mut job.run else { return Seconds::ZERO };
+        let job = self.jobs.get_mut(&number)?;
+        let run = job.run.as_mut()?;
+        let mut of_all = run.charges.clone();
         let changes = run.charges.correct(more, other);
         job.record.receive(&name, n_workers, &changes);
-        if !is_counted_by_another {
-            self.correct_accounts(number, lease, &changes);
+        self.correct_accounts(number, lease, &of_all.correct(more_of_all, other));
+        self.note_beside(number, had);
+        had
+    }
+
+    /// Tells the runs on the workers of a run that is over how long it had them, and how far the log has that.
+    fn note_beside(&mut self, number: JobNumber, had: Option<Span>) {
+        let lease = self.jobs.get(&number).and_then(|job| job.run.as_ref()).map(|run| run.lease.0);
+        let unwritten =
+            lease.and_then(|jobs| self.slices.get(&jobs)).map_or(Seconds::ZERO, |slice| slice.end);
+        let logged = self.logged_until(number).max(unwritten);
+        for other in self.sharing(number).into_iter().filter(|other| *other != number) {
+            let Some(run) = self.jobs.get_mut(&other).and_then(|job| job.run.as_mut()) else { continue };
+            if let Some(had) = had {
+                run.beside.add(had);
+            }
+            run.logged.at = run.logged.at.max(logged);
         }
-        counted + more
     }
 
     /// Presumes that a run which an earlier start knew to run went on until the end of its lease, unless a server reports how long
@@ -173,7 +182,7 @@ impl Core {
             None if more.get() > 0.0 => run.at_risk.push((lease.0, lease.1, more)),
             None => {}
         }
-        let since = self.logged_until(lease.0);
+        let since = self.logged_until(number);
         self.accounts.add(lease.0, lease.1, more);
         for Charge { price, time: more, .. } in changes.iter().copied() {
             let (worker_type, time) = (lease.1, Seconds::ZERO);
@@ -196,13 +205,7 @@ impl Core {
         }
     }
 
-    /// Whether a job runs in the lease of this combination.
-    fn is_running(&self, id: JobId, jobs: Combination<JobId>) -> bool {
-        let job = self.numbers.get(&id).and_then(|number| self.jobs.get(number));
-        job.and_then(|job| job.run.as_ref()).is_some_and(|run| run.lease.0 == jobs && run.running.is_some())
-    }
-
-    /// Tells the policy of steps that a checkpoint has come to hold.
+    /// Tells the policy of steps that a checkpoint holds.
     pub(super) fn record_steps(&mut self, id: JobId, lease: (Combination<JobId>, WorkerTypeId), steps: f64) {
         let jobs = Combination::single(id);
         let received = Received {

@@ -29,6 +29,7 @@ mod settings;
 mod settle;
 mod situation;
 mod slices;
+mod spans;
 mod speeds;
 mod unfit;
 mod why;
@@ -53,10 +54,12 @@ pub use answers::{JobView, NextView, PlaceView, ServerView, State};
 pub use charges::{Charge, Charges};
 pub use record::{
     How, JobRecord, LateEnd, Note, Outcome, Record, RunRecord, ServerRecord, Stored, UnheardRecord,
+    UnloggedRecord,
 };
 pub use requests::{Answer, Refusal, Request, Submission};
 pub use settings::{SettingError, Settings};
 pub use situation::{PastView, SITUATION_FORMAT, SituationView};
+pub use spans::{Span, Spans};
 pub use why::{HolderView, TypeView, Why};
 
 use crate::protocol::{JobNumber, Orders, Report};
@@ -342,8 +345,15 @@ impl Core {
         self.step.records.push(Record::Note(self.now, Note { text, job, server, is_warning: true }));
     }
 
-    /// Puts a job's present record on disk.
+    /// Puts a job as it is now on disk, and those that share its workers: the accounts of all agree there.
     fn record_job(&mut self, number: JobNumber) {
+        for number in self.sharing(number) {
+            self.record_one(number);
+        }
+    }
+
+    fn record_one(&mut self, number: JobNumber) {
+        let (unlogged, accounts_for) = (self.unlogged(number), self.accounts_for(number));
         if let Some(job) = self.jobs.get_mut(&number) {
             if let (Some(record), Some(run)) = (&mut job.record.run, &job.run) {
                 (record.counted, record.logged) = (run.counted(), Some(run.logged));
@@ -351,7 +361,11 @@ impl Core {
                 let is_here = |placement: &&Placement| placement.workers == run.workers();
                 record.lease_end =
                     run.lease_end(job.placement.as_ref().filter(is_here).map(|place| place.until));
-                record.untold = Some(self.accounts.untold(run.lease.0, run.lease.1));
+                // Of two that share, the account is one's.
+                let untold = self.accounts.untold(run.lease.0, run.lease.1);
+                record.untold = Some(if accounts_for { untold } else { Seconds::ZERO });
+                record.unlogged = Some(unlogged);
+                record.beside = run.beside.clone();
             }
             self.step.records.push(Record::Job(Box::new(job.record.clone())));
         }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use apportion::index::WorkerId;
-use apportion::units::Dollars;
+use apportion::units::{Dollars, DollarsPerWorkerHour};
 use apportion::{Job, Seconds};
 use serde::{Deserialize, Serialize};
 
 use super::charges::Charges;
+use super::spans::{Span, Spans};
 use crate::protocol::{End, JobNumber, Program};
 
 /// A job, from its submission on.
@@ -104,8 +105,15 @@ pub struct RunRecord {
     /// The part of it that the event log has, from its order on; none in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logged: Option<LoggedRecord>,
-    /// The time of its lease that the mechanism's state on disk does not have; below 0, time that it has ahead. None in the states
-    /// of earlier versions.
+    /// What has been counted of its lease and is not in the event log; of two that share, with the first. None in the states of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlogged: Option<UnloggedRecord>,
+    /// The time that runs beside it had its workers which are over.
+    #[serde(default, skip_serializing_if = "Spans::is_empty")]
+    pub beside: Spans,
+    /// How much of its lease's time the mechanism as it is on disk has not been told; below 0, how much it has been told ahead. None
+    /// in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untold: Option<Seconds>,
 }
@@ -115,6 +123,21 @@ impl RunRecord {
     pub(super) fn logged(&self) -> Option<LoggedRecord> {
         self.logged.or(self.counted.and_then(|counted| counted.logged))
     }
+}
+
+/// Time of a lease that has been counted and is not in the event log yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnloggedRecord {
+    /// From when,
+    pub start: Seconds,
+    /// and until when the log is to have it.
+    pub end: Seconds,
+    /// How much it is.
+    pub time: Seconds,
+    /// The price at which it was had; none where it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<DollarsPerWorkerHour>,
 }
 
 /// A start of a job that was settled before all of its ends were heard of.
@@ -129,7 +152,13 @@ pub struct UnheardRecord {
     pub worker_type: String,
     /// Its time that is in the job's received time.
     pub counted: Seconds,
-    /// The cost of that time; nothing in the states of earlier versions.
+    /// When it had that; none where it is not known to have run, and in the states of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
+    /// The time that runs beside it had its workers.
+    #[serde(default, skip_serializing_if = "Spans::is_empty")]
+    pub beside: Spans,
+    /// The cost of that; nothing in the states of earlier versions.
     #[serde(default, skip_serializing_if = "Charges::is_empty")]
     pub charges: Charges,
     /// Whether it shared its workers. Then the event log has its time together with another job's.
@@ -149,6 +178,9 @@ pub struct LateEnd {
     /// The time that it ran, as its server measured it; none if the server did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran: Option<Seconds>,
+    /// When it ended, on the scheduler's clock; none if its server did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Seconds>,
 }
 
 /// The counted time of a start of a job, by instants of the scheduler's clock.

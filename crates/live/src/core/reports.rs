@@ -1,5 +1,6 @@
 //! Reports of agents.
 
+use apportion::Seconds;
 use apportion::index::{Id, WorkerId};
 
 use super::job::Known;
@@ -219,6 +220,7 @@ impl Core {
     }
 
     fn take_rank(&mut self, server: &str, report: &RankReport) {
+        let now = self.now;
         let live = self.jobs.get_mut(&report.run.job);
         let run = live.and_then(|job| job.run.as_mut()).filter(|run| run.run == report.run);
         let rank = run.and_then(|run| {
@@ -241,6 +243,8 @@ impl Core {
         if rank.known.end().is_none() {
             rank.known = Known::Reported(report.phase.clone());
             rank.ran = report.ran.filter(|_| report.phase.is_end());
+            let ago = report.ended_ago.filter(|ago| report.phase.is_end() && ago.get() >= 0.0);
+            rank.ended = ago.map(|ago| (now - ago).max(Seconds::ZERO));
         }
         self.touched.insert(report.run.job);
         if !report.phase.is_end() {

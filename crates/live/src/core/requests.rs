@@ -320,7 +320,7 @@ impl Core {
         if self.cancel_unfit(number) {
             return Ok(Answer::Done { text: format!("job {number} is cancelled") });
         }
-        self.count_beside(number);
+        self.count(number);
         let Some(job) = self.jobs.get_mut(&number) else {
             return match self.over.iter().find(|record| record.number == number) {
                 Some(record) => {

@@ -9,6 +9,7 @@ use super::Core;
 use super::charges::Charges;
 use super::job::{Ending, Known, LiveRun, Reason};
 use super::record::RunRecord;
+use super::spans::Spans;
 use crate::protocol::{JobNumber, Run};
 
 impl Core {
@@ -27,7 +28,7 @@ impl Core {
     /// Extends the lease of a run on its placement; asks a run without one, or one that is not whole, to stop.
     fn settle_run(&mut self, number: JobNumber) {
         let (now, settings) = (self.now, self.settings);
-        self.count_beside(number);
+        self.count(number);
         let changed = self.jobs.get(&number).and_then(|job| {
             let (run, placement) = (job.run.as_ref()?, job.placement.as_ref()?);
             (run.lease.0 != placement.jobs).then_some(run.lease.0)
@@ -99,6 +100,8 @@ impl Core {
             charges: Charges::begin(self.price_of(lease.1), lease.0.is_pair()),
             lease_end: None,
             logged: None,
+            unlogged: None,
+            beside: Spans::default(),
             untold: None,
         };
         let over_at = until + self.settings.grace + self.settings.slack;

@@ -7,7 +7,7 @@ use apportion::workload::Combination;
 use apportion::{Seconds, Steps};
 
 use super::Core;
-use super::record::CountedRecord;
+use super::record::UnloggedRecord;
 use crate::protocol::JobNumber;
 
 /// The time that a combination has run in the current round at one price, for the event log.
@@ -53,11 +53,36 @@ impl Core {
         incarnations
     }
 
-    /// The instant up to which the event log has the time of a combination's runs: at first, the instant of their order.
-    pub(super) fn logged_until(&self, jobs: Combination<JobId>) -> Seconds {
-        let members = jobs.members().filter_map(|id| self.jobs.get(self.numbers.get(&id)?));
-        let runs = members.filter_map(|job| job.run.as_ref()).filter(|run| run.lease.0 == jobs);
-        runs.map(|run| run.logged.at).fold(Seconds::ZERO, Seconds::max)
+    /// Until when the event log has what ran on the workers of a job's run, or is to have it of other leases: at first, the instant of
+    /// its order.
+    pub(super) fn logged_until(&self, number: JobNumber) -> Seconds {
+        let run_of = |number: &JobNumber| self.jobs.get(number).and_then(|job| job.run.as_ref());
+        let lease = run_of(&number).map(|run| run.lease.0);
+        self.sharing(number).iter().filter_map(run_of).fold(Seconds::ZERO, |until, run| {
+            let others = self.slices.get(&run.lease.0).filter(|_| Some(run.lease.0) != lease);
+            until.max(run.logged.at).max(others.map_or(Seconds::ZERO, |slice| slice.end))
+        })
+    }
+
+    /// Does the record of a job have what of its lease is in no event log and no mechanism yet? Of two that share, the first one's does.
+    pub(super) fn accounts_for(&self, number: JobNumber) -> bool {
+        let run_of = |number: &JobNumber| self.jobs.get(number).and_then(|job| job.run.as_ref());
+        let Some(jobs) = run_of(&number).map(|run| run.lease.0) else { return false };
+        let members = jobs.members().filter_map(|id| self.numbers.get(&id));
+        let mut runs = members.filter(|member| run_of(member).is_some_and(|run| run.lease.0 == jobs));
+        runs.next() == Some(&number)
+    }
+
+    /// What has been counted of a job's lease, for its record, and is not in the event log yet.
+    pub(super) fn unlogged(&self, number: JobNumber) -> UnloggedRecord {
+        let run = self.jobs.get(&number).and_then(|job| job.run.as_ref());
+        let slice = run.and_then(|run| self.slices.get(&run.lease.0)).filter(|_| self.accounts_for(number));
+        slice.map_or_else(UnloggedRecord::default, |slice| UnloggedRecord {
+            start: slice.start,
+            end: slice.end,
+            time: slice.time,
+            price: slice.price,
+        })
     }
 
     /// A job's id in the event log: its number, which stays the same over all starts.
@@ -162,19 +187,35 @@ impl Core {
 
     /// Restores time of runs that an earlier start of the scheduler counted and did not write into the event log.
     pub(super) fn restore_slices(&mut self) {
-        let types = self.scheduler.cluster().types();
-        for run in self.jobs.values_mut().filter_map(|job| job.run.as_mut()) {
-            let Some(CountedRecord { running, until, .. }) = run.counted_before else { continue };
-            let (jobs, worker_type) = run.lease;
-            let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
-            let start = running.max(run.logged.at);
-            let time = until - start;
-            let price = run.charges.last().map_or(types[worker_type].price, |last| last.price);
-            if time.get() > 0.0 {
-                // Two runs that share have one slice.
-                let slice = SliceLog { worker_type, price, n_workers, start, end: until, time };
-                self.slices.entry(jobs).or_insert(slice);
+        for number in self.jobs.keys().copied().collect::<Vec<_>>() {
+            let Some((jobs, log)) = self.unwritten(number) else { continue };
+            match self.slices.get_mut(&jobs) {
+                Some(other) if other.price == log.price => {
+                    (other.start, other.end) = (other.start.min(log.start), other.end.max(log.end));
+                    other.time += log.time;
+                    continue;
+                }
+                Some(_) => self.write_counted(jobs),
+                None => {}
             }
+            self.slices.insert(jobs, log);
         }
+    }
+
+    /// What an earlier start of the scheduler noted with a job as counted and not in the event log.
+    fn unwritten(&self, number: JobNumber) -> Option<(Combination<JobId>, SliceLog)> {
+        let job = self.jobs.get(&number)?;
+        let (run, record) = (job.run.as_ref()?, job.record.run.as_ref()?);
+        let ((jobs, worker_type), before) = (run.lease, run.counted_before?);
+        let price = run.charges.last().map_or(self.price_of(worker_type), |last| last.price);
+        let unlogged = record.unlogged.unwrap_or_else(|| {
+            // An earlier version did not note it: what is counted beyond what the log has, and of two that share, one's.
+            let start = before.running.max(run.logged.at);
+            let time = if self.slices.contains_key(&jobs) { Seconds::ZERO } else { before.until - start };
+            UnloggedRecord { start, end: before.until, time, price }
+        });
+        let UnloggedRecord { start, end, time, price } = unlogged;
+        let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
+        (time.get() > 0.0).then_some((jobs, SliceLog { worker_type, price, n_workers, start, end, time }))
     }
 }

@@ -54,6 +54,12 @@ proptest! {
     }
 
     #[test]
+    fn time_that_two_jobs_share_is_in_the_log_once_wherever_the_scheduler_ends(seed in 0u64..1 << 32) {
+        let faults = Faults { loss: 0.05, repeats: 0.05, crashes: 0.03, jobs: 0.01, ..Faults::default() };
+        World::run(3 * seed + 2, faults);
+    }
+
+    #[test]
     fn everything_fails(seed: u64) {
         let faults = Faults { loss: 0.1, repeats: 0.1, late: 0.05, crashes: 0.01, agents: 0.02, nodes: 0.005, jobs: 0.02 };
         World::run(seed, faults);

@@ -85,6 +85,8 @@ pub(crate) struct World {
     n_requests: u64,
     /// The worker time of ranks that really ran, in s.
     ran: f64,
+    /// When each rank really ran, by node and worker.
+    held: BTreeMap<(usize, u32), BTreeMap<Run, (f64, f64)>>,
 }
 
 /// The embedded throughputs, read once.
@@ -121,6 +123,7 @@ impl World {
             requests: BTreeMap::new(),
             n_requests: 0,
             ran: 0.0,
+            held: BTreeMap::new(),
         };
         while world.now < UNQUIET || !world.is_over() {
             world.go_on();
@@ -421,6 +424,10 @@ impl World {
         let most = if self.shares() { 2 } else { 1 };
         let mut starts: BTreeMap<JobNumber, Run> = BTreeMap::new();
         for (place, node) in self.nodes.iter().enumerate() {
+            for ((run, _), process) in &node.processes {
+                let spans = self.held.entry((place, process.start.worker)).or_default();
+                spans.insert(*run, (process.since(), process.until_true));
+            }
             for ((run, _), process) in node.processes.iter().filter(|(_, process)| process.is_running()) {
                 self.ran += time.min(self.now - process.since());
                 let here = workers.entry((place, process.start.worker)).or_default();
@@ -491,7 +498,22 @@ impl World {
         }
     }
 
-    /// Checks that the time in the event log is no more than ranks really ran, and the steps likewise.
+    /// How long workers were really held, those that two jobs shared counted once.
+    fn time_held(&self) -> f64 {
+        let mut held = 0.0;
+        for runs in self.held.values() {
+            let mut spans: Vec<_> = runs.values().copied().collect();
+            spans.sort_by(|one, other| one.0.total_cmp(&other.0));
+            let mut until = 0.0f64;
+            for (start, end) in spans {
+                held += (end - start.max(until)).max(0.0);
+                until = until.max(end);
+            }
+        }
+        held
+    }
+
+    /// The time in the event log is no more than what really ran, nor are the steps.
     fn check_accounts(&self) {
         let slices = self.disk.events.iter().filter(|event| event["event"] == "slice");
         let (mut time, mut steps) = (0.0, 0.0);
@@ -506,6 +528,15 @@ impl World {
         let n_ranks = |job: &JobRecord| f64::from(job.incarnation * job.job.scale_factor);
         let slack = 3.0 * ROUND * self.disk.jobs.values().map(n_ranks).sum::<f64>();
         assert!(time <= self.ran + slack, "seed {seed}: {time} s of workers in the log, {} s ran", self.ran);
+        if self.faults.agents == 0.0 && self.faults.late == 0.0 && self.nodes[0].ends == Ends::WithTime {
+            // Servers say when ranks ended: up to what messages take, the log has what workers were held for.
+            let n_runs: usize = self.held.values().map(BTreeMap::len).sum();
+            let (held, slack) = (self.time_held(), 0.7 * n_runs as f64);
+            assert!(
+                (time - held).abs() <= slack,
+                "seed {seed}: {time} s of workers in the log, {held} s held"
+            );
+        }
         if self.faults.agents == 0.0 {
             // A run on workers that another cluster does not have is not counted.
             log::check(&self.disk.events, &[4.0, 1.0], &format!("seed {seed}"));

@@ -10,6 +10,7 @@ use super::*;
 use crate::core::charges::Charges;
 use crate::core::job::Ending;
 use crate::core::record::RunRecord;
+use crate::core::spans::Spans;
 use crate::protocol::{Phase, Run};
 
 /// A run of job 0 on servers `a`, `b`, …, whose ranks ended like this; a rank without an end is lost.
@@ -23,6 +24,8 @@ fn run(ends: &[Option<End>], reason: Option<Reason>) -> LiveRun {
         charges: Charges::default(),
         lease_end: None,
         logged: None,
+        unlogged: None,
+        beside: Spans::default(),
         untold: None,
     };
     let start = Run { job: JobNumber(0), incarnation: 1 };
