@@ -130,3 +130,38 @@ fn a_job_that_lists_no_sizes_keeps_its_own_and_others_are_refused() {
     let said = "the job cannot be taken in: the job can run on no worker type of the cluster `v100=4` at scale factor 8";
     assert_eq!(refusal, said);
 }
+
+#[test]
+fn a_job_is_resized_once_wherever_the_scheduler_is_killed_meanwhile() {
+    // The round from 65 s on is decided at 55 s: then the job stops, and starts with the new number of ranks.
+    for (place, away) in (0..60).flat_map(|place| [0.25, 6.0].map(|away| (place, away))) {
+        SIZE.set(1);
+        let mut small = sizing();
+        let job = small.submit(elastic(400));
+        small.until(30.0);
+        SIZE.set(4);
+        small.until(53.0 + 0.25 * f64::from(place));
+        let killed = small.now;
+        small.core = None;
+        small.sleep_until(killed + away);
+        small.start("v100=4");
+        let mut seen = BTreeSet::new();
+        while small.now < 200.0 {
+            small.until(small.now + 0.25);
+            let (starts, ranks) = running(&small, job);
+            assert!(starts.len() <= 1, "killed at {killed}: two starts run at {}", small.now);
+            seen.extend(starts.first().map(|start| (*start, ranks)));
+        }
+        let resized: Vec<_> = seen.iter().filter(|(_, ranks)| *ranks == 4).collect();
+        assert_eq!(resized.len(), 1, "killed at {killed} for {away} s: {seen:?}");
+        let why = small.why(job);
+        assert_eq!((why.job.scale_factor, why.job.state), (4, State::Running), "killed at {killed}: {why:?}");
+        // What the first start saved when it was asked to stop counts.
+        assert!(why.job.checkpointed >= 40.0 && why.job.steps > 100.0, "killed at {killed}: {why:?}");
+        small.until(900.0);
+        let record = &small.jobs[&job];
+        assert_eq!(record.outcome.as_ref().map(|outcome| outcome.how), Some(How::Completed), "{record:?}");
+        super::log::check_sums(&small.events, small.jobs.values(), "resized");
+        super::log::check(&small.events, &[4.0], "resized");
+    }
+}
