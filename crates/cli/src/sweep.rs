@@ -53,7 +53,7 @@ An axis is a field of a run with a list of values, a range, or, for the arrival 
 `auto` climbs from `from` by `factor` until a run's utilization reaches `utilization`, its average JCT `jct` times
 that of the first run, or it is saturated or out of time; halves the bracket to `precision`; and goes on `beyond`
 the knee until JCTs are so many times the smallest. All keys have defaults; a ladder is climbed within one shard.
-`skip: [{policy: fifo, rate: {from: 5}}]` leaves points out, `stop: {saturated: true, wall: 30min}` cuts runs short.
+`skip: [{policy: fifo, rate: {from: 5}}]` leaves points out, `stop: {saturated: true, doublings: 2}` cuts runs short.
 Runs that get nowhere are given up as `livelock`, `starved` or `growing`: `stop: {rounds: 10000, doublings: 4}` says after
 how many rounds without a step, and how many doublings of the jobs that have arrived (docs/formats.md).
 

@@ -445,3 +445,22 @@ fn a_simulation_keeps_events_and_input_of_the_decision_that_fails() {
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     succeed(at, &["report", "e.jsonl"]);
 }
+
+/// Which runs a clock gives up depends on the machine: studies stop by rounds, simulated time or a growing queue.
+#[test]
+fn no_study_that_ships_stops_by_the_clock() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sweeps");
+    let mut n_studies = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let by_clock = ["wall:", "decision:"].into_iter().find(|field| text.contains(field));
+        assert_eq!(by_clock, None, "{}", path.display());
+        assert!(text.contains("format: apportion/sweep-v1"), "{}", path.display());
+        n_studies += 1;
+    }
+    assert!(n_studies > 20, "{n_studies}");
+}
