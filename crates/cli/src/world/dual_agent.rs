@@ -202,12 +202,15 @@ const COLUMNS: &[Column] = &[
     ("completion_h", |run| Cell::Number(run.run.completion_s / HOUR_S, 3)),
     ("wait_h", |run| Cell::Number(run.run.queueing_s / HOUR_S, 3)),
     ("slowdown", |run| Cell::Number(run.slowdown, 2)),
+    ("completion_p50_h", |run| Cell::Number(run.run.completion_p50_s / HOUR_S, 2)),
     ("completion_p95_h", |run| Cell::Number(run.completion_p95_s / HOUR_S, 2)),
-    ("completion_p99_h", |run| Cell::Number(run.completion_p99_s / HOUR_S, 2)),
+    ("completion_p99_h", |run| Cell::Number(run.run.completion_p99_s / HOUR_S, 2)),
+    ("slowdown_max", |run| Cell::Number(run.slowdown_max, 2)),
     ("fee_dollars", |run| Cell::Number(run.fee, 0)),
     ("utilization", |run| Cell::Number(run.run.utilization, 3)),
     ("preemptions", |run| Cell::Count(run.run.preemptions)),
     ("decisions", |run| Cell::Count(run.run.decisions)),
+    ("jobs_done", |run| Cell::Count(run.run.n_done as u64)),
 ];
 
 fn table_of(

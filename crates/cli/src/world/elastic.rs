@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::paths::name_or_path;
 use crate::world::learned::Learned;
 use crate::world::scaling::Scaling;
-use crate::world::table::{Column, table_of};
+use crate::world::table::{Column, JOBS_DONE, table_of};
 use crate::world::{HOUR_S, STEPS_MAX, Workload, play_all};
 use apportion::throughput::Throughputs;
 use apportion_learn::environment::Environment as _;
@@ -131,10 +131,13 @@ fn workloads(arguments: &ElasticArguments, ladders: &Ladders) -> Result<Vec<Work
 
 const COLUMNS: &[Column] = &[
     ("completion_h", |run| Cell::Number(run.completion_s / HOUR_S, 2)),
+    ("completion_p50_h", |run| Cell::Number(run.completion_p50_s / HOUR_S, 2)),
+    ("completion_p99_h", |run| Cell::Number(run.completion_p99_s / HOUR_S, 2)),
     ("service_h", |run| Cell::Number(run.service_s / HOUR_S, 2)),
     ("queueing_h", |run| Cell::Number(run.queueing_s / HOUR_S, 2)),
     ("makespan_h", |run| Cell::Number(run.makespan_s / HOUR_S, 1)),
     ("utilization", |run| Cell::Number(run.utilization, 3)),
     ("preemptions", |run| Cell::Count(run.preemptions)),
     ("decisions", |run| Cell::Count(run.decisions)),
+    JOBS_DONE,
 ];

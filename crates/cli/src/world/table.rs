@@ -7,7 +7,10 @@ use apportion_studies::report::{Cell, Table};
 /// A column: its name, and its cell for a run.
 pub(super) type Column = (&'static str, fn(&Summary) -> Cell);
 
-/// A table with a row for each policy, or for each workload of each policy.
+/// Jobs that have ended.
+pub(super) const JOBS_DONE: Column = ("jobs_done", |run| Cell::Count(run.n_done as u64));
+
+/// A row for each policy, or for each workload of each.
 pub(super) fn table_of<P>(
     players: &[(String, P)],
     workloads: &[Workload],

@@ -325,6 +325,34 @@ fn elastic_jobs_grow_where_workers_are_free() {
     assert!(message.contains("the rate is 0, expected a number of jobs a slot above 0"), "{message}");
 }
 
+/// Median and 99th percentile are printed beside the mean, and how many jobs ended, in text and JSON.
+#[test]
+fn tails_and_jobs_done_are_beside_the_mean() {
+    let worlds = [
+        ("deepshare", "--policy las --jobs 12 --traces 2", "_h"),
+        ("dl2", "--policy drf --jobs 12 --traces 2", "_slots"),
+        ("elastic", "--policy drf --jobs 12 --traces 2", "_h"),
+        ("dual-agent", "--policy srtf/oracle --jobs 12 --scale 0.01 --traces 2", "_h"),
+    ];
+    for (world, arguments, unit) in worlds {
+        let table = |format: &str| {
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+            let arguments = arguments.split(' ').chain(["--format", format]);
+            let output = command.args(["world", world]).args(arguments).output().expect("it runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).expect("text")
+        };
+        let rows: serde_json::Value = serde_json::from_str(&table("json")).expect("JSON");
+        let row = rows.as_array().and_then(|rows| rows.last()).expect("a row").clone();
+        let of = |column: &str| row[format!("completion{column}{unit}")].as_f64().expect(column);
+        let (mean, median, tail) = (of(""), of("_p50"), of("_p99"));
+        assert!(0.0 < median && median < tail && mean < tail, "{world}: {mean} {median} {tail}");
+        assert_eq!(row["jobs_done"], 12, "{world}");
+        let text = table("text");
+        assert!(text.contains(&format!("completion_p99{unit}")) && text.contains("jobs_done"), "{text}");
+    }
+}
+
 #[test]
 fn what_scaling_costs_is_paid() {
     for (world, shown) in

@@ -10,10 +10,10 @@ pub struct DualAgentSummary {
     pub run: Summary,
     /// 95th percentile of the time from arrival to completion, seconds.
     pub completion_p95_s: f64,
-    /// 99th percentile of the time from arrival to completion, seconds.
-    pub completion_p99_s: f64,
-    /// Mean over jobs of completion time over the time that the job takes alone on its fastest type.
+    /// Mean of completion time over what the job takes alone on its fastest type.
     pub slowdown: f64,
+    /// The largest of these quotients.
+    pub slowdown_max: f64,
     /// Dollars for all workers held.
     pub fee: f64,
 }
@@ -24,15 +24,17 @@ impl Cloud {
         let world = self.world();
         let mut completion: Vec<f64> = world.outcomes().map(|outcome| outcome.completion_s).collect();
         completion.sort_unstable_by(f64::total_cmp);
-        let slowdown = world.outcomes().map(|outcome| {
-            let job = world.job(outcome.job);
-            outcome.completion_s * self.tables().best_speed(job.job_type) / job.work
-        });
+        let slowdown = || {
+            world.outcomes().map(|outcome| {
+                let job = world.job(outcome.job);
+                outcome.completion_s * self.tables().best_speed(job.job_type) / job.work
+            })
+        };
         DualAgentSummary {
             run: world.summary(),
             completion_p95_s: percentile(&completion, 0.95),
-            completion_p99_s: percentile(&completion, 0.99),
-            slowdown: slowdown.sum::<f64>() / completion.len().max(1) as f64,
+            slowdown: slowdown().sum::<f64>() / completion.len().max(1) as f64,
+            slowdown_max: slowdown().fold(0.0, f64::max),
             fee: self.fee(),
         }
     }
@@ -46,8 +48,8 @@ impl DualAgentSummary {
         Self {
             run: Summary::mean(&all),
             completion_p95_s: mean(|run| run.completion_p95_s),
-            completion_p99_s: mean(|run| run.completion_p99_s),
             slowdown: mean(|run| run.slowdown),
+            slowdown_max: mean(|run| run.slowdown_max),
             fee: mean(|run| run.fee),
         }
     }

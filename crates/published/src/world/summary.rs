@@ -47,7 +47,11 @@ pub struct Summary {
     pub n_done: usize,
     /// Mean time from arrival to completion, seconds.
     pub completion_s: f64,
-    /// Mean time in which a job ran, seconds: what DeepShare calls completion time.
+    /// Median time from arrival to completion, by linear interpolation, seconds.
+    pub completion_p50_s: f64,
+    /// Its 99th percentile, in the same way.
+    pub completion_p99_s: f64,
+    /// Mean time in rounds in which a job ran, seconds: what DeepShare calls completion time.
     pub service_s: f64,
     /// 90th percentile of service time by linear interpolation, seconds.
     pub service_p90_s: f64,
@@ -88,6 +92,8 @@ impl World {
     pub fn summary(&self) -> Summary {
         let mut service: Vec<f64> = self.outcomes().map(|outcome| outcome.service_s).collect();
         service.sort_unstable_by(f64::total_cmp);
+        let mut completion: Vec<f64> = self.outcomes().map(|outcome| outcome.completion_s).collect();
+        completion.sort_unstable_by(f64::total_cmp);
         let n = service.len();
         let per_job = |sum: f64| if n == 0 { 0.0 } else { sum / n as f64 };
         let totals = &self.totals;
@@ -95,6 +101,8 @@ impl World {
         Summary {
             n_done: n,
             completion_s: per_job(self.outcomes().map(|outcome| outcome.completion_s).sum()),
+            completion_p50_s: percentile(&completion, 0.5),
+            completion_p99_s: percentile(&completion, 0.99),
             service_s: per_job(service.iter().sum()),
             service_p90_s: percentile(&service, 0.9),
             service_p99_s: percentile(&service, 0.99),
@@ -129,6 +137,8 @@ impl Summary {
         Self {
             n_done: runs.iter().map(|run| run.n_done).sum::<usize>() / n,
             completion_s: mean(|run| run.completion_s),
+            completion_p50_s: mean(|run| run.completion_p50_s),
+            completion_p99_s: mean(|run| run.completion_p99_s),
             service_s: mean(|run| run.service_s),
             service_p90_s: mean(|run| run.service_p90_s),
             service_p99_s: mean(|run| run.service_p99_s),
