@@ -23,8 +23,9 @@ and best.safetensors (the weights that did best in validation, for use). Those p
 end; the last line before the table says how well, and so does the table.
 
 A training that is done goes on where the document, or --set, now gives it more: a larger `budget.decisions` or
-`budget.patience`. Rates that fall with the budget then fall over the larger one. --progress json says all of it in lines of
-JSON: {\"event\": \"update\", …} after each validation, in the end {\"event\": \"test\", …}.")]
+`budget.patience`. It keeps the weights that one training with the larger budget keeps; where rates, or numbers of jobs, change
+along the budget, that is another training, which begins anew in another folder. --progress json says all of it in lines of JSON:
+ {\"event\": \"update\", …} after each validation, in the end {\"event\": \"test\", …}.")]
 pub struct TrainArguments {
     /// A training document, `format: apportion/training-v1`
     #[arg(value_name = "FILE", value_parser = name_or_path())]
@@ -68,7 +69,7 @@ mod training {
     use std::sync::Arc;
 
     use super::document::Document;
-    use super::resumed::budgets_before;
+    use super::resumed::is_raised;
     use super::said::{Reached, Said, Test, of_actions};
     use super::{Failure, Session, TrainArguments};
     use crate::file::{check_folder, write_bytes};
@@ -99,7 +100,7 @@ mod training {
         system: System,
         /// The digest of the file of weights that it begins with, if it names one.
         from_digest: Option<String>,
-        /// The budgets that it had before.
+        /// Budgets that it had before, in a folder of an earlier version.
         raised: Vec<Raised>,
     }
 
@@ -144,7 +145,7 @@ mod training {
 
         fn go_on(&self, mut training: Training<AnyLearner>) -> Result<(), Failure> {
             let mut said = Said::new(self.session);
-            let mut curve = self.curve_so_far(training.learner().n_updates())?;
+            let mut curve = self.curve_so_far(training.learner())?;
             let (mut written, mut pace) = (Ok(()), Pace::start());
             let mut validate =
                 |actor: Arc<dyn Actor>| TrainingSpec::judge(&self.system, &actor, &self.spec.validation);
@@ -246,21 +247,24 @@ mod training {
             let checkpoint =
                 Checkpoint::from_bytes(&bytes).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
             let provenance = self.provenance((0, 0)).map_err(|error| self.failed(&error))?;
-            let before = budgets_before(&checkpoint.header, &provenance);
-            self.raised = before.map_err(|reason| about(reason, Some(elsewhere)))?;
+            let raised = is_raised(&checkpoint.header, &provenance);
+            let raised = raised.map_err(|reason| about(reason, Some(elsewhere)))?;
+            // Of files from before a larger budget was refused where rates fall along it.
+            self.raised.clone_from(&checkpoint.header.raised);
             let state =
                 checkpoint.state().map_err(|error| about(error.to_string(), Some(elsewhere)))?.clone();
             let saved = Saved { tensors: checkpoint.tensors, state };
             training.restore(&saved).map_err(|error| about(error.to_string(), Some(elsewhere)))?;
             let n_updates = training.learner().n_updates();
-            let is_raised = self.raised.last().is_some_and(|raised| raised.n_updates == n_updates);
-            let with = if is_raised { ", with a larger budget" } else { "" };
+            let with = if raised { ", with a larger budget" } else { "" };
             self.note(format!("going on after update {n_updates}{with}"));
             Ok(())
         }
 
-        /// The curve's lines up to the update from which the training continues.
-        fn curve_so_far(&self, n_updates: u64) -> Result<String, Failure> {
+        /// The curve's lines up to the update that is gone on from; without the validation at the end of a smaller budget,
+        /// where that was made beside the schedule.
+        fn curve_so_far(&self, learner: &AnyLearner) -> Result<String, Failure> {
+            let n_updates = learner.n_updates();
             let header = "update,decisions,episodes,mean_return,validation,figures\n".to_owned();
             if n_updates == 0 {
                 return Ok(header);
@@ -273,7 +277,21 @@ mod training {
                     .and_then(|update| update.parse().ok())
                     .is_some_and(|update: u64| update <= n_updates)
             };
-            Ok(text.lines().filter(before).fold(header, |curve, line| curve + line + "\n"))
+            let goes_on = learner.n_decisions() < self.spec.budget.decisions;
+            let scheduled = |line: &str| match line.split(',').collect::<Vec<_>>()[..] {
+                [update, decisions, episodes, mean_return, validation, figures]
+                    if goes_on && !validation.is_empty() && !self.is_scheduled(update) =>
+                {
+                    [update, decisions, episodes, mean_return, "", figures].join(",")
+                }
+                _ => line.to_owned(),
+            };
+            Ok(text.lines().filter(before).fold(header, |curve, line| curve + &scheduled(line) + "\n"))
+        }
+
+        /// Whether validations are due at this update, wherever the budget ends.
+        fn is_scheduled(&self, update: &str) -> bool {
+            update.parse().is_ok_and(|update: u64| update.is_multiple_of(self.spec.budget.validate_every))
         }
 
         fn keep(&self, training: &Training<AnyLearner>, curve: &str) -> Result<(), Failure> {

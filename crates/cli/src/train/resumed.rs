@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use apportion_learn::checkpoint::{Header, Provenance, Raised};
+use apportion_learn::checkpoint::{Header, Provenance};
 use apportion_learn::training::run::Budget;
 
-/// The budgets that a kept training had before this one, if it may go on.
+/// Whether the budget of a kept training is raised, if the training may go on.
 ///
 /// # Errors
-/// Why it may not: it is another training, or its budget was lowered.
-pub(super) fn budgets_before(kept: &Header, now: &Provenance) -> Result<Vec<Raised>, String> {
+/// If it is another training, its budget was lowered, or it was raised where numbers change along it; says why.
+pub(super) fn is_raised(kept: &Header, now: &Provenance) -> Result<bool, String> {
     let (before, own) = (without_budget(&kept.spec), without_budget(&now.spec));
     if let Some(field) = first_difference(&before, &own) {
         return Err(format!("it is of a training by another document: `{field}` is not the same"));
@@ -25,13 +25,33 @@ pub(super) fn budgets_before(kept: &Header, now: &Provenance) -> Result<Vec<Rais
     let (Some(before), Some(own)) = (budget_of(&kept.spec), budget_of(&now.spec)) else {
         return Err("it has no budget".to_owned());
     };
-    let mut raised = kept.raised.clone();
-    if before != own {
-        check_raised(&before, &own)?;
-        let Budget { decisions, patience, .. } = before;
-        raised.push(Raised { decisions, patience, n_updates: kept.n_updates });
+    check_raised(&before, &own)?;
+    match along_budget(&kept.spec) {
+        Some(field) if own.decisions > before.decisions => Err(format!(
+            "its `{field}` changes along its budget of {} decisions, so that a training of {} is another from its first update",
+            before.decisions, own.decisions
+        )),
+        _ => Ok(before != own),
     }
-    Ok(raised)
+}
+
+/// Fields that may change along the budget.
+const SCHEDULES: [&str; 7] = [
+    "ppo.learning_rate",
+    "ppo.entropy_weight",
+    "actor_critic.learning_rate",
+    "actor_critic.entropy_weight",
+    "actor_critic.critic_learning_rate",
+    "evolution.learning_rate",
+    "world.jobs",
+];
+
+/// The first field that does, from one number to another.
+fn along_budget(spec: &Value) -> Option<&'static str> {
+    SCHEDULES.into_iter().find(|field| {
+        let found = spec.pointer(&format!("/{}", field.replace('.', "/")));
+        found.is_some_and(|value| value.is_object() && value.get("from") != value.get("to"))
+    })
 }
 
 fn check_raised(before: &Budget, own: &Budget) -> Result<(), String> {

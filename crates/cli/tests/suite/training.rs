@@ -272,22 +272,62 @@ fn a_larger_budget_goes_on_with_what_a_folder_keeps() {
     let curve = std::fs::read_to_string(Path::new(&out).join("curve.csv")).expect("a curve");
     assert_eq!(curve.lines().count(), 9, "{curve}");
     assert!(run(&more).contains("going on after update 8\n"), "it is not raised twice");
-    let kept = std::fs::read(Path::new(&out).join("best.safetensors")).expect("weights");
-    let header = String::from_utf8_lossy(&kept).into_owned();
-    let raised = r#"\"raised\":[{\"decisions\":256,\"n_updates\":4}]"#;
-    assert!(header.contains(raised), "{header}");
-    // It is equal to a training with that budget from the beginning, for the rate is the same throughout.
-    let whole = path(folder.path(), "whole");
-    let output = apportion(&[&["train", &file, "--out", &whole], &more[..]].concat());
-    assert!(output.status.success());
-    let whole = std::fs::read_to_string(Path::new(&whole).join("curve.csv")).expect("a curve");
-    assert_eq!(curve, whole);
     let refused = |set: &str, expected: &str| {
         assert_refused(&["train", &file, "--out", &out, "--set", set], expected);
     };
     refused("budget.decisions=256", "its `budget.decisions` was 512, expected as many, or more");
     refused("budget={decisions: 600, validate_every: 1}", "its `budget.validate_every` was 2");
     refused("budget={decisions: 600, validate_every: 2, patience: 3}", "its `budget.patience` was none");
+}
+
+/// What a folder keeps after its budget was raised is what one training with the larger budget keeps, byte by byte: also where
+/// the smaller budget ended at an update without a validation of the schedule, or by patience.
+#[test]
+fn a_raised_budget_keeps_the_bytes_of_one_training() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let evolved = TRAINING.replace(
+        "ppo: { n_steps: 64, n_epochs: 1 }",
+        "evolution: { pairs: 2, episodes: 2, deviation: 0.5, learning_rate: 1.0 }",
+    );
+    let budgets = [
+        (TRAINING, "{decisions: 320, validate_every: 2}", "{decisions: 640, validate_every: 2}"),
+        (&evolved, "{decisions: 24, validate_every: 2}", "{decisions: 48, validate_every: 2}"),
+        (
+            &evolved,
+            "{decisions: 96, validate_every: 1, patience: 1}",
+            "{decisions: 96, validate_every: 1, patience: 4}",
+        ),
+    ];
+    for (number, (document, smaller, larger)) in budgets.into_iter().enumerate() {
+        let file = path(folder.path(), &format!("{number}.yaml"));
+        std::fs::write(&file, document).expect("written");
+        let kept = |out: &str, budgets: &[&str]| {
+            let out = path(folder.path(), &format!("{number}_{out}"));
+            for budget in budgets {
+                let set = format!("budget={budget}");
+                let output = apportion(&["train", &file, "--out", &out, "--set", &set]);
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            }
+            ["best.safetensors", "curve.csv"]
+                .map(|name| std::fs::read(Path::new(&out).join(name)).expect(name))
+        };
+        let [raised, whole] = [kept("raised", &[smaller, larger]), kept("whole", &[larger])];
+        assert!(raised == whole, "{document}{larger}");
+        assert!(kept("smaller", &[smaller])[1] != whole[1], "{larger} has nothing to do");
+    }
+}
+
+#[test]
+fn a_budget_along_which_rates_fall_is_not_raised() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (path(folder.path(), "training.yaml"), path(folder.path(), "out"));
+    let falling = "ppo: { learning_rate: { from: 0.001, to: 0 },";
+    std::fs::write(&file, TRAINING.replace("ppo: {", falling)).expect("written");
+    train(&file, &out);
+    let before = std::fs::read(Path::new(&out).join("best.safetensors")).expect("weights");
+    let more = ["train", &file, "--out", &out, "--set", "budget.decisions=512"];
+    assert_refused(&more, "its `ppo.learning_rate` changes along its budget of 256 decisions");
+    assert_eq!(before, std::fs::read(Path::new(&out).join("best.safetensors")).expect("weights"));
 }
 
 #[test]

@@ -61,6 +61,14 @@ pub enum Ended {
 pub struct Training<L> {
     learner: L,
     budget: Budget,
+    judged: Judged,
+    /// What was judged by the schedule, where the last validation was made for the budget's end only.
+    scheduled: Option<Judged>,
+}
+
+/// What validations have found.
+#[derive(Clone, Debug, Default)]
+struct Judged {
     best: Option<Best>,
     n_without_best: u32,
 }
@@ -83,6 +91,17 @@ struct TrainingState {
     learner: serde_json::Value,
     best: Option<(f64, u64)>,
     n_without_best: u32,
+    /// Absent where the last validation was due by the schedule, and in files from before it existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scheduled: Option<ScheduledState>,
+}
+
+/// What was judged by the schedule: its best weights lie beside those of the training.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScheduledState {
+    best: Option<(f64, u64)>,
+    n_without_best: u32,
 }
 
 impl<L: Learner> Training<L> {
@@ -92,7 +111,7 @@ impl<L: Learner> Training<L> {
     /// If the budget is not valid.
     pub fn new(learner: L, budget: Budget) -> Result<Self, TrainingError> {
         budget.check()?;
-        Ok(Self { learner, budget, best: None, n_without_best: 0 })
+        Ok(Self { learner, budget, judged: Judged::default(), scheduled: None })
     }
 
     /// The learner.
@@ -102,7 +121,7 @@ impl<L: Learner> Training<L> {
 
     /// The best weights that validation has seen.
     pub fn best(&self) -> Option<&Best> {
-        self.best.as_ref()
+        self.judged.best.as_ref()
     }
 
     /// An actor with the best weights; the training itself keeps its present weights.
@@ -110,7 +129,7 @@ impl<L: Learner> Training<L> {
     /// # Errors
     /// If the library fails.
     pub fn best_actor(&self) -> Result<Option<Arc<dyn Actor>>, TrainingError> {
-        let Some(best) = &self.best else { return Ok(None) };
+        let Some(best) = &self.judged.best else { return Ok(None) };
         let parameters = self.learner.model().parameters();
         let present = parameters.to_tensors()?;
         parameters.set(&best.weights)?;
@@ -130,8 +149,9 @@ impl<L: Learner> Training<L> {
         self.validate(validate)
     }
 
-    /// Runs to the end of the budget. `validate` gives the mean return of an actor over the validation seeds, by which alone
-    /// weights are judged; `look` gets each point of the curve, between updates, and may stop the training.
+    /// Goes on to the end of the budget, where it is judged whether the schedule has it or not: a training that goes on
+    /// by a larger budget forgets what was judged beside the schedule. `validate` gives the mean return of an actor over the validation seeds,
+    /// and is the only thing that judges; `look` sees each point of the curve, between updates, and may stop it.
     ///
     /// # Errors
     /// If an update or a validation fails.
@@ -144,13 +164,17 @@ impl<L: Learner> Training<L> {
             if self.learner.n_decisions() >= self.budget.decisions {
                 return Ok(Ended::Budget);
             }
-            if self.budget.patience.is_some_and(|patience| self.n_without_best >= patience) {
+            if let Some(scheduled) = self.scheduled.take() {
+                self.judged = scheduled;
+            }
+            if self.budget.patience.is_some_and(|patience| self.judged.n_without_best >= patience) {
                 return Ok(Ended::Patience);
             }
             let progress = self.learner.update()?;
             let over = progress.n_decisions >= self.budget.decisions;
-            let due = over || progress.n_updates.is_multiple_of(self.budget.validate_every);
-            let validation = if due { Some(self.validate(validate)?) } else { None };
+            let is_scheduled = progress.n_updates.is_multiple_of(self.budget.validate_every);
+            self.scheduled = (over && !is_scheduled).then(|| self.judged.clone());
+            let validation = if over || is_scheduled { Some(self.validate(validate)?) } else { None };
             if look(self, &CurvePoint { progress, validation }).is_break() {
                 return Ok(Ended::Stopped);
             }
@@ -162,12 +186,13 @@ impl<L: Learner> Training<L> {
         validate: &mut dyn FnMut(Arc<dyn Actor>) -> Result<f64, TrainingError>,
     ) -> Result<f64, TrainingError> {
         let found = validate(self.learner.model().actor()?.into())?;
-        if self.best.as_ref().is_none_or(|best| found > best.validation) {
+        let judged = &mut self.judged;
+        if judged.best.as_ref().is_none_or(|best| found > best.validation) {
             let weights = self.learner.model().parameters().to_tensors()?;
-            self.best = Some(Best { validation: found, n_updates: self.learner.n_updates(), weights });
-            self.n_without_best = 0;
+            judged.best = Some(Best { validation: found, n_updates: self.learner.n_updates(), weights });
+            judged.n_without_best = 0;
         } else {
-            self.n_without_best += 1;
+            judged.n_without_best += 1;
         }
         Ok(found)
     }
@@ -178,11 +203,19 @@ impl<L: Learner> Training<L> {
     /// If the library fails.
     pub fn save(&self) -> Result<Saved, TrainingError> {
         let Saved { mut tensors, state: learner } = self.learner.save()?;
-        if let Some(best) = &self.best {
+        let Judged { best, n_without_best } = &self.judged;
+        if let Some(best) = best {
             tensors.extend("best.", &best.weights);
         }
-        let best = self.best.as_ref().map(|best| (best.validation, best.n_updates));
-        Saved::new(tensors, &TrainingState { learner, best, n_without_best: self.n_without_best })
+        let numbers = |best: &Option<Best>| best.as_ref().map(|best| (best.validation, best.n_updates));
+        let scheduled = self.scheduled.as_ref().map(|scheduled| {
+            if let Some(best) = &scheduled.best {
+                tensors.extend("scheduled.", &best.weights);
+            }
+            ScheduledState { best: numbers(&scheduled.best), n_without_best: scheduled.n_without_best }
+        });
+        let (best, n_without_best) = (numbers(best), *n_without_best);
+        Saved::new(tensors, &TrainingState { learner, best, n_without_best, scheduled })
     }
 
     /// Goes on where another training was saved.
@@ -192,10 +225,17 @@ impl<L: Learner> Training<L> {
     pub fn restore(&mut self, saved: &Saved) -> Result<(), TrainingError> {
         let state: TrainingState = saved.state()?;
         self.learner.restore(&Saved { tensors: saved.tensors.clone(), state: state.learner })?;
-        let weights = || saved.tensors.below("best.");
-        self.best =
-            state.best.map(|(validation, n_updates)| Best { validation, n_updates, weights: weights() });
-        self.n_without_best = state.n_without_best;
+        let judged = |best: Option<(f64, u64)>, n_without_best, below| Judged {
+            best: best.map(|(validation, n_updates)| Best {
+                validation,
+                n_updates,
+                weights: saved.tensors.below(below),
+            }),
+            n_without_best,
+        };
+        self.judged = judged(state.best, state.n_without_best, "best.");
+        self.scheduled =
+            state.scheduled.map(|before| judged(before.best, before.n_without_best, "scheduled."));
         Ok(())
     }
 }
@@ -274,6 +314,42 @@ mod tests {
             before.iter().filter_map(|point| point.validation).fold(f64::NEG_INFINITY, f64::max);
         assert!(last.validation.unwrap() <= best_before);
         assert!(Training::new(begin(BUDGET).learner, Budget { patience: Some(0), ..BUDGET }).is_err());
+    }
+
+    /// The first training ends after an odd number of updates, at which nothing is judged by the schedule: neither its best
+    /// weights nor its patience may know of that validation later.
+    #[test]
+    fn a_larger_budget_keeps_what_it_keeps_from_the_beginning() {
+        for (decisions, patience) in [(128, None), (640, None), (1152, Some(2)), (2000, Some(4))] {
+            let larger = Budget { patience, ..BUDGET };
+            let mut first = begin(Budget { decisions, ..larger.clone() });
+            let (_, curve) = run(&mut first, usize::MAX);
+            let is_beside = !first.learner().n_updates().is_multiple_of(larger.validate_every);
+            assert!(curve.last().unwrap().validation.is_some());
+            assert_eq!(first.scheduled.is_some(), is_beside);
+            let mut raised = begin(larger.clone());
+            raised.restore(&first.save().unwrap()).unwrap();
+            let mut whole = begin(larger);
+            assert_eq!(run(&mut raised, usize::MAX).0, run(&mut whole, usize::MAX).0, "{decisions}");
+            assert_eq!(raised.best(), whole.best(), "{decisions}");
+            assert_eq!(raised.judged.n_without_best, whole.judged.n_without_best, "{decisions}");
+        }
+    }
+
+    /// The validation beside the schedule finds the best, which one training of the larger budget does not look at.
+    #[test]
+    fn a_best_that_was_found_beside_the_schedule_is_forgotten() {
+        let mut lucky = |actor: Arc<dyn Actor>| validate(actor).map(|found| found + 1000.0);
+        let mut first = begin(Budget { decisions: 384, ..BUDGET });
+        first.run(&mut validate, &mut |_, _| ControlFlow::Break(())).unwrap();
+        first.run(&mut validate, &mut |_, _| ControlFlow::Break(())).unwrap();
+        first.run(&mut lucky, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        assert!(first.best().unwrap().validation > 900.0 && first.best().unwrap().n_updates == 3);
+        let mut raised = begin(BUDGET);
+        raised.restore(&first.save().unwrap()).unwrap();
+        let mut whole = begin(BUDGET);
+        assert_eq!(run(&mut raised, usize::MAX).0, run(&mut whole, usize::MAX).0);
+        assert_eq!(raised.best(), whole.best());
     }
 
     #[test]
