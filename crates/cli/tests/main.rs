@@ -48,6 +48,8 @@ mod slurm_cluster;
 mod slurm;
 #[path = "suite/conditions.rs"]
 mod conditions;
+#[path = "suite/floors.rs"]
+mod floors;
 #[path = "suite/world.rs"]
 mod world;
 #[path = "suite/figure_11.rs"]

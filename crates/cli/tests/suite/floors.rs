@@ -1,0 +1,74 @@
+//! Floors of policies that value jobs: a gang beside a stream of jobs of one worker that does not end.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Hours at which the gang and the last job end, on four workers. A job of one worker and of most of an hour comes every quarter of an
+/// hour, for 75 hours; the gang needs all four workers for half an hour.
+fn ends(policy: &str) -> (f64, f64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut trace = "job_type,total_steps,arrival,scale_factor\n".to_owned();
+    for number in 0..300 {
+        if number == 1 {
+            trace += "ResNet-50 (batch size 64),17000,600,4\n";
+        }
+        writeln!(trace, "A3C,24500,{},1", 900 * number).expect("written");
+    }
+    let (file, events) = (folder.path().join("t.csv"), folder.path().join("events.jsonl"));
+    fs::write(&file, trace).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+    command.args(["simulate", "--cluster", "v100=4", "--policy", policy, "--trace"]).arg(file);
+    let output = command.arg("--events").arg(&events).output().expect("the command runs");
+    assert!(output.status.success(), "{policy}: {}", String::from_utf8_lossy(&output.stderr));
+    let events = fs::read_to_string(events).expect("events");
+    let events = events.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let (mut gang, mut last) = (None, 0.0_f64);
+    for completion in events.filter(|event| event["event"] == "completion") {
+        let at = completion["at"].as_f64().expect("a time") / 3600.0;
+        last = last.max(at);
+        if completion["id"] == 1 {
+            gang = Some(at);
+        }
+    }
+    (gang.expect("the gang ends"), last)
+}
+
+#[test]
+fn a_gang_ends_beside_an_endless_stream_under_every_policy_with_a_floor() {
+    let with = ["low_average_jct", "low_average_jct_packed", "learned_values", "learned_values_packed"];
+    for policy in with.into_iter().chain(["elastic_optimus"]) {
+        let (gang, last) = ends(policy);
+        assert!(
+            gang < 20.0 && last > 75.0,
+            "{policy}: the gang ends after {gang} h, the stream after {last} h"
+        );
+    }
+    // Without one it waits until nothing comes any more.
+    for policy in ["learned_values:floor=0", "completion_rate", "tempered_completion_rate"] {
+        let (gang, _) = ends(policy);
+        assert!(gang > 75.0, "{policy}: the gang ends after {gang} h");
+    }
+}
+
+/// Policies that learn, or weigh jobs by what is left of them or by what they make, say what keeps a job from starving, or that nothing does.
+#[test]
+fn policies_that_value_jobs_say_what_floor_they_have() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+    let values_jobs = ["kind: learned", "rule: srtf", "rule: sjf", "rule: las", "sum_over_jobs("];
+    let mut n_files = 0;
+    for entry in fs::read_dir(folder).expect("the policies") {
+        let path = entry.expect("a file").path();
+        let text = fs::read_to_string(&path).expect("text");
+        let is_policy = path.extension().is_some_and(|extension| extension == "yaml");
+        // A logarithm of throughput is a floor by itself.
+        if !is_policy || text.contains("log(") || !values_jobs.iter().any(|part| text.contains(part)) {
+            continue;
+        }
+        let (_, notes) = text.split_once("notes:").unwrap_or_default();
+        assert!(notes.contains("floor"), "{} says nothing of a floor", path.display());
+        n_files += 1;
+    }
+    assert!(n_files > 20, "{n_files}");
+}
