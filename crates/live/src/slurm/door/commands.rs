@@ -56,6 +56,6 @@ pub(super) fn carry_out(address: &str, command: &Command, is_in_all: bool) -> Re
 /// Writes a text for a job's user, if Slurm lets it: `scontrol show job` shows it as AdminComment.
 pub(super) fn tell(address: &str, text: &str) {
     let words = ["update".to_owned(), format!("JobId={address}"), format!("AdminComment={text}")];
-    // Only an operator may write it. The text is in the scheduler's notes, too, so a refusal is no fault.
+    // Only an administrator may write it, not an operator. What matters is in the scheduler's notes, too, so a refusal is no fault.
     let _ = order("scontrol", &words);
 }
