@@ -34,7 +34,10 @@ const STEP: &str = "APPORTION_SHIM_OF_STEP";
 /// The environment variable that names the workers a process may use.
 pub const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// Time for which a shim tries, on a full disk, to write down the rank's processes, before it gives up the start.
+/// The variable in which Slurm says how many workers a job has on its node.
+const N_GIVEN: &str = "SLURM_GPUS_ON_NODE";
+
+/// How long a shim tries to write down which processes are the rank's, on a full disk, before it gives up the start.
 const BEGIN_TRIED: Seconds = Seconds::new(30.0);
 
 /// The first port at which ranks meet, and the number of such ports.
@@ -147,6 +150,9 @@ fn execute((folder, start, [output, errors]): (&RankFolder, Start, [File; 2])) -
         env::set_current_dir(directory)
             .map_err(|error| refused(&error, format!("folder {directory}: {error}")))?;
     }
+    let given = env::var_os(VISIBLE).and_then(|given| given.into_string().ok());
+    let n_given = env::var(N_GIVEN).ok().and_then(|count| count.trim().parse().ok());
+    check_given(&start, given.as_deref(), n_given).map_err(End::NotStarted)?;
     let mut command = Command::new(name);
     command.args(arguments).env_remove(STEP);
     command.envs(&program.environment).envs(contract(folder, &start));
@@ -198,7 +204,25 @@ fn visible_worker(start: &Start, given: Option<&str>) -> Option<String> {
     }
 }
 
-/// The job's folder for checkpoints. Each submission has its own: another job with the same number has another.
+/// Refuses a rank that Slurm has started without its worker, as a job whose generic resources were taken from it: it would run on
+/// workers that other leases have. `n_given` is the number of workers that Slurm says it has given, where it names none.
+fn check_given(start: &Start, given: Option<&str>, n_given: Option<u32>) -> Result<(), String> {
+    let StartedBy::Slurm { place, .. } = start.by else { return Ok(()) };
+    let has_it = match given {
+        Some(_) => visible_worker(start, given).is_some(),
+        None => n_given.is_some_and(|count| place < count),
+    };
+    let said = given.map_or_else(|| "none".to_owned(), |given| format!("`{given}`"));
+    let why = || {
+        format!(
+            "Slurm has not given its job the worker of this rank: {VISIBLE} names {said}, worker {} of them was asked for",
+            place + 1
+        )
+    };
+    has_it.then_some(()).ok_or_else(why)
+}
+
+/// The job's folder for checkpoints. That of a submission is its own: another job of its number has another.
 fn checkpoints_of(start: &Start) -> std::path::PathBuf {
     let job = start.rank.run.job;
     start.checkpoints.join(match start.rank.submission {
@@ -320,6 +344,22 @@ mod tests {
         assert_eq!(visible_worker(&by_slurm(1), Some("4,5")).as_deref(), Some("5"));
         assert_eq!(visible_worker(&by_slurm(2), Some("4,5")), None);
         assert_eq!(visible_worker(&by_slurm(0), None), None);
+    }
+
+    #[test]
+    fn a_rank_to_which_slurm_has_given_no_worker_is_not_started() {
+        let by_slurm = |place| Start { by: StartedBy::Slurm { first: 0, place }, ..start(1.0) };
+        assert_eq!(
+            check_given(&start(1.0), None, None),
+            Ok(()),
+            "an agent's ranks have theirs by their place"
+        );
+        assert_eq!(check_given(&by_slurm(1), Some("4,5"), Some(2)), Ok(()));
+        assert_eq!(check_given(&by_slurm(1), None, Some(2)), Ok(()), "Slurm knows how many, and names none");
+        for (given, n_given) in [(None, None), (Some("4"), Some(2)), (Some(""), Some(0)), (None, Some(1))] {
+            let said = check_given(&by_slurm(1), given, n_given).unwrap_err();
+            assert!(said.starts_with("Slurm has not given its job the worker of this rank"), "{said}");
+        }
     }
 
     #[test]
