@@ -107,11 +107,8 @@ impl Core {
         let ((jobs, worker_type), now) = (run.lease, self.now);
         let price = run.charges.last().map_or(self.price_of(worker_type), |last| last.price);
         let n_workers = u32::try_from(run.ranks.len()).unwrap_or(u32::MAX);
-        if !run.is_displaced() {
-            let time = Seconds::ZERO;
-            let none = SliceLog { worker_type, price, n_workers, start: now, end: now, time };
-            self.slices.entry(jobs).or_insert(none);
-        }
+        let none = SliceLog { worker_type, price, n_workers, start: now, end: now, time: Seconds::ZERO };
+        self.slices.entry(jobs).or_insert(none);
         self.flush_slice(jobs);
     }
 

@@ -228,3 +228,29 @@ fn a_run_that_an_earlier_version_recorded_is_in_the_log_once() {
     let (time, steps) = sums(&small);
     assert!((steps - 150.0).abs() < 1e-9 && (time - 150.0).abs() < 2.0, "{steps} steps in {time} s");
 }
+
+#[test]
+fn what_ran_before_a_kill_is_in_the_log_though_the_next_start_has_another_cluster() {
+    for (killed, is_back) in [(40.0, false), (40.0, true), (100.0, false), (100.0, true)] {
+        let mut small = Small::new("fifo", &[("v100", 1), ("k80", 1)]);
+        small.nodes.iter_mut().for_each(|node| node.ends = Ends::WithTime);
+        small.start("v100=1,k80=1");
+        small.until(5.0);
+        let jobs = [0, 1].map(|_| small.submit(job(400)));
+        small.until(killed);
+        // It is killed, and has workers of another type before those of the second job.
+        small.core = None;
+        small.start("v100=1,p100=1,k80=1");
+        small.until(killed + 30.0);
+        if is_back {
+            small.core = None;
+            small.start("v100=1,k80=1");
+        }
+        small.until(2_000.0);
+        for number in jobs {
+            let record = &small.jobs[&number];
+            assert!(record.outcome.is_some(), "{record:?}");
+        }
+        check_sums(&small.events, small.jobs.values(), &format!("killed at {killed}, back: {is_back}"));
+    }
+}
