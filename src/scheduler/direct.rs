@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::active::Table;
 use super::decided::{Decided, DecisionError, RestoreError};
-use super::seat::panicked;
+use super::policy_thread::panicked;
 use crate::cluster::Cluster;
 use crate::index::{Id, IndexVec, JobId, WorkerId, WorkerTypeId};
 use crate::mechanism::{GrantedLease, Workers};

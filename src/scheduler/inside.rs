@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::boundary::Boundary;
 use super::decided::Decided;
 use super::driver::Driver;
-use super::face::Scheduler;
+use super::job_scheduler::Scheduler;
 use super::leases::Lease;
 use crate::index::JobId;
 use crate::throughput::Throughputs;

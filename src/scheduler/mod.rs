@@ -59,22 +59,22 @@ mod decided;
 pub(crate) mod direct;
 pub(crate) mod driver;
 mod errors;
-mod face;
 mod inside;
+mod job_scheduler;
 mod leases;
 mod options;
 mod owners;
+mod policy_thread;
 mod reports;
+mod round_policy;
 mod rounds;
-mod seam;
-mod seat;
 mod state;
 #[cfg(test)]
 mod tests;
 
 pub use decided::{Decided, DecisionError, RestoreError};
 pub use errors::{ReportError, SetupError, SubmitError};
-pub use face::Scheduler;
+pub use job_scheduler::Scheduler;
 pub use leases::{InForce, Lease, Round};
 pub use options::{EmptyCluster, OptionError, Options, TypeDraws};
 pub use reports::Received;

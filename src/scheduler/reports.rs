@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::errors::ReportError;
-use super::face::Scheduler;
+use super::job_scheduler::Scheduler;
 use crate::cluster::PRICES;
 use crate::index::{EntityId, Id, JobId, WorkerId, WorkerTypeId};
 use crate::problem::Entity;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decided::{Decided, DecisionError, RestoreError};
 use super::options::{EmptyCluster, Options, TypeDraws};
-use super::seat::{Answered, Question, Seat};
+use super::policy_thread::{Answered, DecisionRequest, PolicyThread};
 use crate::cluster::Cluster;
 use crate::index::{Id, IndexVec, JobId, JobIndex, WorkerTypeId};
 use crate::mechanism::{IdleWorkers, Mechanism, MechanismState, Rules};
@@ -94,7 +94,7 @@ pub type Answer = (Decision, IndexVec<JobIndex, JobId>);
 /// such an owner; the simulator is another.
 #[derive(Debug)]
 pub struct Rounds {
-    seat: Seat,
+    policy: PolicyThread,
     mechanism: Mechanism,
     empty_cluster: EmptyCluster,
     /// Types with workers, fastest first.
@@ -105,7 +105,7 @@ pub struct Rounds {
     order: Vec<WorkerTypeId>,
     /// Whether a question has gone without a decision: the policy is asked again at the next round, due or not.
     unanswered: bool,
-    /// The next lease to be placed by a decision inside rounds, when this is used as a round policy.
+    /// The next lease to be placed, for an owner that asks for placements one by one.
     pub(super) next: usize,
 }
 
@@ -121,7 +121,7 @@ impl Rounds {
         let has_workers = |id: &WorkerTypeId| mechanism.workers().n_up(*id) > 0;
         let types: Vec<_> = cluster.types().ids().filter(has_workers).collect();
         Self {
-            seat: Seat::new(policy),
+            policy: PolicyThread::new(policy),
             mechanism,
             empty_cluster: options.empty_cluster,
             order: types.clone(),
@@ -135,7 +135,7 @@ impl Rounds {
 
     /// The policy's name.
     pub fn policy_name(&self) -> &str {
-        self.seat.name()
+        self.policy.name()
     }
 
     /// The mechanism: after [`decide`](Self::decide), its [leases](Mechanism::leases) are the round's.
@@ -217,7 +217,7 @@ impl Rounds {
 
     /// Whether the policy is here and has not failed at this round.
     fn may_ask(&self, decided: &Decided) -> bool {
-        self.seat.question().is_none() && !matches!(decided, Decided::Failed { .. })
+        self.policy.request().is_none() && !matches!(decided, Decided::Failed { .. })
     }
 
     /// Lets jobs that came after the last decision have workers that would idle, if there is no new decision.
@@ -237,11 +237,11 @@ impl Rounds {
                 Err(error) => Decided::Failed { error },
             };
         }
-        let question = Question { asked, n_changes: self.mechanism.n_changes() };
+        let request = DecisionRequest { asked, n_changes: self.mechanism.n_changes() };
         let sent = situation
             .problem()
             .map_err(DecisionError::from)
-            .and_then(|problem| Ok(self.seat.send(problem, question)?));
+            .and_then(|problem| Ok(self.policy.send(problem, request)?));
         match sent {
             Ok(()) => self.adopt_late(situation, deadline),
             Err(error) => Decided::Failed { error },
@@ -250,10 +250,12 @@ impl Rounds {
 
     /// Waits for the policy, if it has been asked, and adopts its answer. An answer on jobs that are all gone is dropped.
     fn adopt_late(&mut self, situation: &mut dyn Situation, deadline: &mut Option<Duration>) -> Decided {
-        let Some(Question { asked, n_changes }) = self.seat.question() else { return Decided::Unchanged };
-        let mut answered = self.seat.wait(Some(Duration::ZERO));
+        let Some(DecisionRequest { asked, n_changes }) = self.policy.request() else {
+            return Decided::Unchanged;
+        };
+        let mut answered = self.policy.wait(Some(Duration::ZERO));
         if answered.is_none() {
-            answered = self.seat.wait(*deadline);
+            answered = self.policy.wait(*deadline);
             *deadline = deadline.map(|_| Duration::ZERO);
         }
         let (problem, decision) = match answered {
@@ -283,7 +285,7 @@ impl Rounds {
     /// If the problem cannot be stated, or the policy fails: then nothing has changed.
     pub fn recompute(&mut self, situation: &mut dyn Situation) -> Result<Answer, DecisionError> {
         let problem = situation.problem()?;
-        let decision = self.seat.decide(&problem).map_err(|error| {
+        let decision = self.policy.decide(&problem).map_err(|error| {
             situation.refused(&problem, &error);
             by_id(error, &problem)
         })?;
@@ -327,11 +329,11 @@ impl Rounds {
     pub fn state(&self) -> RoundsState {
         RoundsState {
             mechanism: self.mechanism.state(),
-            policy: self.seat.state(),
+            policy: self.policy.state(),
             type_order: self.type_order,
             draws: self.draws.clone(),
             order: if self.type_order == TypeOrder::Shuffled { self.order.clone() } else { Vec::new() },
-            unanswered: self.unanswered || self.seat.question().is_some(),
+            unanswered: self.unanswered || self.policy.request().is_some(),
         }
     }
 
@@ -340,7 +342,7 @@ impl Rounds {
     /// # Errors
     /// If the policy is deciding.
     pub(crate) fn restate_steps(&mut self, job: JobId, more: Steps) -> Result<(), PolicyError> {
-        self.seat.restate_steps(job, more)
+        self.policy.restate_steps(job, more)
     }
 
     /// Restores the state of [`state`](Self::state), for the same cluster, policy and options.
@@ -355,7 +357,7 @@ impl Rounds {
             let reason = "the order of worker types is of others".to_owned();
             return Err(RestoreError::Mechanism { reason });
         }
-        self.seat.restore(&state.policy)?;
+        self.policy.restore(&state.policy)?;
         (self.mechanism, self.order) = (mechanism, order);
         self.type_order = state.type_order;
         self.draws = state.draws.clone();

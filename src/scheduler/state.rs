@@ -9,7 +9,7 @@ use super::active::{Progress, Table};
 use super::decided::RestoreError;
 use super::direct::DirectState;
 use super::driver::DriverState;
-use super::face::Scheduler;
+use super::job_scheduler::Scheduler;
 use super::leases::InForce;
 use super::rounds::RoundsState;
 use crate::index::{Id, JobId};

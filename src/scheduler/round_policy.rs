@@ -1,4 +1,4 @@
-//! Every allocation policy as a round policy, through the mechanism.
+//! [`Rounds`] as a [`RoundPolicy`]: an allocation policy and its mechanism place leases in a round, one by one.
 
 use super::decided::{Decided, DecisionError};
 use super::rounds::{Rounds, Situation};
@@ -8,16 +8,16 @@ use crate::problem::{Problem, ProblemError};
 use crate::units::Seconds;
 use crate::workload::Combination;
 
-/// A round in the view of a round policy, as a situation for [`Rounds`].
-struct Seam<'a, 'b>(&'a RoundView<'b>);
+/// A view of a round, as the situation in which [`Rounds`] decides.
+struct RoundSituation<'a, 'b>(&'a RoundView<'b>);
 
-impl Seam<'_, '_> {
+impl RoundSituation<'_, '_> {
     fn index(&self, job: JobId) -> Option<JobIndex> {
         self.0.problem.jobs().enumerate().find(|(_, active)| active.id == job).map(|(index, _)| index)
     }
 }
 
-impl Situation for Seam<'_, '_> {
+impl Situation for RoundSituation<'_, '_> {
     fn now(&self) -> Seconds {
         self.0.now
     }
@@ -60,19 +60,20 @@ impl RoundPolicy for Rounds {
             let up = mechanism.workers().worker_type(worker).is_some_and(free);
             mechanism.set_up(worker, up);
         }
-        let mut seam = Seam(view);
-        let gone: Vec<JobId> = mechanism.jobs().filter(|job| seam.index(*job).is_none()).collect();
+        let mut situation = RoundSituation(view);
+        let gone: Vec<JobId> = mechanism.jobs().filter(|job| situation.index(*job).is_none()).collect();
         for job in gone {
             mechanism.remove_job(job);
         }
         for job in view.problem.jobs() {
             if !mechanism.has_job(job.id) {
-                let throughput = |jobs: Combination<JobId>, worker_type| seam.throughput(jobs, worker_type);
+                let throughput =
+                    |jobs: Combination<JobId>, worker_type| situation.throughput(jobs, worker_type);
                 mechanism.add_job(job.id, job.scale_factor, &throughput);
             }
         }
         self.next = 0;
-        match self.decide(&mut seam, None) {
+        match self.decide(&mut situation, None) {
             Decided::Unchanged | Decided::Fresh { .. } | Decided::Late { .. } => Ok(()),
             Decided::Failed { error: DecisionError::Policy(error) } => Err(error),
             Decided::Failed { error: DecisionError::Problem(error) } => {

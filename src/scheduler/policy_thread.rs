@@ -1,4 +1,4 @@
-//! The seat of the policy: here, or on a thread of its own while it decides.
+//! A policy, and the thread of its own on which it may decide.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -12,9 +12,9 @@ use crate::units::{Seconds, Steps};
 /// Stack of a deciding thread, bytes: the usual size of a main thread's.
 const STACK: usize = 8 << 20;
 
-/// A question to a policy, and its round.
+/// A decision that a policy was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question {
+pub(super) struct DecisionRequest {
     /// Start of the round at which it was asked.
     pub(super) asked: Seconds,
     /// The mechanism's [changes](crate::mechanism::Mechanism::n_changes) that the problem takes into account.
@@ -28,40 +28,41 @@ pub(super) struct Answered {
     pub(super) answer: Result<Decision, PolicyError>,
 }
 
-/// The result of a deciding thread, with the policy itself.
+/// A policy that a deciding thread hands back, with the problem and its answer.
 struct Returned {
     policy: Box<dyn Policy>,
     problem: Problem,
     answer: Result<Decision, PolicyError>,
 }
 
-/// A policy that decides on another thread.
+/// A decision that another thread is making.
 #[derive(Debug)]
-struct Away {
-    question: Question,
+struct PendingDecision {
+    request: DecisionRequest,
     /// The policy's state when it was asked.
     state: serde_json::Value,
     returns: Receiver<Returned>,
 }
 
+/// Whether a policy can be asked for a decision.
 #[derive(Debug)]
-enum Place {
-    Here(Box<dyn Policy>),
-    Away(Away),
+enum Availability {
+    Idle(Box<dyn Policy>),
+    Deciding(PendingDecision),
     /// The thread ended and did not hand the policy back.
     Lost,
 }
 
-/// The policy, or the thread that has it.
+/// A policy that decides on the thread that asks or on one of its own.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct PolicyThread {
     name: String,
-    place: Place,
+    availability: Availability,
 }
 
-impl Seat {
+impl PolicyThread {
     pub(super) fn new(policy: Box<dyn Policy>) -> Self {
-        Self { name: policy.name().to_owned(), place: Place::Here(policy) }
+        Self { name: policy.name().to_owned(), availability: Availability::Idle(policy) }
     }
 
     /// The policy's name.
@@ -69,29 +70,29 @@ impl Seat {
         &self.name
     }
 
-    /// The open question; none if there is none.
-    pub(super) fn question(&self) -> Option<Question> {
-        match &self.place {
-            Place::Away(away) => Some(away.question),
-            Place::Here(_) | Place::Lost => None,
+    /// The request that is out, if one is.
+    pub(super) fn request(&self) -> Option<DecisionRequest> {
+        match &self.availability {
+            Availability::Deciding(pending) => Some(pending.request),
+            Availability::Idle(_) | Availability::Lost => None,
         }
     }
 
-    /// Decides on this thread. A policy that is away has to be [awaited](Self::wait) first.
+    /// Decides on this thread. A policy that is deciding has to be [awaited](Self::wait) first.
     pub(super) fn decide(&mut self, problem: &Problem) -> Result<Decision, PolicyError> {
-        match &mut self.place {
-            Place::Here(policy) => policy.allocate(problem),
-            Place::Away(_) | Place::Lost => Err(self.absent()),
+        match &mut self.availability {
+            Availability::Idle(policy) => policy.allocate(problem),
+            Availability::Deciding(_) | Availability::Lost => Err(self.unavailable()),
         }
     }
 
-    /// Lets the policy decide on a thread of its own. The thread is never joined: it ends when the policy has decided.
-    pub(super) fn send(&mut self, problem: Problem, question: Question) -> Result<(), PolicyError> {
-        let policy = match std::mem::replace(&mut self.place, Place::Lost) {
-            Place::Here(policy) => policy,
+    /// Has the policy decide on a thread of its own. The thread is never joined: it ends when the policy does.
+    pub(super) fn send(&mut self, problem: Problem, request: DecisionRequest) -> Result<(), PolicyError> {
+        let policy = match std::mem::replace(&mut self.availability, Availability::Lost) {
+            Availability::Idle(policy) => policy,
             other => {
-                self.place = other;
-                return Err(self.absent());
+                self.availability = other;
+                return Err(self.unavailable());
             }
         };
         let (to_thread, questions) = mpsc::channel::<(Box<dyn Policy>, Problem)>();
@@ -105,68 +106,68 @@ impl Seat {
         };
         let thread = std::thread::Builder::new().name("decision".to_owned()).stack_size(STACK);
         if let Err(error) = thread.spawn(decide) {
-            self.place = Place::Here(policy);
+            self.availability = Availability::Idle(policy);
             return Err(self.undecided(&format!("no thread could be started: {error}")));
         }
         let state = policy.state();
         if to_thread.send((policy, problem)).is_ok() {
-            self.place = Place::Away(Away { question, state, returns });
+            self.availability = Availability::Deciding(PendingDecision { request, state, returns });
             Ok(())
         } else {
-            Err(self.absent())
+            Err(self.unavailable())
         }
     }
 
-    /// Waits for the answer to the open question, at most this long; none for no limit. Answers none if it has not come by then or
-    /// there is no question.
+    /// Waits for the answer to the request that is out, for `at_most`; without a limit, as long as it takes. `None`
+    /// where no answer has come by then, and where [no request](Self::request) is out.
     pub(super) fn wait(&mut self, at_most: Option<Duration>) -> Option<Result<Answered, PolicyError>> {
-        let Place::Away(away) = &self.place else { return None };
+        let Availability::Deciding(pending) = &self.availability else { return None };
         let returned = match at_most {
-            None => away.returns.recv().map_err(|_| TryRecvError::Disconnected),
-            Some(Duration::ZERO) => away.returns.try_recv(),
-            Some(at_most) => away.returns.recv_timeout(at_most).map_err(|error| match error {
+            None => pending.returns.recv().map_err(|_| TryRecvError::Disconnected),
+            Some(Duration::ZERO) => pending.returns.try_recv(),
+            Some(at_most) => pending.returns.recv_timeout(at_most).map_err(|error| match error {
                 mpsc::RecvTimeoutError::Timeout => TryRecvError::Empty,
                 mpsc::RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
             }),
         };
         match returned {
             Ok(Returned { policy, problem, answer }) => {
-                self.place = Place::Here(policy);
+                self.availability = Availability::Idle(policy);
                 Some(Ok(Answered { problem, answer }))
             }
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
-                self.place = Place::Lost;
-                Some(Err(self.absent()))
+                self.availability = Availability::Lost;
+                Some(Err(self.unavailable()))
             }
         }
     }
 
-    /// The state that must survive a checkpoint; for a policy on another thread, its state when it was asked.
+    /// The state that must survive a checkpoint: of a policy that is deciding, as it was when it was asked.
     pub(super) fn state(&self) -> serde_json::Value {
-        match &self.place {
-            Place::Here(policy) => policy.state(),
-            Place::Away(away) => away.state.clone(),
-            Place::Lost => serde_json::Value::Null,
+        match &self.availability {
+            Availability::Idle(policy) => policy.state(),
+            Availability::Deciding(pending) => pending.state.clone(),
+            Availability::Lost => serde_json::Value::Null,
         }
     }
 
     /// Restores a state of the policy.
     pub(super) fn restore(&mut self, state: &serde_json::Value) -> Result<(), PolicyError> {
-        match &mut self.place {
-            Place::Here(policy) => policy.restore(state),
-            Place::Away(_) | Place::Lost => Err(self.absent()),
+        match &mut self.availability {
+            Availability::Idle(policy) => policy.restore(state),
+            Availability::Deciding(_) | Availability::Lost => Err(self.unavailable()),
         }
     }
 
     /// Changes the steps to go of a job in the policy's memory by `more`.
     pub(super) fn restate_steps(&mut self, job: JobId, more: Steps) -> Result<(), PolicyError> {
-        match &mut self.place {
-            Place::Here(policy) => {
+        match &mut self.availability {
+            Availability::Idle(policy) => {
                 policy.restate_steps(job, more);
                 Ok(())
             }
-            Place::Away(_) | Place::Lost => Err(self.absent()),
+            Availability::Deciding(_) | Availability::Lost => Err(self.unavailable()),
         }
     }
 
@@ -175,10 +176,10 @@ impl Seat {
     }
 
     /// Why the policy cannot be asked.
-    fn absent(&self) -> PolicyError {
-        self.undecided(match &self.place {
-            Place::Lost => "its thread ended without handing it back",
-            Place::Here(_) | Place::Away(_) => "it is still deciding",
+    fn unavailable(&self) -> PolicyError {
+        self.undecided(match &self.availability {
+            Availability::Lost => "its thread ended without handing it back",
+            Availability::Idle(_) | Availability::Deciding(_) => "it is still deciding",
         })
     }
 }
