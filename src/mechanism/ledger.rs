@@ -391,9 +391,9 @@ impl Ledger {
         self.shared.iter().filter(current).map(|(slot, _)| *slot)
     }
 
-    /// Settles accounts after `elapsed` seconds: the deficit grows by the time that was owed and not run, and the received time
-    /// starts again at the credit. An account that is owed nothing and has run nothing stays as it is.
-    pub(super) fn settle(&mut self, elapsed: f64, credit: f64) {
+    /// Resets accounts after `elapsed` seconds: the deficit grows by what was owed and not run, and what was
+    /// received starts again at the credit. An account that is owed nothing and has run nothing stays as it is.
+    pub(super) fn reset(&mut self, elapsed: f64, credit: f64) {
         for index in 0..self.shared.len() {
             let (slot, generation) = self.shared[index];
             if self.is_current(slot, generation) {
@@ -425,7 +425,7 @@ impl Ledger {
     }
 
     /// Gives a pair opened after a reset the account that it would have had it been there, uncredited, at the reset.
-    pub(super) fn settle_new_pair(&mut self, slot: Slot, options: &MechanismOptions) {
+    pub(super) fn backdate_new_pair(&mut self, slot: Slot, options: &MechanismOptions) {
         let (row, credit) = (self.row(slot), options.initial_credit.get());
         for column in 0..self.n_types {
             if options.pair_start == PairStart::Uncredited {

@@ -237,11 +237,11 @@ impl Mechanism {
         self.resets.last = None;
     }
 
-    /// Does a reset: deficits grow by the time that was owed and not run since the last one, and the received time starts again at
-    /// the initial credit. [`adopt`](Self::adopt) follows.
-    pub fn settle(&mut self, now: Seconds) {
+    /// Does a reset: deficits grow by what was owed and not run since the last one, and what was received starts
+    /// again at the initial credit. [`adopt`](Self::adopt) follows.
+    pub fn reset(&mut self, now: Seconds) {
         let elapsed = now.get() - self.resets.last.unwrap_or(0.0);
-        self.ledger.settle(elapsed, self.options.initial_credit.get());
+        self.ledger.reset(elapsed, self.options.initial_credit.get());
         self.resets = Resets { last: Some(now.get()), ..Resets::default() };
     }
 
@@ -287,7 +287,7 @@ impl Mechanism {
                 Some(slot) => slot,
                 None => match self.open_pair(combination, throughput, 0.0) {
                     Some(slot) => {
-                        self.ledger.settle_new_pair(slot, &self.options);
+                        self.ledger.backdate_new_pair(slot, &self.options);
                         slot
                     }
                     None => continue,
@@ -337,7 +337,7 @@ impl Mechanism {
                 if self.ledger.slot(pair).is_none()
                     && let Some(slot) = self.open_pair(pair, throughput, 0.0)
                 {
-                    self.ledger.settle_new_pair(slot, &self.options);
+                    self.ledger.backdate_new_pair(slot, &self.options);
                 }
             }
         }

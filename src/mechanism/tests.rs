@@ -159,9 +159,9 @@ impl History {
         let index = |job: JobId| -> JobIndex { id(ids.iter().position(|other| *other == job).unwrap()) };
         let by_index = rows.iter().map(|(jobs, shares)| (jobs.map(index), shares.clone()));
         let allocation = Allocation::check(&problem, by_index).unwrap();
-        self.slow.settle(&self.world, self.now);
+        self.slow.reset(&self.world, self.now);
         self.slow.adopt(&self.world, &rows, rules);
-        self.fast.settle(Seconds::new(self.now));
+        self.fast.reset(Seconds::new(self.now));
         let world = &self.world;
         self.fast.adopt(&allocation, &ids, rules, &|jobs, kind| world.throughput(jobs, kind.index()));
         self.problem = Some(problem);

@@ -104,7 +104,7 @@ impl Completions {
             }
             Event::RoundStarted { .. } => {
                 self.has_rounds = true;
-                self.settle();
+                self.close_ended();
             }
             Event::Completion { at, id, measured, job, isolated } => {
                 self.last_completion = Some(self.last_completion.map_or(at, |last| last.max(at)));
@@ -135,12 +135,12 @@ impl Completions {
         self.services.end(id, at);
         self.ended.push(Ended { id, at, record: measured.then(|| self.jobs.len() - 1) });
         if !self.has_rounds {
-            self.settle();
+            self.close_ended();
         }
     }
 
-    /// Closes the accounts of jobs that have ended, the first to end before its partner, in whatever order their events came.
-    fn settle(&mut self) {
+    /// Closes the accounts of jobs that have ended, the first to end before its partner, in whatever order that was told.
+    fn close_ended(&mut self) {
         let mut ended = std::mem::take(&mut self.ended);
         ended.sort_by(|one, other| one.at.total_cmp(&other.at));
         for Ended { id, at, record } in ended {
@@ -153,10 +153,10 @@ impl Completions {
 
     /// The measured jobs, in order of arrival.
     pub fn jobs(&self) -> Vec<JobRecord> {
-        let mut settled = self.clone();
-        settled.settle();
-        settled.jobs.sort_by_key(JobRecord::order);
-        settled.jobs
+        let mut closed = self.clone();
+        closed.close_ended();
+        closed.jobs.sort_by_key(JobRecord::order);
+        closed.jobs
     }
 
     /// JCTs of the measured jobs that were completed, s, in order of completion.

@@ -294,7 +294,7 @@ impl Rounds {
         Ok((decision, ids))
     }
 
-    /// Settles accounts and adopts a decision.
+    /// Resets the accounts of the mechanism and adopts a decision.
     fn adopt(
         &mut self,
         situation: &mut dyn Situation,
@@ -304,7 +304,7 @@ impl Rounds {
     ) -> IndexVec<JobIndex, JobId> {
         let now = situation.now();
         self.unanswered = false;
-        self.mechanism.settle(now);
+        self.mechanism.reset(now);
         let ids: IndexVec<JobIndex, JobId> = problem.jobs().iter().map(|job| job.id).collect();
         let rules = Rules {
             skip_zero_priority: decision.rules.skip_zero_priority,

@@ -26,7 +26,7 @@ fn two_jobs_with_shares_two_to_one_run_two_rounds_to_one() {
     for job in 0..2 {
         mechanism.add_job(id(job), 1, &|_, _| 1.0);
     }
-    mechanism.settle(Seconds::ZERO);
+    mechanism.reset(Seconds::ZERO);
     adopt(&mut mechanism, &[2.0 / 3.0, 1.0 / 3.0], Rules::default());
     let mut ran = [0; 2];
     for _ in 0..300 {
@@ -37,7 +37,7 @@ fn two_jobs_with_shares_two_to_one_run_two_rounds_to_one() {
     }
     assert_eq!(ran, [200, 100]);
     // Time owed and time run agree, so nothing is left over.
-    mechanism.settle(Seconds::new(300.0 * 360.0));
+    mechanism.reset(Seconds::new(300.0 * 360.0));
     for job in 0..2 {
         let deficit = mechanism.deficit(Combination::single(id(job)), id(0)).unwrap();
         assert!(deficit.get().abs() < 1e-6, "{deficit}");
@@ -50,7 +50,7 @@ fn a_late_job_blocks_a_worker_only_as_published() {
         let published = options.unallocated == Unallocated::Block;
         let mut mechanism = mechanism(2, options);
         mechanism.add_job(id(0), 1, &|_, _| 1.0);
-        mechanism.settle(Seconds::new(100.0));
+        mechanism.reset(Seconds::new(100.0));
         adopt(&mut mechanism, &[1.0], Rules::default());
         mechanism.add_job(id(1), 1, &|_, _| 1.0);
         mechanism.assign(&[id(0)]);
@@ -67,7 +67,7 @@ fn a_reset_at_time_zero_counts_for_nothing_as_published() {
     for (options, due) in [(MechanismOptions::corrected(), false), (MechanismOptions::gavel(), true)] {
         let mut mechanism = mechanism(1, options);
         assert!(mechanism.due(Seconds::ZERO));
-        mechanism.settle(Seconds::ZERO);
+        mechanism.reset(Seconds::ZERO);
         mechanism.note_change();
         assert_eq!(mechanism.due(Seconds::new(360.0)), due);
     }
@@ -80,7 +80,7 @@ fn jobs_without_a_share_fill_workers_unless_the_policy_forbids() {
         for job in 0..2 {
             mechanism.add_job(id(job), 1, &|_, _| 1.0);
         }
-        mechanism.settle(Seconds::ZERO);
+        mechanism.reset(Seconds::ZERO);
         adopt(&mut mechanism, &[1.0, 0.0], Rules { skip_zero_priority, ..Rules::default() });
         mechanism.assign(&[id(0)]);
         assert_eq!(mechanism.leases().len(), n_leases);
@@ -103,7 +103,7 @@ fn nothing_runs_beyond_its_share_where_the_policy_forbids() {
     for round in 0..200 {
         let now = 360.0 * f64::from(round);
         if round % 7 == 0 {
-            mechanism.settle(Seconds::new(now));
+            mechanism.reset(Seconds::new(now));
             adopt(&mut mechanism, &shares, rules);
         }
         mechanism.begin_round(Seconds::new(now));
@@ -152,7 +152,7 @@ fn pairs_without_a_share_fill_workers_only_where_the_policy_shares_space() {
                 let pair = (share > 0.0).then(|| (Combination::pair(id(0), id(1)), vec![share]));
                 let rows = pair.into_iter().chain([(Combination::single(id(2)), vec![1.0])]);
                 let allocation = Allocation::check(&problem, rows).unwrap();
-                mechanism.settle(Seconds::ZERO);
+                mechanism.reset(Seconds::ZERO);
                 mechanism.adopt(&allocation, &ids, rules, &runs);
             }
             mechanism.assign(&[id(0)]);
@@ -197,7 +197,7 @@ fn a_filler_moves_to_idle_workers_on_which_it_is_faster_and_makes_room() {
         for job in 0..2 {
             mechanism.add_job(id(job), 1, &throughput);
         }
-        mechanism.settle(Seconds::ZERO);
+        mechanism.reset(Seconds::ZERO);
         mechanism.adopt(&allocation, &ids, Rules { by_speed, ..Rules::default() }, &throughput);
         mechanism.assign(&[id(0), id(1)]);
         assert_eq!(places(&mechanism), expected, "{slow_fillers:?}");
@@ -232,7 +232,7 @@ fn a_small_share_is_served_however_often_allocations_are_computed_anew() {
         let mut served = Vec::new();
         for round in 0..100_u32 {
             if round % 2 == 0 {
-                mechanism.settle(Seconds::new(f64::from(round) * 360.0));
+                mechanism.reset(Seconds::new(f64::from(round) * 360.0));
                 mechanism.adopt(&allocation, &ids, Rules::default(), &throughput);
             }
             mechanism.assign(&[id(0)]);

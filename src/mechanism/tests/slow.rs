@@ -91,7 +91,7 @@ impl Slow {
         *self.run.entry(job).or_default() += counted;
     }
 
-    pub(super) fn settle(&mut self, world: &World, now: f64) {
+    pub(super) fn reset(&mut self, world: &World, now: f64) {
         let credit = world.options.initial_credit.get();
         for job in world.scale_factor.keys() {
             let share = self.allotted.get(job).map_or(0.0, |(share, _)| *share);
