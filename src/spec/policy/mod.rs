@@ -6,8 +6,8 @@
 mod constraint;
 mod document;
 mod embedded;
+mod kind_fields;
 mod naming;
-mod own;
 mod parameters;
 
 pub use constraint::ConstraintDocument;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::document::{PolicyDocument, PolicyKind};
-use super::own::Own;
+use super::kind_fields::KindFields;
 use crate::spec::complaint::in_plain_words;
 use crate::spec::document::{Source, SpecError};
 use crate::spec::entries::Entries;
@@ -281,11 +281,11 @@ impl PolicyDocument {
     /// # Errors
     /// With line and column, if one is missing, unknown to `T` or of another type.
     pub fn own_fields<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
-        let written = self.source.parse::<Own<T>>()?.0;
+        let written = self.source.parse::<KindFields<T>>()?.0;
         if self.set.is_empty() {
             Ok(written)
         } else {
-            self.with_set(written, self.source.parse::<Own<_>>()?.0)
+            self.with_set(written, self.source.parse::<KindFields<_>>()?.0)
         }
     }
 

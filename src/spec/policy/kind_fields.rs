@@ -9,19 +9,19 @@ use serde::{Deserialize, Deserializer};
 
 use super::document::COMMON;
 
-/// A mapping without the keys that documents of every kind have. It is read by the text's own reader, which knows line and column
-/// of the remaining keys.
-pub(super) struct Own<T>(pub(super) T);
+/// A mapping without the keys that documents of every kind have. The text's own reader still knows line and column of
+/// what is left, as it would not of a copy.
+pub(super) struct KindFields<T>(pub(super) T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Own<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for KindFields<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OwnVisitor(PhantomData)).map(Own)
+        deserializer.deserialize_map(KindFieldsVisitor(PhantomData)).map(KindFields)
     }
 }
 
-struct OwnVisitor<T>(PhantomData<T>);
+struct KindFieldsVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for OwnVisitor<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for KindFieldsVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,7 +42,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutCommon<A> {
         // A seed is used once, so a key is looked at as text before the seed reads it.
         let mut seed = Some(seed);
         loop {
-            let own = OwnKey { seed: &mut seed };
+            let own = KindKey { seed: &mut seed };
             match self.0.next_key_seed(own)? {
                 None => return Ok(None),
                 Some(Some(value)) => return Ok(Some(value)),
@@ -57,11 +57,11 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutCommon<A> {
 }
 
 /// Reads a key with the seed, unless documents of every kind have it.
-struct OwnKey<'a, K> {
+struct KindKey<'a, K> {
     seed: &'a mut Option<K>,
 }
 
-impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for OwnKey<'_, K> {
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for KindKey<'_, K> {
     type Value = Option<K::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -69,7 +69,7 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for OwnKey<'_, K> {
     }
 }
 
-impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for OwnKey<'_, K> {
+impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for KindKey<'_, K> {
     type Value = Option<K::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
