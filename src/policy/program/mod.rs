@@ -1,7 +1,7 @@
 //! Policies that are optimization programs: a problem becomes an instance over classes of interchangeable jobs,
 //! is solved and refined, and its answer is divided among the jobs again.
 
-mod central;
+mod barrier_weights;
 mod conflict;
 mod crash;
 mod discount;

@@ -169,7 +169,8 @@ impl ProgramPolicy {
         // A named backend ends near the centre of its program, so that program is over jobs.
         let classes = self.options.refine != Refine::Interior || self.options.backend.is_none();
         let objective = self.options.objective.clone();
-        let mut master = self.master(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
+        let mut master =
+            self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], classes))?;
         self.solver.group(&master.reduced().classes);
         let published = self.options.fidelity == Fidelity::Published;
         // If the time is over, the search for the optimum is, too.
@@ -183,11 +184,15 @@ impl ProgramPolicy {
         } else if !is_settled {
             // Only some jobs of a class lose their constraint: find which by a program over jobs, and group the jobs anew.
             let mut apart =
-                self.master(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
+                self.program_columns(problem, &objective, &self.selection(isolated_elapsed, &[], false))?;
             self.solver.group(&apart.reduced().classes);
             self.drop_fewest(&mut apart)?;
             let dropped = &apart.reduced().instance.dropped;
-            master = self.master(problem, &objective, &self.selection(isolated_elapsed, dropped, classes))?;
+            master = self.program_columns(
+                problem,
+                &objective,
+                &self.selection(isolated_elapsed, dropped, classes),
+            )?;
             self.solver.group(&master.reduced().classes);
             self.drop_fewest(&mut master)?;
         }
@@ -220,7 +225,7 @@ impl ProgramPolicy {
     }
 
     /// The programs' columns: every job or class of jobs alone, and pairs where the policy has them.
-    fn master<'o>(
+    fn program_columns<'o>(
         &self,
         problem: &Problem,
         objective: &'o Objective,

@@ -1,6 +1,6 @@
 //! The optimum of a bound objective, by its route: class times, the value that they reach, and the bound that proves it.
 
-use crate::policy::program::central;
+use crate::policy::program::barrier_weights;
 use crate::policy::program::hierarchy::{Hierarchy, Rates};
 use crate::policy::program::idle::use_idle;
 use crate::policy::program::kinds::{BoundUse, KindProgram};
@@ -346,7 +346,8 @@ impl Task<'_, '_> {
     ) -> Result<Vec<f64>, SolvingError> {
         let demands: Vec<Demand> =
             throughputs.iter().map(|throughput| Demand { slope: *throughput, base: 0.0 }).collect();
-        let centre = |solver: &mut SolverContext| self.central(solver, |bound| bound.with_demands(&demands));
+        let centre =
+            |solver: &mut SolverContext| self.solve_for_centre(solver, |bound| bound.with_demands(&demands));
         let (formulation, answer) = solver.among_optima(centre)?;
         Ok(formulation.class_time(&answer.solution.columns).to_vec())
     }
@@ -365,8 +366,7 @@ impl Task<'_, '_> {
         if self.master.objective().inversion().is_none() && matches!(self.refine, Refine::Utilization) {
             solver.hold_next();
         }
-        let (mut formulation, answer) = self.central(solver, formulated)?;
-        solver.found.keep_bound(formulation.value(answer.bound), self.master.objective().sense());
+        let (mut formulation, answer) = self.solve_for_centre(solver, formulated)?;
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
@@ -392,7 +392,7 @@ impl Task<'_, '_> {
 
     /// Solves a program for the analytic centre of its optima, over all pairs, if the answer is to be the centre over
     /// jobs; else for any optimum.
-    fn central(
+    fn solve_for_centre(
         &mut self,
         solver: &mut SolverContext,
         formulate: impl Fn(&BoundObjective<'_>) -> Formulation,
@@ -402,7 +402,8 @@ impl Task<'_, '_> {
         }
         self.master.admit_all();
         let formulation = formulate(&self.master.bound());
-        let weights = central::weights(self.master.objective(), self.master.reduced(), &formulation);
+        let weights =
+            barrier_weights::of_classes(self.master.objective(), self.master.reduced(), &formulation);
         solver.means(&formulation);
         let mut answer = solver.solve(&formulation.program, FirstMethod::Centre(weights))?;
         clear_forbidden(&formulation, &mut answer);

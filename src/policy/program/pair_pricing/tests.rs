@@ -47,7 +47,11 @@ fn solver() -> SolverContext {
     SolverContext::new(registry::default_chain(&Program::new(Sense::Maximize)), Vec::new())
 }
 
-fn master<'o>(problem: &Problem, objective: &'o Objective, pricing: PricingLimits) -> ProgramColumns<'o> {
+fn program_columns<'o>(
+    problem: &Problem,
+    objective: &'o Objective,
+    pricing: PricingLimits,
+) -> ProgramColumns<'o> {
     let selection = Selection {
         view: &ThroughputView::Measured,
         pairs: true,
@@ -81,12 +85,12 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
         let problem = problem(seed, 14, 4);
         let n = problem.n_jobs();
         let slope: Vec<f64> = (0..n).map(|member| 1.0 + (member % 4) as f64).collect();
-        let mut priced = master(&problem, &objective, PRICED);
+        let mut priced = program_columns(&problem, &objective, PRICED);
         let rates = |_: &[bool]| slope.clone();
         let (filled, ..) =
             water_filling::fill_written(&mut solver(), &mut priced, &rates, &vec![0.0; n]).unwrap();
         let level = |member: usize| filled.throughputs[member] / slope[member];
-        let mut every = master(&problem, &objective, PricingLimits::NEVER);
+        let mut every = program_columns(&problem, &objective, PricingLimits::NEVER);
         for member in 0..n {
             // A member can gain up to 3e5 times what the others give back here.
             let held = |other: usize| slope[other] * level(other).min(level(member)) * (1.0 - 1e-12);
@@ -102,7 +106,7 @@ fn levels_with_fixed_pairs_are_the_lexicographic_optimum() {
 #[test]
 fn pairs_with_negative_reduced_costs_are_fixed() {
     let (objective, problem) = (objective(), problem(1, 24, 2));
-    let mut master = master(&problem, &objective, PRICED);
+    let mut master = program_columns(&problem, &objective, PRICED);
     let demands = vec![Demand { slope: 1.0, base: 0.0 }; problem.n_jobs()];
     let (raised, formulation, answer) = levels::raise(&mut solver(), &mut master, &demands, None).unwrap();
     let is_open = |master: &ProgramColumns<'_>, pair, j| !master.pricing.as_ref().unwrap().is_fixed(pair, j);

@@ -12,7 +12,11 @@ use crate::program::{AuxiliaryRole, Formulation, Objective, RowRole};
 use crate::solver::centre::BarrierWeights;
 
 /// The number of columns and rows of the program over jobs for each of those of the program over classes.
-pub(super) fn weights(objective: &Objective, reduced: &Reduced, formulation: &Formulation) -> BarrierWeights {
+pub(super) fn of_classes(
+    objective: &Objective,
+    reduced: &Reduced,
+    formulation: &Formulation,
+) -> BarrierWeights {
     let n_jobs = |member: usize| reduced.instance.multiplicity[member];
     let of_combination = |combination: usize| match combination.checked_sub(reduced.instance.n_members()) {
         None => n_jobs(combination),
