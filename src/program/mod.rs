@@ -22,7 +22,7 @@ mod sides;
 pub mod formulate;
 pub mod demand;
 pub mod singles;
-pub mod worths;
+pub mod linear_objective;
 pub mod droppable;
 pub mod classes;
 pub mod groups;
@@ -35,12 +35,12 @@ pub use formulate::HOLD_SLACK;
 pub use groups::Groups;
 pub use instance::{Column, Instance, InstancePair, Part};
 pub use inversion::{Bound, Inversion, LevelForm, Levels, Required};
+pub use linear_objective::LinearObjective;
 pub use objective::{Constraint, ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Route};
 pub use program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMap};
 pub use sides::Sides;
 pub use singles::{Goal, Logarithms, Singles};
 pub use standard::{Affine, Cone, ConeKind, Namer, Program, Range, Sense};
-pub use worths::Worths;
 
 #[cfg(test)]
 mod vocabulary_tests;

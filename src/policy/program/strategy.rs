@@ -103,7 +103,7 @@ pub enum Unfit {
 
 impl Unfit {
     /// Why a linear objective is no sum of throughputs times coefficients: its constraints, or its form.
-    pub(super) fn without_worths(bound: &BoundObjective<'_>) -> Self {
+    pub(super) fn without_linear_objective(bound: &BoundObjective<'_>) -> Self {
         if bound.asks_for_throughputs_only() { Self::Objective } else { Self::Constraints }
     }
 }

@@ -35,17 +35,19 @@ impl LinearKinds {
         solver: &SolverContext,
     ) -> Result<Self, Unfit> {
         let kinds = &master.pairing().ok_or(Unfit::NoPairs)?.kinds;
-        let (required, worths) =
-            master.bound().worths_of_jobs().ok_or_else(|| Unfit::without_worths(&master.bound()))?;
+        let (required, linear) = master
+            .bound()
+            .linear_objective_of_jobs()
+            .ok_or_else(|| Unfit::without_linear_objective(&master.bound()))?;
         let mut members: BTreeMap<(usize, u64), Vec<u32>> = BTreeMap::new();
-        for (member, worth) in (0_u32..).zip(&worths.worth) {
+        for (member, worth) in (0_u32..).zip(&linear.coefficient) {
             members.entry((kinds.class_of(member as usize), worth.to_bits())).or_default().push(member);
         }
         let worth = members.keys().map(|(_, worth)| f64::from_bits(*worth)).collect();
         let members = members.into_values().collect();
         let mut program = KindProgram::of_members(master, solver, members, BoundUse::Inequality)?;
         program.demands = required.into_iter().map(|slope| Demand { slope, base: 0.0 }).collect();
-        Ok(Self { program, worth, by_type: worths.by_type })
+        Ok(Self { program, worth, by_type: linear.by_type })
     }
 
     /// An allocation that gives all members their required throughputs; an error if there is none, or none was found.

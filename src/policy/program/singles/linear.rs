@@ -11,7 +11,7 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::policy::program::solve::{Optimum, Task};
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::policy::program::strategy::{GaveUp, Unfit};
-use crate::program::{Goal, Range, Singles, Worths};
+use crate::program::{Goal, LinearObjective, Range, Singles};
 use crate::solver::certificate::Certificate;
 
 /// A worker type is tied with a job's best one if the job loses less than this by it, relative to what time there is
@@ -25,12 +25,13 @@ const LOSS_MAX: f64 = 1e-9;
 /// The largest sum at which all members have the throughputs that constraints ask for; `None` if prices do not converge.
 fn maximize(
     solver: &mut SolverContext,
-    (singles, worths): (&Singles<'_>, &Worths),
+    singles: &Singles<'_>,
+    linear: &LinearObjective,
     n_columns: usize,
 ) -> Option<(PrimalDual, Certificate)> {
     let asked = singles.demand.iter().any(|least| *least > 0.0);
-    let Worths { worth, by_type } = worths;
-    let goal = Goal::Worth { level: f64::from(u8::from(asked)), worth, by_type, given: &[] };
+    let LinearObjective { coefficient, by_type } = linear;
+    let goal = Goal::Worth { level: f64::from(u8::from(asked)), worth: coefficient, by_type, given: &[] };
     search(solver, singles, goal, n_columns)
 }
 
@@ -42,21 +43,22 @@ pub(in crate::policy::program) fn all_droppable_met(
 ) -> bool {
     let n_columns = searched_columns(solver, master).filter(|n_columns| *n_columns >= COLUMNS_LARGE);
     let (bound, Some(n_columns)) = (master.bound(), n_columns) else { return false };
-    let Some((singles, worths)) = bound.worths() else { return false };
-    maximize(solver, (&singles, &worths), n_columns).is_some()
+    let Some((singles, linear)) = bound.linear_objective() else { return false };
+    maximize(solver, &singles, &linear, n_columns).is_some()
 }
 
 impl Task<'_, '_> {
     /// The largest sum, refined.
     pub(super) fn maximize_linear(&mut self, solver: &mut SolverContext) -> Result<Optimum, GaveUp> {
         let bound = self.master.bound();
-        let (singles, worths) = bound.worths().ok_or_else(|| GaveUp::Unfit(Unfit::without_worths(&bound)))?;
-        let found = maximize(solver, (&singles, &worths), bound.columns().len());
+        let (singles, linear) =
+            bound.linear_objective().ok_or_else(|| GaveUp::Unfit(Unfit::without_linear_objective(&bound)))?;
+        let found = maximize(solver, &singles, &linear, bound.columns().len());
         let (mut optimum, certificate) = found.ok_or(GaveUp::Unproven)?;
         if self.refine == Refine::Utilization {
             let equal_share = &self.master.reduced().equal_share;
             let refined =
-                solver.among_optima(|solver| refine(solver, (&singles, &worths), equal_share, &mut optimum));
+                solver.among_optima(|solver| refine(solver, &singles, &linear, equal_share, &mut optimum));
             refined.ok_or(GaveUp::Unrefined)?;
         }
         Ok(without_program(class_time(&bound, &optimum.time), certificate.bound))
@@ -70,7 +72,7 @@ struct Tied {
 }
 
 /// The members with several best responses at optimal prices.
-fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tied> {
+fn tied(singles: &Singles<'_>, linear: &LinearObjective, optimum: &PrimalDual) -> Vec<Tied> {
     let instance = singles.instance();
     let of = |member: usize| {
         let (time, throughput_price) = (optimum.time_price[member], optimum.throughput_price[member]);
@@ -81,7 +83,7 @@ fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tie
         for (j, speed) in instance.alone(member).iter().enumerate().filter(|(j, _)| singles.runs(member, *j))
         {
             let per_time = speed / jobs;
-            let gain = (throughput_price + worths.worth[member] * worths.by_type[j]) * per_time;
+            let gain = (throughput_price + linear.coefficient[member] * linear.by_type[j]) * per_time;
             let (rent, least) = (size * optimum.worker_price[j], TIED * gain.max(time));
             if gain - time - rent >= -least {
                 types.push(j);
@@ -98,11 +100,12 @@ fn tied(singles: &Singles<'_>, worths: &Worths, optimum: &PrimalDual) -> Vec<Tie
 /// Makes the best use of the workers among optima; `None` if too many jobs are tied.
 fn refine(
     solver: &mut SolverContext,
-    (singles, worths): (&Singles<'_>, &Worths),
+    singles: &Singles<'_>,
+    linear: &LinearObjective,
     equal_share: &[f64],
     optimum: &mut PrimalDual,
 ) -> Option<()> {
-    let tied = tied(singles, worths, optimum);
+    let tied = tied(singles, linear, optimum);
     if tied.is_empty() {
         return Some(());
     }
@@ -121,7 +124,7 @@ fn refine(
         for j in types {
             let (per_time, given) = (instance.alone(*member)[*j] / jobs, optimum.time[member * k + j]);
             let column = small.push_time(*member, *j, jobs / equal_share[*member] * per_time);
-            let worth = worths.worth[*member] * worths.by_type[*j] * per_time;
+            let worth = linear.coefficient[*member] * linear.by_type[*j] * per_time;
             time.push((column, 1.0));
             throughput.push((column, per_time));
             held.push((column, worth));

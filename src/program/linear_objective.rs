@@ -1,5 +1,5 @@
-//! Objectives that are sums of jobs' throughputs times coefficients, read without writing a program: what a unit of
-//! each member's throughput is worth, by worker type, and what each must have at least.
+//! Objectives that are sums of jobs' throughputs times coefficients, read without writing a program: the
+//! coefficient of each member's throughput, by worker type, and the least throughput that each must have.
 //!
 //! A coefficient is found by evaluating the expression where a member has all of its time on one worker type.
 
@@ -12,31 +12,31 @@ use super::standard::Sense;
 /// Values that differ by less than this part of them are the same but for rounding.
 const SAME: f64 = 1e-13;
 
-/// A sum Σ worth · by_type · throughput from that type, over members and types.
+/// A sum Σ coefficient · by_type · throughput from that type, over members and types.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Worths {
+pub struct LinearObjective {
     /// Of a unit of a member's throughput, ≥ 0, all its jobs together: `[members]`.
-    pub worth: Vec<f64>,
+    pub coefficient: Vec<f64>,
     /// Of throughput from a worker type, ≥ 0: `[K]`.
     pub by_type: Vec<f64>,
 }
 
 impl BoundObjective<'_> {
-    /// The members with the throughputs that they must have at a level of 1, and the worth of their throughputs in the
-    /// sum that is maximized; nothing where there is more to the objective: pairs, other functions, terms that are not
+    /// The members with the throughputs that they must have at a level of 1, and the coefficients of their throughputs in the
+    /// sum that is maximized; `None` where there is more to the objective: pairs, other functions, terms that are not
     /// in proportion to throughput, other constraints than least throughputs of jobs.
-    pub fn worths(&self) -> Option<(Singles<'_>, Worths)> {
+    pub fn linear_objective(&self) -> Option<(Singles<'_>, LinearObjective)> {
         let alone = self.instance.pairs.is_empty();
-        let (demand, mut worths) = if alone { self.worths_of_jobs()? } else { return None };
-        for (worth, jobs) in worths.worth.iter_mut().zip(&self.instance.multiplicity) {
-            *worth *= jobs;
+        let (demand, mut linear) = if alone { self.linear_objective_of_jobs()? } else { return None };
+        for (coefficient, jobs) in linear.coefficient.iter_mut().zip(&self.instance.multiplicity) {
+            *coefficient *= jobs;
         }
-        Some((Singles::new(self.instance, demand), worths))
+        Some((Singles::new(self.instance, demand), linear))
     }
 
-    /// The throughputs that members must have, `[members]`, and what the sum makes of that of one job of each, alone or
-    /// beside others.
-    pub fn worths_of_jobs(&self) -> Option<(Vec<f64>, Worths)> {
+    /// The throughputs that members must have, `[members]`, and the coefficients of the throughput of one job of each, alone or
+    /// beside others; `None` where the objective is no such sum.
+    pub fn linear_objective_of_jobs(&self) -> Option<(Vec<f64>, LinearObjective)> {
         let Node::Reduce(reduction, inner) = &self.objective.expression().node else { return None };
         let summed = reduction.fold == Fold::Sum && reduction.over == Subject::Job && self.is_linear(inner);
         let of_pairs = self.instance.pairs.is_empty() || !self.objective.reads_time();
@@ -44,10 +44,10 @@ impl BoundObjective<'_> {
         if !fits || self.objective.sense() != Sense::Maximize {
             return None;
         }
-        let Worths { worth, by_type } = self.in_proportion(inner)?;
-        let fits = worth.iter().chain(&by_type).all(|value| *value >= 0.0 && value.is_finite());
+        let LinearObjective { coefficient, by_type } = self.in_proportion(inner)?;
+        let fits = coefficient.iter().chain(&by_type).all(|value| *value >= 0.0 && value.is_finite());
         let demand = self.least_throughputs()?;
-        fits.then_some((demand, Worths { worth, by_type }))
+        fits.then_some((demand, LinearObjective { coefficient, by_type }))
     }
 
     /// Are the policy's constraints all least throughputs of jobs?
@@ -80,9 +80,9 @@ impl BoundObjective<'_> {
         self.of_members(expression, &point)
     }
 
-    /// The worth of a unit of one job's throughput, if it is a factor of the member times one of the type, and a job
-    /// without time is worth 0.
-    fn in_proportion(&self, expression: &Expr) -> Option<Worths> {
+    /// The coefficient of one job's throughput; `None` unless it is a factor of the member times one of the type, and a job
+    /// without time adds 0.
+    fn in_proportion(&self, expression: &Expr) -> Option<LinearObjective> {
         let (n, k) = (self.instance.n_members(), self.instance.n_types());
         if self.all_on(expression, None).iter().any(|value| *value != 0.0) {
             return None;
@@ -99,13 +99,13 @@ impl BoundObjective<'_> {
                 break;
             }
             let known = runs(member).find_map(|j| by_type[j].map(|of| unit(member, j) / of));
-            let Some(worth) = known.filter(|worth| *worth > 0.0 && worth.is_finite()) else { continue };
+            let Some(known) = known.filter(|known| *known > 0.0 && known.is_finite()) else { continue };
             for j in runs(member) {
-                by_type[j].get_or_insert(unit(member, j) / worth);
+                by_type[j].get_or_insert(unit(member, j) / known);
             }
         }
         let by_type: Vec<f64> = by_type.into_iter().map(|of| of.unwrap_or(1.0)).collect();
-        let mut worth = Vec::with_capacity(n);
+        let mut coefficient = Vec::with_capacity(n);
         for member in 0..n {
             let best = runs(member).max_by(|a, b| by_type[*a].total_cmp(&by_type[*b]))?;
             let of_member = if by_type[best] > 0.0 { unit(member, best) / by_type[best] } else { 0.0 };
@@ -114,9 +114,9 @@ impl BoundObjective<'_> {
             if runs(member).any(other) {
                 return None;
             }
-            worth.push(of_member);
+            coefficient.push(of_member);
         }
-        Some(Worths { worth, by_type })
+        Some(LinearObjective { coefficient, by_type })
     }
 
     /// The least throughputs that the objective's constraints ask for: `[members]`; nothing if they ask for more.
