@@ -6,6 +6,10 @@ use super::evaluation::{Quantity, Variables};
 use super::expression::{Expr, Fold, Function, Node, Subject, Variable};
 use super::standard::{Range, Sense};
 
+/// The part by which bounds that are derived from a reference value are widened, so that rounding does not make them too
+/// tight to be bounds.
+const WIDENING: f64 = 1e-9;
+
 /// Ranges of the variables, for one job of each member.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
@@ -96,8 +100,7 @@ impl Reach {
         if inversion.is_of_throughput() {
             for (member, range) in self.throughput().iter_mut().enumerate() {
                 let required = levels.required(member, reference).value;
-                // Rounding must not make the bound too tight to be one.
-                range.lower = range.lower.max(required * (1.0 - 1e-9)).min(range.upper);
+                range.lower = range.lower.max(required * (1.0 - WIDENING)).min(range.upper);
             }
         }
         self
@@ -128,7 +131,7 @@ impl Reach {
         let lowest: Vec<f64> = (0..multiplicity.len())
             .map(|member| {
                 let others = all - best(member);
-                let slack = 1e-9 * (reference.abs() + all.abs() + others.abs());
+                let slack = WIDENING * (reference.abs() + all.abs() + others.abs());
                 let level = match side {
                     super::inversion::Bound::AtLeast => reference - others - slack,
                     super::inversion::Bound::AtMost => reference - others + slack,
@@ -137,7 +140,7 @@ impl Reach {
             })
             .collect();
         for (range, lowest) in self.throughput().iter_mut().zip(lowest) {
-            range.lower = range.lower.max(lowest * (1.0 - 1e-9)).min(range.upper);
+            range.lower = range.lower.max(lowest * (1.0 - WIDENING)).min(range.upper);
         }
         self
     }

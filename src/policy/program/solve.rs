@@ -20,6 +20,9 @@ use crate::solver::SolveError;
 /// The relative distance of the optimum from the level tried last up to which prices there are those of the optimum.
 const TRIED_MAX: f64 = 1e-6;
 
+/// The part of the optimum that an interior refinement gives up, so that its program has an interior.
+const INTERIOR_EASING: f64 = 1e-7;
+
 /// The optimum of a decision's objective.
 #[derive(Clone, Debug)]
 pub(super) struct Optimum {
@@ -276,7 +279,8 @@ impl Task<'_, '_> {
             }
             Refine::Interior => {
                 // With every demand a floor, the program has no objective: an interior-point method ends well inside.
-                let eased = if self.master.objective().sense() == Sense::Minimize { 1e-7 } else { -1e-7 };
+                let is_minimized = self.master.objective().sense() == Sense::Minimize;
+                let eased = if is_minimized { INTERIOR_EASING } else { -INTERIOR_EASING };
                 let level = found.value + eased * found.value.abs();
                 let floors: Vec<Demand> =
                     (0..n).map(|member| Demand::floor(required(member, level))).collect();
