@@ -338,6 +338,16 @@ pub enum PolicyError {
         /// Why the datum does not do.
         problem: String,
     },
+    /// Numbers of the policy's program overflow.
+    #[error(
+        "policy `{policy}` needs numbers that are less far apart, as the program of these overflows: {what}"
+    )]
+    Overflow {
+        /// The policy.
+        policy: String,
+        /// Which numbers of the program do.
+        what: String,
+    },
     /// The program has no feasible point.
     #[error("policy `{policy}` is infeasible: {reason}")]
     Infeasible {
@@ -392,6 +402,14 @@ pub enum PolicyError {
         /// The policy.
         policy: String,
         /// Why, in words.
+        reason: String,
+    },
+    /// The policy panicked, or there is no thread on which it could decide: our bug, its author's or the machine's.
+    #[error("policy `{policy}` failed: {reason}")]
+    Fault {
+        /// The policy.
+        policy: String,
+        /// What happened, in words.
         reason: String,
     },
     /// An answer of a policy that solves no program came when the time for it was over.

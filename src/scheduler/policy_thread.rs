@@ -107,7 +107,7 @@ impl PolicyThread {
         let thread = std::thread::Builder::new().name("decision".to_owned()).stack_size(STACK);
         if let Err(error) = thread.spawn(decide) {
             self.availability = Availability::Idle(policy);
-            return Err(self.undecided(&format!("no thread could be started: {error}")));
+            return Err(self.fault(&format!("no thread could be started: {error}")));
         }
         let state = policy.state();
         if to_thread.send((policy, problem)).is_ok() {
@@ -171,13 +171,13 @@ impl PolicyThread {
         }
     }
 
-    fn undecided(&self, reason: &str) -> PolicyError {
-        PolicyError::Undecided { policy: self.name.clone(), reason: reason.to_owned() }
+    fn fault(&self, reason: &str) -> PolicyError {
+        PolicyError::Fault { policy: self.name.clone(), reason: reason.to_owned() }
     }
 
     /// Why the policy cannot be asked.
     fn unavailable(&self) -> PolicyError {
-        self.undecided(match &self.availability {
+        self.fault(match &self.availability {
             Availability::Lost => "its thread ended without handing it back",
             Availability::Idle(_) | Availability::Deciding(_) => "it is still deciding",
         })
@@ -188,5 +188,5 @@ impl PolicyThread {
 pub(super) fn panicked(policy: &str, panic: &(dyn std::any::Any + Send)) -> PolicyError {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    PolicyError::Undecided { policy: policy.to_owned(), reason: format!("it panicked: {text}") }
+    PolicyError::Fault { policy: policy.to_owned(), reason: format!("it panicked: {text}") }
 }

@@ -309,7 +309,7 @@ fn a_policy_that_panics_on_its_thread_has_failed_and_is_asked_again() {
     permits.send(Permit::Panic).unwrap();
     let round = scheduler.tick(start(0), LONG);
     let Decided::Failed { error } = &round.decided else { panic!("{:?}", round.decided) };
-    assert_eq!(error.to_string(), "policy `gated` cannot decide: it panicked: told to panic");
+    assert_eq!(error.to_string(), "policy `gated` failed: it panicked: told to panic");
     permits.send(Permit::Decide).unwrap();
     assert_eq!(scheduler.tick(start(1), LONG).decided, Decided::Fresh { asked: start(1) });
 }

@@ -15,7 +15,7 @@ use apportion::problem::Problem;
 use apportion::spec::Fidelity;
 use apportion::spec::nearest::{name_list, suggestion};
 use apportion::spec::snapshot::Label;
-use apportion::spec::{PolicyDocument, PolicyKind, Snapshot, Source, load_throughputs};
+use apportion::spec::{PolicyDocument, PolicyKind, Snapshot, Source, SpecError, load_throughputs};
 use apportion::workload::Combination;
 use apportion_published::plugin;
 use apportion_studies::report::plain::plain;
@@ -187,6 +187,9 @@ impl Question {
             }
             PolicyError::Data { field, .. } => {
                 self.document.error_naming(field, error.to_string(), None).into()
+            }
+            PolicyError::Overflow { .. } => {
+                SpecError::about(self.document.source.name.as_str(), error.to_string(), None).into()
             }
             _ => Failure::Policy(error),
         }

@@ -142,6 +142,7 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
     match error {
         PolicyError::Missing { .. }
         | PolicyError::Data { .. }
+        | PolicyError::Overflow { .. }
         | PolicyError::Undecided { .. }
         | PolicyError::Problem { .. }
         | PolicyError::Strategy { .. }
@@ -150,7 +151,7 @@ fn of_policy(error: &PolicyError) -> ExitStatus {
             ExitStatus::NoSolution
         }
         PolicyError::Solve(error) => of_solve(error),
-        // This is `Allocation`, and errors of the engine that this command does not know.
+        // `Allocation`, `Fault`, and what the engine may come to say without this command knowing what it means.
         _ => ExitStatus::Bug,
     }
 }

@@ -252,7 +252,10 @@ pub(crate) fn policy(error: &PolicyError, called: Called<'_>) -> PyErr {
 /// Why a policy gave no decision, in the engine's words.
 fn of_policy(error: &PolicyError) -> PyErr {
     let class = match error {
-        PolicyError::Missing { .. } | PolicyError::Data { .. } | PolicyError::Strategy { .. } => "InputError",
+        PolicyError::Missing { .. }
+        | PolicyError::Data { .. }
+        | PolicyError::Overflow { .. }
+        | PolicyError::Strategy { .. } => "InputError",
         PolicyError::Infeasible { .. } | PolicyError::Conflict { .. } => "InfeasibleError",
         PolicyError::Unbounded { .. } => "UnboundedError",
         PolicyError::Solve(_) => "SolverError",

@@ -76,11 +76,9 @@ impl ProgramPolicy {
                 Termination::Unbounded => PolicyError::Unbounded { policy, reason: attempts },
                 termination => PolicyError::Solve(SolveError::NotOptimal { attempts, termination }),
             },
-            SolvingError::Solve(SolveError::Malformed { what }) => PolicyError::Data {
-                policy,
-                field: "numbers that are less far apart".to_owned(),
-                problem: format!("as the program of these overflows: {what}"),
-            },
+            SolvingError::Solve(SolveError::Malformed { what }) => {
+                PolicyError::Overflow { policy, what: what.clone() }
+            }
             SolvingError::Solve(error) => PolicyError::Solve(error),
             SolvingError::Strategy { strategy, why } => PolicyError::Strategy { policy, strategy, why },
             SolvingError::Empty => PolicyError::Infeasible { policy, reason: error.to_string() },

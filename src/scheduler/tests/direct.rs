@@ -260,7 +260,7 @@ fn there_is_no_allocation_and_nothing_is_given_inside_rounds() {
 fn where_the_policy_fails_jobs_keep_the_workers_that_are_up() {
     for (instead, said) in [
         (Instead::Fail, "policy `whim` cannot decide: told to fail"),
-        (Instead::Panic, "policy `whim` cannot decide: it panicked: told to panic"),
+        (Instead::Panic, "policy `whim` failed: it panicked: told to panic"),
         (Instead::GoOnForEver, "the policy made 144 decisions in round 1 without ending it"),
     ] {
         let mut scheduler = direct("v100=6", Some(Instead::First));

@@ -123,6 +123,7 @@ fn verdict(error: &PolicyError) -> Verdict {
         PolicyError::Unbounded { .. } => Verdict::Unbounded,
         PolicyError::Missing { .. }
         | PolicyError::Data { .. }
+        | PolicyError::Overflow { .. }
         | PolicyError::Undecided { .. }
         | PolicyError::Strategy { .. }
         | PolicyError::State { .. } => Verdict::Refused,
