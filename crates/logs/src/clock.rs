@@ -29,7 +29,7 @@ impl FromStr for Zone {
     }
 }
 
-/// A time, with the other one that the same text stands for where the zone's clock shows it twice.
+/// A time, with its second reading where the zone's clock shows it twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moment {
     earlier: f64,
@@ -37,22 +37,22 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The reading that is not before another time: the earlier where both are, or neither is.
+    /// The reading that is not before `last`: the earlier one where both are not before it, or both are.
     pub(crate) fn after(self, last: Option<f64>) -> f64 {
         let fits = |time: &f64| last.is_none_or(|last| *time >= last - 1.0);
         if fits(&self.earlier) { self.earlier } else { self.later.filter(fits).unwrap_or(self.earlier) }
     }
 }
 
-/// Reads times, and counts those that are not certain.
+/// Reader of times, which notes what is uncertain about the last one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     zone: Option<Zone>,
-    /// Has the last time that was read no zone, where none was given?
+    /// Whether the last time has no zone, where none was given to the clock either.
     pub(crate) was_naive: bool,
-    /// Was the last time shown twice or never by the zone's clock?
+    /// Whether the zone's clock shows the last time twice or never.
     pub(crate) was_ambiguous: bool,
-    /// Was the last time the zero of time, which stands for a time that was never set?
+    /// Whether the last time is the zero of time, which stands for a time that was never set.
     pub(crate) was_zero: bool,
 }
 
@@ -66,9 +66,9 @@ impl Clock {
         self.moment(text).map(|moment| moment.earlier)
     }
 
-    /// Seconds from 1970 in UTC; none if the text is no date and time.
+    /// The time in seconds since 1970 in UTC, with its second reading if any; none if the text is no date and time.
     ///
-    /// A number is taken as such seconds.
+    /// A plain number is taken as such seconds.
     pub(crate) fn moment(&mut self, text: &str) -> Option<Moment> {
         let only = |earlier| Some(Moment { earlier, later: None });
         (self.was_naive, self.was_ambiguous) = (false, false);
@@ -99,7 +99,7 @@ impl Clock {
     }
 }
 
-/// Date and time of day, from seconds since 1970 by the same clock; and the fraction of a second.
+/// Date and time of day of seconds since 1970 by the same clock, and the fraction of a second.
 fn civil(seconds: f64) -> Option<(DateTime, f64)> {
     let whole = seconds.floor();
     #[expect(clippy::cast_possible_truncation, reason = "a date before the year 10,000")]
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!((twice - before, after - before), (3600.0, 3.0 * 3600.0));
         west.seconds("2018-03-11 02:30:00").expect("a time");
         assert!(west.was_ambiguous);
-        // Of two readings the later is taken only where the earlier is before another time.
+        // The later of two readings is taken only where the earlier is before another time.
         let moment = west.moment("2017-11-05 01:30:00").expect("a time");
         let [first, second] = [twice, twice + 3600.0];
         for (last, expected) in [(None, first), (Some(first), first), (Some(first + 60.0), second)] {

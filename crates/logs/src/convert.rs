@@ -1,4 +1,4 @@
-//! Rows of a normalized log as jobs of a throughput matrix, by rules.
+//! Conversion of rows of a normalized log to jobs of a throughput matrix, by rules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,76 +20,76 @@ use crate::rules::{Arrival, DrawBy, EntityOf, Fate, Fractions, JobTypes, Rules, 
 use crate::tally::{Doubt, Reason, Tally};
 use crate::window::Window;
 
-/// The least steps of a trace.
+/// The fewest steps of a job in a trace.
 const STEPS_MIN: f64 = 1e-9;
-/// The most entries of rules that a row has to be compared with, of a list of them.
+/// The most entries of one list of the rules that a row may have to be compared with.
 const COMPARED_MAX: usize = 1_000;
 
-/// Makes jobs of rows.
+/// Converter of rows to jobs, by rules and a throughput matrix.
 #[derive(Debug)]
 pub struct Converter<'a> {
     throughputs: &'a Throughputs,
     rules: &'a Rules,
     streams: SeedStreams,
-    /// The rows of the matrix by scale factor, for each entry of the rules and each worker type: only those that run there.
+    /// Rows of the matrix by scale factor, for each entry of `job_types` and each worker type: only those that run there.
     kinds: Vec<Vec<Kinds>>,
-    /// The worker type of each entry of `durations`.
+    /// Worker type of each entry of `durations`.
     references: Vec<WorkerTypeId>,
-    /// The entries of `durations` and of `job_types`, by their patterns.
+    /// Entries of `durations`, then of `job_types`, by their patterns.
     durations: FirstMatch<1>,
     entries: FirstMatch<5>,
-    /// The rows of the matrix, by job type.
+    /// Rows of the matrix by job type.
     by_name: BTreeMap<&'a str, Vec<RowId>>,
-    /// Raised when no more rows are to be converted.
+    /// A flag: once it is raised, no more rows are converted.
     stop: Option<Arc<AtomicBool>>,
 }
 
 /// Rows of the matrix, by scale factor.
 type Kinds = BTreeMap<u32, Vec<RowId>>;
 
-/// Random bits by what rows share: scale factor, user and name.
+/// Random bits by the scale factor, user and name that rows share.
 type Draws<'r> = BTreeMap<(u32, &'r str, &'r str), u64>;
 
-/// What becomes of a log.
+/// Jobs that a log becomes, with counts of the rows that become none.
 #[derive(Debug, Default)]
 pub struct Converted {
-    /// Its jobs, in order of arrival.
+    /// Jobs in order of arrival.
     pub chosen: Vec<Chosen>,
-    /// Rows that are no jobs, by reason.
+    /// Rows that become no job, by reason.
     pub left_out: BTreeMap<Reason, Tally>,
-    /// Those of these rows that would arrive in the window, by reason; without a window, all of which the arrival is known.
+    /// Rows of `left_out` that would arrive in the window, by reason; without a window, all whose arrival is known.
     pub left_out_inside: BTreeMap<Reason, Tally>,
-    /// Those of which no arrival is known, by reason: they are of no window.
+    /// Rows of `left_out` whose arrival is not known, by reason: they are in no window.
     pub left_out_undated: BTreeMap<Reason, Tally>,
-    /// What is doubtful about the jobs.
+    /// Doubts about the jobs, with how many each is about.
     pub doubts: BTreeMap<Doubt, Tally>,
-    /// Jobs that were given the largest scale factor there is, and needed more.
+    /// Jobs that needed more workers than the largest scale factor, which they were given.
     pub cut: Tally,
-    /// Jobs that were given more workers than they had, for lack of a scale factor of their size.
+    /// Jobs that were given more workers than they had in the log, as no row of the matrix has their scale factor.
     pub rounded_up: Tally,
-    /// How many jobs' running times were taken to be those of each worker type of the matrix.
+    /// Number of jobs whose running times were measured on each worker type of the matrix: [n worker types].
     pub ran_on: Vec<u64>,
-    /// When the first job arrives, s on the log's clock.
+    /// Arrival of the first job, s on the log's clock.
     pub first_s: f64,
 }
 
-/// A job: which row it is of, and what the rules make of it.
+/// A job that a row of the log becomes by the rules.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chosen {
-    /// Where its row is among the rows of the log.
+    /// Position of its row among the rows of the log.
     pub row: usize,
-    /// Its row of the matrix.
+    /// Row of the matrix with its throughputs.
     pub kind: RowId,
-    /// When it arrives, s after the first job.
+    /// Arrival, s after the first job's.
     pub arrival_s: f64,
-    /// Its steps.
+    /// Number of steps.
     pub total_steps: f64,
-    /// Its weight.
+    /// Weight of the job.
     pub weight: f64,
 }
 
 impl Chosen {
-    /// Has it more workers than its row held, for lack of a scale factor of that size?
+    /// Whether it has more workers than its row held, as the matrix has no such scale factor.
     pub(crate) fn is_rounded_up(&self, log: &Reading, throughputs: &Throughputs) -> bool {
         let scale_factor = f64::from(throughputs.rows()[self.kind].scale_factor);
         scale_factor > log.rows.at(self.row).held().unwrap_or(0.0)
@@ -97,7 +97,7 @@ impl Chosen {
 }
 
 impl<'a> Converter<'a> {
-    /// A converter; `source` is the document of the rules, for complaints.
+    /// A converter; `source` is the document of the rules, for error messages.
     ///
     /// # Errors
     /// If a worker type is unknown, a pattern of job types matches none of the matrix, or rows would have to be compared with
@@ -152,14 +152,14 @@ impl<'a> Converter<'a> {
         Ok(Self { throughputs, rules, streams, kinds, references, durations, entries, by_name, stop: None })
     }
 
-    /// The same, which converts no more rows once the flag is raised: what it then says is of a part.
+    /// The converter with a flag that ends conversion once it is raised; the result then covers a part of the log.
     #[must_use]
     pub fn until(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = Some(stop);
         self
     }
 
-    /// What becomes of the rows of a log; `zone` is that of the window's dates.
+    /// Converts the rows of a log; `zone` is that of the window's dates.
     pub fn convert(&self, log: &Reading, window: Option<&Window>, zone: Option<&Zone>) -> Converted {
         let mut converted =
             Converted { ran_on: vec![0; self.throughputs.worker_types().len()], ..Converted::default() };
@@ -211,7 +211,7 @@ impl<'a> Converter<'a> {
         converted
     }
 
-    /// Counts rows that are no jobs by when they would arrive: within bounds, s on the log's clock, or at a time that is not known.
+    /// Counts rows that become no job by their arrival: inside bounds, s on the log's clock, or not known.
     fn count_inside(
         &self,
         log: &Reading,
@@ -230,7 +230,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Counts what is said of the jobs that are kept.
+    /// Counts doubts, cut and rounded-up jobs among those that are kept.
     fn count_kept(&self, log: &Reading, converted: &mut Converted) {
         for at in 0..converted.chosen.len() {
             let chosen = converted.chosen[at];
@@ -251,7 +251,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The job of a row, by its arrival on the log's clock; the reason if it is none.
+    /// The job of a row, with its arrival on the log's clock; else the reason why it becomes none.
     fn choose<'r>(&self, row: &Seen<'r>, draws: &mut Draws<'r>) -> Result<Chosen, Reason> {
         if row.n_workers == Some(0) {
             return Err(Reason::NoWorkers);
@@ -298,7 +298,7 @@ impl<'a> Converter<'a> {
         Ok(Chosen { row: 0, kind, arrival_s, total_steps, weight })
     }
 
-    /// The rows of the matrix of the job type that a log row's class names, which run on a worker type.
+    /// Rows of the matrix by scale factor that have the job type named by a log row's class and run on a worker type.
     fn named(&self, row: &Seen<'_>, on: WorkerTypeId) -> Kinds {
         let named = row.class.and_then(|class| self.by_name.get(class));
         let runs = |kind: &&RowId| self.throughputs.alone(**kind, on) > 0.0;
@@ -306,7 +306,7 @@ impl<'a> Converter<'a> {
         kinds.map(|kind| (self.throughputs.rows()[*kind].scale_factor, vec![*kind])).collect()
     }
 
-    /// 64 random bits: the same for all rows that share a draw, whatever else is in the log.
+    /// 64 random bits for a row: equal for all rows that share a draw, whatever else is in the log.
     fn draw<'r>(&self, row: &Seen<'r>, scale_factor: u32, draws: &mut Draws<'r>) -> u64 {
         let (user, name) = (row.user, row.name);
         let stream = |key: String| self.streams.stream(key).next_u64();
@@ -320,7 +320,8 @@ impl<'a> Converter<'a> {
             .or_insert_with(|| stream(format!("imported_job_type of {}\0{}\0{}", key.0, key.1, key.2)))
     }
 
-    /// The time of a row's arrival, and what is doubtful where a later one stands for the one that the rules name.
+    /// Arrival of a row, s on the log's clock, with the doubt about it where a later time stands for the one that the rules
+    /// name.
     fn arrival(&self, row: &Seen<'_>) -> Option<(f64, Option<Doubt>)> {
         let (submitted, eligible, started) = (row.submitted_s, row.eligible_s, row.started_s);
         let times: &[_] = match self.rules.arrival {
@@ -335,7 +336,7 @@ impl<'a> Converter<'a> {
         times.iter().find_map(|(time, doubt)| Some(((*time)?, *doubt)))
     }
 
-    /// Workers that a row needs; none if the rules leave it out for its parts.
+    /// Workers that a row needs; none if the rules leave it out because it asks for parts of workers.
     fn n_workers(&self, row: &Seen<'_>, whole: f64) -> Option<f64> {
         match (row.fraction, self.rules.fractions) {
             (None, _) | (Some(_), Fractions::EachWhole) => Some(whole),
@@ -345,13 +346,13 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The worker type that a row's running time is of.
+    /// Worker type on which a row's running time was measured.
     fn reference(&self, row: &Seen<'_>) -> WorkerTypeId {
         let found = self.durations.find([row.worker_type], |_| true);
         found.map_or(WorkerTypeId::from_index(0), |at| self.references[at])
     }
 
-    /// A job as a trace holds it.
+    /// The job in the form that a trace holds.
     pub fn job(&self, log: &Reading, chosen: &Chosen) -> TracedJob {
         let row = &log.rows.at(chosen.row);
         let kind = &self.throughputs.rows()[chosen.kind];
@@ -372,9 +373,9 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// How long a row ran, s, above 0; the reason if that is not known or it did not.
+/// Running time of a row, s, above 0; else the reason why there is none.
 fn running_time(row: &Seen<'_>) -> Result<f64, Reason> {
-    // A log that has no number of starts of a job does not say that there were none.
+    // A log without a number of starts of a job does not say that there were none.
     let never_started = row.started_s.is_none() && row.n_attempts == Some(0) && !row.state.is_only_of_runs();
     let has_ended = row.ended_s.is_some() && row.state != State::Pending;
     match row.ran_s {
@@ -397,7 +398,7 @@ fn below(bits: u64, n: usize) -> usize {
     usize::try_from((u128::from(bits) * n as u128) >> 64).unwrap_or(0)
 }
 
-/// The rows of the matrix that an entry of the rules may draw, by worker type and scale factor.
+/// Rows of the matrix that an entry of the rules may draw, by worker type and scale factor.
 fn kinds_of(throughputs: &Throughputs, entry: &JobTypes) -> Vec<Kinds> {
     let mut of_types = vec![Kinds::new(); throughputs.worker_types().len()];
     for (at, row) in throughputs.rows().iter().enumerate() {

@@ -1,14 +1,14 @@
 //! Dates as logs write them.
 
-/// What is expected of a date.
+/// Description of a date in error messages.
 const EXPECTED: &str = "a date and time such as 2017-10-07 01:12:09";
 
-/// What is expected in the place of a text that is no date and time.
+/// Description of an expected date, for a text that is none.
 pub(crate) fn expected(text: &str) -> &'static str {
     calendar_fault(text).unwrap_or(EXPECTED)
 }
 
-/// What is expected in the place of a text that has the form of a date and is none of the calendar; nothing of another.
+/// Description of an expected date for a text that looks like a date but is not in the calendar; none for other texts.
 pub(crate) fn calendar_fault(text: &str) -> Option<&'static str> {
     let date = text.trim().split([' ', 'T', 't']).next().unwrap_or_default();
     let parts = ['-', '/', '.'].into_iter().find_map(|by| numbers(date, by, 3));
@@ -22,15 +22,15 @@ pub(crate) fn calendar_fault(text: &str) -> Option<&'static str> {
     }
 }
 
-/// How far the clock of a zone is from UTC's at most, s.
+/// The most by which the clock of a zone differs from UTC's, s.
 pub(crate) const ZONE_S: f64 = 14.0 * 3600.0;
 
-/// Is a text the zero of time: 0, or the beginning of 1970 by the clock of some zone, or of the year 1?
+/// Whether a text is the zero of time: 0, or the beginning of 1970 by the clock of some zone, or of the year 1.
 ///
 /// Programs write it for a time that was never set.
 pub(crate) fn is_zero(text: &str) -> bool {
     let text = text.trim();
-    // Most texts are told from it by how they begin.
+    // Most texts differ from it in how they begin.
     if !["0", "1969", "1970"].iter().any(|start| text.starts_with(start)) {
         return false;
     }
@@ -51,7 +51,7 @@ pub(crate) fn is_zero(text: &str) -> bool {
 }
 
 /// Seconds from 1970-01-01 by the clock that shows the time, as if all days had 24 hours, and how far that clock is ahead of
-/// UTC, in s, where the text says so; none if it is no such text.
+/// UTC, s, where the text says so; none if the text is no such time.
 ///
 /// The date has hyphens or slashes, the year first; a space or `T` is before the time; seconds, their fraction and a zone
 /// (`Z`, `UTC`, `+08:00`) may be left out.
@@ -71,7 +71,7 @@ pub(crate) fn plain_seconds(text: &str) -> Option<f64> {
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// How far a zone's clock is ahead of UTC, in s: `+08:00`, `-0800`, `Z`.
+/// How far a zone's clock is ahead of UTC, s: `+08:00`, `-0800`, `Z`.
 pub(crate) fn offset_s(text: &str) -> Option<i32> {
     let (before, ahead) = zone(text)?;
     #[expect(clippy::cast_possible_truncation, reason = "at most 14 hours")]
@@ -100,7 +100,7 @@ pub(crate) fn elapsed_s(text: &str) -> Option<f64> {
     Some(days.parse::<f64>().ok()? * 86_400.0 + whole + fraction)
 }
 
-/// As many whole numbers as expected, which are written with digits alone.
+/// Exactly `count` whole numbers, separated by `by` and written with digits alone.
 fn numbers(text: &str, by: char, count: usize) -> Option<Vec<u32>> {
     let number = |text: &str| {
         let is_plain = (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -110,7 +110,7 @@ fn numbers(text: &str, by: char, count: usize) -> Option<Vec<u32>> {
     (all.len() == count).then_some(all)
 }
 
-/// The time without its zone, and how far the zone's clock is ahead, in s, where there is one.
+/// The time without its zone, and how far the zone's clock is ahead, s, where there is one.
 fn zone(time: &str) -> Option<(&str, Option<f64>)> {
     for utc in ["Z", "z", "UTC", "GMT"] {
         if let Some(time) = time.strip_suffix(utc) {
@@ -142,7 +142,7 @@ fn clock(time: &str) -> Option<f64> {
         [hour, minute, second] => (hour, minute, second),
         _ => return None,
     };
-    // The second that is put in now and then is the 61st.
+    // A leap second is the 61st.
     (hour < 24 && minute < 60 && second < 61)
         .then(|| f64::from(3600 * hour + 60 * minute + second) + fraction)
 }

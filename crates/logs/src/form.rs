@@ -1,4 +1,4 @@
-//! The forms of logs that are read: names, what each is, and what is known to be doubtful about it.
+//! The forms of logs that are read: names, summaries, and what is known to be doubtful about each.
 
 /// A form of log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,20 +29,20 @@ pub enum Form {
     SuperCloud,
 }
 
-/// What is told of a form.
+/// Description of a form.
 #[derive(Clone, Copy, Debug)]
 pub struct FormEntry {
     /// The form.
     pub form: Form,
-    /// What it is called on command lines.
+    /// Name on command lines.
     pub name: &'static str,
-    /// What it is, and which file.
+    /// Summary of the form and of the file that is read.
     pub summary: &'static str,
-    /// What is known to be doubtful about such a log, with where that is written.
+    /// Known doubts about such logs, with where they are written.
     pub known_doubts: &'static [&'static str],
-    /// Why it is refused, if it is.
+    /// Reason why the form is refused; none if it is read.
     pub refused: Option<&'static str>,
-    /// Columns by which a file is known to be of this form; none if it cannot be known so.
+    /// Columns by which a file is recognized as of this form; none if it cannot be.
     pub signs: &'static [&'static str],
 }
 
@@ -204,7 +204,7 @@ pub(crate) const PAI_TASKS: &[&str] = &[
 /// The columns of PAI's table of jobs.
 pub(crate) const PAI_JOBS: &[&str] = &["job_name", "inst_id", "user", "status", "start_time", "end_time"];
 
-/// PAI's tables, with their columns.
+/// The files of PAI's tables, with their columns.
 const PAI_TABLES: [(&str, &[&str]); 7] = [
     ("pai_task_table.csv", PAI_TASKS),
     ("pai_job_table.csv", PAI_JOBS),
@@ -264,8 +264,8 @@ const PAI_TABLES: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// The table of PAI's that has the columns of a header, and the one with the columns `own`, where that has not. A header may lack
-/// columns of its table, or have others, too.
+/// The PAI table with the columns of a header, and the one with the columns `own`, where the header has not those. A header
+/// may lack columns of its table, or have others, too.
 pub(crate) fn other_pai_table(header: &[&str], own: &[&str]) -> Option<(&'static str, &'static str)> {
     let has = |columns: &[&str]| {
         header.iter().all(|name| columns.contains(name)) || columns.iter().all(|name| header.contains(name))
@@ -275,13 +275,13 @@ pub(crate) fn other_pai_table(header: &[&str], own: &[&str]) -> Option<(&'static
     Some((*other, *expected))
 }
 
-/// The table of PAI's that has this number of columns.
+/// The PAI table with this number of columns.
 pub(crate) fn pai_table_of(n_columns: usize) -> Option<&'static str> {
     PAI_TABLES.iter().find(|(_, columns)| columns.len() == n_columns).map(|(name, _)| *name)
 }
 
 impl Form {
-    /// What is told of it.
+    /// Description of the form.
     ///
     /// # Panics
     /// Never: every form has an entry.
@@ -289,17 +289,17 @@ impl Form {
         FORMS.iter().find(|entry| entry.form == self).expect("every form has an entry")
     }
 
-    /// What it is called.
+    /// Name of the form on command lines.
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// The form of a name.
+    /// The form with a name; none if there is none.
     pub fn of(name: &str) -> Option<Self> {
         FORMS.iter().find(|entry| entry.name == name).map(|entry| entry.form)
     }
 
-    /// The form that a first line looks like; none if it looks like none, or like several.
+    /// The form that a first line looks like; none if it looks like no form, or like several.
     pub fn like(first_line: &str) -> Option<Self> {
         let separator = if first_line.contains('|') { '|' } else { ',' };
         let columns: Vec<&str> =

@@ -13,10 +13,10 @@ use crate::unpacked::{GZIP, Unpacked};
 /// The longest line that is read, and the most blank lines one after another, in bytes.
 const LINE_MAX: u64 = 1 << 26;
 
-/// The most lines of a record: a quote that is not closed within them is taken to be one of its line alone.
+/// The most lines of a record: a quote that is not closed within them is taken as part of its own line.
 const RECORD_LINES_MAX: usize = 1000;
 
-/// The most lines that are added to one of too few cells to make a row of them together.
+/// The most lines that are joined to a line with too few cells to make one row.
 const BROKEN_LINES_MAX: usize = 100;
 
 /// The most that is read of a log, unpacked, in bytes.
@@ -24,34 +24,35 @@ const SIZE_MAX: u64 = 1 << 34;
 
 /// The lines of a log.
 pub(crate) struct Input {
-    /// What complaints call it.
+    /// Name of the log in error messages.
     pub(crate) name: String,
-    /// Its text, as far as it is read.
+    /// Text that is still to be read, up to the limit of size.
     lines: Take<Box<dyn BufRead>>,
     /// Lines that were read and put back, with their ends.
     put_back: VecDeque<Vec<u8>>,
     /// The line read last, without its end.
     buffer: Vec<u8>,
-    /// Its number, from 1.
+    /// Number of that line, from 1.
     number: u64,
-    /// Raised when the log is to be read no further.
+    /// A flag: once it is raised, the log is read no further.
     stop: Option<Arc<AtomicBool>>,
 }
 
-/// Is a line one in which sacct or a library of Slurm tells an error? It stands amid the output where both go to one file.
+/// Whether a line is an error message of sacct or of a library of Slurm. It stands amid the output where both go to one
+/// file.
 pub(crate) fn is_error_line(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let has = |words: &[u8]| line.windows(words.len()).any(|part| part == words);
     (line.starts_with(b"sacct: ") || (line.starts_with(b"slurm") && has(b"error"))) && !line.contains(&b'|')
 }
 
-/// The quotes of a record as far as it is read.
+/// State of quotes at the end of the bytes read so far.
 #[derive(Default)]
 struct Quotes {
-    /// Is the last byte inside of a quoted text?
+    /// Whether the last byte is inside quotes.
     are_open: bool,
     last: Option<u8>,
-    /// Did the last byte close a text? One more quote opens it again: doubled ones stand for one.
+    /// Whether the last byte closed a quoted text. One more quote opens it again: a doubled quote stands for one.
     has_closed: bool,
 }
 
@@ -69,7 +70,7 @@ impl Quotes {
 }
 
 impl Input {
-    /// A file, by the name that [`path_text`] gives its path; `-` is standard input.
+    /// Opens a file, by the name that [`path_text`] gives its path; `-` is standard input.
     pub(crate) fn open(name: &str) -> Result<Self, SpecError> {
         if name == "-" {
             return Self::new("standard input", Box::new(io::stdin()));
@@ -84,7 +85,7 @@ impl Input {
         Self::new(name, Box::new(file))
     }
 
-    /// Text, or gzip of it.
+    /// An input of plain text or gzip.
     pub(crate) fn new(name: &str, from: Box<dyn Read>) -> Result<Self, SpecError> {
         let (start, plain) = beginning(name, from)?;
         let lines: Box<dyn BufRead> = if start.starts_with(&GZIP) {
@@ -101,7 +102,7 @@ impl Input {
         Ok(Self { name: name.to_owned(), lines, put_back, buffer: Vec::new(), number: 0, stop: None })
     }
 
-    /// From here on it is read only until the flag is raised.
+    /// Sets a flag that ends reading once it is raised.
     pub(crate) fn until(&mut self, stop: Option<Arc<AtomicBool>>) {
         self.stop = stop;
     }
@@ -152,7 +153,7 @@ impl Input {
         self.text(self.number).map(|text| Some((self.number, text)))
     }
 
-    /// Adds the next line to what was read last, with its end; the number of its bytes, 0 at the end of the log.
+    /// Adds the next line to the buffer, with its end. Returns the number of its bytes, 0 at the end of the log.
     fn read_on(&mut self) -> Result<usize, SpecError> {
         self.check_stop()?;
         if let Some(line) = self.put_back.pop_front() {
@@ -164,8 +165,9 @@ impl Input {
         read.map_err(|error| unreadable(&self.name, self.number + 1, &error))
     }
 
-    /// The next record of a table separated by commas, with the number of its first line: a line, or several where a quoted text
-    /// holds their ends and they are a row. Where they are none, the quote is a stray one, and the first line is the record.
+    /// The next record of a table separated by commas, with the number of its first line: one line, or several where a
+    /// quoted text holds their ends and together they are a row. Where they are none, the quote is a stray one, and the
+    /// first line is the record.
     pub(crate) fn record(&mut self, is_row: impl Fn(&str) -> bool) -> Result<Option<(u64, &str)>, SpecError> {
         if self.line()?.is_none() {
             return Ok(None);
@@ -212,7 +214,7 @@ impl Input {
             }
             let line = self.buffer[before + 1..].to_vec();
             let n_here = count(&line);
-            // A line that is a row by itself, or begins one, or is none.
+            // The line is a row, begins one, or is an error message.
             if n_here >= n_columns || (n == n_columns && n_here > 1) || is_error_line(&line) {
                 self.buffer.truncate(before);
                 self.put_back.push_front(line);
@@ -233,7 +235,7 @@ impl Input {
         self.text(first).map(|text| Some((first, text)))
     }
 
-    /// Adds lines to what was read last until its quotes are closed; the lines, with their ends.
+    /// Adds lines to the buffer until its quotes are closed. Returns these lines, with their ends.
     fn read_quoted(&mut self, quotes: &mut Quotes) -> Result<Vec<Vec<u8>>, SpecError> {
         let mut behind = Vec::new();
         while quotes.are_open && behind.len() < RECORD_LINES_MAX {
@@ -253,7 +255,7 @@ impl Input {
         Ok(behind)
     }
 
-    /// What was read last, which begins in a line, as text.
+    /// The buffer as text; `line` is the number of its first line.
     fn text(&self, line: u64) -> Result<&str, SpecError> {
         str::from_utf8(&self.buffer).map_err(|error| {
             let message = format!("line {line} is no UTF-8 text after its byte {}", error.valid_up_to());
@@ -293,11 +295,11 @@ impl Input {
     }
 }
 
-/// A file of which the first bytes were read to see what it is.
+/// A file whose first bytes were read already.
 type Begun<F> = BufReader<Chain<Cursor<Vec<u8>>, F>>;
 
-/// The first bytes of a file, as many as tell what it is however few come at a time, and the file from its beginning, without a byte
-/// order mark of UTF-8. It is refused if it is no text, where they tell so.
+/// The first bytes of a file, enough to tell its kind, and the file from its beginning without a byte order mark of UTF-8. A
+/// file that is no text by these bytes is refused.
 fn beginning<F: Read>(name: &str, mut file: F) -> Result<(Vec<u8>, Begun<F>), SpecError> {
     let mut start = Vec::new();
     let read = (&mut file).take(encoding::BEGINNING as u64).read_to_end(&mut start);
@@ -329,7 +331,7 @@ mod tests {
 
     use super::*;
 
-    /// The error at which reading a text line by line ends, of which at most `most` bytes are read.
+    /// The error at which reading a text line by line ends, with at most `most` bytes read.
     fn said(text: impl Read + 'static, most: u64) -> String {
         let mut input = Input::new("log", Box::new(text)).expect("a text");
         input.lines.set_limit(most);
@@ -342,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Gives one byte at a time, as a slow pipe may.
+    /// Reader that gives one byte at a time, as a slow pipe may.
     struct Slow<R>(R);
 
     impl<R: Read> Read for Slow<R> {

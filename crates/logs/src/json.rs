@@ -1,4 +1,4 @@
-//! JSON lists, read entry by entry, with places.
+//! JSON lists, read entry by entry, with positions for error messages.
 
 use std::borrow::Cow;
 
@@ -17,55 +17,54 @@ use crate::table::Value;
 /// The longest entry that is read, in bytes.
 const ENTRY_MAX: usize = 1 << 26;
 
-/// The most text that is read of a document beside its entries, and between two of them, in bytes.
+/// The most bytes that are read before, between and after the entries of a document.
 const BESIDE_MAX: usize = 1 << 20;
 
 /// An entry of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
-    /// Its JSON.
+    /// The entry's JSON.
     pub(crate) text: &'a str,
-    /// Where it begins: the line, from 1, and the column in characters, from 1.
+    /// Line and column of its start, each from 1; columns are characters.
     start: (usize, usize),
 }
 
-/// What a document is, for complaints: that of a list by itself, or under a key.
+/// Description of a document that is a list, or holds one under a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
-    /// The key of the document that holds the list; none if the document is the list.
+    /// Key that holds the list; none if the document is the list.
     pub(crate) under: Option<&'static str>,
-    /// What is expected.
+    /// Description of the document in error messages.
     pub(crate) expected: &'static str,
 }
 
-/// Where a scan of a document is.
+/// State of a scan through a document.
 #[derive(Default)]
 struct Scan {
     /// Open brackets and braces.
     depth: usize,
-    /// The depth of the list's entries, once it was met.
+    /// Depth of the list's entries, once the list was met.
     inside: Option<usize>,
     is_string: bool,
     is_escaped: bool,
-    /// The last string outside the list, to know keys by.
+    /// The last string outside the list, which may be a key.
     string: Vec<u8>,
-    /// The document without the list's entries.
+    /// The document with an empty list.
     beside: Vec<u8>,
-    /// Where the list's brackets stand.
+    /// Line and column of the list's brackets.
     opened: Option<(usize, usize)>,
     closed: Option<(usize, usize)>,
     entry: Vec<u8>,
     start: (usize, usize),
-    /// Blanks since the last entry.
+    /// Number of blanks since the last entry.
     n_blank: usize,
-    /// Was a comma the last thing in the list?
+    /// Whether a comma was the last thing in the list.
     is_after_comma: bool,
     at: (usize, usize),
 }
 
 impl List {
-    /// Gives each entry of the list to `take`, and what the document says beside them to the caller, with an empty list in
-    /// their place.
+    /// Gives each entry of the list to `take`. Returns the rest of the document, parsed with an empty list.
     pub(crate) fn read<T: DeserializeOwned>(
         self,
         input: &mut Input,
@@ -111,7 +110,7 @@ impl List {
 }
 
 impl Scan {
-    /// Takes in a byte; says if an entry is whole.
+    /// Takes in a byte. Returns whether an entry is complete.
     fn step(&mut self, byte: u8, under: Option<&str>) -> Result<bool, &'static str> {
         if byte == b'\n' {
             self.at = (self.at.0 + 1, 0);
@@ -124,7 +123,7 @@ impl Scan {
         }
     }
 
-    /// A byte of the list; says if an entry is whole.
+    /// Takes in a byte of the list. Returns whether an entry is complete.
     fn step_inside(&mut self, byte: u8, depth: usize) -> Result<bool, &'static str> {
         let is_between = self.depth == depth && !self.is_string;
         let is_empty = self.entry.is_empty();
@@ -162,7 +161,7 @@ impl Scan {
         self.follow(byte).map(|()| false)
     }
 
-    /// A byte before or after the list.
+    /// Takes in a byte before or after the list.
     fn step_beside(&mut self, byte: u8, under: Option<&str>) -> Result<(), &'static str> {
         self.beside.push(byte);
         if self.beside.len() > BESIDE_MAX {
@@ -195,7 +194,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Follows strings, brackets and braces.
+    /// Follows strings, brackets and braces through a byte.
     fn follow(&mut self, byte: u8) -> Result<(), &'static str> {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
@@ -209,7 +208,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Where a place of the text beside the entries stands in the document.
+    /// Position in the document of a position in the text beside the entries.
     fn place_beside(&self, (line, column): (usize, usize)) -> (usize, usize) {
         let (Some(opened), Some(closed)) = (self.opened, self.closed) else { return (line, column) };
         if (line, column) <= opened {
@@ -223,7 +222,7 @@ impl Scan {
 }
 
 impl<'a> Entry<'a> {
-    /// The entry as a value.
+    /// The entry parsed as a value.
     pub(crate) fn parse<T: Deserialize<'a>>(&self) -> Result<T, Fault> {
         serde_json::from_str(self.text).map_err(|error| {
             let (line, column) = (error.line().max(1), error.column().max(1));
@@ -233,23 +232,23 @@ impl<'a> Entry<'a> {
                 width: 1,
             };
             let message = error.to_string();
-            // The library's place is that inside the entry.
+            // The library's position is inside the entry.
             let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
             Fault { place, message }
         })
     }
 
-    /// The line at which it begins.
+    /// Line at which it begins, from 1.
     pub(crate) fn line(&self) -> u64 {
         self.start.0 as u64
     }
 
-    /// Where it begins.
+    /// Position at which it begins.
     pub(crate) fn place(&self) -> Place {
         Place { line: self.start.0, column: self.start.1, width: 1 }
     }
 
-    /// Where a value of the entry stands.
+    /// Position of a value of the entry.
     pub(crate) fn place_of(&self, raw: &RawValue) -> Place {
         let offset = (raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
         let before = self.text.get(..offset).unwrap_or_default();
@@ -264,23 +263,23 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The line of the entry that a place is on.
+    /// The line of the entry on which a position is.
     pub(crate) fn line_text(&self, place: Place) -> Cow<'a, str> {
         let line = self.text.lines().nth(place.line.saturating_sub(self.start.0)).unwrap_or_default();
         if place.line == self.start.0 {
-            // What stands before the entry is not kept.
+            // The text before the entry is not kept.
             return Cow::Owned(" ".repeat(self.start.1.saturating_sub(1)) + line);
         }
         Cow::Borrowed(line)
     }
 
-    /// A time, which is called `name` in complaints.
+    /// A time of the entry; `name` is its name in error messages.
     pub(crate) fn moment(&self, raw: Option<&RawValue>, name: &str, log: &mut Reading) -> Value<Moment> {
         let moment = self.value_or(raw, (name, date::expected), |text| log.clock.moment(text))?;
         Ok(moment.and_then(|moment| log.checked_time(moment, self.line())))
     }
 
-    /// A text of the entry that stands for something; none if it is not there, null, blank or `None`.
+    /// A value parsed from a text of the entry; none if the text is missing, null, blank or `None`.
     pub(crate) fn value<T>(
         &self,
         raw: Option<&RawValue>,
@@ -290,7 +289,7 @@ impl<'a> Entry<'a> {
         self.value_or(raw, (name, |_: &str| expected), parse)
     }
 
-    /// The value of a text; `expected` says of one that is none what is expected in its place.
+    /// A value parsed from a text of the entry; `expected` describes the right value where the text is none.
     fn value_or<'e, T>(
         &self,
         raw: Option<&RawValue>,

@@ -5,13 +5,13 @@
 //!                                     ↘ what was left out, by reason; what is doubtful ↗
 //! ```
 //!
-//! In: a file of one of the [`forms`](form::FORMS), a throughput matrix and [rules](Rules). Out: [`Rows`], which say what the
-//! log says and no more; jobs, which say what the rules make of a row; and [counts](Tally) of every row that was left out, by
-//! reason, with an example. What is there and is not understood is a complaint with its place, and never taken for something
-//! that is not there.
+//! In: a file of one of the [`forms`](form::FORMS), a throughput matrix and [rules](Rules). Out: [`Rows`], which hold what
+//! the log says and no more; jobs, which the rules make of rows; and [counts](Tally) of every row that was left out, by
+//! reason, with an example. A value that is not understood is a complaint with its position, and never taken for a missing
+//! one.
 //!
-//! A log says how many accelerators a job had and for how long, not what it computed. Which job of the matrix stands for it is
-//! an assumption, which the rules state.
+//! A log says how many accelerators a job had and for how long, not what it computed. The job of the matrix that stands for
+//! it is an assumption, which the rules state.
 
 // Modules are declared in import order: each may mention only those above it.
 

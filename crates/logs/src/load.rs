@@ -1,60 +1,61 @@
-//! What a workload is like: arrivals over time, running times, sizes, and the load that they are on a cluster.
+//! Shape of a workload: arrivals over time, running times, sizes, and its load on a cluster.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What is counted of a job.
+/// A job's contribution to the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
-    /// When it arrives, s.
+    /// Arrival, s.
     pub arrival_s: f64,
-    /// How long it runs, s; on the reference worker type where it was measured there.
+    /// Running time, s; on the reference worker type where it was measured there.
     pub duration_s: f64,
-    /// Workers that it needs at once.
+    /// Number of workers that the job needs at once.
     pub n_workers: u32,
 }
 
-/// What a workload is like.
+/// Statistics of a workload: arrivals, running times, sizes and load.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Shape {
-    /// Jobs.
+    /// Number of jobs.
     pub n_jobs: usize,
-    /// From the first arrival to the last, s.
+    /// Time from the first arrival to the last, s.
     #[schemars(extend("x-unit" = "s"))]
     pub span_s: f64,
-    /// Jobs per hour over that time; none of fewer than two jobs, or of jobs that all arrive at once.
+    /// Arrivals per hour over `span_s`; none for fewer than two jobs, or for jobs that all arrive at once.
     pub arrivals_per_h: Option<f64>,
     /// The mean running time, s.
     #[schemars(extend("x-unit" = "s"))]
     pub mean_duration_s: f64,
-    /// Running times at the 5th, 25th, 50th, 75th, 95th and 99th percentile, s: the least that so many do not exceed.
+    /// Running times at the 5th, 25th, 50th, 75th, 95th and 99th percentile, s: each the least value that this share of jobs
+    /// does not exceed.
     #[schemars(extend("x-unit" = "s"))]
     pub duration_quantiles_s: [f64; 6],
-    /// Jobs by workers.
+    /// Number of jobs by number of workers.
     pub sizes: BTreeMap<u32, usize>,
-    /// Hours of one worker that all jobs take.
+    /// Worker hours of all jobs together.
     pub worker_hours: f64,
-    /// Workers that would be busy on average if jobs came for ever as they do and ran as they arrive: all work over the time
-    /// between the first arrival and the last. None where that time is shorter than a job takes, which says nothing.
+    /// Mean number of busy workers if jobs kept arriving at this rate and ran at once: all work divided by `span_s`. None
+    /// where `span_s` is shorter than the mean running time, as the number then says nothing.
     pub mean_busy_workers: Option<f64>,
-    /// The length of a bin of the series that follow, s.
+    /// Length of a bin of `arrivals` and `busy`, s.
     #[schemars(extend("x-unit" = "s"))]
     pub bin_s: f64,
-    /// Jobs that arrive in each bin.
+    /// Number of jobs that arrive in each bin.
     pub arrivals: Vec<usize>,
-    /// Workers that would be busy on average in each bin, if each job ran from its arrival.
+    /// Mean number of busy workers in each bin, if each job ran from its arrival.
     pub busy: Vec<f64>,
 }
 
 /// The percentiles of [`Shape::duration_quantiles_s`].
 pub const PERCENTILES: [f64; 6] = [5.0, 25.0, 50.0, 75.0, 95.0, 99.0];
 
-/// Bins that a picture has at most.
+/// The most bins of the series.
 const BINS_MAX: f64 = 200.0;
 
-/// Lengths of bins, s: from a minute to four weeks.
+/// Lengths of bins to choose from, s: from a minute to four weeks.
 const BINS_S: [f64; 12] = [
     60.0,
     300.0,
@@ -71,7 +72,7 @@ const BINS_S: [f64; 12] = [
 ];
 
 impl Shape {
-    /// Of jobs, in any order; none if there are none.
+    /// Statistics of jobs in any order; none if there are no jobs.
     ///
     /// ```
     /// use apportion_logs::load::{Load, Shape};
@@ -115,8 +116,8 @@ impl Shape {
         })
     }
 
-    /// How many jobs run for so long: by factors of √10 from a second on, with the lower end of each class, s. Shorter ones are a class
-    /// from 0 on.
+    /// Number of jobs by class of running time: the lower end of each class, s, and its jobs. Classes grow by factors of √10
+    /// from one second on; shorter jobs are in a class from 0 on.
     pub fn duration_classes(jobs: &[Load]) -> Vec<(f64, usize)> {
         let mut classes: BTreeMap<u32, usize> = BTreeMap::new();
         for job in jobs {
@@ -139,7 +140,7 @@ fn bin_of(at_s: f64, bin_s: f64) -> usize {
     bin
 }
 
-/// Adds a job's workers to the bins in which it runs, by the part of each bin.
+/// Adds a job's workers to each bin, multiplied by the part of the bin in which it runs.
 fn spread(busy: &mut [f64], (from, to): (f64, f64), n_workers: f64, bin_s: f64) {
     if bin_s <= 0.0 {
         return;
@@ -154,7 +155,7 @@ fn spread(busy: &mut [f64], (from, to): (f64, f64), n_workers: f64, bin_s: f64) 
     }
 }
 
-/// The least value that so many per cent do not exceed.
+/// The least value that this percentage of the sorted values does not exceed.
 fn quantile(sorted: &[f64], percent: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in the list")]
     let at = (percent / 100.0 * sorted.len() as f64).ceil() as usize;

@@ -17,7 +17,7 @@ use crate::tally::Tally;
 /// The most characters of a worker type's name.
 const NAME_MAX: usize = 200;
 
-/// A form of table.
+/// Form of a table of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeForm {
     /// Slurm's nodes, as `scontrol show node` prints them, a line each or several.
@@ -28,22 +28,22 @@ pub enum NodeForm {
     Openb,
 }
 
-/// What a table of nodes comes to.
+/// Accelerators in a table of nodes, with counts of the nodes that are not usable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nodes {
-    /// By worker type: how many servers there are of each number of workers.
+    /// Number of servers by worker type, then by workers of a server.
     pub types: BTreeMap<String, BTreeMap<u32, u32>>,
     /// Nodes without accelerators.
     pub without_workers: Tally,
-    /// Nodes whose accelerators have no type that is named.
+    /// Nodes whose accelerators have no named type.
     pub without_type: Tally,
-    /// Nodes whose accelerators are more or fewer than those that the scheduler counts; the former are taken.
+    /// Nodes whose list of accelerators differs from the number that the scheduler counts; the list is taken.
     pub contradictory: Tally,
-    /// Nodes that are down, drained or not there yet; their accelerators are not counted.
+    /// Nodes that are down, drained or planned; their accelerators are not counted.
     pub away: Tally,
-    /// The first complaints about what is not understood, and how many there are.
+    /// The first complaints about nodes that are not understood.
     pub complaints: Vec<apportion::spec::Diagnostic>,
-    /// How many nodes something of which is not understood there are.
+    /// Number of nodes with something that is not understood.
     pub n_not_understood: u64,
 }
 
@@ -94,7 +94,7 @@ impl Nodes {
         Ok(cluster)
     }
 
-    /// Takes in a node; what of it is not understood comes back.
+    /// Takes in a node. Returns a message if its worker type is not understood.
     fn take(&mut self, mut node: Node) -> Result<(), String> {
         for (kind, _) in &mut node.workers {
             if is_nothing(kind) {
@@ -143,7 +143,7 @@ pub fn read_nodes(path: &str, form: NodeForm) -> Result<Nodes, SpecError> {
     read(&mut Input::open(path)?, form)
 }
 
-/// Reads a table of nodes that comes from elsewhere, by the name that complaints call it.
+/// Reads a table of nodes from a reader; `name` is its name in error messages.
 ///
 /// ```
 /// use apportion_logs::nodes::{NodeForm, read_nodes_from};
@@ -154,7 +154,7 @@ pub fn read_nodes(path: &str, form: NodeForm) -> Result<Nodes, SpecError> {
 /// ```
 ///
 /// # Errors
-/// As of [`read_nodes`].
+/// Reads and refuses as [`read_nodes`] does.
 pub fn read_nodes_from(
     name: &str,
     from: impl std::io::Read + 'static,
@@ -201,7 +201,7 @@ fn read(input: &mut Input, form: NodeForm) -> Result<Nodes, SpecError> {
     Ok(nodes)
 }
 
-/// The line of a node that is shown where something is wrong with it.
+/// The line that is shown where something is wrong with a node.
 fn text_of<'c>(cells: &'c Cells<'_>, node: &Result<Node, Fault>) -> &'c str {
     match node {
         Ok(_) => cells.text.lines().next().unwrap_or_default(),

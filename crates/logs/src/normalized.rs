@@ -1,4 +1,4 @@
-//! The normalized log as text: one form for all logs.
+//! The normalized log as text: one format for all logs.
 
 use std::fmt::Write;
 use std::io;
@@ -6,47 +6,47 @@ use std::io;
 use crate::forms::log::NAMES;
 use crate::row::Row;
 
-/// A row as a mapping of columns to values: of the lines of a normalized log.
+/// A line of a normalized log, as a mapping of columns to values.
 #[derive(Debug, schemars::JsonSchema, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Described<'a> {
     /// The name of the job; no two jobs have the same.
     pub id: &'a str,
-    /// What its owner calls it.
+    /// Name that the owner gives the job.
     pub name: Option<&'a str>,
-    /// Its owner.
+    /// Owner of the job.
     pub user: Option<&'a str>,
-    /// Its owner's group: an account, a virtual cluster, a queue.
+    /// Group of the owner: an account, a virtual cluster, a queue.
     pub group: Option<&'a str>,
-    /// When it was submitted, since 1970 in UTC, or since the log's own start.
+    /// Time of submission, since 1970 in UTC or since the log's own start.
     #[schemars(extend("x-unit" = "s"))]
     pub submitted_s: Option<f64>,
-    /// When it could have run first.
+    /// Time from which the job could run.
     #[schemars(extend("x-unit" = "s"))]
     pub eligible_s: Option<f64>,
-    /// When its first attempt started.
+    /// Start of the first attempt.
     #[schemars(extend("x-unit" = "s"))]
     pub started_s: Option<f64>,
-    /// When its last attempt ended.
+    /// End of the last attempt.
     #[schemars(extend("x-unit" = "s"))]
     pub ended_s: Option<f64>,
-    /// How long it ran, over all attempts.
+    /// Running time over all attempts.
     #[schemars(extend("x-unit" = "s"))]
     pub ran_s: Option<f64>,
-    /// Accelerators that it held at once; 0 if it asked for none, nothing if that is not known.
+    /// Accelerators that the job held at once; 0 if it asked for none, nothing if that is not known.
     #[schemars(extend("x-unit" = "accelerators"))]
     pub gpus: Option<u32>,
-    /// The part of each accelerator that it asked for, above 0 and below 1; nothing for whole ones.
+    /// Part of each accelerator that the job asked for, above 0 and below 1; nothing for whole ones.
     pub gpu_fraction: Option<f64>,
-    /// Servers that it ran on.
+    /// Number of servers that the job ran on.
     pub nodes: Option<u32>,
-    /// The accelerator's type, or types that would do, separated by `|`.
+    /// Accelerator type, or alternative types separated by `|`.
     pub gpu_type: Option<&'a str>,
-    /// How it ended.
+    /// State in which the job ended, or was when the log was taken.
     pub state: crate::row::State,
-    /// How often it was started; nothing where that is not known.
+    /// Number of starts; nothing where that is not known.
     pub attempts: Option<u32>,
-    /// What the log classes it as: a priority, a kind of work.
+    /// Class that the log gives the job: a priority, a kind of work.
     pub class: Option<&'a str>,
 }
 
@@ -78,7 +78,7 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(Described<'_>)
 }
 
-/// Writes rows as a normalized log. Reading it back gives the same rows, but for their lines.
+/// Writes rows as a normalized log. Reading it back gives the same rows, except for their line numbers.
 ///
 /// # Errors
 /// If `out` cannot be written to.

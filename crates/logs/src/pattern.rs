@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-/// A pattern of names. Letters' case does not matter.
+/// A pattern of names, which ignores case.
 #[derive(Clone, Debug)]
 struct Pattern {
-    /// What a name begins with.
+    /// Text before the first `*`.
     first: String,
-    /// What stands after each `*`.
+    /// Text after each `*`.
     rest: Vec<String>,
 }
 
-/// Does a name match a pattern? Letters' case does not matter.
+/// Whether a name matches a pattern, with case ignored.
 pub fn matches(pattern: &str, name: &str) -> bool {
     Pattern::new(pattern).matches(&name.to_lowercase())
 }
@@ -23,7 +23,7 @@ impl Pattern {
         Self { first: pieces.next().unwrap_or_default(), rest: pieces.collect() }
     }
 
-    /// Does a name in small letters match?
+    /// Whether a name in lower case matches.
     fn matches(&self, name: &str) -> bool {
         let Some((last, between)) = self.rest.split_last() else { return name == self.first };
         let Some(mut rest) = name.strip_prefix(self.first.as_str()) else { return false };
@@ -37,14 +37,14 @@ impl Pattern {
     }
 }
 
-/// Entries of a list, each with patterns of N texts, to find the first that some texts match: one that names a text without
-/// `*` is looked up by it.
+/// Entries of a list, each with patterns of N texts, searched for the first entry that given texts match. Entries with a
+/// pattern without `*` are looked up by it.
 #[derive(Debug)]
 pub(crate) struct FirstMatch<const N: usize> {
     patterns: Vec<[Option<Pattern>; N]>,
-    /// Entries by a text that they name without `*`.
+    /// Positions of entries by a pattern without `*`, for each of the N texts.
     by_text: [BTreeMap<String, Vec<usize>>; N],
-    /// All other entries.
+    /// Positions of all other entries.
     others: Vec<usize>,
 }
 
@@ -58,7 +58,7 @@ impl<const N: usize> FirstMatch<N> {
                 let only = pattern.as_ref().filter(|pattern| pattern.rest.is_empty())?;
                 Some((text, only.first.clone()))
             });
-            // Of several texts the one that fewest others name.
+            // Of several plain patterns, the one that the fewest entries have so far.
             let n_others = |(text, name): &(usize, String)| all.by_text[*text].get(name).map_or(0, Vec::len);
             match plain.min_by_key(n_others) {
                 Some((text, name)) => all.by_text[text].entry(name).or_default().push(at),
@@ -69,7 +69,7 @@ impl<const N: usize> FirstMatch<N> {
         all
     }
 
-    /// The first entry that has `most` others before it in a list that is searched entry by entry; none if no list is so long.
+    /// The first entry with `most` others before it in a list that is searched entry by entry; none if no list is so long.
     pub(crate) fn beyond(&self, most: usize) -> Option<usize> {
         let lists = self.by_text.iter().flat_map(BTreeMap::values).chain([&self.others]);
         lists.filter_map(|list| list.get(most).copied()).min()

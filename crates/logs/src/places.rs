@@ -1,21 +1,21 @@
-//! Where things are that each have a text: a table of positions by the hashes of the texts, which keeps no text itself.
+//! Positions of things that each have a text: a hash table that keeps no texts itself.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The position of a place in the table that is free.
+/// Mark of a free slot, in the place of a position.
 const FREE: u32 = u32::MAX;
 
-/// Positions by the hashes of texts. Its order, which differs from run to run, is never to be seen.
+/// Positions by the hashes of texts. The order of the slots differs from run to run and must not be visible.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// Hash and position; their number is a power of two, of which an eighth at least is free.
+    /// Slots of hash and position; their number is a power of two, and at least an eighth are free.
     slots: Vec<(u32, u32)>,
     n: usize,
     hashes: RandomState,
 }
 
 impl Places {
-    /// The position of the text; `text_at` gives the text of a position.
+    /// The position of a text; `text_at` gives the text of a position. None if the text was not added.
     pub(crate) fn find<'t>(&self, text: &str, text_at: impl Fn(usize) -> &'t str) -> Option<usize> {
         let hash = self.hash(text);
         let mut slot = hash as usize;
@@ -31,7 +31,7 @@ impl Places {
         }
     }
 
-    /// Adds the position of a text that is not there.
+    /// Adds the position of a text that is not in the table.
     ///
     /// # Panics
     /// If the position is 2³² − 1 or above: that number of texts takes more memory than there is.

@@ -1,4 +1,4 @@
-//! Reads a log in one of its forms.
+//! Reading of a log in one of its forms.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::forms;
 use crate::input::Input;
 use crate::reading::Reading;
 
-/// How a log is read.
+/// Options for reading a log.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Its form.
+    /// Form of the log.
     pub form: Form,
-    /// The zone of times that do not name one; without it they are taken as UTC, and counted as doubtful.
+    /// Zone of times that do not name one; without it they are taken as UTC, and counted as doubtful.
     pub zone: Option<Zone>,
-    /// The path of PAI's table of jobs.
+    /// Path of PAI's table of jobs.
     pub job_table: Option<String>,
-    /// Read a form that is refused otherwise.
+    /// Whether to read a form that is otherwise refused.
     pub force: bool,
-    /// A flag that ends reading with an error once it is raised, between two rows.
+    /// A flag: once it is raised, reading ends with an error, between two rows.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl ReadOptions {
-    /// A form, with nothing said beside it.
+    /// Options for a form, with defaults for the rest.
     pub fn new(form: Form) -> Self {
         Self { form, zone: None, job_table: None, force: false, stop: None }
     }
@@ -37,14 +37,14 @@ impl ReadOptions {
 /// Reads the log at a path, packed by gzip or not; `-` is standard input.
 ///
 /// # Errors
-/// If it cannot be read, is not of the form, or is refused. What of a row is not understood is no error: it is among the
-/// [complaints](Reading::complaints), and its row is not among the rows.
+/// If it cannot be read, is not of the form, or is refused. A row that is not understood is no error: it is among the
+/// [complaints](Reading::complaints) and not among the rows.
 pub fn read_log(path: &str, options: &ReadOptions) -> Result<Reading, SpecError> {
     refuse(path, options)?;
     read(&mut Input::open(path)?, options)
 }
 
-/// Reads a log that comes from elsewhere, by the name that complaints call it.
+/// Reads a log from a reader; `name` is its name in error messages.
 ///
 /// ```
 /// use apportion_logs::form::Form;
@@ -57,7 +57,7 @@ pub fn read_log(path: &str, options: &ReadOptions) -> Result<Reading, SpecError>
 /// ```
 ///
 /// # Errors
-/// As of [`read_log`].
+/// Fails as [`read_log`] does.
 pub fn read_log_from(
     name: &str,
     from: impl Read + 'static,
@@ -116,5 +116,5 @@ fn read(input: &mut Input, options: &ReadOptions) -> Result<Reading, SpecError> 
     Ok(log)
 }
 
-/// The call of `sacct` whose output the form `sacct` is, with `DATE` where the first day goes.
+/// Call of `sacct` whose output the form `sacct` is, with `DATE` in the place of the first day.
 pub const SACCT_COMMAND: &str = forms::sacct::COMMAND;

@@ -1,4 +1,4 @@
-//! A log as far as it is read: rows, what was left out, what is doubtful, what was not understood.
+//! A log as far as it is read: rows, and counts of what was left out, doubtful or not understood.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,52 +15,52 @@ use crate::tally::{Doubt, Reason, Tally, excerpt};
 /// The most complaints that are kept: a log of another form has one in every line.
 const COMPLAINTS_MAX: usize = 19;
 
-/// The most names of what is not used that are kept where entries name it, as Kueue's workloads do their resources.
+/// The most unused names that are kept where entries name them, as Kueue's workloads name their resources.
 const UNUSED_MAX: usize = 100;
 
-/// The most characters of a line that are kept to be shown with a complaint.
+/// The most characters of a line that are kept with a complaint.
 const EXCERPT_MAX: usize = 1_000;
 
-/// A log as far as it is read.
+/// A log as far as it is read: its rows, and counts of the rest.
 #[derive(Debug, Default)]
 pub struct Reading {
-    /// What complaints call the log.
+    /// Name of the log in error messages.
     pub source: String,
-    /// Lines or entries that were read as rows, those left out included.
+    /// Number of lines or entries that were read as rows, including those left out.
     pub n_read: u64,
-    /// Lines or entries that are parts of other rows: attempts, components, roles of a job.
+    /// Number of lines or entries that are parts of other rows: attempts, components, roles of a job.
     pub n_merged: u64,
-    /// The rows, in the log's order.
+    /// Rows in the log's order.
     pub rows: Rows,
-    /// Rows that are not among them, by reason.
+    /// Rows that were left out, by reason.
     pub left_out: BTreeMap<Reason, Tally>,
-    /// What is doubtful, with how many rows it is about.
+    /// Doubts, with how many rows each is about.
     pub doubts: BTreeMap<Doubt, Tally>,
-    /// The first complaints about what is not understood.
+    /// The first complaints about rows that are not understood.
     pub complaints: Vec<Diagnostic>,
     /// Columns of the log that are not used.
     pub unused_columns: Vec<String>,
     pub(crate) clock: Clock,
-    /// Where the first row of an id is among the rows, by the log's own ids.
+    /// Position of the first row of each id, by the log's own ids.
     ids: Places,
-    /// The same of ids of which the first row is called otherwise.
+    /// Position of the first row of each id whose first row was renamed.
     renamed: BTreeMap<Arc<str>, usize>,
-    /// The rows of an id that several jobs have.
+    /// Rows of each id that several jobs have.
     again: BTreeMap<Arc<str>, Again>,
-    /// Ids with a number added.
+    /// Ids that end in an added number.
     numbered: BTreeSet<Arc<str>>,
 }
 
-/// The rows of an id that several jobs have.
+/// Rows of an id that several jobs have.
 #[derive(Debug, Default)]
 struct Again {
-    /// Where they are among the rows, by a digest of what they say.
+    /// Positions of the rows by a digest of their contents.
     places: BTreeMap<u64, usize>,
-    /// The number that was added to the last of them.
+    /// Number that was added to the last row's id.
     number: u32,
 }
 
-/// What is not understood, and where.
+/// A message about a text that is not understood, and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) place: Place,
@@ -72,7 +72,7 @@ impl Reading {
         Self { source: source.to_owned(), clock: Clock::new(zone), ..Self::default() }
     }
 
-    /// The text as one that equal ones share: as a normalized log holds it, without blanks around it and without controls.
+    /// A shared copy of the text, as a normalized log holds it: trimmed and without control characters.
     pub(crate) fn share(&mut self, text: &str) -> Arc<str> {
         let text = text.trim();
         if text.chars().any(char::is_control) {
@@ -83,7 +83,7 @@ impl Reading {
         self.rows.share(text)
     }
 
-    /// Takes in a row. One that repeats an earlier row is left out; another job under the same id is called `ID#2`.
+    /// Takes in a row. One that repeats an earlier row is left out; another job under the same id is renamed to `ID#2`.
     pub(crate) fn take(&mut self, mut row: Row) {
         let id = Arc::clone(&row.id);
         let times = [row.submitted_s, row.eligible_s, row.started_s, row.ended_s, row.ran_s];
@@ -118,14 +118,15 @@ impl Reading {
         self.rows.push(row);
     }
 
-    /// Does one of the rows of a row's id say the same? `first` is where the first of them is.
+    /// Whether a row with the row's id and the same contents was taken in; `first` is the position of the first row of the
+    /// id.
     fn is_there(&self, first: Option<usize>, row: &Row) -> bool {
         let among_several =
             self.again.get(&row.id).and_then(|again| again.places.get(&row.seen().digest()).copied());
         first.into_iter().chain(among_several).any(|at| self.rows.at(at).says_the_same_as(&row.seen()))
     }
 
-    /// Takes a prefix off all ids: it was to tell them from those of other clusters, and the log is of one.
+    /// Takes a prefix off all ids. It told clusters apart, and the log turned out to be of one cluster.
     pub(crate) fn take_off_ids(&mut self, prefix: &str) {
         self.rows.take_off_ids(prefix);
         for tally in self.left_out.values_mut().chain(self.doubts.values_mut()) {
@@ -135,7 +136,7 @@ impl Reading {
         }
     }
 
-    /// An id with a number after it that no row has, and the number: the first that is free after the last.
+    /// An id with a number after it that no row has, and the number: the first free one after `last`.
     fn free_id(&self, id: &str, last: u32) -> (Arc<str>, u32) {
         let mut number = last + 1;
         loop {
@@ -147,17 +148,17 @@ impl Reading {
         }
     }
 
-    /// Where the first row of an id of the log is among the rows.
+    /// Position of the first row of an id of the log.
     pub(crate) fn row_of(&self, id: &str) -> Option<usize> {
         self.renamed.get(id).copied().or_else(|| self.ids.find(id, |at| self.rows.id(at)))
     }
 
-    /// A row is not understood: counted, and kept as a complaint if it is among the first.
+    /// Counts a row that is not understood, and keeps the complaint if it is among the first.
     pub(crate) fn complain(&mut self, fault: Fault, text: &str) {
         self.complain_in(None, fault, text);
     }
 
-    /// A row of a file, or of the log, is not understood.
+    /// Counts a row that is not understood, of another file or, for `None`, of the log.
     fn complain_in(&mut self, file: Option<&str>, fault: Fault, text: &str) {
         let Fault { place, message } = fault;
         self.left_out.entry(Reason::NotUnderstood).or_default().count_in(file, place.line as u64, None);
@@ -178,7 +179,7 @@ impl Reading {
         });
     }
 
-    /// Notes the name of something that is not used, once.
+    /// Adds a name to the unused ones, once.
     pub(crate) fn note_unused(&mut self, name: &str) {
         let name = excerpt(name);
         if self.unused_columns.len() < UNUSED_MAX && !self.unused_columns.contains(&name) {
@@ -186,19 +187,19 @@ impl Reading {
         }
     }
 
-    /// Gives back the memory that only reading needs.
+    /// Frees the memory that is needed for reading alone.
     pub(crate) fn forget_look_ups(&mut self) {
         (self.ids, self.renamed) = (Places::default(), BTreeMap::new());
         (self.numbered, self.again) = (BTreeSet::new(), BTreeMap::new());
         self.rows.forget_look_ups();
     }
 
-    /// Are there as many complaints as are kept?
+    /// Whether no more complaints are kept.
     pub(crate) fn is_full(&self) -> bool {
         self.complaints.len() >= COMPLAINTS_MAX
     }
 
-    /// Takes over what was left out of, doubtful and not understood in, and not used of a second table of the same log.
+    /// Adds the left-out, doubtful and not understood rows and the unused columns of a second table of the same log.
     pub(crate) fn take_over(&mut self, other: Self) {
         let in_table = |tally| Tally { file: Some(other.source.clone()), ..tally };
         for (reason, tally) in other.left_out {
@@ -211,27 +212,27 @@ impl Reading {
         self.unused_columns.extend(other.unused_columns);
     }
 
-    /// A row is left out.
+    /// Counts a row as left out.
     pub(crate) fn leave_out(&mut self, reason: Reason, line: u64, id: Option<&str>) {
         self.left_out.entry(reason).or_default().count(line, id);
     }
 
-    /// A row is doubtful.
+    /// Counts a row as doubtful.
     pub(crate) fn doubt(&mut self, doubt: Doubt, line: u64, id: Option<&str>) {
         self.doubts.entry(doubt).or_default().count(line, id);
     }
 
-    /// A row is left out, of the file that it is from.
+    /// Counts a row as left out, with the file that it is from.
     pub(crate) fn leave_out_row<T: AsRef<str>>(&mut self, reason: Reason, row: &Row<T>) {
         self.left_out.entry(reason).or_default().count_row(row);
     }
 
-    /// A row is doubtful, of the file that it is from.
+    /// Counts a row as doubtful, with the file that it is from.
     fn doubt_row<T: AsRef<str>>(&mut self, doubt: Doubt, row: &Row<T>) {
         self.doubts.entry(doubt).or_default().count_row(row);
     }
 
-    /// The time that was read last, with what is doubtful about it noted; none if it is the zero of time, which is no time of a job.
+    /// The time that was read last, with doubts about it counted; none if it is the zero of time, which is no time of a job.
     pub(crate) fn checked_time(&mut self, moment: Moment, line: u64) -> Option<Moment> {
         if self.clock.was_zero {
             self.doubt(Doubt::ZeroTimes, line, None);
@@ -246,7 +247,7 @@ impl Reading {
         Some(moment)
     }
 
-    /// Leaves out rows whose times contradict one another, once all are read, and notes what is doubtful about the times of others.
+    /// Leaves out rows with contradictory times, once all are read, and counts doubts about the times of others.
     pub(crate) fn check_times(&mut self) {
         self.retain_rows(|row, log| {
             if row.contradicts_itself() {
@@ -263,22 +264,22 @@ impl Reading {
         });
     }
 
-    /// Gives each row to `change`, which may change its numbers and count it, and tells if it stays.
+    /// Gives each row to `change`, which may change its numbers, may count it, and returns whether it stays.
     pub(crate) fn retain_rows(&mut self, mut change: impl FnMut(&mut Seen<'_>, &mut Self) -> bool) {
         let mut rows = std::mem::take(&mut self.rows);
         rows.retain(|row| change(row, self));
         self.rows = rows;
     }
 
-    /// How many rows something of which is not understood there are.
+    /// Number of rows that are not understood.
     pub fn n_not_understood(&self) -> u64 {
         self.left_out.get(&Reason::NotUnderstood).map_or(0, |tally| tally.n)
     }
 
-    /// Refuses a log of which something is not understood; `help` says what leaves such rows out.
+    /// Refuses a log with rows that are not understood; `help` says how to leave such rows out.
     ///
     /// # Errors
-    /// If there is such a row: with how many there are, and the places of the first.
+    /// If there is such a row: with the number of them, and the positions of the first.
     pub fn check_understood(&self, help: &str) -> Result<(), SpecError> {
         let n = self.n_not_understood();
         if n == 0 {
@@ -293,7 +294,7 @@ impl Reading {
         SpecError::join(std::iter::once(whole).chain(each))
     }
 
-    /// The names by which the log calls worker types, in alphabetical order.
+    /// Names of worker types in the log, in alphabetical order.
     pub fn worker_types(&self) -> BTreeSet<&str> {
         self.rows.iter().filter_map(|row| row.worker_type).collect()
     }

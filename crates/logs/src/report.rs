@@ -1,4 +1,4 @@
-//! The report of an import: what was read, what became of it, what is doubtful, and what the jobs are like.
+//! Report of an import: rows read and left out, doubts, and statistics of the jobs.
 
 use std::collections::BTreeMap;
 
@@ -15,70 +15,70 @@ use crate::reading::Reading;
 use crate::row::State;
 use crate::tally::{Doubt, Reason, Tally, counted};
 
-/// The format of the report as JSON.
+/// Name of the report's JSON format.
 pub const FORMAT: &str = "apportion/import-report-v1";
 
-/// What became of a log.
+/// Report of an import: the rows of a log, and the jobs that they became.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ImportReport {
-    /// Names the format: `apportion/import-report-v1`.
+    /// Name of the format: `apportion/import-report-v1`.
     pub format: &'static str,
-    /// The version of the program.
+    /// Version of the program.
     pub version: &'static str,
-    /// The log.
+    /// Name of the log.
     pub log: String,
-    /// Its form.
+    /// Form of the log.
     pub form: &'static str,
-    /// The throughputs whose job types stand for its jobs.
+    /// Throughputs whose job types stand for the log's jobs.
     pub throughputs: String,
-    /// The seed by which job types were drawn.
+    /// Seed by which job types were drawn.
     pub seed: u64,
-    /// Lines or entries that were read as rows.
+    /// Number of lines or entries that were read as rows.
     pub n_rows_read: u64,
-    /// Rows that are parts of others: attempts, components, roles of a job.
+    /// Number of rows that are parts of others: attempts, components, roles of a job.
     pub n_rows_merged: u64,
-    /// Jobs that became of them.
+    /// Number of jobs that the rows became.
     pub n_jobs: usize,
-    /// Rows that are no jobs, by reason.
+    /// Rows that became no job, by reason.
     pub left_out: Vec<LeftOut>,
-    /// Jobs that were given the largest scale factor there is, and needed more workers.
+    /// Number of jobs that needed more workers than the largest scale factor, which they were given.
     pub n_cut: u64,
-    /// Jobs that were given more workers than they had, for lack of a scale factor of their size.
+    /// Number of jobs that were given more workers than they had, as no job type has their scale factor.
     pub n_rounded_up: u64,
-    /// Hours of one accelerator that jobs with more workers than they had took in the log, as large as they were there.
+    /// Worker hours in the log of the jobs that were given more workers, at their size in the log.
     pub worker_hours_rounded_up_in_log: f64,
-    /// Hours of one accelerator that all jobs took in the log.
+    /// Worker hours of all jobs in the log.
     pub worker_hours_in_log: f64,
-    /// Jobs whose running times were taken to be those of each worker type of the throughputs.
+    /// Number of jobs by the worker type of the throughputs that their running times were taken to be of.
     pub running_times_of: BTreeMap<String, u64>,
-    /// What is doubtful in this log, by what was found.
+    /// Doubts that were found in this log.
     pub doubts: Vec<Doubtful>,
-    /// What is known to be doubtful of logs of this form, with where that is written.
+    /// Known doubts about logs of this form, with where they are written.
     pub known_doubts: Vec<&'static str>,
-    /// The first complaints about what is not understood, with their places.
+    /// The first complaints about rows that are not understood, with their positions.
     pub complaints: Vec<String>,
-    /// Columns that are not used.
+    /// Columns of the log that are not used.
     pub unused_columns: Vec<String>,
-    /// Rows by how they ended, those that became no jobs included.
+    /// Number of rows by their state, including those that became no job.
     pub states: BTreeMap<State, u64>,
-    /// Rows by the log's name of their accelerator; empty where it has none.
+    /// Number of rows by the log's name of their accelerator; empty where it has none.
     pub accelerators: BTreeMap<String, u64>,
-    /// How long jobs waited on the original cluster, from submission to start; none if no row has both.
+    /// Waiting times of jobs on the original cluster, from submission to start; none if no row has both times.
     pub waited: Option<Waited>,
-    /// What the jobs are like; none if there are none.
+    /// Statistics of the jobs; none if there are none.
     pub shape: Option<Shape>,
-    /// What they are for a cluster, if one was named.
+    /// Load of the jobs on a cluster, if one was named.
     pub on_cluster: Option<OnCluster>,
 }
 
 /// Rows that were left out for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftOut {
-    /// The reason.
+    /// Reason as a key.
     pub reason: Reason,
-    /// The reason in words.
+    /// Reason in words.
     pub words: &'static str,
-    /// How many, and the first of them.
+    /// Number of rows, and the first of them.
     #[serde(flatten)]
     pub rows: Tally,
 }
@@ -86,42 +86,42 @@ pub struct LeftOut {
 /// Rows about which something is doubtful.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Doubtful {
-    /// What is.
+    /// Doubt as a key.
     pub doubt: Doubt,
-    /// The same in words.
+    /// Doubt in words.
     pub words: &'static str,
-    /// How often, and the first of them.
+    /// Number of rows, and the first of them.
     #[serde(flatten)]
     pub rows: Tally,
 }
 
-/// How long jobs waited on the original cluster.
+/// Waiting times of jobs on the original cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Waited {
-    /// Jobs of which that is known.
+    /// Number of jobs whose waiting time is known.
     pub n_jobs: usize,
-    /// The mean.
+    /// Mean waiting time.
     #[schemars(extend("x-unit" = "s"))]
     pub mean_s: f64,
-    /// The least that half of them did not exceed.
+    /// Median: the least waiting time that half of the jobs did not exceed.
     #[schemars(extend("x-unit" = "s"))]
     pub median_s: f64,
-    /// The least that nine in ten did not exceed.
+    /// 90th percentile: the least waiting time that nine in ten jobs did not exceed.
     #[schemars(extend("x-unit" = "s"))]
     pub p90_s: f64,
 }
 
-/// The load of the jobs on a cluster, by their running times in the log, or alone on the first worker type of a trace's matrix.
+/// Load of the jobs on a cluster, by their running times in the log, or alone on the first worker type of a trace's matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct OnCluster {
-    /// The cluster.
+    /// Cluster, as `TYPE=N,…`.
     pub cluster: String,
-    /// Its workers.
+    /// Number of workers of the cluster.
     pub n_workers: u64,
-    /// Workers that would be busy on average, as a part of all: above 1, jobs come faster than they could be run at the speeds
-    /// of the log. None where arrivals last for less than a job takes.
+    /// Mean number of busy workers divided by all workers: above 1, jobs come faster than they could be run at the speeds of
+    /// the log. None where arrivals last for less than the mean running time.
     pub mean_busy_part: Option<f64>,
-    /// Jobs that need more workers than any worker type has.
+    /// Number of jobs that need more workers than any worker type has.
     pub n_too_large: usize,
 }
 
@@ -141,20 +141,20 @@ impl OnCluster {
     }
 }
 
-/// What a report is made of.
+/// Parts from which a report is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Import<'a> {
-    /// The log's form.
+    /// Form of the log.
     pub form: Form,
-    /// The log.
+    /// Log as it was read.
     pub log: &'a Reading,
-    /// What became of it.
+    /// Jobs that the log became.
     pub converted: &'a Converted,
-    /// The throughputs whose job types stand for its jobs.
+    /// Throughputs whose job types stand for the log's jobs.
     pub throughputs: &'a Throughputs,
-    /// The seed by which job types were drawn.
+    /// Seed by which job types were drawn.
     pub seed: u64,
-    /// A cluster to compare with.
+    /// Cluster to compare the load with.
     pub cluster: Option<&'a Cluster>,
 }
 
@@ -206,8 +206,7 @@ impl ImportReport {
         }
     }
 
-    /// What is said of the jobs beside how many there are, in sentences without an end: which were cut, and which are larger
-    /// than they were.
+    /// Sentences, without an end, about jobs that were cut and jobs that are larger than in the log.
     pub fn of_jobs(&self) -> Vec<String> {
         let mut said = Vec::new();
         if self.n_cut > 0 {
@@ -224,19 +223,19 @@ impl ImportReport {
         said
     }
 
-    /// Rows something of which is not understood.
+    /// Number of rows that are not understood.
     pub fn n_not_understood(&self) -> u64 {
         let mut all = self.left_out.iter();
         all.find(|left_out| left_out.reason == Reason::NotUnderstood).map_or(0, |left_out| left_out.rows.n)
     }
 
-    /// Rows that are no jobs.
+    /// Number of rows that became no job.
     pub fn n_left_out(&self) -> u64 {
         self.left_out.iter().map(|left_out| left_out.rows.n).sum()
     }
 }
 
-/// What is counted of the jobs: their running times are those of the log.
+/// Loads of the jobs, with their running times in the log.
 pub fn loads(import: &Import<'_>) -> Vec<Load> {
     let of = |chosen: &Chosen| {
         let row = import.log.rows.at(chosen.row);
@@ -246,11 +245,11 @@ pub fn loads(import: &Import<'_>) -> Vec<Load> {
     import.converted.chosen.iter().map(of).collect()
 }
 
-/// Hours of one accelerator that some of the jobs took in the log.
+/// Worker hours in the log of the jobs that `counts` chooses.
 fn worker_hours(log: &Reading, converted: &Converted, counts: impl Fn(&Chosen) -> bool) -> f64 {
     let rows = converted.chosen.iter().filter(|chosen| counts(chosen)).map(|chosen| log.rows.at(chosen.row));
     let each = rows.filter_map(|row| Some(row.held()? * row.ran_s?));
-    // A sum of nothing is −0 otherwise.
+    // An empty `sum` would be −0.
     each.fold(0.0, |sum, hours| sum + hours) / 3600.0
 }
 

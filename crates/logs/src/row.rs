@@ -1,56 +1,56 @@
-//! A row of the normalized log: what a log says of one job, in one form for all logs.
+//! A row of the normalized log: the record of one job, in one form for all logs.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The reason why a job that asks for 2³² accelerators or more is left out.
+/// Reason why a job that asks for 2³² accelerators or more is left out.
 pub(crate) const TOO_MANY_WORKERS: &str = "more than 4294967295 accelerators";
 
 /// One job of a log, with texts of type `T`. A number that the log does not say is `None`, never 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row<T = Arc<str>> {
-    /// The name that no other row has.
+    /// Name of the job in the log, unique among its rows.
     pub id: T,
-    /// What its owner calls the job.
+    /// Name that the owner gives the job.
     pub name: Option<T>,
-    /// Its owner.
+    /// Owner of the job.
     pub user: Option<T>,
-    /// Its owner's group: an account, a virtual cluster, a queue.
+    /// Group of the owner: an account, a virtual cluster, a queue.
     pub group: Option<T>,
-    /// When it was submitted: s since 1970 in UTC, or since the log's own start.
+    /// Time of submission: s since 1970 in UTC, or since the log's own start.
     pub submitted_s: Option<f64>,
-    /// When it could have run first.
+    /// Time from which the job could run, on the same clock, s.
     pub eligible_s: Option<f64>,
-    /// When its first attempt started.
+    /// Start of the first attempt, s.
     pub started_s: Option<f64>,
-    /// When its last attempt ended.
+    /// End of the last attempt, s.
     pub ended_s: Option<f64>,
-    /// How long it ran, over all attempts.
+    /// Running time over all attempts, s.
     pub ran_s: Option<f64>,
-    /// Workers that it held at once; 0 if the log says that it asked for none.
+    /// Workers that the job held at once; 0 if the log says that it asked for none.
     pub n_workers: Option<u32>,
-    /// The part of each worker that it asked for, above 0 and below 1; `None` for whole ones.
+    /// Part of each worker that the job asked for, above 0 and below 1; `None` for whole ones.
     pub fraction: Option<f64>,
-    /// Servers that it ran on.
+    /// Number of servers that the job ran on.
     pub n_nodes: Option<u32>,
-    /// The worker type, or types that would do, separated by `|`, by the log's names.
+    /// Worker type, or alternative types separated by `|`, by the log's names.
     pub worker_type: Option<T>,
-    /// How it ended.
+    /// State in which the job ended, or was when the log was taken.
     pub state: State,
-    /// How often it was started; `None` where the log does not say, as of a job that ended and has no start there.
+    /// Number of starts; `None` where the log does not say, as for a job that ended and has no start there.
     pub n_attempts: Option<u32>,
-    /// What the log classes it as: a priority, a kind of work.
+    /// Class that the log gives the job: a priority, a kind of work.
     pub class: Option<T>,
-    /// The line of the log at which it begins, from 1.
+    /// Line of the log at which the job begins, from 1.
     pub line: u64,
-    /// The file of that line where it is not the log: a job of which only PAI's table of jobs has a row.
+    /// File of that line where it is not the log: for a job that only PAI's table of jobs has.
     pub file: Option<T>,
 }
 
 impl Row {
-    /// A row of which nothing is known but its name and place.
+    /// A row with nothing but a name and a line.
     pub fn new(id: Arc<str>, line: u64) -> Self {
         Self {
             id,
@@ -74,25 +74,25 @@ impl Row {
         }
     }
 
-    /// The row as one that borrows its texts.
+    /// The row with borrowed texts.
     pub fn seen(&self) -> Seen<'_> {
         self.with(|text| &**text)
     }
 }
 
 impl Seen<'_> {
-    /// The row as one that has its texts itself.
+    /// The row with texts of its own.
     pub(crate) fn to_owned(&self) -> Row {
         self.with(|text| Arc::from(*text))
     }
 
-    /// Does it say the same as another, apart from where it stands?
+    /// Whether both rows have the same contents, apart from name, line and file.
     pub fn says_the_same_as(&self, other: &Self) -> bool {
         let at = |row: &Self| Self { id: "", line: 0, file: None, ..row.clone() };
         at(self) == at(other)
     }
 
-    /// A digest of what it says, apart from its name and where it stands: the same of rows that say the same.
+    /// Digest of the row's contents, apart from name, line and file: equal for rows with the same contents.
     pub(crate) fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         format!("{:?}", Self { id: "", line: 0, file: None, ..self.clone() }).hash(&mut hasher);
@@ -101,7 +101,7 @@ impl Seen<'_> {
 }
 
 impl<T> Row<T> {
-    /// The row with other texts, which are made of its own.
+    /// The row with each text replaced by what `text` makes of it.
     fn with<'a, U>(&'a self, text: impl Fn(&'a T) -> U) -> Row<U> {
         let of = |there: &'a Option<T>| there.as_ref().map(&text);
         Row {
@@ -126,12 +126,13 @@ impl<T> Row<T> {
         }
     }
 
-    /// The workers that it held, in whole ones: a job of two halves held 1.
+    /// Workers that the job held, in whole ones: a job of two halves held 1.
     pub fn held(&self) -> Option<f64> {
         Some(f64::from(self.n_workers?) * self.fraction.unwrap_or(1.0))
     }
 
-    /// Does it end before it starts, or start before it is submitted, by more than a second, or is its running time below 0?
+    /// Whether it ends before it starts, or starts before it is submitted, by more than a second, or its running time is
+    /// below 0.
     pub fn contradicts_itself(&self) -> bool {
         let is_before = |one: Option<f64>, other: Option<f64>| {
             one.zip(other).is_some_and(|(one, other)| one < other - 1.0)
@@ -142,12 +143,12 @@ impl<T> Row<T> {
             || self.ran_s.is_some_and(|ran| ran < -1.0)
     }
 
-    /// A job of which a part contradicts itself: it does so, too, whatever its other parts are.
+    /// The row marked as contradictory: a part of the job contradicts itself, whatever its other parts are.
     pub(crate) fn contradictory(self) -> Self {
         Self { ran_s: Some(-1e9), ..self }
     }
 
-    /// Puts times in order that are out of it by a second or less; `false` if there are none.
+    /// Puts times in order that are out of it by a second or less. Returns `false` if they were in order.
     pub(crate) fn put_in_order(&mut self) -> bool {
         let after = |time: Option<f64>, other: Option<f64>| Some(time?.max(other.unwrap_or(f64::MIN)));
         let started_s = after(self.started_s, self.submitted_s);
@@ -158,11 +159,11 @@ impl<T> Row<T> {
         !was_in_order
     }
 
-    /// How often a job of one run was started: once or never, or none where the log does not say. `ran_for_nothing`: does the log
-    /// say that it ran for 0 s?
+    /// Number of starts of a job with one run: 1, 0, or none where the log does not say. `ran_for_nothing`: whether the log
+    /// says that it ran for 0 s.
     ///
-    /// One without a start that waits or was cancelled never started. One that ended in another way may have lost its start, unless
-    /// the log has no end of it, either.
+    /// A job without a start that waits or was cancelled never started. One that ended otherwise may have lost its start,
+    /// unless the log has no end of it, either.
     pub(crate) fn starts_of_one_run(&self, ran_for_nothing: bool) -> Option<u32> {
         if self.started_s.is_some() || self.ran_s.is_some_and(|ran| ran > 0.0) {
             return Some(1);
@@ -170,14 +171,14 @@ impl<T> Row<T> {
         let never_started = match self.state {
             state if state.is_only_of_runs() => false,
             State::Pending | State::Cancelled => true,
-            // Of Slurm's jobs, those that miss their deadline as they wait, too.
+            // Slurm also has this state for jobs that miss their deadline while they wait.
             State::Timeout => ran_for_nothing,
             _ => ran_for_nothing || self.ended_s.is_none(),
         };
         never_started.then_some(0)
     }
 
-    /// Does its state say that it has ended, where neither its end nor how long it ran is known?
+    /// Whether its state says that it has ended, while neither its end nor its running time is known.
     pub(crate) fn lacks_its_end(&self) -> bool {
         let is_open = matches!(self.state, State::Running | State::Pending | State::Unknown);
         !is_open && self.started_s.is_some() && self.ended_s.is_none() && self.ran_s.is_none()
@@ -187,36 +188,36 @@ impl<T> Row<T> {
 /// A row that borrows its texts, as [`Rows`](crate::Rows) give it.
 pub type Seen<'a> = Row<&'a str>;
 
-/// How a job ended.
+/// State in which a job ended, or was when the log was taken.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// By itself, well.
+    /// The job ended by itself without an error.
     Completed,
-    /// By itself, with an error.
+    /// The job ended by itself with an error.
     Failed,
-    /// Stopped by its owner or by an operator.
+    /// The job was stopped by its owner or by an operator.
     Cancelled,
-    /// Stopped at its limit of time.
+    /// The job was stopped at its time limit.
     Timeout,
-    /// With its server.
+    /// The job ended because its server failed.
     NodeFailure,
-    /// For lack of memory.
+    /// The job ended for lack of memory.
     OutOfMemory,
-    /// Its workers were taken away.
+    /// The job's workers were taken away.
     Preempted,
-    /// It was running when the log was taken.
+    /// The job was running when the log was taken.
     Running,
-    /// It was waiting when the log was taken.
+    /// The job was waiting when the log was taken.
     Pending,
     /// The log does not say.
     Unknown,
 }
 
 impl State {
-    /// All there are.
+    /// All states.
     pub const ALL: [Self; 10] = [
         Self::Completed,
         Self::Failed,
@@ -230,7 +231,7 @@ impl State {
         Self::Unknown,
     ];
 
-    /// What the normalized log calls it.
+    /// Name in the normalized log.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -246,7 +247,7 @@ impl State {
         }
     }
 
-    /// Does only a job that was started have it?
+    /// Whether only a job that was started can have this state.
     pub(crate) const fn is_only_of_runs(self) -> bool {
         matches!(self, Self::Completed | Self::OutOfMemory | Self::Preempted | Self::Running)
     }
@@ -268,7 +269,7 @@ impl State {
         if rank(other) > rank(self) { other } else { self }
     }
 
-    /// The state of a name of the normalized log.
+    /// The state with a name of the normalized log; none if there is none.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }

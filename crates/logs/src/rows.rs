@@ -1,36 +1,36 @@
-//! The rows of a log as they are kept, in little memory: numbers without what says that they are there, and each text once.
+//! The rows of a log, kept in little memory: numbers without `Option`s, and each text once.
 
 use std::sync::Arc;
 
 use crate::places::Places;
 use crate::row::{Row, Seen, State};
 
-/// A text or a number of things that is not there.
+/// Place of a missing text.
 const NONE: u32 = u32::MAX;
 
-/// The rows of a log. A row is given as one that borrows its texts.
+/// Rows of a log. They are given with borrowed texts.
 #[derive(Debug, Default)]
 pub struct Rows {
     kept: Vec<Kept>,
     texts: Texts,
 }
 
-/// A row as it is kept.
+/// A row in its compact form.
 #[derive(Debug)]
 struct Kept {
     id: Arc<str>,
-    /// Where name, user, group, worker type, class and file are among the texts.
+    /// Positions of name, user, group, worker type, class and file among the texts; [`NONE`] for a missing one.
     texts: [u32; 6],
     numbers: Numbers,
 }
 
-/// The numbers of a row, and its state.
+/// Numbers and state of a row.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
-    /// Submission, eligibility, start, end, running time and fraction; one that is not there is no number.
+    /// Submission, eligibility, start, end, running time, all in s, and fraction; NaN for a missing one.
     real: [f64; 6],
     line: u64,
-    /// Workers, nodes and attempts.
+    /// Workers, nodes and attempts; `is_there` says which of them are known.
     whole: [u32; 3],
     is_there: [bool; 3],
     state: State,
@@ -55,7 +55,7 @@ impl Texts {
 
     fn place_of<T: AsRef<str>>(&mut self, text: Option<&T>) -> u32 {
         text.map_or(NONE, |text| {
-            // Its place was found to be below the largest number when it was added.
+            // Positions were checked to be below the largest number when texts were added.
             u32::try_from(self.place(text.as_ref())).unwrap_or(NONE)
         })
     }
@@ -111,12 +111,12 @@ impl Kept {
 }
 
 impl Rows {
-    /// How many there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Is there none?
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
@@ -124,7 +124,7 @@ impl Rows {
     /// The row at a position.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are not more rows than that.
     #[inline]
     pub fn at(&self, position: usize) -> Seen<'_> {
         self.kept[position].row(&self.texts)
@@ -135,28 +135,28 @@ impl Rows {
         &self.kept[position].id
     }
 
-    /// The first of them.
+    /// The first row.
     pub fn first(&self) -> Option<Seen<'_>> {
         self.iter().next()
     }
 
-    /// All in order.
+    /// All rows in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Seen<'_>> {
         self.kept.iter().map(|kept| kept.row(&self.texts))
     }
 
-    /// All in order, in parts of at most `n`.
+    /// All rows in order, in parts of at most `n`.
     pub fn pieces(&self, n: usize) -> impl Iterator<Item = impl ExactSizeIterator<Item = Seen<'_>> + Clone> {
         self.kept.chunks(n).map(|piece| piece.iter().map(|kept| kept.row(&self.texts)))
     }
 
-    /// One more.
+    /// Adds a row.
     pub fn push<T: AsRef<str> + Into<Arc<str>>>(&mut self, row: Row<T>) {
         let kept = self.keep(row);
         self.kept.push(kept);
     }
 
-    /// Has a row take the place of another.
+    /// Replaces the row at a position.
     pub(crate) fn set(&mut self, position: usize, row: Row) {
         self.kept[position] = self.keep(row);
     }
@@ -167,13 +167,13 @@ impl Rows {
         Kept { texts, numbers: Numbers::of(&row), id: row.id.into() }
     }
 
-    /// The text as one that equal ones share.
+    /// The shared copy of a text.
     pub(crate) fn share(&mut self, text: &str) -> Arc<str> {
         let place = self.texts.place(text);
         Arc::clone(&self.texts.all[place])
     }
 
-    /// Gives each row to `change`, which may change its numbers, and tells if it stays.
+    /// Gives each row to `change`, which may change its numbers, and returns whether it stays.
     pub(crate) fn retain(&mut self, mut change: impl FnMut(&mut Seen<'_>) -> bool) {
         let texts = &self.texts;
         self.kept.retain_mut(|kept| {
@@ -184,7 +184,7 @@ impl Rows {
         });
     }
 
-    /// Takes the worker type from a row.
+    /// Removes the worker type of a row.
     pub(crate) fn forget_worker_type(&mut self, position: usize) {
         self.kept[position].texts[3] = NONE;
     }
@@ -198,7 +198,7 @@ impl Rows {
         }
     }
 
-    /// Gives back the memory that only more rows need.
+    /// Frees the memory that only adding rows needs.
     pub(crate) fn forget_look_ups(&mut self) {
         self.texts.places = Places::default();
         self.kept.shrink_to_fit();

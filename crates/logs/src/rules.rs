@@ -8,174 +8,174 @@ use serde::Deserialize;
 
 use crate::row::{Row, Seen, State};
 
-/// The format of the document.
+/// Name of the document's format.
 pub const FORMAT: &str = "apportion/log-rules-v1";
 
-/// The rules that are used where none are given.
+/// Text of the rules that are used where none are given.
 pub const DEFAULT: &str = include_str!("../rules/default.yaml");
 
-/// How rows of a log become jobs.
+/// Rules by which rows of a log become jobs.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// Names the format: `apportion/log-rules-v1`.
+    /// Name of the format: `apportion/log-rules-v1`.
     pub format: String,
-    /// What the rules assume, in words.
+    /// Assumptions of the rules, in words.
     #[serde(default)]
     pub description: String,
-    /// Which time of a row is its arrival. Where a row lacks it, the next later one stands for it and is counted.
+    /// Time of a row that is its job's arrival. Where a row lacks it, the next later one stands for it and is counted.
     #[serde(default)]
     pub arrival: Arrival,
-    /// What becomes of jobs by how they ended. Those not named are kept.
+    /// Fate of jobs by the state in which they ended. States not named are kept.
     #[serde(default)]
     pub states: BTreeMap<State, Fate>,
-    /// What becomes of jobs that asked for parts of accelerators.
+    /// Treatment of jobs that asked for parts of accelerators.
     #[serde(default)]
     pub fractions: Fractions,
-    /// What becomes of jobs that need more workers than the largest scale factor of the matrix.
+    /// Treatment of jobs that need more workers than the largest scale factor of the matrix.
     #[serde(default)]
     pub too_large: TooLarge,
-    /// What of a row is the owner of its job.
+    /// Column of a row that names the owner of its job.
     #[serde(default)]
     pub entity: EntityOf,
-    /// Rows that are given the same job type: each row its own draw, all rows of one user, or all rows of one name. The
-    /// latter two draw once for each size.
+    /// Rows that share a draw of the job type: none, rows of one user, or rows of one user and name. The latter two draw
+    /// once for each size.
     #[serde(default)]
     pub draw_by: DrawBy,
-    /// The worker type that a row's running time is of, by the log's name of its accelerator: the first entry that
-    /// matches. Rows that none matches ran on the matrix's first worker type. At most 1,000 entries have a `*`.
+    /// Worker type on which a row's running time was measured, by the log's name of its accelerator: the first entry that
+    /// matches decides. Rows that match none ran on the matrix's first worker type. At most 1,000 entries have a `*`.
     #[serde(default)]
     pub durations: Vec<DurationOf>,
-    /// Which job types stand for which rows: the first entry that matches decides. Those that name a text without `*` are
-    /// looked up by it: at most 1,000 have none such, or the same.
+    /// Job types that stand for rows: the first entry that matches decides. An entry that names a text without `*` is looked
+    /// up by it: at most 1,000 entries have no such text, or the same one.
     #[serde(default = "any_job_type")]
     pub job_types: Vec<JobTypes>,
 }
 
-/// Which time of a row is its arrival.
+/// Time of a row that is its job's arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrival {
-    /// Its submission.
+    /// The submission.
     #[default]
     Submitted,
-    /// When it could have run first.
+    /// The time from which it could run.
     Eligible,
-    /// When it started: arrivals hold the waiting on the original cluster.
+    /// The start, so that arrivals include the waiting on the original cluster.
     Started,
 }
 
-/// What becomes of rows.
+/// Fate of rows in a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// They become jobs, as long as they ran.
+    /// The rows become jobs with the running times that they have.
     #[default]
     Keep,
-    /// They are left out, and counted.
+    /// The rows are left out, and counted.
     LeaveOut,
 }
 
-/// How many workers a job of parts of accelerators needs.
+/// Number of workers of a job that asked for parts of accelerators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fractions {
-    /// The sum of its parts, rounded up: two halves need one.
+    /// The sum of its parts, rounded up: two halves need one worker.
     #[default]
     RoundUp,
-    /// One for each part: two halves need two.
+    /// One worker for each part: two halves need two.
     EachWhole,
-    /// It is left out, and counted.
+    /// The job is left out, and counted.
     LeaveOut,
 }
 
-/// What becomes of a job that needs more workers than the matrix has throughputs for.
+/// Treatment of a job that needs more workers than the largest scale factor of the matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TooLarge {
-    /// It is given the largest scale factor there is, and counted.
+    /// The job is given the largest scale factor, and counted.
     #[default]
     Largest,
-    /// It is left out, and counted.
+    /// The job is left out, and counted.
     LeaveOut,
 }
 
-/// What of a row is the owner of its job.
+/// Column of a row that names the owner of its job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntityOf {
-    /// Its group.
+    /// The group.
     #[default]
     Group,
-    /// Its user.
+    /// The user.
     User,
-    /// Nothing.
+    /// No owner.
     None,
 }
 
-/// Rows that share a draw.
+/// Rows that share a draw of the job type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DrawBy {
-    /// None do.
+    /// Each row has its own draw.
     #[default]
     Job,
-    /// Those of one user and size.
+    /// Rows with the same user and size.
     User,
-    /// Those of one user, name and size.
+    /// Rows with the same user, name and size.
     Name,
 }
 
-/// The worker type that running times of a kind of accelerator are of.
+/// Worker type on which running times of a type of accelerator were measured.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DurationOf {
-    /// A pattern of the log's names of accelerators; `*` stands for any text.
+    /// Pattern of the log's names of accelerators; `*` stands for any text.
     pub gpu_type: String,
-    /// The matrix's worker type.
+    /// Worker type of the matrix.
     pub worker_type: String,
 }
 
-/// Which job types stand for rows.
+/// Job types that stand for a choice of rows.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobTypes {
-    /// The rows; all by default.
+    /// Choice of rows; all by default.
     #[serde(default)]
     pub when: When,
-    /// Patterns of the matrix's job types; one of those that match is drawn, each as likely.
+    /// Patterns of the matrix's job types; one of the job types that match is drawn, each with the same probability.
     #[serde(default)]
     pub draw: Vec<String>,
-    /// Take the job type that the row's class names: so it is in the log of `apportion history`.
+    /// Whether to take the job type that the row's class names, as in the log of `apportion history`.
     #[serde(default)]
     pub named_by_class: bool,
-    /// Leave these rows out.
+    /// Whether to leave these rows out.
     #[serde(default)]
     pub leave_out: bool,
-    /// The weight of their jobs, above 0; 1 by default.
+    /// Weight of these rows' jobs, above 0; 1 by default.
     #[serde(default)]
     pub weight: Option<f64>,
 }
 
-/// A choice of rows: all that is named must hold. Texts are patterns, in which `*` stands for any text.
+/// A choice of rows: all conditions must hold. Texts are patterns, in which `*` stands for any text.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct When {
-    /// At least so many accelerators.
+    /// Least number of accelerators.
     pub gpus_from: Option<u32>,
-    /// At most so many accelerators.
+    /// Greatest number of accelerators.
     pub gpus_to: Option<u32>,
-    /// The accelerator's type.
+    /// Accelerator type.
     pub gpu_type: Option<String>,
-    /// The class.
+    /// Class of the row.
     pub class: Option<String>,
-    /// What its owner calls the job.
+    /// Name that the owner gives the job.
     pub name: Option<String>,
-    /// The owner.
+    /// Owner of the job.
     pub user: Option<String>,
-    /// The group.
+    /// Group of the owner.
     pub group: Option<String>,
-    /// How the job ended.
+    /// State in which the job ended.
     pub state: Option<State>,
 }
 
@@ -196,7 +196,7 @@ impl Rules {
     /// Reads a document.
     ///
     /// # Errors
-    /// With the place, if something of it is not understood or makes no sense.
+    /// If it is not understood or contradicts itself, with the position.
     pub fn parse(source: &Source) -> Result<Self, SpecError> {
         let rules: Self = source.parse_format(FORMAT)?;
         for (at, entry) in rules.job_types.iter().enumerate() {
@@ -222,12 +222,12 @@ impl Rules {
 }
 
 impl When {
-    /// The patterns of a row's texts, in the order of [`texts`].
+    /// Patterns of a row's texts, in the order of [`texts`].
     pub(crate) fn patterns(&self) -> [Option<&str>; 5] {
         [&self.name, &self.user, &self.class, &self.group, &self.gpu_type].map(Option::as_deref)
     }
 
-    /// Do the conditions on numbers and the state hold for a row? Its texts are compared by their patterns.
+    /// Whether the conditions on numbers and state hold for a row. Its texts are compared by their patterns.
     pub(crate) fn holds<T>(&self, row: &Row<T>) -> bool {
         self.gpus_from.is_none_or(|from| row.n_workers.is_some_and(|n| n >= from))
             && self.gpus_to.is_none_or(|to| row.n_workers.is_some_and(|n| n <= to))
@@ -235,7 +235,7 @@ impl When {
     }
 }
 
-/// The texts of a row that rules have patterns of.
+/// Texts of a row that rules have patterns for.
 pub(crate) fn texts<'a>(row: &Seen<'a>) -> [Option<&'a str>; 5] {
     [row.name, row.user, row.class, row.group, row.worker_type]
 }

@@ -1,4 +1,4 @@
-//! Tables with a header, read line by line: cells by the names of their columns.
+//! Tables with a header, read record by record: cells by the names of their columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,57 +14,57 @@ use crate::reading::{Fault, Reading};
 use crate::row::Row;
 use crate::tally::{Doubt, counted, excerpt};
 
-/// What logs write where there is nothing, in any case.
+/// Words of logs for a missing value, in any case.
 const NOTHING: [&str; 6] = ["none", "null", "nan", "n/a", "-", "unknown"];
 
 /// The columns of a form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns {
-    /// The form that has them; none of tables that are no logs.
+    /// Form with these columns; none for tables that are not logs.
     pub(crate) form: Option<Form>,
     /// Columns that must be there.
     pub(crate) required: &'static [&'static str],
     /// Columns that are read where they are there.
     pub(crate) optional: &'static [&'static str],
-    /// Columns that the form is known to have and that say nothing that is used.
+    /// Columns that the form is known to have and that are not used.
     pub(crate) ignored: &'static [&'static str],
     /// All columns in order, for tables without a header; none of a form that always has one.
     pub(crate) without_header: &'static [&'static str],
-    /// What separates cells.
+    /// Separator of cells.
     pub(crate) separator: char,
-    /// Columns in which text may contain the separator without quotes. If there are any, text in columns that the form does not
-    /// know may contain it, too.
+    /// Columns in which text may contain the separator without quotes. If there are any, so may text in columns that the
+    /// form does not know.
     pub(crate) with_separator: &'static [&'static str],
-    /// What to do where columns are missing or too many: the end of the sentence that says what is expected.
+    /// Advice where columns are missing or too many: the end of the sentence about what is expected.
     pub(crate) advice: &'static str,
 }
 
 /// The columns that a table has.
 struct Header {
-    /// Those that are read, with their positions.
+    /// Columns that are read, with their positions.
     names: Vec<(&'static str, usize)>,
     n_columns: usize,
-    /// Does the first line name them?
+    /// Whether the first line is a header.
     is_a_line: bool,
     /// Columns in which text may contain the separator, with their positions.
     with_separator: Vec<(String, usize)>,
 }
 
-/// The cells of one line.
+/// Cells of one record.
 pub(crate) struct Cells<'a> {
-    /// The line's number, from 1.
+    /// Number of its first line, from 1.
     pub(crate) line: u64,
-    /// Its text.
+    /// Text of the record.
     pub(crate) text: &'a str,
     names: &'a [(&'static str, usize)],
     fields: &'a [Field<'a>],
 }
 
-/// A value of a log: there, not there, or not understood.
+/// A value of a log: present, missing (`None`) or not understood (`Err`).
 pub(crate) type Value<T> = Result<Option<T>, Fault>;
 
 impl Columns {
-    /// Gives each line of a table to `take`. Its columns may be in any order.
+    /// Gives each record of a table to `take`. Its columns may be in any order.
     pub(crate) fn read(
         &self,
         input: &mut Input,
@@ -158,7 +158,7 @@ impl Columns {
         })
     }
 
-    /// Makes a row of the log of each line; a line that is not understood is a complaint.
+    /// Makes each record a row of the log; a record that is not understood becomes a complaint.
     pub(crate) fn read_rows(
         &self,
         input: &mut Input,
@@ -171,7 +171,7 @@ impl Columns {
         })
     }
 
-    /// What is said of a line of too few or too many cells.
+    /// Message about a line with too few or too many cells.
     fn miscounted(&self, header: &Header, n: usize) -> String {
         let message = format!("{}, expected {}", counted(n as u64, "column"), header.n_columns);
         if header.with_separator.is_empty() {
@@ -190,7 +190,7 @@ impl Columns {
         format!("{message}: a text holds `{by}`, and of which column is not known: {names}{}", self.advice)
     }
 
-    /// What is expected of a first line that lacks a column, and what may be wrong with it.
+    /// Help for a first line that lacks a column: the expected columns, and what may be wrong.
     fn expected(&self, missing: &str, text: &str, columns: &[&str]) -> String {
         let known = [self.required, self.optional].concat().join(", ");
         let expected = format!("expected {known}{}", self.advice);
@@ -220,7 +220,7 @@ impl Columns {
         }
     }
 
-    /// What the first line says of the columns.
+    /// The header that the first line is or implies.
     fn header(
         &self,
         name: &str,
@@ -295,7 +295,7 @@ impl Columns {
     }
 }
 
-/// A place in a record that may have several lines, by its line and the column there, of one that counts through all lines.
+/// Line and column of a position in a record of several lines, from a column that counts through all of them.
 fn within(record: &str, place: Place) -> Place {
     let before: String = record.chars().take(place.column.saturating_sub(1)).collect();
     let Some((lines, last)) = before.rsplit_once('\n') else {
@@ -305,12 +305,12 @@ fn within(record: &str, place: Place) -> Place {
     Place { line: place.line + lines.matches('\n').count() + 1, column: last.chars().count() + 1, width: 1 }
 }
 
-/// The line of a record that a place is on; the record begins in line `first`.
+/// The line of a record on which a position is; the record begins at line `first`.
 fn line_of(record: &str, first: usize, place: Place) -> &str {
     record.split('\n').nth(place.line.saturating_sub(first)).unwrap_or_default()
 }
 
-/// The refusal of a table for what its first line is.
+/// Error that refuses a table because of its first line.
 fn refused((name, text): (&str, &str), place: Place, message: String, help: String) -> SpecError {
     let mut refused = SpecError::about(name, message, Some(help));
     for diagnostic in &mut refused.diagnostics {
@@ -320,7 +320,7 @@ fn refused((name, text): (&str, &str), place: Place, message: String, help: Stri
     refused
 }
 
-/// Makes one cell of those that a text with separators in it was split to, so that there are as many as columns.
+/// Joins the parts of a text that was split at separators in it, so that there are as many cells as columns.
 fn join(fields: &mut Vec<Field<'_>>, at: usize, n_columns: usize, separator: char) {
     let n_parts = fields.len() - n_columns + 1;
     let texts: Vec<&str> = fields[at..at + n_parts].iter().map(|field| &*field.text).collect();
@@ -330,7 +330,7 @@ fn join(fields: &mut Vec<Field<'_>>, at: usize, n_columns: usize, separator: cha
 }
 
 impl Header {
-    /// Does a line name the same columns?
+    /// Whether a record repeats the header.
     fn is_again(&self, fields: &[Field<'_>]) -> bool {
         self.names.iter().all(|(name, at)| fields.get(*at).is_some_and(|field| field.text.trim() == *name))
     }
@@ -342,34 +342,34 @@ impl Cells<'_> {
         self.fields.get(*at)
     }
 
-    /// The line that a fault is on.
+    /// The line on which a fault is.
     pub(crate) fn line_text(&self, fault: &Fault) -> &str {
         line_of(self.text, usize::try_from(self.line).unwrap_or(usize::MAX), fault.place)
     }
 
-    /// Something of the record is not understood.
+    /// Counts the record as not understood.
     pub(crate) fn complain(&self, fault: Fault, log: &mut Reading) {
         let text = self.line_text(&fault);
         log.complain(fault, text);
     }
 
-    /// Where a column's cell stands; the start of the line if the table has no such column.
+    /// Position of a column's cell; the start of the record if the table has no such column.
     pub(crate) fn place(&self, column: &str) -> Place {
         let start = Place { line: usize::try_from(self.line).unwrap_or(usize::MAX), column: 1, width: 1 };
         self.field(column).map_or(start, |field| field.place)
     }
 
-    /// A complaint about a column's cell.
+    /// A fault at a column's cell.
     pub(crate) fn fault(&self, column: &str, message: impl Into<String>) -> Fault {
         Fault { place: self.place(column), message: message.into() }
     }
 
-    /// The cell as it is; none if it is blank, or not there.
+    /// The trimmed text of a cell; none if it is blank or missing.
     pub(crate) fn raw(&self, column: &str) -> Option<&str> {
         self.field(column).map(|field| field.text.trim()).filter(|text| !text.is_empty())
     }
 
-    /// Does the table have the column?
+    /// Whether the table has the column.
     pub(crate) fn has(&self, column: &str) -> bool {
         self.field(column).is_some()
     }
@@ -378,7 +378,7 @@ impl Cells<'_> {
         self.value_or(column, |_| expected, parse)
     }
 
-    /// The value of a cell; `expected` says of a text that is none what is expected in its place.
+    /// The value of a cell; `expected` describes the right value where the text is none.
     fn value_or<'e, T>(
         &self,
         column: &str,
@@ -405,7 +405,7 @@ impl Cells<'_> {
         Ok(Some(log.share(text)))
     }
 
-    /// The name of a job, which must be there. It is not shared as other names are: no other row has it.
+    /// The name of a job, which must be there. Unlike other names it is not shared: no other row has it.
     pub(crate) fn id(&self, column: &str) -> Result<Arc<str>, Fault> {
         match self.raw(column) {
             None => Err(self.fault(column, "a job without a name")),
@@ -420,7 +420,7 @@ impl Cells<'_> {
         }
     }
 
-    /// A number from 0.
+    /// A number of at least 0.
     pub(crate) fn number(&self, column: &str) -> Value<f64> {
         self.value(column, "a number from 0 to 1e15", number)
     }
@@ -442,7 +442,7 @@ impl Cells<'_> {
         self.value(column, "a duration such as 1-02:03:04, or in s", date::elapsed_s)
     }
 
-    /// Dates and times in the order in which they came about, as s since 1970: of two readings the one that is in order.
+    /// Dates and times in the order in which they happened, s since 1970; of two readings the one that is in order.
     pub(crate) fn times<const N: usize>(
         &self,
         columns: [&str; N],
@@ -458,7 +458,7 @@ impl Cells<'_> {
         Ok(times)
     }
 
-    /// One of the words that a form has for something.
+    /// The value of one of a form's words.
     pub(crate) fn word<T: Copy>(&self, column: &str, words: &[(&str, T)]) -> Value<T> {
         let Some(text) = self.raw(column) else { return Ok(None) };
         match words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
@@ -474,12 +474,12 @@ impl Cells<'_> {
     }
 }
 
-/// Does a text say that there is nothing?
+/// Whether a text stands for a missing value.
 pub(crate) fn is_nothing(text: &str) -> bool {
     NOTHING.iter().any(|nothing| nothing.eq_ignore_ascii_case(text))
 }
 
-/// A number from 0.
+/// A number of at least 0.
 pub(crate) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number| (0.0..=NUMBER_MAX).contains(number)).map(|number: f64| number + 0.0)
 }

@@ -1,14 +1,14 @@
-//! Counts of what was left out and of what is doubtful, each with an example.
+//! Counts of rows that were left out or are doubtful, each with an example.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::row::Row;
 
-/// Characters of a log's text that are shown of it in a count.
+/// The most characters of a log's text in a count.
 const EXCERPT_MAX: usize = 60;
 
-/// A text of a log, short enough to be shown.
+/// The text of a log, shortened to be shown.
 pub(crate) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(EXCERPT_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -16,36 +16,36 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
 }
 
-/// A number of things, in words: `1 job`, `2 jobs`.
+/// A number of things in words: `1 job`, `2 jobs`.
 pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// How many rows, and the first of them.
+/// A number of rows, and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tally {
-    /// How many.
+    /// Number of rows.
     pub n: u64,
-    /// The line of the first; 0 if there is none.
+    /// Line of the first row; 0 if there is none.
     pub line: u64,
-    /// The file of that line where it is not the log, such as PAI's table of jobs. Lines of the log come before those of it.
+    /// File of that line where it is not the log, such as PAI's table of jobs. Lines of the log come before its lines.
     pub file: Option<String>,
-    /// The id of the first, where it has one; of a long one its beginning.
+    /// Id of the first row, where it has one; a long id is cut.
     pub id: Option<String>,
 }
 
 impl Tally {
-    /// One row of the log more.
+    /// Counts one row of the log.
     pub fn count(&mut self, line: u64, id: Option<&str>) {
         self.count_in(None, line, id);
     }
 
-    /// One row more, of the file that it is from.
+    /// Counts one row, with the file that it is from.
     pub(crate) fn count_row<T: AsRef<str>>(&mut self, row: &Row<T>) {
         self.count_in(row.file.as_ref().map(T::as_ref), row.line, Some(row.id.as_ref()));
     }
 
-    /// One row more of a file, or of the log.
+    /// Counts one row of another file or, for `None`, of the log.
     pub(crate) fn count_in(&mut self, file: Option<&str>, line: u64, id: Option<&str>) {
         if self.n == 0 || (file, line) < (self.file.as_deref(), self.line) {
             (self.line, self.file) = (line, file.map(str::to_owned));
@@ -54,7 +54,7 @@ impl Tally {
         self.n += 1;
     }
 
-    /// The rows of another.
+    /// Adds the rows of another tally.
     pub fn add(&mut self, other: &Self) {
         if self.n == 0 || (other.n > 0 && (&other.file, other.line) < (&self.file, self.line)) {
             (self.line, self.id, self.file) = (other.line, other.id.clone(), other.file.clone());
@@ -62,44 +62,44 @@ impl Tally {
         self.n += other.n;
     }
 
-    /// Where the first of them is, in words, as `line 5` or `line 5 of jobs.csv`; none if there is no line.
+    /// Position of the first row, as `line 5` or `line 5 of jobs.csv`; none if there is no line.
     pub fn place(&self) -> Option<String> {
         let of = self.file.as_ref().map_or_else(String::new, |file| format!(" of {file}"));
         (self.line > 0).then(|| format!("line {}{of}", self.line))
     }
 }
 
-/// Why a row of a log is no job of the trace.
+/// Reason why a row of a log is no job of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Something of it is there and not understood.
+    /// A value of the row is present and not understood.
     NotUnderstood,
-    /// It is a step of a job, whose row stands for it.
+    /// The row is a step of a job, whose own row stands for it.
     Step,
-    /// Another row stands for it: a slice of an elastic job that was replaced.
+    /// Another row stands for it: it is a slice of an elastic job that was replaced.
     Replaced,
-    /// It is a run that had not started or not ended, of which another row says as much or more.
+    /// It is a run that had not started or not ended, and another row says as much of it or more.
     Superseded,
-    /// It repeats an earlier row, word for word.
+    /// The row repeats an earlier one word for word.
     Repeated,
-    /// It asked for no worker.
+    /// The job asked for no worker.
     NoWorkers,
-    /// How many workers it had is not known.
+    /// The job's number of workers is not known.
     WorkersUnknown,
-    /// It never started.
+    /// The job never started.
     NotStarted,
-    /// It had not ended when the log was taken.
+    /// The job had not ended when the log was taken.
     NotEnded,
-    /// How long it ran is not known.
+    /// The job's running time is not known.
     RunningTimeUnknown,
-    /// It ran for 0 s.
+    /// The job ran for 0 s.
     RanForNothing,
-    /// Its times contradict one another: it ends before it starts, or starts before it is submitted.
+    /// The row's times contradict one another: the job ends before it starts, or starts before it is submitted.
     Contradictory,
-    /// Neither the time that is its arrival by the rules nor a later one is there.
+    /// The row lacks the time that is its arrival by the rules, and all later ones.
     NoArrival,
-    /// The rules leave out jobs that ended so.
+    /// The rules leave out jobs that ended in this state.
     State,
     /// The rules leave out jobs that asked for parts of workers.
     Fraction,
@@ -107,15 +107,15 @@ pub enum Reason {
     TooLarge,
     /// No rule says which job type stands for it.
     NoRule,
-    /// The rules leave it out by name.
+    /// An entry of the rules leaves the row out.
     LeftOutByRule,
-    /// Its rule takes the job type that its class names, and it has no class or one that names none.
+    /// Its rule takes the job type that its class names, and it has no class or one that names no job type.
     ClassUnknown,
     /// No job type that its rule names runs on its reference worker type.
     NoJobType,
     /// It arrived outside the window.
     OutsideWindow,
-    /// Its steps or its arrival are larger than a trace holds.
+    /// Its steps or its arrival are larger than a trace can hold.
     OutOfRange,
 }
 
@@ -157,7 +157,7 @@ impl Reason {
     }
 }
 
-// Doubts in words, after "N rows:", which are longer than a line of their list.
+// Doubts in words, after "N rows:", that are too long for a line of their list.
 const BROKEN_LINES: &str = "several lines in one row, as a text such as SubmitLine or JobName holds their ends; they are taken as one";
 const ZERO_TIMES: &str = "times at the zero of time (0, 1970-01-01, the year 1), as programs write one that was never set; taken as unknown";
 const OUT_OF_ORDER: &str = "times out of order by a second or less; starts and ends are taken to be no earlier than what they follow";
@@ -171,7 +171,7 @@ const WAITS_AGAIN: &str = "rows that wait, with the submission of a run that end
     tells";
 const ERROR_LINE: &str = "lines in which sacct or Slurm tells an error: the log may be incomplete";
 
-/// What is doubtful about a log, found by reading it.
+/// Doubt about a log, found by reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
@@ -181,11 +181,11 @@ pub enum Doubt {
     AmbiguousTimes,
     /// The running time that the log gives is not its end less its start.
     DurationDiffers,
-    /// A running time that is the log's duration, because it has no start or no end.
+    /// A running time that is the log's duration, because the start or the end is missing.
     DurationAlone,
     /// An elapsed time that is longer than from start to end.
     ElapsedTooLong,
-    /// Workers that were asked for, and are not among the resources that were given.
+    /// Workers that were requested and are not among the allocated resources.
     OnlyAsked,
     /// Attempts of one job that overlap in time.
     Overlap,
@@ -197,19 +197,20 @@ pub enum Doubt {
     NoneListed,
     /// Rows of one id, which are attempts of one job.
     Requeued,
-    /// A row of one id that waits and does not say from when it may run, behind an attempt of the same submission that ended.
+    /// A row under the same id that waits, without the time from which it may run, behind an attempt of the same submission
+    /// that ended.
     WaitsAgain,
     /// Workers of several types in one job.
     SeveralTypes,
-    /// A time of submission that is not there; the start stands for it.
+    /// A missing time of submission; the start stands for it.
     NoSubmission,
-    /// A time of submission that is not there; the time from which the job could run stands for it.
+    /// A missing time of submission; the time from which the job could run stands for it.
     NoSubmissionButEligible,
-    /// A time from which the job could run that is not there; the start stands for it.
+    /// A missing time from which the job could run; the start stands for it.
     NoEligible,
-    /// A job of one table that the other does not have.
+    /// A job of one table that the other table lacks.
     NotInJobTable,
-    /// A job that was evicted or requeued, and of which the log does not keep the time of earlier runs.
+    /// A job that was evicted or requeued, and whose earlier running times the log does not keep.
     RunsLost,
     /// A line that repeats the table's header.
     RepeatedHeader,
@@ -229,11 +230,11 @@ pub enum Doubt {
     ZeroTimes,
     /// Times that are out of order by a second or less; the later in order is taken to be as late as the earlier.
     OutOfOrder,
-    /// A job that has ended by its state, and of which neither the end nor the running time is there.
+    /// A job that has ended by its state, without an end or a running time.
     EndUnknown,
-    /// A row that stands for several tasks of an array, of which none had started.
+    /// A row that stands for several tasks of an array, none of which had started.
     WaitingArray,
-    /// A part of an accelerator, of a job that asks for several; they are taken as whole ones.
+    /// A part of an accelerator, for a job that asks for several; they are taken as whole ones.
     PartOfSeveral,
     /// An accelerator that a server lists twice for one attempt; both count.
     NamedTwice,

@@ -4,13 +4,13 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-/// What gzip begins with.
+/// First bytes of a gzip file.
 pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The text of a file of gzip: of all its members, one after the other. Zeros behind the last one, as tapes and copies by
-/// blocks leave them, are no part of it.
+/// The text of a gzip file: all its members, one after the other. Zeros after the last one, as tapes and copies by blocks
+/// leave them, are no part of it.
 pub(crate) struct Unpacked<F> {
-    /// The member that is read; none once all are.
+    /// The member that is being read; none once all are read.
     member: Option<GzDecoder<F>>,
 }
 
@@ -49,7 +49,7 @@ impl<F: BufRead> Read for Unpacked<F> {
     }
 }
 
-/// The next byte of a file, which stays there; none at its end.
+/// The next byte of a file, which is not consumed; none at its end.
 fn first(file: &mut impl BufRead) -> io::Result<Option<u8>> {
     Ok(file.fill_buf()?.first().copied())
 }

@@ -7,23 +7,23 @@ use apportion::units::Seconds;
 use crate::clock::{Clock, Zone};
 use crate::date;
 
-/// Jobs that arrive from one time on and before another; times are after the arrival of the first row that becomes a job.
+/// A half-open interval of arrivals; times are relative to the arrival of the first row that becomes a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// As it is written.
+    /// Text of the window as it was given.
     text: String,
     from: Bound,
     to: Bound,
 }
 
-/// An end of a window.
+/// A bound of a window.
 #[derive(Clone, Debug, PartialEq)]
 enum Bound {
-    /// None.
+    /// No bound.
     Open,
-    /// After the first job's arrival, s.
+    /// Time after the first job's arrival, s.
     After(f64),
-    /// A date and time, as it is written.
+    /// Date and time, as it was given.
     Date(String),
 }
 
@@ -34,7 +34,7 @@ impl FromStr for Window {
         let (from, to) =
             text.split_once("..").ok_or("expected FROM..TO, as 7d..21d or 2017-10-09..2017-10-16")?;
         let window = Self { text: text.to_owned(), from: from.parse()?, to: to.parse()? };
-        // Of a date with a zone and one without, which is first is known with the zone of the latter.
+        // Dates with a zone and without one can only be compared once the latter's zone is known.
         if window.from.names_a_zone() == window.to.names_a_zone() {
             window.check(None)?;
         }
@@ -68,7 +68,7 @@ impl FromStr for Bound {
 }
 
 impl Bound {
-    /// Is it a date that names its zone?
+    /// Whether it is a date that names its zone.
     fn names_a_zone(&self) -> bool {
         let Self::Date(date) = self else { return false };
         let mut clock = Clock::new(None);
@@ -80,7 +80,7 @@ impl Window {
     /// Refuses a window that ends before it begins; `zone` is that of dates that name none.
     ///
     /// # Errors
-    /// If it does, in words.
+    /// If it does.
     pub fn check(&self, zone: Option<&Zone>) -> Result<(), String> {
         let mut clock = Clock::new(zone.cloned());
         let mut ends = |bound: &Bound| match bound {
@@ -96,7 +96,7 @@ impl Window {
         }
     }
 
-    /// From when and to when jobs of the window arrive, s on the log's clock, whose first job arrives at `first_s`.
+    /// First arrival and end of the window, s on the log's clock, whose first job arrives at `first_s`.
     pub(crate) fn bounds(&self, first_s: f64, zone: Option<&Zone>) -> (f64, f64) {
         let mut clock = Clock::new(zone.cloned());
         let mut at = |bound: &Bound, open: f64| match bound {

@@ -1,4 +1,4 @@
-//! The trace of a log, written in pieces, each read back before it counts as written.
+//! Writing of a log's trace in pieces, each read back and compared before it is written.
 
 use std::io::{self, Cursor};
 
@@ -16,23 +16,23 @@ use crate::reading::Reading;
 use crate::row::Seen;
 use crate::rows::Rows;
 
-/// Jobs that are written at a time.
+/// Number of jobs or rows that are written at a time.
 const PIECE: usize = 10_000;
 
-/// Why a trace was not written.
+/// Reason why a trace was not written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The form cannot hold a job.
+    /// The form of the trace cannot hold a job.
     #[error(transparent)]
     Form(#[from] WriteTraceError),
-    /// What was written is refused by the reader of traces.
+    /// The reader of traces refuses the text of a piece.
     #[error("what was written is not read back: {0}")]
     Unread(SpecError),
-    /// What was written is read as other jobs.
+    /// The text of a piece is read back as different jobs.
     #[error("job `{id}` is not read back as it was written")]
     Changed {
-        /// The job.
+        /// Id of the first job that differs.
         id: String,
     },
     /// The file cannot be written to.
@@ -40,12 +40,12 @@ pub enum WriteError {
     Io(#[from] io::Error),
 }
 
-/// What a form could not hold.
+/// Losses of jobs that a form of trace cannot hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotHeld {
-    /// Jobs whose fraction of a step was cut off.
+    /// Number of jobs whose fraction of a step was cut off.
     pub n_cut_steps: usize,
-    /// Jobs whose owner was left out.
+    /// Number of jobs whose owner was left out.
     pub n_without_entity: usize,
 }
 
@@ -80,7 +80,7 @@ pub fn write_jobs(
 /// Writes rows as a normalized log. Each piece is read back and compared before it is given to `out`.
 ///
 /// # Errors
-/// As of [`write_jobs`].
+/// Fails as [`write_jobs`] does.
 pub fn write_log(out: &mut dyn io::Write, rows: &Rows) -> Result<(), WriteError> {
     for (number, piece) in rows.pieces(PIECE).enumerate() {
         let mut text = Vec::new();
@@ -102,7 +102,7 @@ pub fn write_log(out: &mut dyn io::Write, rows: &Rows) -> Result<(), WriteError>
     Ok(())
 }
 
-/// Are the jobs that were read those that were written, in what the form holds?
+/// Checks that the jobs read back are those written, as far as the form holds them.
 fn compare(written: &Trace, back: &Trace) -> Result<(), WriteError> {
     for (one, other) in written.jobs.iter().zip(&back.jobs) {
         let same = one.job.job_type == other.job.job_type

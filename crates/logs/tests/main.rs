@@ -1,6 +1,6 @@
-//! Invented logs of each form, with the traps of each, against what they come to: rows, counts and complaints.
+//! Invented logs of each form, with its pitfalls, compared with expected rows, counts and complaints.
 //!
-//! `APPORTION_WRITE_EXPECTED=1` writes what is expected anew, to be read before it is kept.
+//! `APPORTION_WRITE_EXPECTED=1` rewrites the expected files, to be reviewed before they are kept.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 

@@ -61,11 +61,11 @@ fn row(cells: &Cells<'_>, log: &mut Reading, group: &str) -> Result<Row, Fault> 
         cells.times(["submit_time", "start_time", "end_time"], log)?;
     row.state = state(cells)?;
     if matches!(row.state, State::Running | State::Pending) && row.ended_s.is_some() {
-        // `SUSPENDED` of a job that has ended does not say how.
+        // The state `SUSPENDED` of a job that has ended does not say how it ended.
         row.state = State::Unknown;
     }
     row.ran_s = running_time(cells, &row, log)?;
-    // Without the column of starts that a row has none does not say that there was none.
+    // A log without the column of starts does not say that a job was never started.
     let ran_for_nothing = cells.signed("duration")?.is_some_and(|given| (-1.0..=0.0).contains(&given));
     let starts = row.starts_of_one_run(ran_for_nothing);
     row.n_attempts = starts.filter(|n| *n > 0 || cells.has("start_time"));
@@ -80,7 +80,7 @@ fn state(cells: &Cells<'_>) -> Result<State, Fault> {
     })
 }
 
-/// End less start where both are there, else the duration that the log gives.
+/// Running time, s: end less start where both are there, else the log's duration.
 fn running_time(cells: &Cells<'_>, row: &Row, log: &mut Reading) -> Result<Option<f64>, Fault> {
     let given = cells.signed("duration")?;
     if let Some((start, end)) = row.started_s.zip(row.ended_s) {
@@ -93,13 +93,13 @@ fn running_time(cells: &Cells<'_>, row: &Row, log: &mut Reading) -> Result<Optio
     if !(cells.has("start_time") && cells.has("end_time")) {
         return Ok(given);
     }
-    // A duration of 0 beside no start is that of a job that never ran, and one from the submission to the end that of its wait.
+    // A duration of 0 without a start means that the job never ran; one from the submission to the end is its waiting time.
     let from_submission = row.ended_s.zip(row.submitted_s).map(|(end, submitted)| end - submitted);
     let has_waited = row.started_s.is_none()
         && (row.state == State::Cancelled
             || given.zip(from_submission).is_some_and(|(given, wait)| (given - wait).abs() <= 1.0));
     let has_ended = !matches!(row.state, State::Running | State::Pending);
-    // A duration below -1 s is kept, whatever became of the job: such a row contradicts itself.
+    // A duration below -1 s is kept, whatever the state: such a row contradicts itself.
     let ran = given.filter(|given| *given < -1.0 || *given > 0.0 && has_ended && !has_waited);
     if ran.is_some() {
         log.doubt(Doubt::DurationAlone, row.line, Some(&row.id));

@@ -1,4 +1,4 @@
-//! Alibaba's inference services of 2025: a line an instance, which is no training; read only where it is asked for.
+//! Alibaba's inference services of 2025: one line per instance. They are no training jobs, and are read only with `force`.
 
 use apportion::spec::SpecError;
 
@@ -48,7 +48,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.started_s = cells.number("scheduled_time")?;
     row.ended_s = cells.number("deletion_time")?;
     row.ran_s = row.started_s.zip(row.ended_s).map(|(start, end)| end - start);
-    // A time that is not there lies outside of the log: before it began, or after it ended.
+    // A missing time lies outside the log: before it began, or after it ended.
     row.n_attempts = row.started_s.map(|_| 1);
     if row.ended_s.is_none() {
         row.state = State::Running;

@@ -25,7 +25,7 @@ const LIST: List = List {
     expected: "a JSON document {items: [workloads]}, as `kubectl get workloads -A -o json` prints",
 };
 
-/// What the document says beside its workloads.
+/// The document without its workloads.
 #[derive(Deserialize)]
 struct Whole {
     #[serde(rename = "items")]
@@ -35,12 +35,12 @@ struct Whole {
 
 #[derive(Deserialize)]
 struct WholeMetadata {
-    /// Where the list goes on, if it is a part of a longer one.
+    /// Token with which the list continues, if it is a part of a longer one.
     #[serde(rename = "continue")]
     rest: Option<String>,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Deserialize)]
 struct Kind {
     kind: Option<String>,
@@ -69,7 +69,7 @@ struct Metadata<'a> {
     owner_references: Vec<Named>,
 }
 
-/// Something of which the name is read.
+/// An object whose name is read.
 #[derive(Deserialize)]
 struct Named {
     name: Option<String>,
@@ -143,7 +143,7 @@ struct Status<'a> {
     #[serde(borrow)]
     admission: Option<Admission<'a>>,
     scheduling_stats: Option<SchedulingStats>,
-    /// How long earlier runs took, s.
+    /// Running time of earlier runs, s.
     #[serde(rename = "accumulatedPastExecutionTimeSeconds")]
     past_s: Option<f64>,
 }
@@ -237,13 +237,13 @@ impl Admission<'_> {
     }
 }
 
-/// Does a resource count accelerators?
+/// Whether a resource counts accelerators.
 fn counts_workers(resource: &str) -> bool {
     resources::counts(resource) == Counts::Workers
 }
 
-/// Refuses a workload that asks for accelerators in units of which it is not known how many whole ones they are, and notes the names
-/// of resources that are not known.
+/// Refuses a workload that asks for accelerators in units that cannot be converted to whole ones, and notes the names of
+/// unknown resources.
 fn check_resources(
     entry: &Entry<'_>,
     pod_sets: &[PodSet<'_>],
@@ -273,7 +273,7 @@ fn check_resources(
     let is_some =
         |raw: &&RawValue| !matches!(raw.get().replace(char::is_whitespace, "").as_str(), "[]" | "null");
     match claims.find(is_some) {
-        // Of an admitted workload Kueue counts the devices that claims are for.
+        // Once a workload is admitted, Kueue counts the devices that its claims are for.
         Some(raw) if !admission.is_some_and(Admission::says_usage) => {
             let message = "devices by claims: which and how many the workload does not say".to_owned();
             Err(Fault { place: entry.place_of(raw), message })
@@ -282,7 +282,7 @@ fn check_resources(
     }
 }
 
-/// Accelerators that the admitted workload uses.
+/// Number of accelerators that the admitted workload uses.
 fn used(entry: &Entry<'_>, admission: &Admission<'_>) -> Result<u32, Fault> {
     let mut total = Some(0);
     for assignment in &admission.pod_set_assignments {
@@ -293,8 +293,8 @@ fn used(entry: &Entry<'_>, admission: &Admission<'_>) -> Result<u32, Fault> {
     total.ok_or_else(|| too_many(entry))
 }
 
-/// Accelerators that the workload asks for: of each pod as many as its containers ask for together, or as one that runs
-/// before them asks for alone. Where fewer pods were admitted, only those count.
+/// Number of accelerators that the workload asks for: per pod the larger of its containers' sum and the most that a
+/// container running before them asks for. Where fewer pods were admitted, only those count.
 fn asked(
     entry: &Entry<'_>,
     pod_sets: &[PodSet<'_>],
@@ -323,7 +323,7 @@ fn asked(
     total.ok_or_else(|| too_many(entry))
 }
 
-/// Accelerators of one container: of extended resources a limit is a request.
+/// Number of accelerators of one container; for extended resources a limit is a request.
 fn of_container(entry: &Entry<'_>, container: &Container<'_>) -> Result<Option<u32>, Fault> {
     let Resources { requests, limits, .. } = &container.resources;
     let all = limits.iter().chain(requests).filter(|(resource, _)| counts_workers(resource));
@@ -331,7 +331,7 @@ fn of_container(entry: &Entry<'_>, container: &Container<'_>) -> Result<Option<u
     each.values().try_fold(Some(0), |sum, raw| Ok(plus(sum, Some(quantity(entry, raw)?))))
 }
 
-/// A sum of accelerators; none if there are more than can be counted.
+/// Sum of accelerators; none if there are more than can be counted.
 fn plus(one: Option<u32>, other: Option<u32>) -> Option<u32> {
     one?.checked_add(other?)
 }
@@ -340,7 +340,7 @@ fn too_many(entry: &Entry<'_>) -> Fault {
     Fault { place: entry.place(), message: format!("the workload has {TOO_MANY_WORKERS}") }
 }
 
-/// The slice of an accelerator that all containers with accelerators ask for: `mig-1g.5gb`.
+/// Slice of an accelerator that all containers with accelerators ask for: `mig-1g.5gb`.
 fn slice_of<'a>(pod_sets: &'a [PodSet<'_>]) -> Option<&'a str> {
     let containers = pod_sets.iter().flat_map(|set| &set.template.spec.containers);
     let resources = containers
@@ -357,7 +357,7 @@ fn slice_of<'a>(pod_sets: &'a [PodSet<'_>]) -> Option<&'a str> {
     }
 }
 
-/// A whole number, as Kubernetes writes quantities of accelerators: as a number or as text, `2` or `2k`.
+/// A whole number of accelerators, as Kubernetes writes quantities: as a number or as text, `2` or `2k`.
 fn quantity(entry: &Entry<'_>, raw: &RawValue) -> Result<u32, Fault> {
     let text = raw.get().trim_matches('"');
     let (digits, factor) = match text.strip_suffix('k') {
@@ -373,7 +373,7 @@ fn quantity(entry: &Entry<'_>, raw: &RawValue) -> Result<u32, Fault> {
     })
 }
 
-/// The worker type: the flavor that its accelerators were assigned from.
+/// Takes the worker type into a row: the flavor from which its accelerators were assigned.
 fn take_flavors(row: &mut Row, admission: &Admission<'_>, log: &mut Reading) {
     let flavors = admission.pod_set_assignments.iter().flat_map(|assignment| &assignment.flavors);
     let mut types: Vec<&str> =

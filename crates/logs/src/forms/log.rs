@@ -11,7 +11,7 @@ use crate::row::{Row, State};
 use crate::table::{Cells, Columns};
 use crate::tally::Doubt;
 
-/// Its columns, in the order in which they are written.
+/// Columns of the normalized log, in the order in which they are written.
 pub(crate) const NAMES: [&str; 16] = [
     "id",
     "name",
@@ -62,13 +62,13 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
     Ok(())
 }
 
-/// By how much all other times are later where one at the zero of time is unknown, s: some three years.
+/// Time by which all other times are later where one at the zero of time counts as unknown, s: some three years.
 const LATER_S: f64 = 1e8;
 
-/// Takes times at the zero of time as unknown where all others are years later. Where the log counts from its own start, they are
-/// times.
+/// Takes times at the zero of time as unknown where all others are years later. Where the log counts from its own start,
+/// they are real times.
 fn forget_zeros(log: &mut Reading) {
-    // Of all zones' clocks, which are whole quarters of an hour from UTC.
+    // Zones' clocks differ from UTC by whole quarters of an hour.
     let is_zero = |time: f64| time.abs() <= date::ZONE_S && time % 900.0 == 0.0;
     let times = log.rows.iter().flat_map(|row| [row.submitted_s, row.eligible_s, row.started_s, row.ended_s]);
     let least = times.flatten().filter(|time| !is_zero(*time)).reduce(f64::min);

@@ -40,7 +40,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     row.worker_type = cells.name("gpu_spec", log)?.and_then(|types| alternatives(&types, log));
     row.state = cells.word("pod_phase", &PHASES)?.unwrap_or(State::Unknown);
     row.n_workers = cells.count("num_gpu")?;
-    // The part counts only where one accelerator is asked for: of several a pod has each whole.
+    // The part counts only where one accelerator is asked for: a pod with several has each of them whole.
     let thousandths = cells.number("gpu_milli")?;
     if let (Some(0), Some(thousandths)) =
         (row.n_workers, thousandths.filter(|thousandths| *thousandths > 0.0))
@@ -70,7 +70,7 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     Ok(row)
 }
 
-/// The worker types that would do, each once; none if any would.
+/// Alternative worker types, each once; none if any type would do.
 fn alternatives(types: &str, log: &mut Reading) -> Option<Arc<str>> {
     let mut known = BTreeSet::new();
     let names = types.split('|').map(str::trim).filter(|name| !name.is_empty() && !is_nothing(name));

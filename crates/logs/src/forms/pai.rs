@@ -48,22 +48,22 @@ const STATES: [(&str, State); 4] = [
 /// A day, s.
 const DAY_S: f64 = 86_400.0;
 
-/// What the table of jobs says of one.
+/// Columns of a job in the table of jobs.
 struct Submission {
     user: Option<Arc<str>>,
     state: Option<State>,
-    /// When it was submitted, s; the table calls it its start.
+    /// Time of submission, s; the table calls it the start.
     submitted_s: Option<f64>,
-    /// Its line of the table.
+    /// Line of the table, from 1.
     line: u64,
 }
 
-/// A job of the table of jobs.
+/// A job of the table of jobs, with what is known of its tasks.
 struct Submitted {
     id: Arc<str>,
-    /// Has the log a task of it?
+    /// Whether the log has a task of the job.
     has_tasks: bool,
-    /// The times of the table; none of a job with something that is not understood, which was complained of.
+    /// Columns of the job; none if they are not understood, which was complained of.
     submission: Option<Submission>,
 }
 
@@ -81,26 +81,26 @@ impl Submissions {
     }
 }
 
-/// A job as far as its tasks are read.
+/// A job, accumulated from the tasks read so far.
 struct Job {
     id: Arc<str>,
-    /// The line of its first task.
+    /// Line of its first task.
     line: u64,
     n_workers: Option<u32>,
-    /// The first start and the last end of its tasks.
+    /// First start and last end of its tasks, s.
     started_s: Option<f64>,
     ended_s: Option<f64>,
     /// The first complaint about one of its tasks, with the task's line.
     fault: Option<Box<(Fault, String)>>,
     /// Accelerators in whole ones: half of two is one.
     held: f64,
-    /// Its worker types, as far as two of them.
+    /// Worker types of its tasks, up to two of them.
     types: [Option<Arc<str>>; 2],
     has_ended: bool,
-    /// Does one of its tasks end before it starts?
+    /// Whether one of its tasks ends before it starts.
     is_contradictory: bool,
     state: Option<State>,
-    /// Does one of its tasks have a time, also one without accelerators, of which the times are not taken?
+    /// Whether one of its tasks has a time, also a task without accelerators, whose times are not taken.
     has_times: bool,
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn read(
     let file: Option<Arc<str>> = job_table.as_ref().map(|table| table.name.as_str().into());
     let mut submissions = job_table.map(|table| read_jobs(table, log)).transpose()?;
     let (mut jobs, mut places): (Vec<Job>, _) = (Vec::new(), Places::default());
-    // Digests of tasks' lines by their jobs, to know one that is repeated.
+    // Digests of tasks' lines, with their jobs, by which repeated lines are recognized.
     let mut tasks: BTreeSet<(usize, u64)> = BTreeSet::new();
     TASKS.read(input, log, |cells, log| {
         let mut id = match cells.id("job_name") {
@@ -144,7 +144,7 @@ pub(crate) fn read(
     for job in jobs {
         job.finish(submissions.as_mut(), log);
     }
-    // Of these jobs the log has no task: they wait, or ended, and only one that completed is known to have had some.
+    // The log has no task of these jobs: they wait, or ended, and only one that completed is known to have had some.
     let jobs = submissions.into_iter().flat_map(|table| table.jobs);
     for Submitted { id, submission, .. } in jobs.filter(|submitted| !submitted.has_tasks) {
         let Some(Submission { user, state, submitted_s, line }) = submission else { continue };
@@ -203,7 +203,7 @@ fn submission(cells: &Cells<'_>, log: &mut Reading) -> Result<Submission, Fault>
     Ok(Submission {
         user: cells.name("user", log)?,
         state: cells.word("status", &STATES)?,
-        // A time of 0 is none here: the authors' own analysis takes it so.
+        // A time of 0 counts as missing, as in the authors' own analysis.
         submitted_s: cells.number("start_time")?.filter(|time| *time > 0.0),
         line: cells.line,
     })
@@ -227,7 +227,7 @@ impl Job {
         }
     }
 
-    /// Takes in a task. Those without accelerators count only for the job's state.
+    /// Takes in a task. A task without accelerators counts only for the job's state.
     fn add(&mut self, cells: &Cells<'_>, log: &mut Reading) -> Result<(), Fault> {
         let state = cells.word("status", &STATES)?;
         self.state = self.state.into_iter().chain(state).reduce(State::worse);
@@ -241,8 +241,8 @@ impl Job {
         }
         let n_members =
             n_members.ok_or_else(|| cells.fault("inst_num", "a task of accelerators without inst_num"))?;
-        // 0 stands for a time that is missing in this log, whose times begin days after 0; of a table that begins at 0 it is
-        // a time.
+        // A time of 0 counts as missing in this log, whose times begin days after 0; in a table that begins at 0 it is a
+        // time.
         if start == Some(0.0) && end.is_none_or(|end| end == 0.0 || end > DAY_S) {
             start = None;
         }
@@ -289,7 +289,7 @@ impl Job {
                 row.state = state.unwrap_or(row.state);
                 row.submitted_s = *submitted_s;
             }
-            // Something of it was not understood, which is counted.
+            // The job's row in the table of jobs was not understood, and counted there.
             Some(Some(None)) => return log.leave_out(Reason::NotUnderstood, row.line, Some(&row.id)),
             Some(None) => log.doubt(Doubt::NotInJobTable, row.line, Some(&row.id)),
         }

@@ -57,21 +57,21 @@ struct Server<'a> {
     gpus: Vec<&'a RawValue>,
 }
 
-/// The times of a job's attempts, taken together.
+/// Times of a job's attempts, taken together.
 #[derive(Default)]
 struct Times {
     started_s: Option<f64>,
     ended_s: Option<f64>,
     ran_s: Option<f64>,
-    /// Does an attempt start before the one before it ended?
+    /// Whether an attempt starts before the one before it ended.
     overlap: bool,
-    /// Does an attempt end before it starts?
+    /// Whether an attempt ends before it starts.
     end_before_start: bool,
-    /// Has the last attempt started, and not ended?
+    /// Whether the last attempt has started and not ended.
     is_open: bool,
 }
 
-/// Start and end of an attempt, and which attempt of the job it is.
+/// Start and end of an attempt, s, and its position among the job's attempts.
 type Attempted = (Option<f64>, Option<f64>, usize);
 
 pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError> {
@@ -128,7 +128,7 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     }
     let last = ordered.iter().rev().find(|attempt| attempt.n_workers() > 0).or(ordered.last());
     if let Some(last) = last {
-        // A list of no server does not say that the job had no accelerator.
+        // An empty list of servers does not say that the job had no accelerator.
         let is_told = last.detail.as_ref().is_some_and(|servers| !servers.is_empty());
         row.n_workers = Some(u32::try_from(last.n_workers()).unwrap_or(u32::MAX)).filter(|_| is_told);
         let servers: BTreeSet<Option<&str>> =
@@ -142,7 +142,7 @@ fn row(entry: &Entry<'_>, log: &mut Reading) -> Result<Option<Row>, Fault> {
     Ok(Some(row))
 }
 
-/// Checks that what each server lists are names of accelerators; does one list a name twice?
+/// Checks that the accelerators listed for each server are names. Returns whether a name is listed twice for one.
 fn check_workers(entry: &Entry<'_>, attempts: &[Attempt<'_>]) -> Result<bool, Fault> {
     let mut is_named_twice = false;
     for server in attempts.iter().flat_map(|attempt| attempt.detail.iter().flatten()) {
@@ -164,8 +164,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Starts and ends of a job's attempts, in order of time, and which attempt each is; without times one stays after the one
-/// before it. Those with neither times nor accelerators never started, and are not among them.
+/// Starts and ends of a job's attempts in order of time, with their positions; an attempt without times stays after the one
+/// before it. Attempts with neither times nor accelerators never started, and are left out.
 fn in_order(
     entry: &Entry<'_>,
     attempts: &[Attempt<'_>],
@@ -192,7 +192,7 @@ fn in_order(
     Ok(all)
 }
 
-/// The times of all attempts together. How long a job ran is known if each attempt has a start and an end.
+/// Times of all attempts together. The running time is known if each attempt has a start and an end.
 fn times(attempts: &[Attempted]) -> Times {
     let mut times = Times::default();
     let mut is_known = !attempts.is_empty();
@@ -214,7 +214,7 @@ fn times(attempts: &[Attempted]) -> Times {
     times
 }
 
-/// A time, which comes after another one of the same job where that is known.
+/// A time of the entry: of two readings the one that is after `last`, another time of the same job.
 fn time(
     entry: &Entry<'_>,
     raw: Option<&RawValue>,
@@ -226,7 +226,7 @@ fn time(
 
 pub(super) const NAME: &str = "a name without control characters";
 
-/// A name that traces hold.
+/// A name without control characters; none for other texts.
 pub(super) fn name(text: &str) -> Option<String> {
     (!text.chars().any(char::is_control)).then(|| text.to_owned())
 }

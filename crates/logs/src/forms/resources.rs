@@ -1,19 +1,19 @@
-//! Kubernetes' names of resources: which count accelerators, and which of the others may be accelerators all the same.
+//! Kubernetes' names of resources: names of accelerators, names of other things, and names that may be accelerators.
 
-/// What a resource counts.
+/// Kind of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counts {
     /// It counts accelerators, or slices of them that are one each.
     Workers,
-    /// It is about accelerators, and how many whole ones it is its number does not say: memory, cores, shares of them.
+    /// It is about accelerators, but in units that cannot be converted to whole ones: memory, cores, shares of them.
     Unclear,
-    /// It is known, and no accelerator.
+    /// It is known not to be an accelerator.
     Known,
     /// It is not known.
     Unknown,
 }
 
-/// The end of the names of resources that are whole accelerators.
+/// Suffix of names of whole accelerators.
 pub(super) const WHOLE: &str = "gpu";
 
 /// Other names of resources that are accelerators.
@@ -27,20 +27,20 @@ const OTHERS: [&str; 7] = [
     "huawei.com/Ascend910",
 ];
 
-/// Koordinator's accelerators, in hundredths of one.
+/// Koordinator's name of hundredths of accelerators.
 const IN_PERCENT: &str = "koordinator.sh/gpu";
 
 /// Parts of names that only accelerators have.
 const SIGNS: [&str; 9] =
     ["gpu", "cuda", "neuron", "gaudi", "ascend", "i915", "accelerator", "nvidia.com/mig", "gpu.intel.com"];
 
-/// Words of names that only accelerators have, with a number behind them or none.
+/// Words of names that only accelerators have, alone or followed by a number.
 const WORDS: [&str; 6] = ["npu", "tpu", "xpu", "mlu", "dcu", "mig"];
 
 /// Names of resources that are no accelerators.
 const NONE: [&str; 6] = ["cpu", "memory", "ephemeral-storage", "storage", "pods", "nvidia.com/hostdev"];
 
-/// Beginnings of such names.
+/// Prefixes of names of resources that are no accelerators.
 const NONE_FROM: [&str; 8] = [
     "hugepages-",
     "requests.",
@@ -52,7 +52,7 @@ const NONE_FROM: [&str; 8] = [
     "networking.gke.io",
 ];
 
-/// What a resource is: `nvidia.com/gpu`, `amd.com/gpu` and slices such as `nvidia.com/mig-1g.5gb` count accelerators.
+/// Kind of a resource: `nvidia.com/gpu`, `amd.com/gpu` and slices such as `nvidia.com/mig-1g.5gb` count accelerators.
 pub(super) fn counts(resource: &str) -> Counts {
     if NONE.contains(&resource) || NONE_FROM.iter().any(|start| resource.starts_with(start)) {
         return Counts::Known;

@@ -1,4 +1,4 @@
-//! Jobs of the runs that Slurm's accounting has under one id: attempts, components, and ids that come round.
+//! Jobs from runs under the same id in Slurm's accounting: attempts, components, and reused ids.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::reading::{Fault, Reading};
 use crate::row::{Row, State};
 use crate::tally::{Doubt, Reason};
 
-/// One line: a run of a job, or of a component of one.
+/// A run of a job, or of a component of one: one line.
 pub(super) struct Run {
     pub(super) row: Row,
-    /// The component of a heterogeneous job.
+    /// Number of the component of a heterogeneous job.
     pub(super) component: Option<u32>,
-    /// The cluster that its line names.
+    /// Cluster that the line names.
     pub(super) cluster: Option<Arc<str>>,
     pub(super) place: Place,
 }
@@ -45,8 +45,8 @@ pub(super) fn finish(runs: Vec<Run>, log: &mut Reading) {
     }
 }
 
-/// The runs of components less those that were submitted when a job without components was under the same id: of these it is
-/// not understood what they are.
+/// The runs of components without those submitted at the same time as a run without components under the same id, which are
+/// counted as not understood.
 fn of_other_jobs(components: Vec<Run>, plain: &[Row], log: &mut Reading) -> Vec<Run> {
     let submitted: BTreeSet<Option<u64>> =
         plain.iter().map(|row| row.submitted_s.map(f64::to_bits)).collect();
@@ -59,7 +59,7 @@ fn of_other_jobs(components: Vec<Run>, plain: &[Row], log: &mut Reading) -> Vec<
     others
 }
 
-/// The runs of a heterogeneous job, each of the runs of its components that were submitted together.
+/// Runs of a heterogeneous job, each joined from the runs of its components that were submitted together.
 fn joined(runs: Vec<Run>, log: &mut Reading) -> Vec<Row> {
     let mut components: BTreeMap<Option<u32>, Vec<Row>> = BTreeMap::new();
     for run in runs {
@@ -73,8 +73,8 @@ fn joined(runs: Vec<Run>, log: &mut Reading) -> Vec<Row> {
     whole
 }
 
-/// Runs with those of one more component. Both are in order of submission and start; of several that were submitted at one time,
-/// as Slurm of old has attempts, those that started nearest to one another are together.
+/// Runs joined with the runs of one more component. Both are in order of submission and start. Where several were submitted
+/// at one time, as attempts are with old versions of Slurm, those that started nearest to one another are joined.
 fn with_component(whole: Vec<Row>, rows: Vec<Row>, log: &mut Reading) -> Vec<Row> {
     let is_with = |one: &Row, other: &Row| match (one.submitted_s, other.submitted_s) {
         (Some(one), Some(other)) => (one - other).abs() <= 1.0,
@@ -113,7 +113,7 @@ fn with_component(whole: Vec<Row>, rows: Vec<Row>, log: &mut Reading) -> Vec<Row
     all
 }
 
-/// What runs are ordered by: submission and start, those that lack one last.
+/// Sort key of runs: submission and start, s, with missing ones last.
 fn order(run: &Row) -> (f64, f64) {
     (run.submitted_s.unwrap_or(f64::INFINITY), run.started_s.unwrap_or(f64::INFINITY))
 }
@@ -126,7 +126,7 @@ fn sort(runs: &mut [Row]) {
     });
 }
 
-/// The jobs that runs under one id are of: most often one, which was requeued; ids come round, so sometimes several.
+/// Jobs of the runs under one id: most often one, which was requeued; sometimes several, as Slurm reuses ids.
 ///
 /// A run is a later attempt of a job if user, account and name agree, the job had not completed, and the run was submitted
 /// after the one before it ended, as Slurm's requeues are.
@@ -158,34 +158,34 @@ fn jobs_of(mut runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
     jobs
 }
 
-/// When a run was submitted and started, as bits, by which runs are looked up.
+/// Submission and start of a run, as bits, for look-ups.
 type Times = (Option<u64>, Option<u64>);
 
-/// What other rows say of the runs under one id, to know those that had not ended in one row and are later in another.
+/// Rows of ended and settled runs under one id, by which earlier rows of the same runs are recognized.
 #[derive(Default)]
 struct Later {
-    /// Submission and start of runs that ended.
+    /// Submission and start of the runs that ended.
     ended: BTreeSet<Times>,
-    /// Runs that had started or ended, by submission and then by start.
+    /// Runs that had started or ended, by submission, then by start.
     settled: BTreeMap<Option<u64>, BTreeMap<Option<u64>, Settled>>,
-    /// The last line of runs that had not ended and of which no row says that they had, by submission and start.
+    /// Last line of the runs that had not ended in any row, by submission and start.
     open: BTreeMap<Times, u64>,
 }
 
 /// A run that had started or ended.
 struct Settled {
-    /// The first of the lines that it is on.
+    /// First line that has the run.
     line: u64,
-    /// When it started; without a start, when it ended or could have run, whichever is later. It could run by then.
+    /// Start of the run; without one, the later of its end and the time from which it could run. It could run by then.
     due_s: Option<f64>,
     has_completed: bool,
 }
 
 impl Settled {
-    /// Is a run that waits in another row, and was submitted with it, this one before it started?
+    /// Whether a row of a run that waits, submitted at the same time, is an earlier row of this run.
     ///
-    /// A run that is requeued may run again only after its end. Where the row does not say from when it may run, it is this one if
-    /// it is on an earlier line.
+    /// A run that is requeued may run again only after its end. Where the waiting row has no time from which it may run, it
+    /// is this run if it is on an earlier line.
     fn was(&self, waiting: &Row) -> bool {
         let is_due = waiting.eligible_s.zip(self.due_s).map(|(eligible, due)| eligible <= due);
         self.has_completed || is_due.unwrap_or(self.line > waiting.line)
@@ -216,7 +216,7 @@ impl Later {
         later
     }
 
-    /// Is a run that had not ended there as one that had started, if it waited, or ended?
+    /// Whether a row that has not ended was followed by one of the same run that had started, if it waited, or ended.
     fn has_settled(&self, run: &Row) -> bool {
         let (submitted, started) = times(run);
         if started.is_some() {
@@ -225,7 +225,7 @@ impl Later {
         self.settled.get(&submitted).is_some_and(|runs| runs.values().any(|settled| settled.was(run)))
     }
 
-    /// Is a run there as it was later, too?
+    /// Whether a later row of the same run is there.
     fn has(&self, run: &Row) -> bool {
         if run.ended_s.is_some() || run.submitted_s.is_none() {
             return false;
@@ -234,7 +234,7 @@ impl Later {
     }
 }
 
-/// The later of two times, or the one that is known.
+/// The later of two times, or the known one.
 fn latest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     one.into_iter().chain(other).reduce(f64::max)
 }
@@ -243,7 +243,7 @@ fn times(run: &Row) -> Times {
     (run.submitted_s.map(f64::to_bits), run.started_s.map(f64::to_bits))
 }
 
-/// The runs less those that had not ended in one row and are as they were later in another, as where two logs are joined.
+/// The runs without rows that had not ended and have a later row, as where two logs are joined.
 fn without_open_ones(runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
     let later = Later::of(&runs);
     let mut said = BTreeSet::new();
@@ -259,7 +259,7 @@ fn without_open_ones(runs: Vec<Row>, log: &mut Reading) -> Vec<Row> {
     kept
 }
 
-/// How long after its end a run is requeued at the latest, s: later, the id has come round.
+/// The longest time after its end at which a run is requeued, s: later ones are other jobs with a reused id.
 const REQUEUED_WITHIN_S: f64 = 7.0 * 86_400.0;
 
 fn is_attempt_after(earlier: &Row, later: &Row) -> bool {
@@ -268,12 +268,12 @@ fn is_attempt_after(earlier: &Row, later: &Row) -> bool {
         .ended_s
         .zip(later.submitted_s)
         .is_some_and(|(end, submitted)| (end - 1.0..=end + REQUEUED_WITHIN_S).contains(&submitted));
-    // Slurm of old kept the time of submission.
+    // Old versions of Slurm kept the time of submission.
     let is_with = earlier.submitted_s.is_some() && earlier.submitted_s == later.submitted_s;
     same && earlier.state != State::Completed && (is_after || is_with)
 }
 
-/// May a row that waits be an earlier run from before that started, and not its next attempt? Both were submitted at one time, and
+/// Whether a waiting row may be from before the run started, and not its next attempt. Both were submitted at one time, and
 /// the row does not say from when it may run.
 fn may_be_the_wait_of(earlier: &Row, waiting: &Row) -> bool {
     let waits = waiting.started_s.is_none() && waiting.ended_s.is_none() && waiting.eligible_s.is_none();
@@ -283,13 +283,13 @@ fn may_be_the_wait_of(earlier: &Row, waiting: &Row) -> bool {
         && earlier.submitted_s == waiting.submitted_s
 }
 
-/// A job with one more attempt: submitted and started as before, ended as the attempt, and sized as the last that ran.
+/// The job with one more attempt: submitted and started as before, ended as the attempt, and sized as the last that ran.
 fn with_attempt(job: &Row, attempt: Row) -> Row {
     let least = |one: Option<f64>, other: Option<f64>| one.into_iter().chain(other).reduce(f64::min);
     let has_run = attempt.started_s.is_some() || job.started_s.is_none();
     let (n_workers, n_nodes) =
         if has_run { (attempt.n_workers, attempt.n_nodes) } else { (job.n_workers, job.n_nodes) };
-    // Of an attempt that has not ended, how long it ran is not known, nor is it of the job.
+    // An attempt that has not ended has no known running time, so neither has the job.
     let is_open = attempt.started_s.is_some() && attempt.ended_s.is_none();
     let ran_s = job.ran_s.into_iter().chain(attempt.ran_s).reduce(|one, other| one + other);
     let is_contradictory = job.contradicts_itself() || attempt.contradicts_itself();
@@ -308,10 +308,10 @@ fn with_attempt(job: &Row, attempt: Row) -> Row {
     if is_contradictory { whole.contradictory() } else { whole }
 }
 
-/// What stands between the types of a job of several, which are told apart once all of its rows are read.
+/// Separator of the types of a job of several, which are split once all of its rows are read.
 pub(super) const BESIDE: &str = "\n";
 
-/// The worker types of two parts of a job, each once; two of them where there are more, which is as much as is said of them.
+/// Worker types of two parts of a job, each once; at most two of them, as more are not reported.
 fn both_types(one: Option<&str>, other: Option<&str>) -> Option<Arc<str>> {
     let mut types: Vec<&str> = one.into_iter().chain(other).flat_map(|types| types.split(BESIDE)).collect();
     types.sort_unstable();
@@ -320,7 +320,7 @@ fn both_types(one: Option<&str>, other: Option<&str>) -> Option<Arc<str>> {
     (!types.is_empty()).then(|| types.join(BESIDE).into())
 }
 
-/// Two components of a heterogeneous job, which run at the same time, as one.
+/// Two components of a heterogeneous job, which run at the same time, joined to one row.
 fn together(row: Row, other: &Row) -> Row {
     let least = |one: Option<f64>, other: Option<f64>| one.into_iter().chain(other).reduce(f64::min);
     let worker_type = both_types(row.worker_type.as_deref(), other.worker_type.as_deref());
@@ -333,7 +333,7 @@ fn together(row: Row, other: &Row) -> Row {
         started_s: least(row.started_s, other.started_s),
         ended_s: row.ended_s.zip(other.ended_s).map(|(one, other)| one.max(other)),
         ran_s: row.ran_s.zip(other.ran_s).map(|(one, other)| one.max(other)),
-        // What is not known of one component is known of the job where another started.
+        // An unknown number of one component leaves that of the job unknown where the other never started.
         n_attempts: match (row.n_attempts, other.n_attempts) {
             (None, Some(0)) | (Some(0), None) => None,
             (one, other) => one.max(other),

@@ -1,4 +1,4 @@
-//! Slurm's accounting: a line a run of a job, of a task of an array, or of a component of a heterogeneous job.
+//! Slurm's accounting: one line per run of a job, of a task of an array, or of a component of a heterogeneous job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::row::{Row, State};
 use crate::table::{Cells, Columns, Value};
 use crate::tally::{Doubt, Reason};
 
-/// The call that prints what [`read`] reads, for all jobs since a date.
+/// Call that prints the input of [`read`], for all jobs since a date.
 pub(crate) const COMMAND: &str = "SLURM_TIME_FORMAT=%s sacct -a -X -D -P --noconvert -S DATE -E now -o \
     JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,State,NNodes,ReqTRES,AllocTRES,JobName";
 
@@ -68,12 +68,12 @@ const COLUMNS: Columns = Columns {
     advice: "; `apportion trace sacct-command` prints the call of sacct whose output is read",
 };
 
-/// Runs that are not the only ones of their job, by job.
+/// Jobs with several runs, and the clusters of a log.
 #[derive(Default)]
 struct Several {
     jobs: Vec<Vec<Run>>,
     known: BTreeMap<Arc<str>, usize>,
-    /// The clusters that rows name, none among them if there are rows that do not.
+    /// Clusters that rows name; `None` among them stands for rows that name none.
     clusters: BTreeSet<Option<Arc<str>>>,
 }
 
@@ -119,13 +119,13 @@ pub(crate) fn read(input: &mut Input, log: &mut Reading) -> Result<(), SpecError
     Ok(())
 }
 
-/// What stands before the ids of a cluster's jobs where there are several clusters.
+/// Prefix of the ids of a cluster's jobs in a log of several clusters.
 fn prefix(cluster: &str) -> String {
     format!("{cluster}:")
 }
 
 impl Several {
-    /// Takes in a run: the first of a job becomes a row at once, unless it is a component of one.
+    /// Takes in a run. The first run of a job becomes a row at once, unless it is a component of one.
     fn take(&mut self, mut run: Run, log: &mut Reading) {
         self.put_under_cluster(&mut run, log);
         let is_first = log.row_of(&run.row.id).is_none() && !self.known.contains_key(&run.row.id);
@@ -139,7 +139,7 @@ impl Several {
         self.jobs[at].push(run);
     }
 
-    /// Gives a run of a cluster an id that no other cluster's has.
+    /// Adds the cluster to a run's id, so that no other cluster has the same.
     fn put_under_cluster(&mut self, run: &mut Run, log: &mut Reading) {
         let is_new = !self.clusters.contains(&run.cluster);
         if let Some(cluster) = &run.cluster {
@@ -180,7 +180,7 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
         log.doubt(Doubt::NoJobId, cells.line, Some(&id));
     }
     let mut row = Row::new(id, cells.line);
-    // Of a name that breaks its row, which is told, the ends of lines are blanks.
+    // A name that breaks its row, which is counted, has blanks for the ends of lines.
     row.name = match cells.raw("JobName").filter(|name| name.contains('\n')) {
         Some(broken) => Some(log.share(broken)),
         None => cells.name("JobName", log)?,
@@ -194,7 +194,7 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
     row.state = state(cells)?;
     [row.submitted_s, row.eligible_s, row.started_s, row.ended_s] =
         cells.times(["Submit", "Eligible", "Start", "End"], log)?;
-    // Slurm gives one that was held after a requeue, and cancelled, a start at its end, before it could have run.
+    // Slurm gives a job that was held after a requeue, and cancelled, a start at its end, before it could have run.
     let never_ran = row.started_s.zip(row.ended_s).is_some_and(|(start, end)| start >= end)
         && row.eligible_s.zip(row.ended_s).is_some_and(|(eligible, end)| eligible > end);
     row.started_s = row.started_s.filter(|_| !never_ran);
@@ -209,20 +209,20 @@ fn run(cells: &Cells<'_>, log: &mut Reading) -> Result<Option<Run>, Fault> {
     Ok(Some(Run { row, component, cluster, place: cells.place(column) }))
 }
 
-/// Does an id name several tasks of an array, as `7_[1-800%50]`? Slurm has one row for those that have not started.
+/// Whether an id names several tasks of an array, as `7_[1-800%50]`. Slurm has one row for those that have not started.
 fn is_several_tasks(id: &str) -> bool {
     let tasks = id.split_once("_[").and_then(|(_, rest)| rest.split([']', '%']).next());
     tasks.is_some_and(|tasks| tasks.contains(['-', ',', '.']))
 }
 
-/// Takes how long it ran, which is what has elapsed, without the time for which it was suspended; returns what has elapsed.
+/// Takes the running time into a row: the elapsed time without suspensions. Returns the elapsed time, s.
 fn running_time(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Value<f64> {
     let elapsed = match cells.number("ElapsedRaw")? {
         Some(elapsed) => Some(elapsed),
         None => cells.elapsed("Elapsed")?,
     };
     let span_s = row.ended_s.zip(row.started_s).map(|(end, start)| end - start);
-    // Of a job that has not ended, what has elapsed counts up to the call.
+    // The elapsed time of a job that has not ended counts up to the call.
     let is_over =
         row.ended_s.is_some() || !matches!(row.state, State::Running | State::Pending | State::Unknown);
     if is_over {
@@ -230,7 +230,7 @@ fn running_time(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Value<f6
             (None, Some(span)) if span > 0.0 => Some(span - suspended(cells, span)?),
             _ => elapsed.or(span_s),
         };
-        // What has elapsed of a job without a start is 0 where it never ran.
+        // The elapsed time of a job without a start is 0 where it never ran.
         row.ran_s = row.ran_s.filter(|ran| row.started_s.is_some() || *ran > 0.0);
         if span_s.is_none() && row.ran_s.is_some() {
             log.doubt(Doubt::DurationAlone, row.line, Some(&row.id));
@@ -242,7 +242,7 @@ fn running_time(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Value<f6
     Ok(elapsed)
 }
 
-/// For how long of the time from its start to its end it was suspended, s.
+/// Time for which the job was suspended between its start and its end, s.
 fn suspended(cells: &Cells<'_>, span: f64) -> Result<f64, Fault> {
     let suspended = cells.elapsed("Suspended")?.unwrap_or(0.0);
     if suspended <= span {
@@ -260,7 +260,7 @@ fn state(cells: &Cells<'_>) -> Result<State, Fault> {
     })
 }
 
-/// Workers, their type and nodes: those that the job got, or those that it asked for.
+/// Takes workers, their type and nodes into a row: the allocated ones, or those that the job asked for.
 fn resources(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Result<(), Fault> {
     let list = |column: &str| {
         tres::accelerators(cells.raw(column).unwrap_or_default())
@@ -268,7 +268,7 @@ fn resources(cells: &Cells<'_>, row: &mut Row, log: &mut Reading) -> Result<(), 
     };
     let (given, asked) = (list("AllocTRES")?, list("ReqTRES")?);
     let is_given = cells.raw("AllocTRES").is_some();
-    // Where accelerators are not consumed, a job is given 0 of those that it asked for.
+    // Where accelerators are not consumed, a job is allocated 0 of those that it asked for.
     let is_only_asked = is_given && given.n == 0 && asked.n > 0;
     if is_only_asked {
         log.doubt(Doubt::OnlyAsked, row.line, Some(&row.id));

@@ -1,4 +1,4 @@
-//! Slurm's nodes: `scontrol show node`, a block a node, or a line a node with `-o`.
+//! Slurm's nodes: `scontrol show node`, with a block per node, or a line per node with `-o`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::row::TOO_MANY_WORKERS;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) name: Arc<str>,
-    /// Its accelerators by type; of several types a node is in each.
+    /// Accelerators by type; a node with several types has an entry for each.
     pub(crate) workers: Vec<(String, u32)>,
-    /// Is it down, drained, or in the future?
+    /// Whether it is down, drained, or in the future.
     pub(crate) is_away: bool,
-    /// Are its accelerators more or fewer than those that the scheduler counts?
+    /// Whether its list of accelerators differs from the number that the scheduler counts.
     pub(crate) is_contradictory: bool,
     pub(crate) line: u64,
 }
 
-/// Slurm's states of nodes and the flags after them, with whether a node in it is away: no job will be started there.
-/// A node that Slurm switches on when a job comes is not.
+/// Slurm's states and flags of nodes, with whether a node in them is away: no job will be started there. A node that Slurm
+/// switches on when a job comes is not away.
 const STATES: [(&str, bool); 33] = [
     ("ALLOCATED", false),
     ("BLOCKED", false),
@@ -62,7 +62,7 @@ const STATES: [(&str, bool); 33] = [
     ("UNKNOWN", true),
 ];
 
-/// What is known of the node that is being read. Free text may hold anything, so the first word of a kind counts.
+/// Keys of the node that is being read. Free text may hold anything, so the first word of a kind counts.
 #[derive(Default)]
 struct Block {
     line: u64,
@@ -104,7 +104,7 @@ pub(crate) fn read(
 }
 
 impl Block {
-    /// Takes in a line of words `KEY=VALUE`. What stands after `Reason=`, or another key of free text, is not read.
+    /// Takes in a line of words `KEY=VALUE`. Text after `Reason=` or another key of free text is not read.
     fn take_line(&mut self, text: &str) {
         for word in text.split_whitespace() {
             let Some((key, value)) = word.split_once('=') else { continue };
@@ -112,7 +112,7 @@ impl Block {
                 "Gres" => &mut self.gres,
                 "State" => &mut self.state,
                 "CfgTRES" => &mut self.configured,
-                // What follows on the line is free text.
+                // The rest of the line is free text.
                 "OS" | "Reason" | "Comment" | "Extra" if !text.starts_with("NodeName=") => break,
                 "Reason" | "Comment" | "Extra" => break,
                 _ => continue,
@@ -164,7 +164,7 @@ impl Block {
         let configured = tres::accelerators(configured.as_deref().unwrap_or_default()).unwrap_or_default();
         let sum = |all: &[(String, u32)]| all.iter().map(|(_, n)| u64::from(*n)).sum::<u64>();
         let n = sum(&workers);
-        // Accelerators whose type only the configured resources tell.
+        // Types of accelerators that only the configured resources name.
         let of_types = sum(&configured.types);
         if workers.iter().any(|(kind, _)| kind.is_empty()) && of_types == n {
             workers = configured.types;
@@ -174,7 +174,7 @@ impl Block {
     }
 }
 
-/// The entries of a list, at commas outside of brackets.
+/// Entries of a list, split at commas outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let at_comma = |letter: char| {
@@ -188,7 +188,7 @@ fn split(text: &str) -> Vec<&str> {
     text.split(at_comma).map(str::trim).filter(|entry| !entry.is_empty()).collect()
 }
 
-/// Type and number of an entry such as `gpu:a100:4(S:0-1)` or `gpu:4`; none of what is no accelerator.
+/// Type and number of an entry such as `gpu:a100:4(S:0-1)` or `gpu:4`; none for other resources.
 fn accelerators(entry: &str) -> Result<Option<(String, u32)>, String> {
     let plain = entry.split('(').next().unwrap_or(entry);
     let mut parts = plain.split(':');
@@ -197,7 +197,7 @@ fn accelerators(entry: &str) -> Result<Option<(String, u32)>, String> {
     let not_understood = || format!("Gres `{}`, expected gpu:TYPE:NUMBER", Field::shortened(entry));
     match first.to_ascii_lowercase().as_str() {
         "gpu" => {}
-        // Memory, cores and shares of accelerators are counted beside them.
+        // Memory, cores and shares of accelerators are counted separately.
         "gpumem" | "gpucores" => return Ok(None),
         other if other.contains("gpu") => return Err(not_understood()),
         _ => return Ok(None),

@@ -2,7 +2,7 @@
 
 use crate::row::State;
 
-/// Slurm's names, as its manual of `sacct` lists them, with what each comes to.
+/// Slurm's names, as its manual of `sacct` lists them, with the states that they stand for.
 const STATES: [(&str, State); 28] = [
     ("BOOT_FAIL", State::NodeFailure),
     ("CANCELLED", State::Cancelled),
@@ -34,11 +34,11 @@ const STATES: [(&str, State); 28] = [
     ("TIMEOUT", State::Timeout),
 ];
 
-/// What is expected of a state.
+/// Description of a state in error messages.
 pub(crate) const EXPECTED: &str =
     "one of Slurm's states, such as COMPLETED, FAILED, CANCELLED, TIMEOUT, NODE_FAIL";
 
-/// The state of a name, which may say `CANCELLED by UID`, or end in `+` where a column was too narrow.
+/// The state with a name, which may say `CANCELLED by UID`, or end in `+` where a column was too narrow.
 pub(crate) fn of(text: &str) -> Option<State> {
     let name = text.split(" by ").next().unwrap_or(text).trim();
     if let Some(start) = name.strip_suffix('+') {

@@ -1,4 +1,4 @@
-//! Alibaba's jobs of 2026: a line a job, each of several workers with some accelerators.
+//! Alibaba's jobs of 2026: one line per job, each with several workers of some accelerators.
 
 use apportion::spec::SpecError;
 
@@ -39,12 +39,12 @@ fn row(cells: &Cells<'_>, log: &mut Reading) -> Result<Row, Fault> {
     Ok(row)
 }
 
-/// The whole workers of a job, and the part of each that it asked for: `n_members` members, each with `per_member`
-/// accelerators. Members that ask for one and a half have two each, three quarters of both. None from 2³² workers on.
+/// Whole workers of a job, and the part of each that it asked for: `n_members` members, each with `per_member` accelerators.
+/// Members that ask for one and a half have two each, three quarters of both. None from 2³² workers on.
 pub(super) fn workers(per_member: f64, n_members: u32) -> Option<(u32, Option<f64>)> {
     let each = per_member.ceil();
     let n = each * f64::from(n_members);
-    // Of no accelerator there is no part.
+    // A job without members has no part.
     let fraction = if n_members == 0 { 1.0 } else { per_member / each };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the largest")]
     (n <= f64::from(u32::MAX)).then_some((n as u32, (fraction < 1.0).then_some(fraction)))

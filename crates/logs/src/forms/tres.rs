@@ -6,23 +6,23 @@ use apportion::spec::trace::field::Field;
 
 use crate::row::TOO_MANY_WORKERS;
 
-/// The accelerators of a list.
+/// Accelerators of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accelerators {
-    /// How many.
+    /// Number of accelerators.
     pub(crate) n: u32,
-    /// Does the list have them at all?
+    /// Whether the list mentions accelerators.
     pub(crate) is_listed: bool,
-    /// Their types with how many of each, where the list has them.
+    /// Types with their numbers, where the list has them.
     pub(crate) types: Vec<(String, u32)>,
-    /// Nodes, where the list has them.
+    /// Number of nodes, where the list has it.
     pub(crate) n_nodes: Option<u32>,
 }
 
-/// What a list says; else what of it is not understood.
+/// Accelerators of a list; else a message about the entry that is not understood.
 ///
-/// A list with types and no total is that of the sum of its types. Parts of accelerators (`gres/shard`, `gres/mps`) are in
-/// units that the list does not tell, so they are not understood unless whole accelerators are there, too.
+/// A list with types and no total has the sum of its types. Parts of accelerators (`gres/shard`, `gres/mps`) are in units
+/// that the list does not define, so they are not understood unless whole accelerators are listed, too.
 pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
     let mut found = Accelerators::default();
     let (mut total, mut parts) = (None, None);
@@ -30,7 +30,7 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
     let too_many = || format!("`{}`, which is {TOO_MANY_WORKERS}", Field::shortened(text));
     let mut before: Option<&str> = None;
     for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-        // What follows a comma inside of a number is shown with what stands before it.
+        // A text after a comma inside a number is shown with the text before it.
         let is_number = entry.bytes().all(|byte| byte.is_ascii_digit());
         let whole = before.replace(entry).filter(|_| is_number).map(|before| format!("{before},{entry}"));
         let not_understood = || {
@@ -63,7 +63,7 @@ pub(crate) fn accelerators(text: &str) -> Result<Accelerators, String> {
         }
     }
     let of_types = types.values().try_fold(0, |sum: u32, n| sum.checked_add(*n));
-    // A total may be more: types that the cluster does not list are in it.
+    // The total may be larger: it includes types that the cluster does not list.
     if total.zip(of_types).is_some_and(|(total, of_types)| total < of_types) {
         return Err(contradictory(text));
     }

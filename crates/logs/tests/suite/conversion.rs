@@ -13,7 +13,7 @@ use apportion_logs::{Converted, Converter, Doubt, Form, ReadOptions, Reading, Re
 const HEAD: &str =
     "id,name,user,group,submitted_s,started_s,ended_s,ran_s,gpus,gpu_fraction,gpu_type,state,class\n";
 
-/// A normalized log of these lines.
+/// A normalized log with the given lines.
 fn log(lines: &str) -> Reading {
     let text = format!("{HEAD}{lines}");
     let log = read_log_from("log.csv", Cursor::new(text), &ReadOptions::new(Form::Log)).unwrap();
@@ -21,14 +21,14 @@ fn log(lines: &str) -> Reading {
     log
 }
 
-/// So many jobs of two users, an hour apart.
+/// A log of `n` jobs of two users, an hour apart.
 fn many(n: usize) -> Reading {
     let line = |at: usize| format!("{at},train,u{},g,{},,,7200,1,,,,\n", at % 2, 3600 * at);
     log(&(0..n).map(line).collect::<String>())
 }
 
 struct Made {
-    /// Name, job type, scale factor, arrival and duration on the first worker type.
+    /// Name, job type, scale factor, arrival and duration on the first worker type, s.
     jobs: Vec<(String, String, u32, f64, f64)>,
     converted: Converted,
 }
@@ -83,7 +83,7 @@ i,,u,g,60,70,90,20,3,,,failed,
     assert_eq!(reasons.map(|reason| n_of(&converted, reason)), [1; 5]);
     // A row that contradicts itself is left out by reading.
     assert_eq!(log.left_out[&Reason::Contradictory].n, 1);
-    // `b` has no start and no attempts that are told.
+    // Job `b` has no start and no known attempts.
     assert_eq!(n_of(&converted, Reason::RunningTimeUnknown), 1);
     assert_eq!(
         converted.left_out.values().map(|tally| tally.n).sum::<u64>() + jobs.len() as u64,
@@ -118,7 +118,7 @@ job_types:
         [("a", 1), ("b", 2), ("c", 2)]
     );
     assert_eq!((n_of(&converted, Reason::State), n_of(&converted, Reason::TooLarge)), (1, 1));
-    // An hour on the slowest type is less than one on the first.
+    // An hour on the slowest type is shorter on the first.
     assert!(jobs[1].4 < 3600.0 && (jobs[0].4 - 3600.0).abs() < 1e-6, "{jobs:?}");
     assert_eq!(converted.ran_on, [1, 0, 2]);
 }

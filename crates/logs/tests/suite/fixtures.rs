@@ -12,7 +12,7 @@ pub(super) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// A log: its form, its file, what its expectation is called, and how it is read.
+/// A log: its form, its file, the name of its expectation, and the options for reading it.
 struct Case {
     form: Form,
     file: &'static str,
@@ -57,7 +57,7 @@ const CASES: [Case; 17] = [
     case(Form::Kueue, "kueue/workloads.json", "kueue/expected.txt"),
 ];
 
-/// What a log came to, as text: rows under their lines, counts, complaints.
+/// The rows of a log with their lines, counts and complaints, as text.
 fn told(log: &Reading) -> String {
     let mut rows = Vec::new();
     write_rows(&mut rows, log.rows.iter()).unwrap();

@@ -1,4 +1,4 @@
-//! What workloads of Kueue ask for: accelerators under many names, and names that are none.
+//! Requests of Kueue's workloads: accelerators under many names, and names of other resources.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use apportion_logs::tally::Doubt;
 use apportion_logs::write::write_log;
 use apportion_logs::{Form, ReadOptions, Reading, State};
 
-/// The log of workloads, each of a name, parts of its specification, and what its container asks for.
+/// A log of workloads, each with a name, parts of its specification, and the requests of its container.
 fn read(workloads: &[(&str, &str, &str)]) -> Reading {
     let each = workloads.iter().map(|(name, spec, resources)| {
         format!(
@@ -81,7 +81,7 @@ fn parts_of_no_accelerator_are_none() {
     write_log(&mut Vec::new(), &log.rows).unwrap();
 }
 
-/// The row of a workload of given conditions and other parts of its status, and how many runs were lost.
+/// The row of a workload with given conditions and other parts of its status, and how many runs were lost.
 fn with_status(spec: &str, status: &str) -> (State, Option<f64>, Option<f64>, Option<u32>, u64) {
     let text = format!(
         r#"{{"items": [{{"kind": "Workload", "metadata": {{"name": "a", "creationTimestamp": "2024-06-04T07:00:00Z"}},
@@ -125,7 +125,7 @@ fn an_eviction_after_the_admission_ends_the_run() {
         ("", of("05T03", "Preempted") + once, (State::Preempted, ran, ran, Some(1), 0)),
         ("", of("05T03", "Preempted") + thrice, (State::Preempted, ran, ran, Some(3), 1)),
         ("", of("05T03", "Preempted") + thrice + past, (State::Preempted, ran, Some(72_100.0), Some(3), 0)),
-        // It was admitted again, and how often before is not known.
+        // It was admitted again, and the number of earlier admissions is not known.
         ("", of("04T03", "Preempted"), (State::Running, None, None, None, 1)),
         ("", of("04T03", "Preempted") + once, (State::Running, None, None, Some(2), 1)),
         // It was stopped, and does not wait.
@@ -134,7 +134,7 @@ fn an_eviction_after_the_admission_ends_the_run() {
     ] {
         assert_eq!(with_status(spec, &status), expected, "{spec} {status}");
     }
-    // What it was admitted for once is not known any more.
+    // Nothing is known any more of the admission that it once had.
     let gone =
         r#""conditions": [{"type": "Admitted", "status": "False"}, {"type": "Evicted", "status": "True"}]"#;
     assert_eq!(with_status("", gone), (State::Pending, None, None, None, 1));

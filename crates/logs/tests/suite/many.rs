@@ -1,4 +1,4 @@
-//! Lists that are long in one place: where work were a product of two lists, these tests would take minutes.
+//! Logs and rules with one long list: if work were the product of two lists, these tests would take minutes.
 
 use std::fmt::Write;
 use std::io::Cursor;
@@ -9,7 +9,7 @@ use apportion_logs::nodes::{NodeForm, read_nodes_from};
 use apportion_logs::read::read_log_from;
 use apportion_logs::{Converter, Doubt, Form, ReadOptions, Reading, Rules};
 
-/// So many of each.
+/// Number of entries of each list.
 const N: usize = 40_000;
 
 fn read(form: Form, text: String) -> Reading {
@@ -18,7 +18,7 @@ fn read(form: Form, text: String) -> Reading {
     log
 }
 
-/// The texts of all numbers below [`N`], with a separator between them.
+/// Texts of all numbers below [`N`], with a separator between them.
 fn each(by: &str, text: impl Fn(usize) -> String) -> String {
     (0..N).map(text).collect::<Vec<_>>().join(by)
 }
@@ -87,7 +87,7 @@ fn rules_that_name_what_they_are_about_may_be_many() {
     let converted = converter.convert(&log, None, None);
     let weights: Vec<f64> = converted.chosen.iter().map(|chosen| chosen.weight).collect();
     assert_eq!(weights, (1..=N).map(|weight| weight as f64).collect::<Vec<_>>());
-    // A pattern has to be compared with each row, so there are not many.
+    // A pattern has to be compared with each row, so their number is limited.
     let source = rules(&[r#"{"when":{"user":"u*"},"leave_out":true}"#; 1001].join(","));
     let parsed = Rules::parse(&source).unwrap();
     let said = Converter::new(&throughputs, (&parsed, &source), 0).expect_err("refused").to_string();

@@ -1,4 +1,4 @@
-//! What logs do not say of a job: starts, ends, accelerators, attempts that never were.
+//! Values that logs lack: starts, ends, accelerators, attempts that never were.
 
 use std::io::Cursor;
 

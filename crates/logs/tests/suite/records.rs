@@ -13,7 +13,7 @@ fn read(text: &str) -> Reading {
     log
 }
 
-/// The ids of the jobs, how many rows were read, and the first complaint.
+/// Ids of the jobs, number of rows read, and the first complaint.
 fn told(text: &str) -> (Vec<String>, u64, String) {
     let log = read(text);
     let ids = log.rows.iter().map(|row| row.id.to_string()).collect();
@@ -33,7 +33,7 @@ fn no_job_comes_from_inside_of_a_quoted_text() {
 
 #[test]
 fn a_text_of_several_lines_in_a_column_that_is_not_used_is_no_fault() {
-    // With doubled quotes, a blank line, other ends of lines, and a fault behind it.
+    // Doubled quotes, a blank line, other ends of lines, and a fault after them.
     let text = "id,note,ran_s,gpus\r\na,\"one \"\"two\"\",\r\n\r\nthree\",5,1\r\nb,\"\",6,1\r\nc,\"x\ny\",6,many\r\n";
     let (ids, n_read, said) = told(text);
     assert_eq!((ids, n_read), (vec!["a".to_owned(), "b".to_owned()], 3));
@@ -42,7 +42,7 @@ fn a_text_of_several_lines_in_a_column_that_is_not_used_is_no_fault() {
 
 #[test]
 fn a_stray_quote_takes_no_row_but_its_own_out() {
-    // Closed nowhere, or by the quote of another row, which then has text behind it.
+    // The quote is closed nowhere, or by the quote of another row, which then has text after it.
     for stray in ["b,\"y,5,1", "b,\"y,5,1\nc,\"ok\",5,1"] {
         let text = format!("id,name,ran_s,gpus\na,x,5,1\n{stray}\nd,z,5,1\ne,z,5,1\n");
         let (ids, n_read, said) = told(&text);
@@ -50,7 +50,7 @@ fn a_stray_quote_takes_no_row_but_its_own_out() {
         assert_eq!((others, n_read), (vec!["a", "d", "e"], text.lines().count() as u64 - 1), "{text}");
         assert_eq!(said, "3:3 `b,\"y,5,1` a quote that is not closed", "{text}");
     }
-    // A quote inside of a text opens nothing.
+    // A quote inside a text opens nothing.
     let (ids, ..) = told("id,name,ran_s,gpus\na,5\" disk,5,1\nb,y,5,1\n");
     assert_eq!(ids, ["a", "b"]);
 }

@@ -1,4 +1,4 @@
-//! Files that are no log of the form that is asked for, cut off, or of a form that cannot be trusted.
+//! Files that are not of the requested form, cut off, or of a form that cannot be trusted.
 
 use std::io::{self, Cursor, Read, Write};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn a_first_line_that_could_be_of_either_form_is_of_the_one_that_is_named() {
         let log = read_log_from("log", both.as_bytes(), &ReadOptions::new(form)).unwrap();
         assert_eq!(log.rows.len(), 1, "{form:?}");
     }
-    // The signs of Acme, and what Helios needs.
+    // The columns that identify Acme, and those that Helios needs.
     let acme = both.replace(",vc", "").replace(",a,", ",");
     assert!(said_of(Cursor::new(acme), Form::Helios).contains("expected one of the form `helios`"));
 }
@@ -271,7 +271,7 @@ fn what_is_no_text_is_named_with_what_makes_text_of_it() {
     assert_eq!(log.rows.len(), 1, "zeros behind gzip are no part of it");
 }
 
-/// Rows without an end, which raise a flag after a while.
+/// Endless rows that raise a flag after a while.
 struct Raising {
     flag: Arc<AtomicBool>,
     n_read: usize,
@@ -285,7 +285,7 @@ impl Read for Raising {
         }
         self.flag.store(self.n_read > 3, Ordering::SeqCst);
         assert!(self.n_read < 10, "it reads on");
-        // With blank lines, which fill what is read to see what the log is.
+        // Blank lines fill the bytes from which the kind of log is recognized.
         format!("{},60,1{}", self.n_read, "\n".repeat(600)).as_bytes().read(into)
     }
 }

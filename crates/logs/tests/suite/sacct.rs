@@ -1,4 +1,4 @@
-//! What a real Slurm prints of jobs that were requeued, joined from two calls, suspended or given nothing.
+//! Output of real Slurm versions for jobs that were requeued, joined from two calls, suspended or given nothing.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -129,7 +129,7 @@ fn a_job_that_completed_is_not_requeued() {
 #[test]
 fn a_separator_in_a_text_shifts_no_column() {
     let line = "|1700000000|1700000010|1700000110|COMPLETED|gres/gpu=1";
-    // Where one column alone may hold it, it is that one, wherever it stands.
+    // Where only one column may hold the separator, the text is that column's, wherever it stands.
     for (head, line) in [
         ("JobID|JobName|Submit|Start|End|State|AllocTRES|", format!("1|a|b|c{line}|")),
         ("JobID|Submit|Start|End|State|AllocTRES|JobName", format!("1{line}|a|b|c")),
@@ -156,7 +156,7 @@ fn an_id_that_looks_numbered_is_another_job() {
             submitted + 70
         )
     };
-    // The same of another user, and the same once more under the name that the first was given.
+    // The same run of another user, and once more under the name that the first was given.
     let logs = [
         [run("k#2", "ann", 1_700_000_000), run("k", "ann", 1_700_000_000), run("k", "bob", 1_700_000_000)],
         [run("k", "ann", 1_700_000_000), run("k", "bob", 1_700_000_000), run("k#2", "bob", 1_700_000_000)],

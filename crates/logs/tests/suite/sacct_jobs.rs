@@ -1,4 +1,4 @@
-//! Which runs of Slurm's accounting are of one job: clusters, components, and calls that were joined.
+//! Runs of Slurm's accounting joined to jobs: clusters, components, and joined calls.
 
 use std::io::Cursor;
 
@@ -15,7 +15,7 @@ fn read(head: &str, lines: &str) -> Reading {
     log
 }
 
-/// A run: its id, when it was submitted, started and ended after a day, and how it ended.
+/// A run: its id, its submission, start and end after a day, and its state.
 fn run(id: &str, times: [u32; 3], state: &str) -> String {
     let [submitted, started, ended] = times.map(|time| 1_700_000_000 + time);
     let ran = ended - started;
@@ -34,7 +34,7 @@ fn each_cluster_has_ids_of_its_own() {
     let log = read(&head, &[one.clone(), of("c2", run("77", [4000, 4010, 11_210], "COMPLETED"))].concat());
     assert_eq!((ids(&log), log.n_merged), (vec!["c1:77", "c2:77"], 0));
     assert_eq!(log.doubts[&Doubt::SeveralClusters].id.as_deref(), Some("c2:77"));
-    // The same of both clusters is two jobs, and of one cluster one.
+    // Equal lines of both clusters are two jobs, and of one cluster one.
     let same = |clusters: [&str; 2]| {
         let lines = clusters.map(|cluster| of(cluster, run("77", [0, 10, 3610], "COMPLETED")));
         read(&head, &lines.concat())
@@ -47,7 +47,7 @@ fn each_cluster_has_ids_of_its_own() {
 
 #[test]
 fn components_are_of_the_job_with_which_they_were_submitted() {
-    // An id that came round, with one component more.
+    // An id that was reused, with one component more.
     let (march, june) = ([0, 10, 3610], [8_000_000, 8_000_010, 8_007_210]);
     let lines = [
         run("300+0", march, "COMPLETED"),
@@ -59,11 +59,11 @@ fn components_are_of_the_job_with_which_they_were_submitted() {
     let log = read(HEAD, &lines.concat());
     let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.ran_s)).collect();
     assert_eq!(sizes, [(Some(8), Some(3600.0)), (Some(12), Some(7200.0))]);
-    // Of each of the two jobs the log has one component only.
+    // The log has only one component of each of the two jobs.
     let log = read(HEAD, &[&*lines[0], &*lines[3]].concat());
     let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.ran_s)).collect();
     assert_eq!((sizes, log.n_merged), (vec![(Some(4), Some(3600.0)), (Some(4), Some(7200.0))], 0));
-    // The log has not the first component of the first job.
+    // The log lacks the first component of the first job.
     let log = read(HEAD, &lines[1..].concat());
     let sizes: Vec<_> = log.rows.iter().map(|row| (row.n_workers, row.ran_s)).collect();
     assert_eq!(sizes, [(Some(4), Some(3600.0)), (Some(12), Some(7200.0))]);
@@ -82,7 +82,7 @@ fn a_job_of_components_that_is_requeued_is_one_job_of_several_attempts() {
     let row = log.rows.at(0);
     assert_eq!((ids(&log), log.n_merged), (vec!["300"], 3));
     assert_eq!((row.n_workers, row.ran_s, row.n_attempts), (Some(8), Some(7200.0), Some(2)));
-    // Slurm of old keeps the time of submission.
+    // Old versions of Slurm keep the time of submission.
     let again = [0, 7000, 10_600];
     let lines = [
         run("300+0", first, "NODE_FAIL"),
@@ -104,7 +104,7 @@ fn rows_with_and_without_a_component_are_each_counted() {
         assert_eq!((ids(&log), log.n_not_understood()), (vec!["300"], 2));
         assert!(log.complaints[0].message.contains("with and without a component"), "{:?}", log.complaints);
     }
-    // At another time it is another job, under an id that came round.
+    // At another time it is another job, under a reused id.
     let log = read(HEAD, &[run("300", [9_000_000, 9_000_010, 9_000_020], "COMPLETED"), components].concat());
     assert_eq!((ids(&log), log.n_not_understood()), (vec!["300", "300#2"], 0));
 }
@@ -126,8 +126,8 @@ fn a_run_that_waited_in_one_call_is_the_run_of_the_next() {
         assert_eq!(log.left_out[&Reason::Superseded].n, n_left_out, "{lines:?}");
         assert!(!log.doubts.contains_key(&Doubt::Requeued), "{lines:?}");
     }
-    // What waits after a run that failed is its next attempt, though Slurm of old keeps the time of submission; or the calls are
-    // joined newest first, which is not to be told apart without the time from which it may run.
+    // A row that waits after a run that failed is its next attempt, though old versions of Slurm keep the time of
+    // submission; or the calls are joined newest first, which cannot be told apart without the time from which it may run.
     let log = read(HEAD, &[ended, waiting.to_owned()].concat());
     assert_eq!((log.n_merged, log.rows.at(0).state), (1, State::Pending));
     assert_eq!(log.doubts[&Doubt::WaitsAgain].line, 3);
@@ -156,7 +156,7 @@ fn calls_joined_in_any_order_are_the_same_jobs() {
             assert_eq!((log.left_out[&Reason::Superseded].n, log.doubts.len()), (2, 0), "{lines:?}");
         }
     }
-    // One that was cancelled before it started, and one that runs.
+    // A run that was cancelled before it started, and one that runs.
     let cancelled = row("1700000000", "Unknown", "1700000500", "CANCELLED");
     for (later, expected) in [(&cancelled, State::Cancelled), (&running, State::Running)] {
         for lines in [[&first, later], [later, &first]] {
@@ -164,7 +164,8 @@ fn calls_joined_in_any_order_are_the_same_jobs() {
             assert_eq!((log.rows.len(), log.rows.at(0).state, log.n_merged), (1, expected, 0), "{lines:?}");
         }
     }
-    // Requeued by Slurm of old, it waits again, whichever call is first: it may run only after the end of its first attempt.
+    // Requeued by an old version of Slurm, it waits again, whichever call is first: it may run only after the end of its
+    // first attempt.
     for state in ["FAILED", "NODE_FAIL", "PREEMPTED"] {
         let (ended, again) = (row("1700000000", "1700000010", "1700003610", state), waiting("1700003731"));
         for lines in [
@@ -189,7 +190,7 @@ fn calls_joined_in_any_order_are_the_same_jobs() {
             );
         }
     }
-    // One that is held has no such time.
+    // A held run has no such time.
     let held = row("1700000000", "1700000010", "1700003610", "FAILED") + &waiting("Unknown");
     assert_eq!(read(head, &held).doubts[&Doubt::WaitsAgain].n, 1);
 }

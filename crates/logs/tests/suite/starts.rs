@@ -1,4 +1,4 @@
-//! How often jobs were started: what logs say of it, and what is not taken for a job that never was.
+//! Numbers of starts of jobs: what logs say of them, and which rows are not taken as jobs that never started.
 
 use std::io::Cursor;
 
@@ -15,7 +15,7 @@ fn ran(log: &Reading) -> Vec<Option<f64>> {
     log.rows.iter().map(|row| row.ran_s).collect()
 }
 
-/// The reasons for which rows become no jobs, each with the id of the first.
+/// Reasons for which rows become no jobs, each with the id of the first.
 fn why(log: &Reading) -> Vec<(Reason, String)> {
     reasons(log, "")
 }
@@ -156,9 +156,9 @@ fn a_workload_that_was_evicted_has_run_as_often_as_is_not_known() {
     assert_eq!(starts(&log), expected);
     let hour = 3600.0;
     assert_eq!(ran(&log)[4..7], [Some(1800.0 + 1200.0), Some(hour / 2.0), Some(hour / 2.0)]);
-    // Those that wait again, that were stopped as they waited again, and of which only the last run is kept.
+    // Jobs that wait again, were stopped as they waited again, or of which only the last run is kept.
     assert_eq!(log.doubts[&Doubt::RunsLost].n, 3);
-    // Each asks for no accelerator here, which would be the first reason.
+    // Without this, the first reason would be that each asks for no accelerator.
     let mut log = log;
     log.rows = log.rows.iter().map(|row| Row { n_workers: Some(1), ..row }).collect();
     let expected =

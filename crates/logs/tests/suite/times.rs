@@ -1,4 +1,4 @@
-//! Times of all forms: those that contradict one another, those that were never set, and ends that are not known.
+//! Times of all forms: contradictory ones, times that were never set, and unknown ends.
 
 use std::io::Cursor;
 
@@ -81,7 +81,7 @@ fn log_of(form: Form, jobs: &[Invented]) -> String {
     }
 }
 
-/// The same as a JSON document.
+/// The invented jobs as a JSON document of a form.
 fn document_of(form: Form, jobs: &[Invented]) -> String {
     let json = |line: &dyn Fn(usize, &Invented) -> String| {
         jobs.iter().enumerate().map(|(at, job)| line(at, job)).collect::<Vec<_>>().join(",")
@@ -174,7 +174,7 @@ fn rows_that_end_before_they_start_are_left_out_in_every_form() {
 
 #[test]
 fn a_job_of_which_a_part_contradicts_itself_is_left_out() {
-    // Its other task, or its other run, would hide that.
+    // The other task, or the other run, would hide the contradiction.
     let pai =
         "job_name,inst_num,start_time,end_time,plan_gpu\nj,1,494919,494319,100\nj,1,494000,496000,100\n";
     let sacct = "JobID|User|Submit|Start|End|State|AllocTRES\n\
@@ -226,7 +226,7 @@ fn the_zero_of_time_is_no_time_where_others_are_years_later() {
         assert_eq!(second.submitted_s, None, "{form:?}");
         if let Some(third) = log.rows.iter().find(|row| row.id == "3") {
             assert_eq!(third.started_s, None, "{form:?}");
-            // Its running time is the log's duration where there is one, and never that since 1970.
+            // The running time is the log's duration where there is one, and never the time since 1970.
             assert!(third.ran_s.is_none_or(|ran| (ran - 3000.0).abs() < 1.0), "{form:?}: {third:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! When a workload ran, how often and how it ended: from the conditions, of which Kueue keeps the last time of each.
+//! Start, end, number of starts and final state of a workload, from its conditions. Kueue keeps the last time of each.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -34,11 +34,11 @@ pub(super) struct Eviction {
     count: Option<u32>,
 }
 
-/// What a workload's status says of its runs.
+/// Parts of a workload's status that tell of its runs.
 pub(super) struct Course<'a> {
     pub(super) conditions: &'a [Condition<'a>],
     pub(super) evictions: &'a [Eviction],
-    /// How long earlier runs took, s, above 0.
+    /// Running time of earlier runs, s, above 0.
     pub(super) past_s: Option<f64>,
     pub(super) is_active: bool,
 }
@@ -85,7 +85,7 @@ impl<'a> Course<'a> {
         Ok(true)
     }
 
-    /// How often it was started; none where Kueue does not keep that, as older versions count no evictions.
+    /// Number of starts; none where Kueue does not keep it, as older versions count no evictions.
     fn n_starts(&self, row: &Row, ended_run: bool) -> Option<u32> {
         if !self.has("Admitted") && self.past_s.is_none() {
             return row.starts_of_one_run(false);
@@ -98,7 +98,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Was it evicted before the admission that its conditions tell of? Kueue keeps the condition when it admits the workload again.
+    /// Whether it was evicted before the admission of its conditions. Kueue keeps the condition when it admits the workload
+    /// again.
     fn was_evicted_before(&self, ended_run: bool) -> bool {
         self.has("Evicted") && !(ended_run && self.holding("Evicted").is_some())
     }
@@ -108,23 +109,24 @@ impl<'a> Course<'a> {
         counts.fold(0, u32::saturating_add)
     }
 
-    /// Was it stopped at its limit of time?
+    /// Whether it was stopped at its time limit.
     fn is_late(&self) -> bool {
         self.evictions.iter().any(|eviction| eviction.underlying_cause.as_deref() == Some(LATE))
     }
 
-    /// Is there a condition of a kind, whether it holds or held? Kueue writes that a workload is not admitted only where it was.
+    /// Whether there is a condition of a kind, true or false. Kueue writes that a workload is not admitted only where it
+    /// was.
     fn has(&self, kind: &str) -> bool {
         self.conditions.iter().any(|condition| condition.kind == kind)
     }
 
-    /// The condition of a kind that holds.
+    /// The condition of a kind that is true.
     fn holding(&self, kind: &str) -> Option<&'a Condition<'a>> {
         self.conditions.iter().find(|condition| condition.kind == kind && condition.status == "True")
     }
 }
 
-/// Kueue's reason of an eviction: its servers failed, or its workers were taken away.
+/// State by Kueue's reason for an eviction: the servers failed, or the workers were taken away.
 fn how_it_was_evicted(evicted: Option<&Condition<'_>>) -> State {
     match evicted.and_then(|condition| condition.reason.as_deref()) {
         Some("NodeFailures") => State::NodeFailure,
@@ -132,10 +134,10 @@ fn how_it_was_evicted(evicted: Option<&Condition<'_>>) -> State {
     }
 }
 
-/// Kueue's cause of a workload that was stopped at its limit of time.
+/// Kueue's cause of an eviction at the time limit.
 const LATE: &str = "MaximumExecutionTimeExceeded";
 
-/// Kueue's reason of a finished workload; older versions say it in the message only.
+/// State by Kueue's reason for the finish; older versions have it in the message only.
 fn how_it_finished(condition: &Condition<'_>) -> State {
     match condition.reason.as_deref() {
         Some("Succeeded") => return State::Completed,
