@@ -67,7 +67,7 @@ pub struct Converted {
     pub cut: Tally,
     /// Jobs that were given more workers than they had in the log, as no row of the matrix has their scale factor.
     pub rounded_up: Tally,
-    /// Number of jobs whose running times were measured on each worker type of the matrix: [n worker types].
+    /// Number of jobs whose running times were measured on each worker type of the matrix: `[n worker types]`.
     pub ran_on: Vec<u64>,
     /// Arrival of the first job, s on the log's clock.
     pub first_s: f64,

@@ -1,4 +1,4 @@
-//! The time of one arrival or departure in a [`Session`], certificate included.
+//! Time of one arrival or departure in a [`Session`], certificate included.
 
 use std::collections::VecDeque;
 
@@ -10,22 +10,22 @@ use apportion::problem::{ActiveJob, Problem};
 use apportion::solver::timing::Stopwatch;
 use apportion::workload::random::SeedStreams;
 
-/// The number of departures before the first arrival; every job arrives again that many departures after its own.
+/// Number of departures before the first arrival; every job arrives again that many departures after its own.
 const AWAY: usize = 16;
 
-/// The measured times of changes, one by one.
+/// Measured times of changes, one by one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changes {
-    /// Time of each, from the change to the certified decision, ascending, in s: the processor's, or the clock's where
-    /// the system tells no other.
+    /// Time from each change to the certified decision, ascending, s: processor time, or time by the clock where the system
+    /// tells no processor time.
     pub seconds: Vec<f64>,
-    /// Decisions with fallbacks: a solver was tried and not believed.
+    /// Number of decisions with fallbacks: a solver's answer was not certified, so another solver was tried.
     pub n_fallbacks: usize,
-    /// Decisions whose certificate is not within its tolerance.
+    /// Number of decisions whose certificate is not within its tolerance.
     pub n_uncertified: usize,
 }
 
-/// Why changes were not measured.
+/// Reason why changes were not measured.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ChangesError {
     /// The policy has no sessions.
@@ -37,7 +37,7 @@ pub enum ChangesError {
 }
 
 impl Changes {
-    /// The time that a part of the changes, `0..=1`, stays within; none if there were none.
+    /// The least time that a part of the changes, `0..=1`, does not exceed, s; none if there were no changes.
     pub fn quantile(&self, part: f64) -> Option<f64> {
         let last = self.seconds.len().checked_sub(1)?;
         #[expect(
@@ -50,7 +50,7 @@ impl Changes {
     }
 }
 
-/// Has `n` jobs go and come in turn, each drawn at random, and decides after each. `processor` is as in
+/// Measures `n` departures and arrivals in turn, of jobs drawn at random, with a decision after each. `processor` is as in
 /// [`measure`](super::measure::measure).
 ///
 /// # Errors

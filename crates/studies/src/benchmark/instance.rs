@@ -1,4 +1,4 @@
-//! Problems to measure on, drawn from a seed.
+//! Problems for benchmarks, drawn from a seed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use apportion::units::{DollarsPerWorkerHour, Seconds, Steps};
 use apportion::workload::random::{SeedStreams, Stream};
 use apportion::workload::{Arrivals, Gavel, GeneratorError, WorkloadOptions};
 
-/// Owners of jobs, of weights 1, 2, …; only hierarchical policies see them.
+/// Number of owners of jobs, of weights 1, 2, …; only hierarchical policies see them.
 const N_ENTITIES: u32 = 8;
 /// Jobs per worker type and worker: 4 jobs share one worker of each type.
 const JOBS_PER_WORKER: usize = 4;
@@ -29,37 +29,37 @@ const TYPES_MAX: usize = 1 << 16;
 /// A job's own speed is drawn between 1 and this, in steps/s.
 const JOB_SPEED_MAX: f64 = 10.0;
 
-/// A kind of problem of any size.
+/// Kind of problem, of any size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Instance {
-    /// Jobs drawn as the published generator draws them, several workers included, from a throughput matrix;
-    /// a quarter as many workers of each type as there are jobs. Jobs of a type and scale factor are alike.
+    /// Jobs drawn from a throughput matrix as the published generator draws them, several workers included, with a quarter
+    /// as many workers of each type as there are jobs. Jobs of a type and scale factor are alike.
     Matrix {
-        /// The matrix's name.
+        /// Name of the throughput matrix.
         throughputs: String,
-        /// Give every job a weight of its own in [1, 2), so that no two are alike.
+        /// Whether to give every job a weight of its own in [1, 2), so that no two are alike.
         distinct: bool,
     },
-    /// No two jobs alike: steps/s are a job's speed times a factor per worker type.
+    /// Jobs of which no two are alike: throughput is a job's speed times a factor per worker type, steps/s.
     Random {
-        /// Worker types.
+        /// Number of worker types.
         types: usize,
-        /// The factors are drawn between 1/heterogeneity and 1, their logarithm uniformly: 1 = all types alike.
+        /// Range of the factors: drawn between 1/heterogeneity and 1, their logarithm uniformly; 1 makes all types alike.
         heterogeneity: f64,
-        /// The part of the types that a job runs on, in expectation; it runs on one at least.
+        /// Expected part of the worker types that a job runs on; it runs on at least one.
         density: f64,
     },
-    /// No two jobs alike, each of which runs on a handful of many worker types; the types have 1 to 4 workers each.
+    /// Jobs of which no two are alike, each of which runs on a few of many worker types; the types have 1 to 4 workers each.
     Restricted {
-        /// Worker types.
+        /// Number of worker types.
         types: usize,
-        /// The most types that a job runs on; at least one.
+        /// The most worker types that a job runs on; at least one.
         types_per_job: usize,
     },
 }
 
-/// Why there is no such problem.
+/// Reason why there is no such problem.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum InstanceError {
@@ -69,17 +69,17 @@ pub enum InstanceError {
     /// A number is out of its range.
     #[error("{what} is {value}, expected {expected}")]
     Parameter {
-        /// Which number.
+        /// Name of the number.
         what: &'static str,
         /// The value that was given.
         value: f64,
         /// The values that are allowed, in words.
         expected: &'static str,
     },
-    /// The cluster is none.
+    /// The cluster is invalid.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The problem is none.
+    /// The problem is invalid.
     #[error(transparent)]
     Problem(#[from] ProblemError),
 }
@@ -99,8 +99,8 @@ impl fmt::Display for Instance {
 }
 
 impl Instance {
-    /// The problem of `n_jobs` jobs that this seed draws. `throughputs` is the matrix that [`Instance::Matrix`]
-    /// names; other kinds do not look at it.
+    /// The problem with `n_jobs` jobs that a seed draws. `throughputs` is the matrix that [`Instance::Matrix`] names; other
+    /// kinds ignore it.
     ///
     /// # Errors
     /// If a parameter is out of its range, or the matrix lacks the published job types.
@@ -141,10 +141,10 @@ impl Instance {
         }
     }
 
-    /// Are its numbers within their ranges, and that of jobs?
+    /// Checks that the parameters and the number of jobs are within their ranges.
     ///
     /// # Errors
-    /// If one is not.
+    /// If one is not within its range.
     pub fn check(&self, n_jobs: usize) -> Result<(), InstanceError> {
         let refuse = |what, value, expected| Err(InstanceError::Parameter { what, value, expected });
         if n_jobs == 0 {
@@ -174,13 +174,13 @@ impl Instance {
     }
 }
 
-/// Workers of each of `n_types` types, in all as many as on three types with a quarter of the jobs each.
+/// Number of workers of each of `n_types` types: in all as many as three types with a quarter of the number of jobs each.
 fn workers(n_jobs: usize, n_types: usize) -> u32 {
     let each = (3 * n_jobs / (JOBS_PER_WORKER * n_types)).max(1);
     u32::try_from(each).unwrap_or(u32::MAX)
 }
 
-/// A cluster with a price for each type, the first the dearest.
+/// A cluster with a price for each type, the first type the most expensive.
 fn cluster<S: Into<String>>(types: impl IntoIterator<Item = (S, u32)>) -> Result<Cluster, ClusterError> {
     let mut cluster = Cluster::try_new(types)?;
     let ids: Vec<_> = cluster.types().ids().collect();
@@ -190,7 +190,7 @@ fn cluster<S: Into<String>>(types: impl IntoIterator<Item = (S, u32)>) -> Result
     Ok(cluster)
 }
 
-/// What no policy looks at in all kinds of instance: owners, work done so far.
+/// Streams of the numbers that all kinds of instance draw: owners and work done so far.
 struct Draws {
     entity: Stream,
     done: Stream,
@@ -203,7 +203,7 @@ impl Draws {
         Self { entity: stream("entities"), done: stream("done"), weight: stream("weights") }
     }
 
-    /// A job some way into its work, `steps` in all, which would take `duration` alone.
+    /// A job with a part of its work done: `steps` in all, which would take `duration` alone, s.
     fn job(&mut self, position: usize, steps: f64, duration: f64) -> ActiveJob {
         let done = 0.9 * self.done.uniform();
         ActiveJob {
@@ -258,11 +258,11 @@ fn matrix(
     Ok(builder.build()?)
 }
 
-/// Where the numbers of random jobs lie.
+/// Ranges of the numbers of random jobs.
 struct Ranges<'a> {
-    /// Of each type.
+    /// Number of workers of each type: `[K]`.
     workers: &'a [u32],
-    /// Scale factors, each as likely.
+    /// Scale factors, each drawn with the same probability.
     sizes: &'a [u32],
     heterogeneity: f64,
 }

@@ -1,4 +1,4 @@
-//! One case, measured.
+//! Measurement of one case.
 
 use thiserror::Error;
 
@@ -13,43 +13,43 @@ use apportion::problem::Problem;
 use apportion::solver::timing::Stopwatch;
 use apportion::solver::{Feature, Limits, SolveError, Termination, registry};
 
-/// The name of the backends that users get where they name none.
+/// Name in place of a backend's for the chain of backends that users get where they name none.
 pub const DEFAULT: &str = "default";
-/// The name in place of a backend's for policies that solve nothing.
+/// Name in place of a backend's for policies that solve nothing.
 pub const RULE: &str = "rule";
-/// The time for which a case is repeated if its number of repeats is not given, in s.
+/// Time for which a case is repeated if its number of repeats is not given, s.
 const REPEAT_S: f64 = 0.2;
-/// The least number of repeats then: without a range a time says little.
+/// The fewest repeats then: a single time has no range.
 const REPEATS_MIN: usize = 3;
-/// The time after which a case has fewer repeats than the least number, in s.
+/// Time after which a case may have fewer than the fewest repeats, s.
 const REPEAT_LONG_S: f64 = 1.0;
-/// The largest number of repeats if it is not given.
+/// The most repeats if their number is not given.
 const REPEATS_MAX: usize = 25;
 
-/// What to measure, its problem apart.
+/// A case to measure: everything but its problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case<'a> {
-    /// A policy's name, or a policy file.
+    /// Name of the policy, or its file.
     pub policy: &'a str,
     /// The only backend to use, or [`DEFAULT`].
     pub backend: &'a str,
-    /// Parts that are solved apart; 1 = the whole.
+    /// Number of parts that are solved separately; 1 = the whole problem.
     pub partitions: usize,
-    /// Of the partition.
+    /// Seed of the partition.
     pub seed: u64,
-    /// Arrivals and departures to decide on, one by one, besides.
+    /// Number of arrivals and departures to decide on afterwards, one by one.
     pub changes: u32,
-    /// Decisions to count after the first, which is not counted; none for as many as a fifth of a second has room for: three
-    /// at least unless these take more than a second, and 25 at most.
+    /// Number of decisions to measure after the first, which is a warm-up. None: as many as fit into a fifth of a second, at
+    /// least three unless these take more than a second, and at most 25.
     pub repeats: Option<u32>,
-    /// The names of the jobs, by position; none where they are known by their numbers.
+    /// Names of the jobs, by position; empty where jobs are known by their numbers.
     pub job_names: &'a [String],
-    /// The limit on the processor time of all decisions together, in s; on time by the clock where the system tells no
-    /// processor time. No decision begins after it, and a case is not done if its first decision takes longer.
+    /// Limit on the processor time of all decisions together, s, or on time by the clock where the system tells no processor
+    /// time. No decision begins after it, and a case is not done if its first decision takes longer.
     pub limit_seconds: f64,
 }
 
-/// Why a case gave no decision.
+/// Reason why a case gave no decision.
 #[derive(Clone, Debug, PartialEq, Error)]
 enum CaseError {
     #[error(transparent)]
@@ -65,7 +65,7 @@ enum CaseError {
 }
 
 impl CaseError {
-    /// The error with the names of jobs and worker types. In a part of a problem positions are the part's own.
+    /// The error with the names of jobs and worker types. In a part of a problem, positions are the part's own.
     fn named(self, problem: &Problem, names: &[String]) -> Self {
         let numbered = |at: usize| format!("job number {at}, counted from 0");
         let job = |at: usize| names.get(at).map_or_else(|| numbered(at), |name| format!("job `{name}`"));
@@ -80,7 +80,7 @@ impl CaseError {
         }
     }
 
-    /// The status of a case that this backend was asked to solve.
+    /// Status of a case with this error, solved by a backend.
     fn status(&self, backend: &str) -> Status {
         let of_solve = |error: &SolveError| match error {
             SolveError::Unsupported { .. } | SolveError::Declined { .. } => Status::Declined,
@@ -111,7 +111,7 @@ impl CaseError {
     }
 }
 
-/// Does a backend never give dual values, so that nothing can prove what it finds?
+/// Whether a backend never gives dual values, so that nothing can prove its answers.
 fn is_silent(backend: &str) -> bool {
     registry::entry(backend).is_ok_and(|entry| !entry.make().supports(Feature::Duals))
 }
@@ -121,15 +121,15 @@ fn is_silent(backend: &str) -> bool {
 struct Taken {
     seconds: Seconds,
     objective: Option<ObjectiveReport>,
-    /// Of all parts together; none for rules.
+    /// Solve report of all parts together; none for rules.
     solve: Option<SolveReport>,
     allocation: Allocation,
 }
 
-/// Decides on `problem`, once to warm up and then as often as the case says, and says what the decision in the middle took.
-/// `processor` tells the processor time that the thread has had so far, in s, where the system knows. Rows say what went
-/// wrong; the instance's name and memory are left to the caller. `told` is given the row after each decision, so that
-/// a caller that breaks off has the last one. The first decision counts until there is a second.
+/// Decides on `problem`, once to warm up and then as often as the case says, and returns a row with the times of the median
+/// decision. `processor` returns the processor time of the thread so far, s, where the system knows it. Failures are in the
+/// row's status and message; the instance's name and memory are left to the caller. `told` is given the row after each
+/// decision, so that a caller that breaks off has the last one. The first decision counts until there is a second.
 pub fn measure(
     catalog: &Catalog,
     problem: &Problem,
@@ -148,8 +148,9 @@ pub fn measure(
     row
 }
 
-/// Measures, after a decision that is done, what changes take, if that is asked for, and puts it into the decision's row,
-/// or why there is nothing to put there. Returns whether it was tried: changes are asked for, and the row is done and whole.
+/// Measures changes after a decision that is done, if the case asks for them, and puts their times, or why there are none,
+/// into the decision's row. Returns whether it was tried: changes are asked for, and the row is done and of the whole
+/// problem.
 pub fn measure_changes(
     catalog: &Catalog,
     problem: &Problem,
@@ -171,17 +172,17 @@ pub fn measure_changes(
     true
 }
 
-/// The message of a decision that was measured without changes after it.
+/// Message of a row without the changes that were asked for.
 pub fn changes_unmeasured(why: &str) -> String {
     format!("changes were not measured: {why}")
 }
 
-/// The message of a case that took all its time.
+/// Message of a case that ran into its time limit.
 pub fn not_done_within(limit_seconds: f64) -> String {
     format!("not done within {limit_seconds} s")
 }
 
-/// The measured changes, or why there are none.
+/// The measured changes, or the reason why there are none.
 fn one_by_one(
     catalog: &Catalog,
     problem: &Problem,
@@ -258,15 +259,15 @@ fn repeat(
     Ok(())
 }
 
-/// A policy that decides on the whole problem, or a program on each part of it.
+/// Decider of a case: a policy on the whole problem, or a program on each of its parts.
 enum Decider<'a> {
-    /// With its state before any decision.
+    /// Policy with its state before any decision.
     Whole(Box<dyn Policy>, serde_json::Value),
     Parts(&'a Catalog, &'a Case<'a>),
 }
 
 impl Decider<'_> {
-    /// Puts the policy into its state before any decision, for it may repeat its last, or remember it.
+    /// Restores the policy's state before any decision, as it may repeat or remember its last one.
     fn forget(&mut self) -> Result<(), CaseError> {
         match self {
             Self::Whole(policy, fresh) => Ok(policy.restore(fresh)?),
@@ -292,7 +293,7 @@ fn decider<'a>(catalog: &'a Catalog, case: &'a Case<'_>) -> Result<Decider<'a>, 
     Ok(Decider::Whole(policy, fresh))
 }
 
-/// The policy, on the case's backend alone; `None` for rules.
+/// The policy as a program on the case's backend alone; `None` for rules.
 fn program(catalog: &Catalog, case: &Case<'_>) -> Result<Option<ProgramPolicy>, CaseError> {
     let Some(mut policy) = catalog.program(case.policy, &PolicyOptions::default())? else { return Ok(None) };
     if case.backend != DEFAULT {
@@ -328,7 +329,7 @@ fn in_parts(problem: &Problem, catalog: &Catalog, case: &Case<'_>) -> Result<Tak
     Ok(Taken { seconds, objective: None, solve: Some(solve), allocation: partitioned.allocation })
 }
 
-/// The whole problem's objective at the parts' shares, which is not proven to be an optimum.
+/// Objective of the whole problem at the parts' shares, which is not proven to be optimal.
 fn value(
     catalog: &Catalog,
     problem: &Problem,

@@ -1,8 +1,8 @@
 //! Benchmarks of solving: instances, one measured decision, and a partitioned baseline.
 //!
-//! In: a policy's name, an instance, a backend. Out: a [`Row`] of what the decision took and how good it provably
-//! is. Nothing here starts processes or reads files; the command runs each case in a process of its own, so that
-//! memory and processor time are the case's.
+//! In: a policy's name, an instance, a backend. Out: a [`Row`] with the times of the decision and its certified quality.
+//! Nothing here starts processes or reads files; the command runs each case in a process of its own, so that memory and
+//! processor time are the case's.
 //!
 //! # Results
 //!
@@ -34,8 +34,8 @@
 //! }
 //! ```
 //!
-//! What `--export` writes besides is described in [`programs`]. CSV has the same columns, `seconds.build` as `seconds_build`; what a
-//! case did not get to is empty there. What each field means stands at the fields of [`Results`] and [`Row`].
+//! The documents that `--export` writes are described in [`programs`]. CSV has the same columns, with `seconds.build` as
+//! `seconds_build`; values that a case did not get to are empty there. The fields are explained at [`Results`] and [`Row`].
 
 pub mod changes;
 pub mod instance;

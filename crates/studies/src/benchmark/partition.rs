@@ -1,4 +1,4 @@
-//! Partitioned allocation, as a baseline: the problem is split at random, its parts are solved apart.
+//! Partitioned allocation, as a baseline: the problem is split at random, and its parts are solved separately.
 //!
 //! Jobs are dealt into K parts at random and every part has a K-th of each type's workers; the parts' allocations
 //! side by side are one of the whole problem, feasible but in general not optimal. Workers are whole here, so where
@@ -20,39 +20,39 @@ use apportion::workload::random::SeedStreams;
 /// A part of a problem.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Its jobs on its workers.
+    /// Jobs and workers of the part.
     pub problem: Problem,
-    /// Which jobs of the whole problem they are, ascending.
+    /// Positions of its jobs in the whole problem, ascending.
     pub jobs: Vec<JobIndex>,
 }
 
-/// Decisions on parts, side by side.
+/// Decisions on the parts of a problem, put together.
 #[derive(Clone, Debug)]
 pub struct Partitioned {
-    /// The shares, checked against the whole problem.
+    /// Allocation of the whole problem, checked against it.
     pub allocation: Allocation,
-    /// Each part's decision, in order.
+    /// Decision of each part, in order.
     pub parts: Vec<Decision>,
 }
 
-/// Why a problem is not solved in parts.
+/// Reason why a problem is not solved in parts.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PartitionError {
     /// Some parts would have nothing to decide.
     #[error("{n_jobs} jobs cannot be split into {n_parts} parts")]
     TooMany {
-        /// How many parts.
+        /// Number of parts.
         n_parts: usize,
-        /// How many jobs.
+        /// Number of jobs.
         n_jobs: usize,
     },
     /// A job needs more workers than any part has.
     #[error("in {n_parts} parts: {source}")]
     Part {
-        /// How many parts.
+        /// Number of parts.
         n_parts: usize,
-        /// What is wrong with one of them; positions of jobs are the part's own.
+        /// Error of one part; positions of jobs are the part's own.
         source: ProblemError,
     },
     /// A part was not solved.
@@ -63,7 +63,7 @@ pub enum PartitionError {
     Allocation(#[from] AllocationError),
 }
 
-/// Splits a problem into `n_parts` at random, each with one job at least.
+/// Splits a problem into `n_parts` at random, each with at least one job.
 ///
 /// # Errors
 /// If there are more parts than jobs, or a job fits on no part's workers.
@@ -99,7 +99,7 @@ fn part(
 ) -> Result<Problem, ProblemError> {
     let cluster = problem.cluster().with_counts(|kind| {
         let n_workers = problem.cluster().types()[kind].n_workers as usize;
-        // What is left over goes to other parts from type to type.
+        // Remaining workers go to other parts from type to type.
         let extra = (position + kind.index()) % n_parts < n_workers % n_parts;
         u32::try_from(n_workers / n_parts + usize::from(extra)).unwrap_or(u32::MAX)
     });
@@ -127,7 +127,7 @@ fn part(
     builder.build()
 }
 
-/// Solves every part with a policy of its own, and puts their shares side by side.
+/// Solves every part with a policy of its own, and puts their shares together.
 ///
 /// # Errors
 /// If a part is not solved.

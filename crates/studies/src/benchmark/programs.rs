@@ -1,8 +1,8 @@
-//! What programs that other solvers read are for, and how a policy's objective follows from their optima.
+//! Documents about exported programs: the purpose of each, and how a policy's objective follows from its optimum.
 //!
-//! Programs are scaled, some raise the inverse of what a policy lowers, and many jobs are one class, so that the optimum of a
-//! file is hardly ever the number that `apportion bench` prints. `programs.json`, beside the files, says how one becomes the
-//! other:
+//! Programs are scaled, some maximize the inverse of a minimized objective, and alike jobs form one class. So the optimum of
+//! a file is hardly ever the number that `apportion bench` prints. `programs.json`, beside the files, says how one is
+//! converted to the other:
 //!
 //! ```json
 //! {
@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! What each field means stands at the field.
+//! Each field is explained at its definition.
 
 use std::sync::Arc;
 
@@ -34,99 +34,100 @@ use apportion::problem::Problem;
 use apportion::program::{Classes, Program, ValueMap};
 use apportion::spec::snapshot::Label;
 
-/// The `format:` of what is said of programs.
+/// Name of the document's format.
 pub const PROGRAMS_FORMAT: &str = "apportion/programs-v1";
-/// The most jobs whose classes list all of theirs.
+/// The most jobs of an instance whose classes list their jobs.
 const LISTED_MAX: usize = 4_096;
 
 /// All programs of one instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Programs {
-    /// Names the format: `apportion/programs-v1`.
+    /// Name of the format: `apportion/programs-v1`.
     pub format: String,
-    /// The program's version.
+    /// Version of apportion.
     pub version: String,
-    /// The instance, by its kind or path.
+    /// Instance, by its kind or path.
     pub instance: String,
-    /// Its jobs.
+    /// Number of jobs of the instance.
     pub n_jobs: usize,
-    /// The seed that it was drawn by.
+    /// Seed by which the instance was drawn.
     pub seed: u64,
-    /// The programs of each policy.
+    /// Programs by policy.
     pub policies: Vec<PolicyPrograms>,
 }
 
 /// The programs of one policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyPrograms {
-    /// The policy, by its name or path.
+    /// Name or path of the policy.
     pub policy: String,
-    /// Why there are no programs.
+    /// Reason why there are no programs.
     pub message: Option<String>,
-    /// Whether the objective is to be `maximize`d or `minimize`d.
+    /// Sense of the policy's objective: `maximize` or `minimize`.
     pub sense: Option<String>,
-    /// The objective that its decision reaches.
+    /// Objective of the policy's decision.
     pub objective: Option<f64>,
-    /// What no allocation betters.
+    /// Bound on the objective that no allocation betters.
     pub bound: Option<f64>,
-    /// Its programs, in the order in which they are solved.
+    /// Programs in the order in which they are solved.
     pub programs: Vec<ProgramFile>,
-    /// The classes of jobs that columns and rows are named by; most often one grouping.
+    /// Classes of jobs after which columns and rows are named, by grouping; most often there is one grouping.
     pub groupings: Vec<Vec<JobClass>>,
 }
 
 /// One program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramFile {
-    /// Its files: LP and MPS of linear programs, CBF of all.
+    /// Names of its files: LP and MPS for linear programs, CBF for all.
     pub files: Vec<String>,
-    /// Why there are no files.
+    /// Reason why there are no files.
     pub message: Option<String>,
-    /// What it is for: `optimum`, `level`, `next_level`, `tried_level`, `promises`, `choice` or `without_a_class`.
+    /// Purpose: `optimum`, `level`, `next_level`, `tried_level`, `promises`, `choice` or `without_a_class`.
     pub stage: String,
-    /// The same in words.
+    /// Purpose in words.
     pub meaning: String,
-    /// Whether it is to be `maximize`d or `minimize`d.
+    /// Sense of the program's objective: `maximize` or `minimize`.
     pub sense: String,
-    /// The optimum of the file, the constant in its objective included, as found here; null if none was certified.
+    /// Optimum of the file as certified here, including the constant of its objective; null if none was certified.
     pub optimum: Option<f64>,
-    /// How the policy's objective follows from that; null where it does not.
+    /// Conversion of the optimum to the policy's objective; null where there is none.
     pub value: Option<Value>,
-    /// Which of `groupings`, from 0, names the classes of the file's columns and rows: `time_job_class_3_v100` is the time of all
-    /// jobs of class 3 together on `v100`, `time_job_class_3_7_v100` of pairs of classes 3 and 7.
+    /// Position in `groupings`, from 0, of the classes after which the file's columns and rows are named:
+    /// `time_job_class_3_v100` is the time of all jobs of class 3 together on `v100`, `time_job_class_3_7_v100` that of
+    /// pairs of classes 3 and 7.
     pub grouping: usize,
 }
 
-/// How a policy's objective follows from the optimum of a file.
+/// Conversion of the optimum of a file to a policy's objective.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Value {
-    /// `scaled`, `inverse`, `constant` (it is `level`, whatever the optimum) or `level` (it is `level` where scale · optimum is 1;
-    /// below that the level cannot be had by all, above there is a better one).
+    /// Kind: `scaled`, `inverse`, `constant` (the objective is `level`, whatever the optimum) or `level` (the objective is
+    /// `level` where scale · optimum is 1; below 1 the level is not feasible, above 1 a better one is).
     pub kind: String,
-    /// The same as a formula.
+    /// Conversion as a formula.
     pub formula: String,
-    /// The scale of the formula.
+    /// Scale in the formula.
     pub scale: Option<f64>,
-    /// The level of the formula.
+    /// Level in the formula.
     pub level: Option<f64>,
 }
 
-/// Jobs that programs do not tell apart.
+/// A class of jobs that programs do not tell apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobClass {
-    /// The class, by the name that columns and rows have.
+    /// Name of the class in the names of columns and rows.
     pub class: String,
-    /// Its jobs.
+    /// Number of its jobs.
     pub n_jobs: usize,
-    /// The id of the first of them.
+    /// Id of its first job.
     pub first_job: Option<Label>,
-    /// The ids of all, as in `snapshot.json`; not there where the instance has more than 4,096 jobs.
+    /// Ids of its jobs, as in `snapshot.json`; absent where the instance has more than 4,096 jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<Label>>,
 }
 
 impl PolicyPrograms {
-    /// A policy that there are no programs of, and why.
+    /// A policy without programs, and the reason.
     pub fn none(policy: &str, why: String) -> Self {
         Self {
             policy: policy.to_owned(),
@@ -139,13 +140,13 @@ impl PolicyPrograms {
         }
     }
 
-    /// How many jobs there are, if classes of them are known.
+    /// Number of jobs in the classes; none if there are no classes.
     pub fn n_jobs(&self) -> Option<usize> {
         self.groupings.first().map(|classes| classes.iter().map(|class| class.n_jobs).sum())
     }
 
-    /// What there is to say of the programs that a policy solves on a problem, their files yet to be named, and the
-    /// programs, in the same order.
+    /// The programs that a policy solves on a problem, in the same order twice: described, with files yet to be named, and
+    /// the programs themselves.
     ///
     /// # Errors
     /// If there is no decision.
@@ -195,7 +196,7 @@ fn file(solved: &SolvedProgram, grouping: usize) -> ProgramFile {
     }
 }
 
-/// The name of what a program is for, and the same in words.
+/// Purpose of a program: its key, and the purpose in words.
 pub fn stage(purpose: Purpose) -> (&'static str, &'static str) {
     match purpose {
         Purpose::Optimum => ("optimum", "finds the policy's optimum"),
@@ -226,7 +227,7 @@ pub fn stage(purpose: Purpose) -> (&'static str, &'static str) {
 }
 
 impl Value {
-    /// That of a program; nothing if the objective does not follow from its optimum.
+    /// The conversion of a program; none if the objective does not follow from its optimum.
     pub fn of(solved: &SolvedProgram) -> Option<Self> {
         let (kind, formula, scale, level) = match (solved.purpose, solved.value_map, solved.objective_map()) {
             (Purpose::Tried { level }, Some(ValueMap::Scaled(scale)), _) => {

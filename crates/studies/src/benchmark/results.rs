@@ -6,19 +6,19 @@ use apportion::policy::Strategy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The `format:` of results.
+/// Name of the results' format.
 pub const FORMAT: &str = "apportion/bench-v1";
 
-/// How a case ended.
+/// Outcome of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
-    /// Measured; whether the answer is a certified optimum, the row's `optimal` says.
+    /// The case was measured; `optimal` says whether its answer is a certified optimum.
     Done,
-    /// The backend does not take this program, or the problem cannot be split so.
+    /// The backend does not take this kind of program, or the problem cannot be split into these parts.
     Declined,
-    /// No certified optimum.
+    /// No backend gave a certified optimum.
     Failed,
     /// No allocation keeps the policy's constraints.
     Infeasible,
@@ -26,13 +26,13 @@ pub enum Status {
     Unbounded,
     /// An answer without dual values, from a backend that never gives any: nothing proves it, and no certificate refutes it.
     Unproven,
-    /// Out of time.
+    /// The case ran out of time.
     Limit,
-    /// Out of memory.
+    /// The case ran out of memory.
     Memory,
-    /// Not tried: a smaller instance was out of time or memory.
+    /// The case was not tried: a smaller instance ran out of time or memory.
     Skipped,
-    /// Anything else, in the row's message.
+    /// Any other error, explained in the row's message.
     #[default]
     Error,
 }
@@ -57,127 +57,127 @@ impl fmt::Display for Status {
 /// Times of one decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Seconds {
-    /// Grouping, and building the programs.
+    /// Time for grouping jobs and building programs.
     #[schemars(extend("x-unit" = "s"))]
     pub build: f64,
-    /// Inside backends.
+    /// Time inside backends.
     #[schemars(extend("x-unit" = "s"))]
     pub solve: f64,
-    /// Certificates.
+    /// Time for certificates.
     #[schemars(extend("x-unit" = "s"))]
     pub certify: f64,
-    /// From classes to jobs, and the check of the allocation.
+    /// Time for expanding classes to jobs and checking the allocation.
     #[schemars(extend("x-unit" = "s"))]
     pub expand: f64,
     /// Time by the clock from problem to decision.
     #[schemars(extend("x-unit" = "s"))]
     pub total: f64,
-    /// Processor time of the same, where the system tells and one thread did it all.
+    /// Processor time from problem to decision, where the system tells it and one thread did all the work.
     #[schemars(extend("x-unit" = "s"))]
     pub processor: Option<f64>,
 }
 
-/// One case, and what became of it. What it did not get to is null.
+/// Results of one case. Values that it did not get to are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
-    /// The policy, by its name or path.
+    /// Name or path of the policy.
     pub policy: String,
-    /// The kind of instance: `osdi20` (jobs drawn as published), `osdi20-distinct` (no two alike), `random-…`, `restricted-…`, or a
-    /// snapshot's path.
+    /// Kind of instance: `osdi20` (jobs drawn as published), `osdi20-distinct` (no two alike), `random-…`, `restricted-…`,
+    /// or a snapshot's path.
     pub instance: String,
-    /// Jobs of the instance.
+    /// Number of jobs of the instance.
     pub n_jobs: usize,
-    /// Worker types of the instance.
+    /// Number of worker types of the instance.
     pub n_types: usize,
-    /// The seed that it was drawn by.
+    /// Seed by which the instance was drawn.
     pub seed: u64,
-    /// The backend that was asked for: `default` is the chain that users get, `rule` a policy that solves nothing.
+    /// Requested backend: `default` is the chain that users get, `rule` stands for a policy that solves nothing.
     pub backend: String,
-    /// The number of parts into which the jobs are split at random, and which are solved apart; 1 is the whole problem.
+    /// Number of parts into which the jobs are split at random and which are solved separately; 1 is the whole problem.
     pub partitions: usize,
-    /// How the case ended.
+    /// Outcome of the case.
     pub status: Status,
-    /// Why a case is not done, how many of its repeats were made, or why changes after it were not measured.
+    /// Explanation: why the case is not done, how many of its repeats were made, or why changes were not measured.
     pub message: Option<String>,
-    /// Whether the objective is to be `maximize`d or `minimize`d.
+    /// Sense of the objective: `maximize` or `minimize`.
     pub sense: Option<String>,
-    /// The objective that the decision reaches.
+    /// Objective of the decision.
     pub objective: Option<f64>,
-    /// What no allocation betters.
+    /// Bound on the objective that no allocation betters.
     pub bound: Option<f64>,
-    /// How far the two are apart, as a part, by the certificate that is recomputed from the program.
+    /// Relative gap between objective and bound, by the certificate that is recomputed from the program.
     pub gap_relative: Option<f64>,
-    /// The most by which a constraint is violated, by the same certificate.
+    /// Largest violation of a constraint, by the same certificate.
     pub violation_max: Option<f64>,
-    /// Is the answer a certified optimum?
+    /// Whether the answer is a certified optimum.
     pub optimal: Option<bool>,
-    /// Of a partitioned decision: how far its value is from the whole problem's optimum, as a part of that.
+    /// Relative loss of a partitioned decision: its distance from the whole problem's optimum, divided by that optimum.
     pub loss_relative: Option<f64>,
-    /// What the decision in the middle of all `repeats` by its cost took; of two in the middle, the quicker.
+    /// Times of the median decision of all `repeats` by cost; of two in the middle, the quicker.
     pub seconds: Option<Seconds>,
-    /// Decisions that count.
+    /// Number of measured decisions.
     pub repeats: u32,
-    /// Decisions before those that count: 1, or 0 where there was time for the first alone, which then counts.
+    /// Number of decisions before the measured ones: 1, or 0 where there was time for only one, which is then measured.
     #[serde(default)]
     pub warm_ups: Option<u32>,
-    /// The least processor time of all `repeats`.
+    /// Least processor time of all `repeats`.
     #[serde(default)]
     #[schemars(extend("x-unit" = "s"))]
     pub processor_min_seconds: Option<f64>,
-    /// The most processor time of all `repeats`.
+    /// Greatest processor time of all `repeats`.
     #[serde(default)]
     #[schemars(extend("x-unit" = "s"))]
     pub processor_max_seconds: Option<f64>,
-    /// The least time by the clock of all `repeats`.
+    /// Least time by the clock of all `repeats`.
     #[serde(default)]
     #[schemars(extend("x-unit" = "s"))]
     pub clock_min_seconds: Option<f64>,
-    /// The most time by the clock of all `repeats`.
+    /// Greatest time by the clock of all `repeats`.
     #[serde(default)]
     #[schemars(extend("x-unit" = "s"))]
     pub clock_max_seconds: Option<f64>,
-    /// Iterations of the backends.
+    /// Number of iterations of the backends.
     pub iterations: Option<u64>,
-    /// Programs that were solved.
+    /// Number of programs that were solved.
     pub solves: Option<u32>,
-    /// Backends that were tried and gave no certified optimum before the one that did.
+    /// Number of backends that gave no certified optimum before the one that did.
     pub fallbacks: Option<usize>,
-    /// The strategy that found the optimum: `singles`, `kinds`, `pairs` or `written`; null for rules.
+    /// Strategy that found the optimum: `singles`, `kinds`, `pairs` or `written`; null for rules.
     #[serde(default)]
     pub strategy: Option<String>,
-    /// The backend that solved the program of the optimum, or the last program where none was written for the optimum; null where
-    /// none was written at all.
+    /// Backend that solved the program of the optimum, or the last program where none was written for the optimum; null
+    /// where no program was written at all.
     pub backend_used: Option<String>,
-    /// Classes of jobs of the largest program solved, after grouping.
+    /// Number of classes of jobs of the largest program solved, after grouping.
     pub n_classes: Option<usize>,
-    /// Its columns.
+    /// Number of columns of that program.
     pub n_columns: Option<usize>,
-    /// Its rows.
+    /// Number of rows of that program.
     pub n_rows: Option<usize>,
-    /// Its terms.
+    /// Number of terms of that program.
     pub n_terms: Option<usize>,
     /// Resident memory before the first decision, instance included.
     #[schemars(extend("x-unit" = "bytes"))]
     pub memory_before_bytes: Option<u64>,
-    /// The most resident memory until the end.
+    /// Peak resident memory until the end.
     #[schemars(extend("x-unit" = "bytes"))]
     pub memory_peak_bytes: Option<u64>,
-    /// Arrivals and departures that were decided on one by one in a session. It keeps prices of worker types; written programs,
-    /// those of a named backend too, are solved from scratch.
+    /// Number of arrivals and departures decided on one by one in a session. The session keeps prices of worker types;
+    /// written programs, also those of a named backend, are solved from scratch.
     pub changes: Option<u32>,
-    /// The median processor time of one, from the change to the certified decision.
+    /// Median processor time from a change to the certified decision.
     #[schemars(extend("x-unit" = "s"))]
     pub change_p50_seconds: Option<f64>,
-    /// What 99 % of them stay within.
+    /// 99th percentile of the processor time from a change to the certified decision.
     #[schemars(extend("x-unit" = "s"))]
     pub change_p99_seconds: Option<f64>,
-    /// What ended the repeats of a case that is done before their number: `limit`, `memory` or `error`; null if nothing did.
+    /// Cause that ended a done case before all its repeats: `limit`, `memory` or `error`; null if there was none.
     #[serde(default)]
     pub cut_by: Option<Status>,
 }
 
 impl Row {
-    /// A case that has not been run.
+    /// The row of a case that has not been run.
     pub fn of(policy: &str, instance: &str, backend: &str, partitions: usize) -> Self {
         Self {
             policy: policy.to_owned(),
@@ -188,13 +188,13 @@ impl Row {
         }
     }
 
-    /// The time that says what the case cost: the processor's, or the clock's where the system tells no other.
+    /// Cost of the median decision, s: processor time, or time by the clock where the system tells no processor time.
     pub fn cost_seconds(&self) -> Option<f64> {
         self.seconds.map(|seconds| seconds.cost())
     }
 
-    /// The least and the most that a counted decision cost, by the same measure as [`cost_seconds`](Self::cost_seconds);
-    /// none where one decision alone was counted.
+    /// Least and greatest cost of a measured decision, s, by the same measure as [`cost_seconds`](Self::cost_seconds); none
+    /// where only one decision was measured.
     pub fn cost_range_seconds(&self) -> Option<(f64, f64)> {
         let (least, most) = if self.is_by_clock() {
             (self.clock_min_seconds, self.clock_max_seconds)
@@ -204,13 +204,13 @@ impl Row {
         least.zip(most).filter(|_| self.repeats > 1)
     }
 
-    /// Does the clock say what the case cost, because the system tells no processor time?
+    /// Whether the cost is time by the clock, because the system tells no processor time.
     pub fn is_by_clock(&self) -> bool {
         self.seconds.is_some_and(|seconds| seconds.processor.is_none())
     }
 
-    /// Marks the row of a case of which not all repeats were made, for this reason; `asked`: how many were asked for, if that
-    /// was said.
+    /// Marks the row as one with fewer repeats than planned, with the reason; `asked` is the requested number of repeats, if
+    /// any.
     pub fn cut(&mut self, by: Status, why: &str, asked: Option<u32>) {
         let n_made = if self.warm_ups == Some(0) { 0 } else { self.repeats };
         let of = asked.map_or_else(String::new, |n| format!(" of {n}"));
@@ -218,8 +218,8 @@ impl Row {
         (self.cut_by, self.message) = (Some(by), Some(format!("{n_made}{of} {were} made: {why}")));
     }
 
-    /// Puts in what the counted decisions took: the one in the middle by its cost, of two in the middle the quicker, and the
-    /// least and the most of all.
+    /// Fills in the times of measured decisions: those of the median by cost, of two in the middle the quicker, and the
+    /// least and greatest of all.
     pub fn put_times(&mut self, times: &[Seconds]) {
         let mut by_cost = times.to_vec();
         by_cost.sort_by(|one, other| one.cost().total_cmp(&other.cost()));
@@ -237,27 +237,27 @@ impl Row {
 }
 
 impl Seconds {
-    /// The time that says what the decision cost: the processor's, or the clock's where the system tells no other.
+    /// Cost of the decision, s: processor time, or time by the clock where the system tells no processor time.
     pub fn cost(&self) -> f64 {
         self.processor.unwrap_or(self.total)
     }
 }
 
-/// The machine, as far as results depend on it.
+/// Properties of the machine on which results depend.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
-    /// The operating system.
+    /// Operating system.
     pub os: String,
-    /// The processor's architecture.
+    /// Architecture of the processor.
     pub architecture: String,
-    /// Cores that a process may use.
+    /// Number of cores that a process may use.
     pub cores: usize,
-    /// The processor's model, `unknown` where the system does not tell it.
+    /// Model of the processor; `unknown` where the system does not tell it.
     #[serde(default = "unknown")]
     pub processor: String,
 }
 
-/// The processor of results that name none, where the system does not tell its model.
+/// Model of a processor that is not known.
 pub const UNKNOWN: &str = "unknown";
 
 fn unknown() -> String {
@@ -265,7 +265,7 @@ fn unknown() -> String {
 }
 
 impl System {
-    /// This one, with a processor of this model, as far as it is known.
+    /// The system of this process; `processor` is the processor's model, where it is known.
     pub fn this(processor: Option<String>) -> Self {
         Self {
             processor: processor.unwrap_or_else(unknown),
@@ -276,19 +276,19 @@ impl System {
     }
 }
 
-/// All rows of a benchmark, with what is needed to read them.
+/// Rows of a benchmark, with the version, the system and the limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
-    /// Names the format: `apportion/bench-v1`.
+    /// Name of the format: `apportion/bench-v1`.
     pub format: String,
-    /// The program's version.
+    /// Version of apportion.
     pub version: String,
-    /// The system on which the benchmark ran.
+    /// System on which the benchmark ran.
     pub system: System,
-    /// How long a case might take.
+    /// Time limit of a case.
     #[schemars(extend("x-unit" = "s"))]
     pub limit_seconds: f64,
-    /// In the order of the cases.
+    /// Rows in the order of the cases.
     pub rows: Vec<Row>,
 }
 
@@ -299,8 +299,8 @@ impl Results {
         Self { format, version, system: System::this(processor), limit_seconds, rows }
     }
 
-    /// Results as they were written, by this version or an earlier one: before there was a column `strategy`, `backend_used`
-    /// named the strategy where no program was written.
+    /// Parses results of this version or an earlier one. Before there was a column `strategy`, `backend_used` named the
+    /// strategy where no program was written.
     ///
     /// # Errors
     /// If the text is no such document.
@@ -314,7 +314,7 @@ impl Results {
         Ok(results)
     }
 
-    /// Fills in the losses of partitioned rows: against a certified optimum of the same problem, whoever found it.
+    /// Fills in the losses of partitioned rows, against a certified optimum of the same problem by any backend.
     pub fn compare_partitions(&mut self) {
         let exact = |rows: &[Row], of: &Row| {
             let same = |row: &&Row| {
