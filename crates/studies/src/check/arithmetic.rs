@@ -1,4 +1,4 @@
-//! What shares are worth, from the numbers of a snapshot alone.
+//! Values of shares, computed from the numbers of a snapshot alone.
 
 use std::collections::BTreeMap;
 
@@ -6,56 +6,56 @@ use serde::{Deserialize, Serialize};
 
 use apportion::spec::snapshot::{SnapshotDocument, SnapshotJob};
 
-/// What a constraint may be broken by: absolute for time, relative for workers.
+/// Tolerance of constraints: absolute for time, relative for workers.
 pub(super) const TOLERANCE: f64 = 1e-6;
 
-/// The time shares of a job, or of two that share workers.
+/// Time shares of a job, or of two jobs that share workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Positions of the jobs: one or two.
     pub jobs: Vec<usize>,
-    /// By worker type: `[K]`.
+    /// Time shares by worker type: `[K]`.
     pub shares: Vec<f64>,
 }
 
-/// How throughputs are seen.
+/// View of the throughputs of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// As they are.
+    /// Measured throughputs.
     Measured,
-    /// 1 wherever a job runs.
+    /// Throughput 1 on each type where the job runs.
     Unit,
-    /// Everywhere as fast as on a reference type; where the job does not run on that, as on its fastest.
+    /// The same throughput on all types: that on a reference type, or where the job does not run there, that on its fastest.
     Reference,
 }
 
-/// What an allocation is worth, by policy.
+/// Value of an allocation by a policy's objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worth {
-    /// The least scale factor · throughput / (weight · throughput with an equal share of all workers).
+    /// Least scale factor · throughput / (weight · throughput with an equal share of all workers).
     Level(View),
-    /// The largest ratio of the time that a job takes to that with 1/n of the cluster.
+    /// Largest ratio of a job's duration to its duration with 1/n of the cluster.
     Unfairness(View),
-    /// The longest time that a job still takes.
+    /// Longest remaining duration of a job.
     Makespan(View),
-    /// The sum of throughputs.
+    /// Sum of throughputs.
     Total,
-    /// The sum of throughputs, each part divided by the price of its worker type.
+    /// Sum of throughputs, each part divided by the price of its worker type.
     PerDollar,
-    /// The sum of weight · logarithm of throughput.
+    /// Sum of weight · logarithm of throughput.
     Logarithms,
-    /// The sum of weight · √scale factor · throughput / throughput with an equal share · (hours left with that)^−0.15.
+    /// Sum of weight · √scale factor · throughput / throughput with an equal share · (hours left with that)^−0.15.
     RelativeRate,
-    /// The sum of throughput / steps remaining · (hours left on the fastest type with workers enough)^0.75.
+    /// Sum of throughput / steps remaining · (hours left on the fastest type with workers enough)^0.75.
     Tempered,
-    /// The sum of logarithms of throughput / throughput with an equal share, before time is discounted.
+    /// Sum of logarithms of throughput / throughput with an equal share, before time is discounted.
     Welfare,
-    /// Not known here.
+    /// Value that is not known here.
     Unknown,
 }
 
 impl Worth {
-    /// What a shipped policy says that allocations are worth.
+    /// Value of allocations by a shipped policy.
     pub fn of(policy: &str) -> Self {
         match policy {
             "max_min_fairness" | "max_min_fairness_water_filling" => Self::Level(View::Unit),
@@ -79,21 +79,21 @@ impl Worth {
         }
     }
 
-    /// Is more better?
+    /// Whether larger values are better.
     pub fn is_gain(self) -> bool {
         !matches!(self, Self::Unfairness(_) | Self::Makespan(_))
     }
 
-    /// Below this, values are compared absolutely: a sum of logarithms has a unit of its own.
+    /// Magnitude below which values are compared absolutely; 1 for sums of logarithms, which may be near 0.
     pub fn unit(self) -> f64 {
         if matches!(self, Self::Logarithms | Self::Welfare) { 1.0 } else { f64::MIN_POSITIVE }
     }
 }
 
-/// The numbers of a snapshot, by position.
+/// Numbers of a snapshot, by position.
 #[derive(Debug)]
 pub struct Numbers<'a> {
-    /// The jobs.
+    /// Jobs of the snapshot: `[n]`.
     pub jobs: &'a [SnapshotJob],
     workers: Vec<f64>,
     prices: Option<Vec<f64>>,
@@ -103,8 +103,8 @@ pub struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// Those of a document whose jobs state their throughputs. `reference`: names of worker types, the first that the
-    /// cluster has is what [`View::Reference`] refers to; its first type, if it has none.
+    /// Numbers of a document whose jobs state their throughputs. `reference`: names of worker types, of which the first that
+    /// the cluster has is the type of [`View::Reference`]; the cluster's first type if it has none of them.
     pub fn of(document: &'a SnapshotDocument, reference: &[String]) -> Self {
         let names: Vec<&str> = document.cluster.iter().map(|(name, _)| name).collect();
         let speeds = |job: &SnapshotJob| -> Vec<f64> {
@@ -138,7 +138,7 @@ impl<'a> Numbers<'a> {
         self.speeds[job][kind] > 0.0 && f64::from(self.jobs[job].scale_factor) <= self.workers[kind]
     }
 
-    /// A job's throughputs alone: `[K]`.
+    /// Throughputs of a job alone: `[K]`.
     fn seen(&self, job: usize, view: View) -> Vec<f64> {
         let own = &self.speeds[job];
         let most = own.iter().copied().fold(0.0, f64::max);
@@ -152,7 +152,7 @@ impl<'a> Numbers<'a> {
         own.iter().map(seen).collect()
     }
 
-    /// Time that each job has, `[n]`, and workers that each type gives, `[K]`.
+    /// Time given to each job, `[n]`, and workers taken from each type, `[K]`.
     fn given(&self, rows: &[Row]) -> (Vec<f64>, Vec<f64>) {
         let (mut time, mut workers) = (vec![0.0; self.jobs.len()], vec![0.0; self.workers.len()]);
         for row in rows {
@@ -165,7 +165,7 @@ impl<'a> Numbers<'a> {
         (time, workers)
     }
 
-    /// What is wrong with shares, if anything.
+    /// Constraint that shares break, if any.
     pub fn broken(&self, rows: &[Row]) -> Option<String> {
         for row in rows {
             if row.shares.iter().any(|share| !(*share >= 0.0 && *share <= 1.0 + TOLERANCE)) {
@@ -190,7 +190,7 @@ impl<'a> Numbers<'a> {
         })
     }
 
-    /// The shares scaled down until they break nothing.
+    /// Shares scaled down until they break no constraint.
     pub fn within(&self, rows: &[Row]) -> Vec<Row> {
         let (time, workers) = self.given(rows);
         let used =
@@ -203,7 +203,7 @@ impl<'a> Numbers<'a> {
         rows.iter().map(scaled).collect()
     }
 
-    /// 1/n of the cluster for each of n jobs, where it runs.
+    /// Shares of 1/n of the cluster for each of n jobs, on the types where it runs.
     pub fn equal_shares(&self) -> Vec<Row> {
         let row = |job: usize| {
             let given = |kind: usize| if self.runs_on(job, kind) { self.isolated(job)[kind] } else { 0.0 };
@@ -218,7 +218,7 @@ impl<'a> Numbers<'a> {
         self.workers.iter().map(|workers| workers / parts / whole.max(1.0)).collect()
     }
 
-    /// What each job makes on each worker type: `[n][K]`.
+    /// Throughput of each job on each worker type: `[n][K]`.
     fn made(&self, rows: &[Row], view: View) -> Vec<Vec<f64>> {
         let mut made = vec![vec![0.0; self.workers.len()]; self.jobs.len()];
         for row in rows {
@@ -237,12 +237,12 @@ impl<'a> Numbers<'a> {
         made
     }
 
-    /// The effective throughput of each job: `[n]`.
+    /// Effective throughput of each job: `[n]`.
     pub fn throughput(&self, rows: &[Row], view: View) -> Vec<f64> {
         self.made(rows, view).iter().map(|by_type| by_type.iter().sum()).collect()
     }
 
-    /// What shares are worth; none where that is no finite number, or not known.
+    /// Value of shares; none where it is not finite, or not known.
     pub fn value(&self, worth: Worth, rows: &[Row]) -> Option<f64> {
         let (Worth::Level(view) | Worth::Unfairness(view) | Worth::Makespan(view)) = worth else {
             return self.sum(worth, rows).filter(|value| value.is_finite());
@@ -304,19 +304,19 @@ impl<'a> Numbers<'a> {
         (0..self.jobs.len()).map(of_job).sum()
     }
 
-    /// The throughput of a job on the part of 1/n of the cluster that has workers enough for it.
+    /// Throughput of a job on 1/n of the types that have enough workers for it, steps/s.
     pub fn fitting_isolated_throughput(&self, job: usize) -> f64 {
         self.isolated(job).iter().zip(self.fitting(job)).map(|(share, speed)| share * speed).sum()
     }
 
-    /// Measured steps/s of a job on each worker type, 0 on types with too few workers.
+    /// Measured throughput of a job on each worker type, steps/s; 0 on types with too few workers: `[K]`.
     fn fitting(&self, job: usize) -> impl Iterator<Item = f64> {
         let needs = f64::from(self.jobs[job].scale_factor);
         let speeds = self.seen(job, View::Measured).into_iter().zip(&self.workers);
         speeds.map(move |(speed, workers)| if *workers >= needs { speed } else { 0.0 })
     }
 
-    /// The throughput that a job's deadline asks for; none where it has none, or one that has passed.
+    /// Throughput that a job's deadline requires, steps/s; none where it has no deadline, or one that has passed.
     pub fn asked(&self, job: usize) -> Option<f64> {
         let left = self.jobs[job].slo_remaining.filter(|left| *left > 0.0)?;
         self.jobs[job].steps_remaining.map(|steps| steps / left)

@@ -1,4 +1,4 @@
-//! A decision as its user sees it: shares, value, bound, and what is claimed of them.
+//! A decision as its user sees it: shares, value, bound and verdict.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,19 +12,19 @@ use apportion::policy::{Decision, PolicyError, Sense};
 use apportion::problem::Problem;
 use apportion::solver::SolveError;
 
-/// How a decision ended.
+/// Outcome of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Shares, said to be optimal.
+    /// Shares that are claimed to be optimal.
     Certified,
     /// Shares that are not proven to be optimal.
     Uncertified,
-    /// Said to have no solution.
+    /// Claim that there is no solution.
     Infeasible,
-    /// Said to have no finite optimum.
+    /// Claim that there is no finite optimum.
     Unbounded,
-    /// No backend certified an answer.
+    /// No answer was certified by any backend.
     Unsolved,
     /// The instance lacks what the policy needs, or the backend does not take its program.
     Refused,
@@ -32,39 +32,39 @@ pub enum Verdict {
     Broken,
     /// A panic, or the end of the process.
     Crashed,
-    /// No end within the limit.
+    /// No end was reached within the limit.
     NoEnd,
-    /// Left out, because others of the kind had no end.
+    /// The decision was left out, because others of the kind had no end.
     NotTried,
 }
 
-/// What a policy answered on an instance.
+/// Answer of a policy on an instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
-    /// The policy.
+    /// Name of the policy.
     pub policy: String,
-    /// The backend that was asked for; `default` is none.
+    /// Backend that was requested; `default` if none was.
     pub backend: String,
-    /// How it ended.
+    /// Outcome.
     pub verdict: Verdict,
-    /// The objective's value; none if there is none, or it is not finite.
+    /// Value of the objective; none if there is none, or it is not finite.
     pub value: Option<f64>,
-    /// What no allocation can beat.
+    /// Bound on the objective that no allocation betters.
     pub bound: Option<f64>,
-    /// The gap as printed.
+    /// Relative gap, as it is printed.
     pub gap_relative: Option<f64>,
-    /// Is more better?
+    /// Whether larger values are better.
     pub maximize: bool,
-    /// The shares.
+    /// Time shares.
     pub rows: Vec<Row>,
     /// Positions of jobs whose deadlines were given up.
     pub dropped: Vec<usize>,
-    /// Why there are no shares.
+    /// Reason why there are no shares.
     pub message: Option<String>,
 }
 
 impl Decided {
-    /// One without shares.
+    /// An answer without shares.
     pub fn without(policy: &str, backend: &str, verdict: Verdict, message: impl Into<String>) -> Self {
         Self {
             policy: policy.to_owned(),
@@ -102,7 +102,7 @@ impl Decided {
     }
 }
 
-/// Lets a policy decide. `backend`: one to try first, or none.
+/// Lets a policy decide. `backend`: the one to try first, or none.
 pub fn decide(catalog: &Catalog, problem: &Problem, policy: &str, backend: Option<&str>) -> Decided {
     let named = backend.unwrap_or("default");
     let options = PolicyOptions { backend: backend.map(str::to_owned), ..PolicyOptions::default() };

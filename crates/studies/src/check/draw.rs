@@ -1,4 +1,4 @@
-//! Random instances, whose numbers are spread over so many decades.
+//! Random instances with numbers spread over a given number of decades.
 
 use apportion::spec::Entries;
 use apportion::spec::snapshot::{
@@ -6,16 +6,16 @@ use apportion::spec::snapshot::{
 };
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// The most jobs.
+/// The most jobs of an instance.
 const JOBS_MAX: usize = 12;
-/// The most worker types.
+/// The most worker types of an instance.
 const TYPES_MAX: usize = 4;
 
-/// What all jobs of an instance have in common.
+/// Properties that all jobs of an instance share.
 #[expect(clippy::struct_excessive_bools, reason = "each is drawn on its own")]
 struct Habits {
     decades: f64,
-    /// Numbers of workers, by type.
+    /// Number of workers by type: `[K]`.
     workers: Vec<u64>,
     names: Vec<String>,
     n_entities: usize,
@@ -25,7 +25,8 @@ struct Habits {
     alike: bool,
 }
 
-/// Instance number `number` of a seed: at most twelve jobs on at most four worker types. `names`: of worker types.
+/// The instance with a number, drawn from a seed: at most twelve jobs on at most four worker types. `names`: names of worker
+/// types.
 pub fn draw(seed: u64, number: u64, decades: f64, names: &[String]) -> SnapshotDocument {
     let mut stream = SeedStreams::new(seed).stream(format!("check {number}"));
     let stream = &mut stream;
@@ -76,12 +77,12 @@ fn chance(stream: &mut Stream, part: f64) -> bool {
     stream.uniform() < part
 }
 
-/// A number whose logarithm is uniform over so many decades around 1, to three digits.
+/// A number whose logarithm is uniform over `decades` decades around 1, to three digits.
 fn spread(stream: &mut Stream, decades: f64) -> f64 {
     short(10.0_f64.powf(stream.uniform_in(-0.5 * decades, 0.5 * decades)))
 }
 
-/// To three digits, so that instances are short to read.
+/// The value rounded to three digits, so that instances are short to read.
 fn short(value: f64) -> f64 {
     format!("{value:.2e}").parse().unwrap_or(value)
 }
@@ -91,7 +92,7 @@ impl Habits {
         self.names.iter().enumerate().map(|(kind, name)| (name.clone(), of(kind))).collect()
     }
 
-    /// One that runs somewhere.
+    /// A job that runs somewhere.
     fn job(&self, stream: &mut Stream) -> SnapshotJob {
         let largest = self.workers.iter().copied().max().unwrap_or(1).min(8);
         let drawn = if chance(stream, 0.5) { 1 } else { *stream.choice(&[2, 2, 3, 4, 5, 6, 7, 8]) };

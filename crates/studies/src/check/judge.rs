@@ -1,4 +1,4 @@
-//! The judge: claims of decisions that are untrue, or contradict each other.
+//! Judge of decisions: finds claims that are untrue or contradict one another.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,33 +7,33 @@ use crate::check::arithmetic::{Numbers, Row, TOLERANCE, View, Worth};
 use crate::check::decided::{Decided, Verdict};
 use apportion::spec::snapshot::SnapshotDocument;
 
-/// What a value that is known to the last digits may be off by: rounding, in tens of operations.
+/// Relative tolerance of a value that is known to the last digits: rounding, in tens of operations.
 const ROUNDING: f64 = 1e-9;
-/// What two values may differ by that are each within the tolerance of certificates.
+/// Factor on the tolerance of certificates where two values are each within it.
 const SLACK: f64 = 1.001;
 
 /// An untrue claim.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Fault {
-    /// The policy.
+    /// Name of the policy.
     pub policy: String,
-    /// The backend asked for.
+    /// Backend that was requested.
     pub backend: String,
-    /// What is untrue, and what shows it.
+    /// Description of the untrue claim, with the evidence.
     pub what: String,
 }
 
-/// An instance and all allocations of it that anyone found.
+/// An instance, its decisions, and all allocations that were found for it.
 #[derive(Debug)]
 pub struct Judge<'a> {
     numbers: Numbers<'a>,
     decisions: &'a [Decided],
-    /// Shares that break no constraint, each with the policy and backend that gave them.
+    /// Shares that break no constraint, each with the names of the policy and backend that gave them.
     pool: Vec<(String, Vec<Row>)>,
 }
 
 impl<'a> Judge<'a> {
-    /// Of the decisions on an instance. `reference`: as [`Numbers::of`] has it.
+    /// A judge of the decisions on an instance. `reference`: as [`Numbers::of`] has it.
     pub fn new(document: &'a SnapshotDocument, reference: &[String], decisions: &'a [Decided]) -> Self {
         let numbers = Numbers::of(document, reference);
         let mut pool = vec![("equal shares".to_owned(), numbers.within(&numbers.equal_shares()))];
@@ -46,7 +46,7 @@ impl<'a> Judge<'a> {
         Self { numbers, decisions, pool }
     }
 
-    /// All that is untrue, decision by decision.
+    /// Untrue claims, decision by decision.
     pub fn faults(&self) -> Vec<Fault> {
         let fault = |of: &Decided, what: String| Fault {
             policy: of.policy.clone(),
@@ -67,7 +67,7 @@ impl<'a> Judge<'a> {
         faults
     }
 
-    /// The largest relative difference between optima of one policy by different backends.
+    /// Largest relative difference between optima of one policy by different backends.
     pub fn worst_disagreement(&self) -> Option<f64> {
         let pairs = self.decisions.iter().enumerate().flat_map(|(position, one)| {
             self.decisions[..position].iter().filter_map(|other| Self::disagreement(one, other))
@@ -75,7 +75,7 @@ impl<'a> Judge<'a> {
         pairs.reduce(f64::max)
     }
 
-    /// The relative difference between two optima that ought to be equal.
+    /// Relative difference between two optima that must be equal; none if they need not be.
     fn disagreement(one: &Decided, other: &Decided) -> Option<f64> {
         let same = one.policy == other.policy
             && one.dropped == other.dropped
@@ -84,7 +84,7 @@ impl<'a> Judge<'a> {
         Some((a - b).abs() / size(a, b, Worth::of(&one.policy)))
     }
 
-    /// What is untrue about a decision, if anything.
+    /// Description of an untrue claim of a decision, if any.
     fn untrue(&self, decided: &Decided) -> Option<String> {
         let worth = Worth::of(&decided.policy);
         match decided.verdict {
@@ -107,13 +107,13 @@ impl<'a> Judge<'a> {
         self.beaten(decided, worth, certified)
     }
 
-    /// Allocations that a policy may choose from, and whose they are.
+    /// Allocations that a policy may choose from, with the names of their origins.
     fn choices(&self, policy: &str) -> impl Iterator<Item = &(String, Vec<Row>)> {
         let pairs = policy.contains("_packed");
         self.pool.iter().filter(move |(_, rows)| pairs || alone(rows))
     }
 
-    /// A solution of a problem that is said to have none.
+    /// Description of a solution of a problem that is claimed to have none.
     fn solvable(&self, decided: &Decided, worth: Worth) -> Option<String> {
         let mut choices = self.choices(&decided.policy);
         let (whose, value) =
@@ -121,7 +121,7 @@ impl<'a> Judge<'a> {
         Some(format!("said to be {:?}; {whose} has value {value:e}", decided.verdict).to_lowercase())
     }
 
-    /// A value that is not what shares are worth, or a gap that is not that of value and bound.
+    /// Description of a value that is not that of the shares, or a gap that is not that of value and bound.
     fn value(&self, decided: &Decided, worth: Worth) -> Option<String> {
         let (Some(value), Some(bound)) = (decided.value, decided.bound) else {
             return Some("certified, with a value or a bound that is not finite".to_owned());
@@ -140,7 +140,7 @@ impl<'a> Judge<'a> {
         off.then(|| format!("value {value:e}; the shares are worth {own:e}"))
     }
 
-    /// A deadline that is missed and not given up, or more of them given up than need be.
+    /// Description of a deadline that is missed though not dropped, or of deadlines that were dropped without need.
     fn deadlines(&self, decided: &Decided) -> Option<String> {
         let throughput = self.numbers.throughput(&decided.rows, View::Measured);
         for (job, made) in throughput.iter().enumerate() {
@@ -162,7 +162,7 @@ impl<'a> Judge<'a> {
         None
     }
 
-    /// An allocation that is worth more than an optimum, or than a bound.
+    /// Description of an allocation that is better than an optimum, or than a bound.
     fn beaten(&self, decided: &Decided, worth: Worth, certified: bool) -> Option<String> {
         for (whose, rows) in self.choices(&decided.policy) {
             if self.misses(decided, rows) {
@@ -183,7 +183,7 @@ impl<'a> Judge<'a> {
         None
     }
 
-    /// Does an allocation break a constraint of the policy that the decision keeps?
+    /// Whether an allocation breaks a constraint of the policy that the decision keeps.
     fn misses(&self, decided: &Decided, rows: &[Row]) -> bool {
         let policy = &*decided.policy;
         let required = |job: usize| match policy {
@@ -199,7 +199,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Does nobody share workers?
+/// Whether no jobs share workers.
 fn alone(rows: &[Row]) -> bool {
     rows.iter().all(|row| row.jobs.len() == 1 || row.shares.iter().all(|share| *share == 0.0))
 }

@@ -1,8 +1,8 @@
-//! Decisions on random instances, judged by arithmetic that knows nothing of how they were found.
+//! Decisions on random instances, judged by arithmetic that does not depend on how they were found.
 //!
-//! [`draw`] makes an instance from a seed, its numbers spread over so many decades; [`decide`] lets a policy decide it by
-//! a backend; `judge` looks for claims that are untrue. The judge sees the snapshot's numbers and the shares printed,
-//! nothing else: it shares no code with programs, solvers or certificates. What it holds decisions to:
+//! [`draw`] makes an instance from a seed, with numbers spread over a given number of decades; [`decide`] lets a policy
+//! decide it by a backend; `judge` looks for claims that are untrue. The judge sees the snapshot's numbers and the printed
+//! shares, nothing else: it shares no code with programs, solvers or certificates. It checks these claims:
 //!
 //! | claim | untrue if |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | as few deadlines dropped as possible | some allocation keeps more |
 //! | no solution, no finite optimum | some allocation has a finite value |
 //!
-//! Allocations that are held against others are first scaled down until they break nothing.
+//! Allocations that are compared with others are first scaled down until they break no constraint.
 
 mod arithmetic;
 mod decided;

@@ -1,4 +1,4 @@
-//! What became of the decisions on all instances of so many decades.
+//! Counts of the decisions on all instances with numbers spread over one number of decades.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,45 +6,45 @@ use serde::Serialize;
 use crate::check::decided::{Decided, Verdict};
 use crate::check::judge::{Fault, Judge};
 
-/// Counts of decisions, and the worst that was seen of them.
+/// Counts of decisions, with the largest gap and disagreement.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Tally {
     /// Decades over which the instances' numbers are spread.
     pub decades: f64,
-    /// Instances.
+    /// Number of instances.
     pub instances: u64,
-    /// Decisions: policies × backends × instances.
+    /// Number of decisions: policies × backends × instances.
     pub decisions: u64,
-    /// Of them: with shares that are said to be optimal,
+    /// Number of decisions with shares that are claimed to be optimal.
     pub certified: u64,
-    /// with shares that are not proven to be,
+    /// Number of decisions with shares that are not proven to be optimal.
     pub uncertified: u64,
-    /// said to have no solution,
+    /// Number of claims that there is no solution.
     pub infeasible: u64,
-    /// said to have no finite optimum,
+    /// Number of claims that there is no finite optimum.
     pub unbounded: u64,
-    /// of which no backend certified an answer,
+    /// Number of decisions without an answer certified by any backend.
     pub unsolved: u64,
-    /// lacking what the policy needs,
+    /// Number of decisions refused: the instance lacks what the policy needs, or the backend does not take the program.
     pub refused: u64,
-    /// errors that blame the program itself,
+    /// Number of errors that blame the program itself.
     pub broken: u64,
-    /// panics,
+    /// Number of panics, and of processes that ended.
     pub crashed: u64,
-    /// without an end within the limit,
+    /// Number of decisions without an end within the limit.
     pub no_end: u64,
-    /// left out because others had no end.
+    /// Number of decisions left out because others had no end.
     pub not_tried: u64,
-    /// Decisions of which a claim is untrue.
+    /// Number of decisions with an untrue claim.
     pub untrue: u64,
-    /// The largest relative gap of shares.
+    /// Largest relative gap of shares.
     pub gap_max: Option<f64>,
-    /// The largest relative difference between optima of a policy by different backends.
+    /// Largest relative difference between optima of a policy by different backends.
     pub disagreement_max: Option<f64>,
 }
 
 impl Tally {
-    /// Of one instance.
+    /// Counts of one instance.
     pub fn of(decades: f64, decisions: &[Decided], judge: &Judge<'_>, faults: &[Fault]) -> Self {
         let count =
             |verdict: Verdict| decisions.iter().filter(|decided| decided.verdict == verdict).count() as u64;
@@ -71,7 +71,7 @@ impl Tally {
         }
     }
 
-    /// Adds others of the same decades.
+    /// Adds the counts of other instances with the same decades.
     pub fn add(&mut self, other: &Self) {
         for (sum, more) in [
             (&mut self.instances, other.instances),

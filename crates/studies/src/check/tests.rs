@@ -51,7 +51,7 @@ fn worth_follows_from_its_formulas() {
     let near = |worth, expected: f64| {
         assert!((value(worth) - expected).abs() < 1e-12, "{worth:?}: {}", value(worth));
     };
-    // Of three workers, job 1 has 4·1/3 with an equal share, job 2 has (3·1 + 2·2)/3.
+    // With an equal share of three workers, job 1 has throughput 4·1/3, job 2 has (3·1 + 2·2)/3.
     near(Worth::Level(View::Measured), (2.0 * 2.0 / (7.0_f64 / 3.0)).min(4.0 / (4.0 / 3.0)));
     near(Worth::Level(View::Unit), 2.0);
     near(Worth::Makespan(View::Measured), 3.0);
