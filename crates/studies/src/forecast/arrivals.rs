@@ -1,8 +1,8 @@
-//! Jobs to come, drawn from those that came before: a bootstrap of whole blocks of time.
+//! Future jobs, drawn from past ones: a bootstrap of whole blocks of time.
 //!
-//! The time before the forecast is cut into blocks, whole days where there are some, and the time after it is put together
-//! from blocks drawn at random. A block keeps its time of day, so the rhythm of the day and bursts remain; that jobs
-//! come more often from week to week does not.
+//! The time before the forecast is cut into blocks, whole days where there are enough, and the time after it is put together
+//! from blocks drawn at random. A block keeps its time of day, so daily rhythms and bursts remain; a trend from week to week
+//! does not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,40 +19,40 @@ use apportion::workload::{Arrivals, Job};
 
 /// A day.
 const DAY: Seconds = Seconds::new(86_400.0);
-/// Fewer whole days are cut into shorter blocks.
+/// The fewest whole days: a shorter time is cut into shorter blocks.
 const DAYS_MIN: f64 = 3.0;
-/// So many of them.
+/// Number of shorter blocks.
 const N_SHORTER: usize = 6;
-/// The least time for which jobs must have arrived, in rounds: three submitted at once would come again every second.
+/// The least time for which jobs must have arrived, in rounds: three jobs submitted at once would come again every second.
 const ROUNDS_MIN: f64 = 10.0;
 
-/// A job of a block: what may come again.
+/// A job of a block, which may be drawn again.
 #[derive(Clone, Debug)]
 struct Template {
-    /// From the start of its block, s.
+    /// Arrival after the start of its block, s.
     offset_s: f64,
     job: Job,
     work: Work,
 }
 
-/// The time before a forecast in blocks of equal length.
+/// The time before a forecast, cut into blocks of equal length.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     at: Seconds,
-    /// How long each is.
+    /// Length of a block.
     pub length: Seconds,
-    /// Of each block, in order of arrival.
+    /// Jobs of each block, in order of arrival.
     jobs: Vec<Vec<Template>>,
 }
 
 impl Blocks {
-    /// The shortest time before an instant that says how jobs arrive, by the length of a round.
+    /// The shortest time before an instant that tells how jobs arrive, by the length of a round.
     pub fn history_min(round_length: Seconds) -> Seconds {
         round_length * ROUNDS_MIN
     }
 
-    /// The jobs that arrived in a time before an instant, at most since the first arrival. The steps of those that have not
-    /// ended are drawn anew each time, as `works` has them.
+    /// Blocks of the jobs that arrived in a time before an instant, at most since the first arrival. The steps of those that
+    /// have not ended are drawn anew each time, as `works` has them.
     ///
     /// # Errors
     /// If there are none, or that time is [too short](Self::history_min).
@@ -96,30 +96,30 @@ impl Blocks {
         Ok(Self { at, length, jobs: blocks })
     }
 
-    /// How many there are.
+    /// Number of blocks.
     pub fn n_blocks(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Jobs in all of them.
+    /// Number of jobs in all blocks.
     pub fn n_jobs(&self) -> usize {
         self.jobs.iter().map(Vec::len).sum()
     }
 }
 
-/// Jobs to come without end: block after block, each drawn from all.
+/// Endless sequence of future jobs: block after block, each drawn from all blocks.
 #[derive(Debug)]
 pub struct Resampled {
     blocks: Arc<Blocks>,
     stream: Stream,
-    /// Blocks begun.
+    /// Number of blocks begun.
     n_begun: usize,
-    /// The block of the last job, and the position of the next one there.
+    /// Block of the last job, and position of the next job in it.
     place: (usize, usize),
 }
 
 impl Resampled {
-    /// From the instant of the forecast on.
+    /// The future jobs from the instant of the forecast on.
     pub fn new(blocks: Arc<Blocks>, stream: Stream) -> Self {
         let place = (0, blocks.jobs[0].len());
         Self { blocks, stream, n_begun: 0, place }

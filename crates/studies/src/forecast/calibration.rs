@@ -1,9 +1,9 @@
-//! Whether forecasts hold: at many instants of a trace, intervals against what the simulation of the whole trace then did.
+//! Calibration of forecasts: intervals at many instants of a trace, compared with the simulation of the whole trace.
 //!
-//! A forecast says where a time lies among those of its forks. If it is true, the [rank](Distribution::rank) of what happened
-//! is uniform from 0 to 1, and an interval of 80 % is said to hold it if the rank is from 0.1 to 0.9. Many jobs start at the
-//! same boundary in many forks; the rank is drawn among equal times, so that such jobs count neither as held nor as missed
-//! more often than they are.
+//! A forecast gives the distribution of a time over its forks. If it is true, the [rank](Distribution::rank) of the actual
+//! time is uniform from 0 to 1, and an interval of 80 % counts as holding it if the rank is from 0.1 to 0.9. Many jobs start
+//! at the same boundary in many forks; the rank is drawn among equal times, so that such jobs count neither as held nor as
+//! missed more often than they are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,28 +19,28 @@ use apportion::units::Seconds;
 use apportion::workload::Job;
 use apportion::workload::random::{SeedStreams, Stream};
 
-/// The nominal levels of the intervals.
+/// Nominal levels of the intervals.
 pub const LEVELS: [f64; 4] = [0.5, 0.8, 0.9, 0.95];
 
-/// The most instants that are believed.
+/// The most instants that are accepted.
 const TIMES_MAX: f64 = 1e5;
 
-/// At which instants, and how many jobs at each.
+/// Instants of a calibration, and number of jobs at each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// The first instant.
+    /// First instant.
     pub from: Seconds,
-    /// No instant is later.
+    /// Latest possible instant.
     pub to: Seconds,
-    /// From one to the next.
+    /// Time between two instants.
     pub every: Seconds,
-    /// Active jobs at each, drawn at random; all where there are no more.
+    /// Number of active jobs at each instant, drawn at random; all where there are no more.
     pub n_jobs: usize,
 }
 
 impl Plan {
-    /// Twenty instants in the third quarter of the time in which a run's jobs arrive: enough has happened before, and
-    /// jobs still come after.
+    /// A plan of twenty instants in the third quarter of the time in which a run's jobs arrive: enough has happened before,
+    /// and jobs still come after.
     ///
     /// # Errors
     /// If the run has no trace.
@@ -62,7 +62,7 @@ impl Plan {
             );
             return Err(ForecastError::setting("from", message));
         }
-        // Where the difference is a multiple but for rounding, the last instant counts.
+        // If the difference is a multiple except for rounding, the last instant counts.
         let n_steps = ((to - from) / every + 1e-9).floor();
         if n_steps >= TIMES_MAX {
             let message = format!("{every} makes {n_steps} instants, expected fewer than {TIMES_MAX}");
@@ -75,54 +75,54 @@ impl Plan {
     }
 }
 
-/// What is forecast.
+/// Event that is forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// The start of the first round in which a job has workers, of jobs that wait for it.
+    /// Start of the first round in which a job has workers, for jobs that have had none.
     Start,
-    /// The end of a job.
+    /// End of a job.
     End,
 }
 
-/// How often intervals of a level held.
+/// Coverage of the intervals of one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Held {
-    /// The happening that was forecast.
+    /// Event that was forecast.
     pub happening: Happening,
-    /// The nominal level, from 0 to 1.
+    /// Nominal level, from 0 to 1.
     pub level: f64,
-    /// Forecasts.
+    /// Number of forecasts.
     pub n: usize,
-    /// Of them, those whose interval held what happened.
+    /// Number of forecasts whose interval held the event.
     pub n_held: usize,
-    /// Forecasts in which it happened before the interval.
+    /// Number of forecasts in which the event came before the interval.
     pub n_before: usize,
-    /// Forecasts in which it happened after the interval.
+    /// Number of forecasts in which the event came after the interval.
     pub n_after: usize,
-    /// The mean length of the intervals. Times after the limit count as at the limit.
+    /// Mean length of the intervals. Times after the limit count as at the limit.
     pub width: Seconds,
 }
 
 impl Held {
-    /// The part of the forecasts that held.
+    /// Part of the forecasts whose interval held the event.
     pub fn part(&self) -> f64 {
         self.n_held as f64 / self.n as f64
     }
 
-    /// The standard error of [`part`](Self::part): half of Wilson's interval, which is the binomial one where there are many, and
-    /// not 0 where all held. Forecasts of one trace are not independent: the true one is larger.
+    /// Standard error of [`part`](Self::part): half of Wilson's interval. It is near the binomial standard error for many
+    /// forecasts, and not 0 where all held. Forecasts of one trace are not independent: the true error is larger.
     pub fn standard_error(&self) -> f64 {
         let (part, n) = (self.part(), self.n as f64);
         (part * (1.0 - part) / n + 0.25 / (n * n)).sqrt() / (1.0 + 1.0 / n)
     }
 }
 
-/// A forecast beside what happened.
+/// A forecast compared with the actual event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// Where what happened stands among the forks, from 0 to 1.
+    /// Rank of the actual time among those of the forks, from 0 to 1.
     pub rank: f64,
-    /// How long the interval of each level is.
+    /// Length of the interval of each level.
     pub widths: [Seconds; LEVELS.len()],
 }
 
@@ -132,19 +132,19 @@ impl Judged {
     }
 }
 
-/// How well forecasts of a trace hold.
+/// Forecasts of a trace compared with the actual events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Instants at which jobs were active.
+    /// Number of instants at which jobs were active.
     pub n_times: usize,
-    /// Forecasts of starts, and of ends.
+    /// Judged forecasts of starts, then of ends.
     pub judged: [Vec<Judged>; 2],
-    /// Forecasts of ends in which more than a twentieth of the forks did not come to the end.
+    /// Number of forecasts of ends in which more than a twentieth of the forks did not reach the end.
     pub n_censored: usize,
 }
 
 impl Calibration {
-    /// By what was forecast and level; only where there were forecasts.
+    /// Coverage by event and level; only where there were forecasts.
     pub fn rows(&self) -> Vec<Held> {
         let both = [Happening::Start, Happening::End].into_iter().zip(&self.judged);
         let row = |happening, judged: &[Judged], position: usize| {
@@ -164,11 +164,11 @@ impl Calibration {
     }
 }
 
-/// A job that was forecast at an instant.
+/// A forecast of one job at an instant.
 struct Point {
     job: JobId,
     at: Seconds,
-    /// None if it had started.
+    /// Forecast of the start; none if the job had started.
     start: Option<Distribution>,
     end: Distribution,
 }
@@ -212,7 +212,7 @@ pub fn calibrate(
     Ok(scored(&points, chronicle.courses(), n_times, &mut stream))
 }
 
-/// So many active jobs, each as likely, by id.
+/// A number of active jobs, each drawn with the same probability, in order of id.
 fn drawn_jobs(situation: &Situation, n_jobs: usize, stream: &mut Stream) -> Vec<JobId> {
     let mut drawn: Vec<JobId> = situation.active.keys().copied().collect();
     stream.shuffle(&mut drawn);
@@ -221,7 +221,7 @@ fn drawn_jobs(situation: &Situation, n_jobs: usize, stream: &mut Stream) -> Vec<
     drawn
 }
 
-/// Forecasts of some jobs by the same forks.
+/// Forecasts of some jobs, all from the same forks.
 fn forecasts(
     run: &Run,
     situation: &Situation,

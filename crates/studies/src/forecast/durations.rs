@@ -1,9 +1,9 @@
-//! How many steps jobs take in all, drawn from what jobs like them took.
+//! Total steps of jobs, drawn from those of similar jobs.
 //!
-//! Steps of different job types are not alike, so what a job has run is counted as work: the time that its steps take
-//! alone on the worker type where it is fastest. How long a job takes is [estimated](Survival) from all jobs that have arrived;
-//! the more a job is [like](Likeness) it, the more it counts. A job that has run some work is drawn on the condition that it
-//! takes more than that.
+//! Steps of different job types are not comparable, so a job's steps are counted as work: the time that they take alone on
+//! the worker type where the job is fastest, s. The work of a job is [estimated](Survival) from all jobs that have arrived;
+//! the more a job is [like](Likeness) it, the more that job counts. The total of a job that has run some work is drawn on
+//! the condition that it is more than that.
 
 use std::collections::BTreeMap;
 
@@ -17,35 +17,35 @@ use apportion::units::Steps;
 use apportion::workload::Job;
 use apportion::workload::random::Stream;
 
-/// The most jobs from which the work of others is estimated: the last that arrived, and all that have not ended.
+/// The most jobs from which the work of others is estimated: the last arrivals, and all that have not ended.
 const COMPARED_MAX: usize = 3000;
-/// Two active jobs are never taken to be alike more often.
+/// The largest probability with which two active jobs are taken to be alike.
 const SHARED_MAX: f64 = 0.5;
 
-/// What is known of a job's steps.
+/// Knowledge of a job's total steps.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// All of it.
+    /// Known total.
     Known(Steps),
-    /// How much jobs like it take.
+    /// Total that is drawn from the work of similar jobs.
     Drawn(Drawn),
 }
 
-/// How a job's steps are drawn.
+/// Distribution from which a job's total steps are drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn {
-    /// How much work it takes.
+    /// Distribution of the job's work.
     survival: Survival,
-    /// Kish's effective number of the jobs that ended: so many jobs of equal weight would say as much.
+    /// Kish's effective number of the ended jobs: the number of jobs of equal weight that tell as much.
     pub n_effective: f64,
-    /// Steps that it has run.
+    /// Steps that the job has run.
     steps_run: f64,
-    /// Steps/s alone where it is fastest.
+    /// Throughput alone on the fastest worker type, steps/s.
     rate: f64,
 }
 
 impl Work {
-    /// The steps that the job takes in all, by a uniform number in [0, 1), with which they ascend where they are not known.
+    /// Total steps of the job by a uniform number in [0, 1), with which they ascend where they are drawn.
     pub fn at(&self, uniform: f64) -> Steps {
         match self {
             Self::Known(steps) => *steps,
@@ -57,31 +57,31 @@ impl Work {
     }
 }
 
-/// How much work jobs take, from all that are known.
+/// Work of all known jobs, from which the work of active jobs is estimated.
 #[derive(Clone, Debug)]
 pub struct Durations {
-    /// Which jobs count more than others.
+    /// Weights by which some jobs count more than others.
     pub likeness: Likeness,
-    /// How often two active jobs take the same place among all, from 0 to 1.
+    /// Probability with which two active jobs take the same place among all, from 0 to 1.
     pub shared: f64,
-    /// Jobs that had ended.
+    /// Number of jobs that had ended.
     pub n_ended: usize,
-    /// Jobs that had not: of these what they had run counts.
+    /// Number of jobs that had not ended, which count with the work that they had run.
     pub n_active: usize,
-    /// In ascending order of work.
+    /// Compared jobs in ascending order of work.
     compared: Vec<Compared>,
-    /// The work of each, in the same order.
+    /// Observed work of each, in the same order.
     observed: Vec<Observed>,
     exponent: f64,
-    /// The active jobs, as they are compared.
+    /// Active jobs by id.
     active: BTreeMap<JobId, Compared>,
 }
 
 impl Durations {
-    /// Estimated from the jobs that had arrived at an instant.
+    /// An estimate from the jobs that had arrived at an instant.
     ///
     /// # Errors
-    /// If none of them has ended.
+    /// If none of the jobs has ended.
     pub fn of(run: &Run, situation: &Situation) -> Result<Self, ForecastError> {
         let mut numbered = Numbered::default();
         let all = situation
@@ -101,11 +101,11 @@ impl Durations {
         if n_ended == 0 {
             return Err(ForecastError::NothingEnded { at_h: situation.at.hours() });
         }
-        // Jobs that have not run say nothing, and there may be so many that no others would be foretold.
+        // Jobs that have not run tell nothing, and could be so many that no others would be predicted.
         let has_run = |job: &&Compared| job.observed.has_ended || job.observed.work_s > 0.0;
         let ran: Vec<Compared> = compared.iter().filter(has_run).copied().collect();
         let (likeness, together) = (Likeness::chosen(&ran), together(&ran));
-        // At least as if the urn held the jobs that ended and the next one, and jobs had nothing in common.
+        // The minimum is that of an urn with the ended jobs and the next one, where jobs have nothing in common.
         let shared = (together / (1.0 + together)).clamp(1.0 / (n_ended + 2) as f64, SHARED_MAX);
         compared.sort_by(|one, other| one.observed.work_s.total_cmp(&other.observed.work_s));
         let observed: Vec<Observed> = compared.iter().map(|job| job.observed).collect();
@@ -123,11 +123,11 @@ impl Durations {
         })
     }
 
-    /// Places of all active jobs among others, as uniform numbers in [0, 1), by id. How long jobs take these days is not known, and
-    /// many draws would average out, so each may take the place of any before it: from Pólya's urn, in which every place that
-    /// was taken counts once more.
+    /// Places of all active jobs in the distribution of work, as uniform numbers in [0, 1), by id. As the work of current
+    /// jobs in general is uncertain, and independent draws would average that out, a job may take the place of any before
+    /// it: by Pólya's urn, in which every place that was taken counts once more.
     pub fn places(&self, stream: &mut Stream) -> BTreeMap<JobId, f64> {
-        // The number of places that are in the urn at first, all of them different.
+        // Number of different places that are in the urn at first.
         let fresh = 1.0 / self.shared - 1.0;
         let mut taken: Vec<f64> = Vec::with_capacity(self.active.len());
         let mut place = |id: &JobId| {
@@ -139,7 +139,7 @@ impl Durations {
         self.active.keys().map(&mut place).collect()
     }
 
-    /// How the steps of an active job are drawn, which has run some.
+    /// Distribution of the total steps of an active job, given the steps that it has run.
     pub fn work(&self, run: &Run, id: JobId, known: &KnownJob) -> Work {
         let Some(own) = self.active.get(&id) else { return Work::Known(known.job.total_steps) };
         let n_jobs = self.compared.len();
@@ -155,7 +155,7 @@ impl Durations {
     }
 }
 
-/// Numbers for job types and owners, in order of appearance.
+/// Numbers of job types and owners, in order of appearance.
 #[derive(Debug, Default)]
 struct Numbered {
     kinds: BTreeMap<(String, u32), usize>,
@@ -175,7 +175,7 @@ impl Numbered {
     }
 }
 
-/// Steps/s of a job alone on the worker type of the run's cluster where it is fastest.
+/// Throughput of a job alone on the run's worker type where it is fastest, steps/s.
 fn rate(run: &Run, job: &Job) -> f64 {
     let types = || run.cluster.types().iter().filter(|kind| kind.n_workers >= job.scale_factor);
     let fastest = match (&job.throughput, run.throughputs.find(&job.job_type, job.scale_factor)) {
@@ -189,6 +189,6 @@ fn rate(run: &Run, job: &Job) -> f64 {
         }
         (None, None) => 0.0,
     };
-    // A run that was loaded has only jobs that run somewhere.
+    // Runs are checked when they are loaded: each job runs somewhere.
     if fastest > 0.0 { fastest } else { 1.0 }
 }

@@ -1,4 +1,4 @@
-//! Why there is no forecast.
+//! Reasons why there is no forecast.
 
 use thiserror::Error;
 
@@ -6,98 +6,98 @@ use crate::sweep::RunError;
 use apportion::simulator::SimulationError;
 use apportion::spec::nearest::suggestion;
 
-/// Why there is no forecast.
+/// Reason why there is no forecast.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ForecastError {
-    /// The run cannot start, or go on.
+    /// The run cannot start, or continue.
     #[error(transparent)]
     Run(#[from] RunError),
     /// A setting out of its range, or one that forecasts do not have.
     #[error("{field}: {message}")]
     Setting {
-        /// Which one, as its flag is called.
+        /// Name of the setting's flag.
         field: &'static str,
-        /// What is wrong, and what is expected.
+        /// Description of the fault and of expected values.
         message: String,
     },
     /// A job that the trace does not have.
     #[error("job: the trace has no job `{name}`")]
     UnknownJob {
-        /// What it was called.
+        /// Name that was given.
         name: String,
-        /// What to do about it.
+        /// Advice, such as a similar name.
         help: Option<String>,
     },
     /// A job that has not arrived.
     #[error("at: job `{name}` arrives {arrival_h:.2} h after the trace's first, which is after {at_h:.2} h")]
     NotArrived {
-        /// What it is called.
+        /// Name of the job.
         name: String,
-        /// When it arrives, in h.
+        /// Arrival, h.
         arrival_h: f64,
-        /// The time of the forecast, in h.
+        /// Time of the forecast, h.
         at_h: f64,
     },
     /// A job that is no longer there.
     #[error("at: job `{name}` ended after {end_h:.2} h, which is before {at_h:.2} h")]
     Ended {
-        /// What it is called.
+        /// Name of the job.
         name: String,
-        /// When it ended, in h.
+        /// End of the job, h.
         end_h: f64,
-        /// The time of the forecast, in h.
+        /// Time of the forecast, h.
         at_h: f64,
     },
     /// A job that a situation does not have among its active ones.
     #[error("job: `{name}` is not active")]
     NotActive {
-        /// What it is called.
+        /// Name of the job.
         name: String,
     },
     /// A trace without jobs.
     #[error("trace: it has no jobs")]
     NoJobs,
-    /// Nothing from which to draw the steps of jobs.
+    /// No job has ended, so there are no total steps to draw from.
     #[error("no job has ended by {at_h:.2} h, so nothing says how long jobs take")]
     NothingEnded {
-        /// The time of the forecast, in h.
+        /// Time of the forecast, h.
         at_h: f64,
     },
-    /// Nothing from which to draw jobs to come.
+    /// No job arrived in the time from which future jobs would be drawn.
     #[error("history: no job arrived in the {history_h:.2} h before {at_h:.2} h")]
     NothingArrived {
-        /// How far back was looked, in h.
+        /// Length of the time before the forecast, h.
         history_h: f64,
-        /// The time of the forecast, in h.
+        /// Time of the forecast, h.
         at_h: f64,
     },
-    /// Too short a time from which to draw jobs to come.
+    /// The time from which future jobs would be drawn is too short.
     #[error("history: {history_s:.0} s say too little of how jobs arrive, expected at least {needed_s:.0} s")]
     TooShort {
-        /// For how long jobs have arrived, or as much of it as was asked for, s.
+        /// Time for which jobs have arrived, or the part of it that was asked for, s.
         history_s: f64,
-        /// The shortest time that says something, s.
+        /// The shortest time that suffices, s.
         needed_s: f64,
     },
-    /// A policy that remembers how many steps jobs were said to take: a fork cannot give them others.
+    /// A policy that remembers the total steps of jobs: a fork cannot give them others.
     #[error(
         "policy: `{policy}` decides inside rounds and remembers the steps that jobs were said to take: they cannot be drawn anew"
     )]
     Remembers {
-        /// What it is called.
+        /// Name of the policy.
         policy: String,
     },
     /// No job to forecast in a calibration.
     #[error("no job is active at any of {n_times} times")]
     NothingActive {
-        /// How many times there were.
+        /// Number of times.
         n_times: usize,
     },
     /// The user asked to stop.
     #[error("stopped after {n_done} forks")]
     Interrupted {
-        /// Forks that were done.
+        /// Number of forks that were done.
         n_done: usize,
     },
 }
@@ -109,7 +109,7 @@ impl From<SimulationError> for ForecastError {
 }
 
 impl ForecastError {
-    /// The setting that is at fault, as its flag is called, with which the text begins; none where it is no setting.
+    /// Name of the flag of the wrong setting, with which the text begins; none where it is no setting.
     pub fn setting_at_fault(&self) -> Option<&'static str> {
         Some(match self {
             Self::Setting { field, .. } => field,
@@ -127,17 +127,17 @@ impl ForecastError {
         })
     }
 
-    /// A setting out of its range.
+    /// The error for a setting out of its range.
     pub(super) fn setting(field: &'static str, message: impl Into<String>) -> Self {
         Self::Setting { field, message: message.into() }
     }
 
-    /// A job that is not among these.
+    /// The error for a job that is not among the known ones.
     pub(super) fn unknown_job<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         Self::UnknownJob { name: name.to_owned(), help: suggestion(name, known) }
     }
 
-    /// What to do about it.
+    /// Advice for the user; none if there is none.
     pub fn help(&self) -> Option<String> {
         let help = match self {
             Self::UnknownJob { help, .. } => {

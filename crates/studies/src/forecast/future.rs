@@ -1,4 +1,4 @@
-//! The future: forks of a simulation, each over one way in which things may go on.
+//! Forks of a simulation, each over one possible future.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,41 +19,41 @@ use apportion::units::{Seconds, Steps};
 use apportion::workload::random::SeedStreams;
 use apportion::workload::{Arrivals, Job, Listed};
 
-/// The most forks that are believed.
+/// The most forks that are accepted.
 pub const FORKS_MAX: usize = 10_000_000;
 
-/// Whether the steps of jobs are known.
+/// Knowledge of the total steps of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobSteps {
-    /// Of those that have not ended they are drawn anew in each fork.
+    /// The total steps of jobs that have not ended are drawn anew in each fork.
     Drawn,
-    /// They are those of the trace.
+    /// The total steps are those of the trace.
     Known,
 }
 
-/// Which jobs arrive after the instant of the forecast.
+/// Jobs that arrive after the instant of the forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arriving {
-    /// Such as arrived before, drawn anew in each fork.
+    /// Jobs like those that arrived before, drawn anew in each fork.
     Resampled,
-    /// None.
+    /// No jobs.
     None,
 }
 
-/// How a forecast is made.
+/// Settings of a forecast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// How many forks; 1000 by default.
+    /// Number of forks; 1000 by default.
     pub n_forks: usize,
-    /// From which every random stream is split.
+    /// Seed from which every random stream is split.
     pub seed: u64,
-    /// Whether the steps of jobs are known; drawn by default.
+    /// Knowledge of the total steps of jobs; drawn by default.
     pub steps: JobSteps,
-    /// Which jobs are to come; resampled by default.
+    /// Jobs to come; resampled by default.
     pub arriving: Arriving,
-    /// How far back arrivals are resampled from; two weeks by default.
+    /// Length of the time before the forecast from which arrivals are resampled; two weeks by default.
     pub history: Seconds,
-    /// How long after the instant a fork ends at the latest; 30 days by default.
+    /// Time after the instant at which a fork ends at the latest; 30 days by default.
     pub limit: Seconds,
 }
 
@@ -87,14 +87,14 @@ impl Settings {
     }
 }
 
-/// How forks are stopped, and the function that is called after each.
+/// Ways to stop forks, and a function that is called after each.
 #[derive(Clone, Default)]
 pub struct Attended<'a> {
-    /// Set to true, no fork goes on.
+    /// A flag: once it is raised, no fork goes on.
     pub stop: Arc<AtomicBool>,
-    /// The interrupt that breaks off decisions.
+    /// Interrupt that breaks off decisions.
     pub interrupt: Interrupt,
-    /// Called after each fork, on any thread.
+    /// Function that is called after each fork, on any thread.
     pub forked: Option<&'a (dyn Fn() + Sync)>,
 }
 
@@ -104,22 +104,22 @@ impl std::fmt::Debug for Attended<'_> {
     }
 }
 
-/// What may come after a situation: how the steps of active jobs and the jobs to come are drawn.
+/// Possible futures of a situation: distributions of the steps of active jobs and of the jobs to come.
 #[derive(Debug)]
 pub struct Outlook<'a> {
     run: &'a Run,
     situation: &'a Situation,
     settings: Settings,
-    /// Of which jobs steps are drawn; none where they are known.
+    /// Jobs from which steps are drawn; none where steps are known.
     durations: Option<Durations>,
-    /// Of the active jobs.
+    /// Total steps of the active jobs: known or drawn.
     works: BTreeMap<JobId, Work>,
-    /// None where no jobs come.
+    /// Blocks from which jobs to come are drawn; none where no jobs come.
     blocks: Option<Arc<Blocks>>,
 }
 
 impl<'a> Outlook<'a> {
-    /// After this situation of a run.
+    /// The possible futures of a situation of a run.
     ///
     /// # Errors
     /// If a setting is out of its range, or nothing has happened from which to draw.
@@ -144,22 +144,22 @@ impl<'a> Outlook<'a> {
         Ok(Self { run, situation, settings: *settings, durations, works, blocks })
     }
 
-    /// The blocks that jobs to come are drawn from, if they are.
+    /// Blocks from which jobs to come are drawn; none where no jobs come.
     pub fn blocks(&self) -> Option<&Blocks> {
         self.blocks.as_deref()
     }
 
-    /// How the steps of active jobs are drawn, if they are.
+    /// Jobs from which the steps of active jobs are drawn; none where steps are known.
     pub fn durations(&self) -> Option<&Durations> {
         self.durations.as_ref()
     }
 
-    /// What is known of the steps of an active job.
+    /// Total steps of an active job: known or drawn.
     pub fn work(&self, job: JobId) -> Option<&Work> {
         self.works.get(&job)
     }
 
-    /// The courses of some jobs in every fork, `[fork][job]`. The same settings give the same on any number of threads.
+    /// Courses of some jobs in every fork: `[fork][job]`. They depend on the settings alone, not on the number of threads.
     ///
     /// # Errors
     /// If a simulation fails, or the forks are stopped.
@@ -181,7 +181,7 @@ impl<'a> Outlook<'a> {
         (0..self.settings.n_forks).into_par_iter().map(fork).collect()
     }
 
-    /// The courses of some jobs in one fork; none if it is stopped.
+    /// Courses of some jobs in one fork; none if it is stopped.
     fn fork(
         &self,
         index: usize,
@@ -202,7 +202,7 @@ impl<'a> Outlook<'a> {
         self.go_on(totals, later, jobs, attended)
     }
 
-    /// The courses of some jobs if all jobs have the steps of the trace, and these come later.
+    /// Courses of some jobs if all jobs have the steps of the trace, and `later` are the jobs to come.
     ///
     /// # Errors
     /// If the simulation fails.
@@ -212,7 +212,7 @@ impl<'a> Outlook<'a> {
         Ok(courses.unwrap_or_default())
     }
 
-    /// Goes on from the situation with these totals of the active jobs' steps, and these jobs after those that have arrived.
+    /// Continues from the situation with given total steps of the active jobs, and given jobs after those that have arrived.
     /// None if it is stopped.
     fn go_on(
         &self,
@@ -227,7 +227,7 @@ impl<'a> Outlook<'a> {
         let waiting =
             waiting.filter_map(|(id, total)| Some(self.situation.find(*id)?.job.clone().total_steps(*total)));
         let waiting: Vec<Job> = waiting.collect();
-        // A job that ended between the checkpoint and the instant takes what it took.
+        // A job that ended between the checkpoint and the instant keeps its total.
         for (id, job, _) in checkpoint.active() {
             totals.entry(id).or_insert(job.total_steps);
         }
@@ -254,12 +254,12 @@ impl<'a> Outlook<'a> {
     }
 }
 
-/// The courses of a few jobs.
+/// Observer that records the courses of a few jobs.
 #[derive(Debug)]
 struct Watch<'a> {
     jobs: &'a [JobId],
     courses: Vec<Course>,
-    /// Jobs of these that have not ended.
+    /// Number of these jobs that have not ended.
     n_open: usize,
 }
 

@@ -1,11 +1,11 @@
-//! How much one job says of another: which jobs are alike, found in what has happened.
+//! Likeness of jobs: how much one job tells about another, estimated from past jobs.
 //!
-//! People submit jobs in batches, so jobs that arrive near one another may take similarly long; so may jobs of one type, and
-//! jobs of one owner. How much each of the three matters differs from cluster to cluster. A [`Likeness`] is a weight for each.
-//! [`Likeness::chosen`] tries a grid of them: it foretells each of the jobs that arrived last from the jobs before it, by a
-//! life table with a few intervals of work, and takes the likeness under which what happened was most likely.
+//! People submit jobs in batches, so jobs that arrive near one another may have similar work; so may jobs of one type, and
+//! jobs of one owner. How much each of the three matters differs from cluster to cluster. A [`Likeness`] has a weight for
+//! each. [`Likeness::chosen`] tries a grid of weights: it predicts each of the last arrivals from the jobs before it, by a
+//! life table with a few intervals of work, and takes the likeness with the largest likelihood.
 //!
-//! What such a table gets wrong, it gets wrong of many jobs at once: [`together`] says how much.
+//! Errors of such a table are common to many jobs at once: [`together`] measures how much.
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -13,49 +13,49 @@ use serde::Serialize;
 
 use crate::forecast::survival::Observed;
 
-/// Jobs by which an arrival further away counts half, from near to far; none where it counts as much.
+/// Numbers of jobs by which an arrival further away counts half, in descending order; none where distance does not matter.
 const HALVES_AFTER: [Option<f64>; 6] = [None, Some(300.0), Some(100.0), Some(30.0), Some(10.0), Some(3.0)];
-/// What a job of another type counts, and of another owner.
+/// Weights of a job of another type, and of one of another owner.
 const OTHERS_COUNT: [f64; 3] = [1.0, 0.25, 0.0625];
-/// Jobs that are foretold to choose between likenesses: the last that arrived.
+/// The most jobs that are predicted to choose between likenesses: the last arrivals.
 const FORETOLD_MAX: usize = 400;
-/// Intervals of work in the life table.
+/// Number of intervals of work in the life table.
 const N_INTERVALS: usize = 12;
-/// A likeness that counts fewer jobs is taken only if it foretells better by so much, in units of the standard error.
+/// Margin by which a likeness that counts fewer jobs must predict better, in standard errors.
 const BETTER_BY: f64 = 1.0;
-/// Jobs that arrived within so many of one another are compared for what they have in common.
+/// Distance in arrivals up to which jobs are compared for a common factor.
 const NEAR: usize = 10;
 
-/// A job that is compared with others.
+/// A job in comparison with others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
-    /// Its position in order of arrival.
+    /// Position in order of arrival.
     pub position: usize,
-    /// A number for its job type and scale factor.
+    /// Number of its job type and scale factor.
     pub kind: usize,
-    /// A number for its owner; none if it has none.
+    /// Number of its owner; none if it has none.
     pub owner: Option<usize>,
-    /// What is known of its work.
+    /// Observed work.
     pub observed: Observed,
 }
 
-/// How much jobs count for one another.
+/// Weights of jobs for one another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Likeness {
-    /// A job counts half as much for each so many jobs that arrived between the two; null if arrivals do not matter.
+    /// Number of jobs arriving between two jobs that halves the weight; null if arrivals do not matter.
     pub halves_after_jobs: Option<f64>,
-    /// What a job of another type or scale factor counts beside one of the same, from 0 to 1.
+    /// Weight of a job of another type or scale factor relative to one of the same, from 0 to 1.
     pub other_type: f64,
-    /// What a job of another owner counts beside one of the same, from 0 to 1.
+    /// Weight of a job of another owner relative to one of the same, from 0 to 1.
     pub other_owner: f64,
 }
 
 impl Likeness {
-    /// All jobs count the same.
+    /// The likeness under which all jobs count the same.
     pub const ALL_ALIKE: Self = Self { halves_after_jobs: None, other_type: 1.0, other_owner: 1.0 };
 
-    /// What one job counts for another, above 0. All `n_jobs` together count at least as one more job, so that where no job
-    /// is like the other, all of them speak.
+    /// Weight of one job for another, above 0. All `n_jobs` together weigh at least as much as one more job, so that where
+    /// no job is like the other, all of them count.
     pub fn weight(&self, one: &Compared, other: &Compared, n_jobs: usize) -> f64 {
         let far = one.position.abs_diff(other.position) as f64;
         let near = self.halves_after_jobs.map_or(1.0, |half| (-far / half).exp2());
@@ -64,8 +64,8 @@ impl Likeness {
         near * kind * owner + 1.0 / n_jobs as f64
     }
 
-    /// The likeness under which the last of these jobs, which are in order of arrival, would have been foretold best. One that
-    /// counts all alike stays unless another is better by more than chance.
+    /// The likeness that predicts the last of these jobs best; they are in order of arrival. The one that counts all alike
+    /// stays unless another is better by more than chance.
     pub fn chosen(jobs: &[Compared]) -> Self {
         let Some(table) = Intervals::of(jobs) else { return Self::ALL_ALIKE };
         let has_owners = jobs.iter().any(|job| job.owner != jobs[0].owner);
@@ -95,9 +95,9 @@ impl Likeness {
     }
 }
 
-/// How much jobs that arrived near one another are short or long together, beyond what the jobs before them say: the variance of a
-/// factor of mean 1 by which all of them end sooner or later than was foretold, as of a shared frailty. It is the mean product of
-/// what two of them are off by, over that of what was foretold of them; 0 where too few jobs ended to tell. These are in order of
+/// Variance of a factor common to jobs that arrive near one another, beyond what the jobs before them predict: a factor of
+/// mean 1 by which all of them end sooner or later than predicted, as a shared frailty. It is the mean product of two such
+/// jobs' residuals divided by that of their predictions; 0 where too few jobs ended to tell. The jobs are in order of
 /// arrival.
 pub fn together(jobs: &[Compared]) -> f64 {
     let Some(table) = Intervals::of(jobs) else { return 0.0 };
@@ -116,17 +116,17 @@ pub fn together(jobs: &[Compared]) -> f64 {
     if found.is_finite() { found.max(0.0) } else { 0.0 }
 }
 
-/// Intervals of work, and where each job ended or is.
+/// Intervals of work, and the interval in which each job ended or is.
 #[derive(Debug)]
 struct Intervals {
-    /// Of each job, in order of arrival.
+    /// Interval of each job, in order of arrival.
     at: Vec<usize>,
-    /// Jobs from here on are foretold.
+    /// Position of the first job that is predicted.
     first: usize,
 }
 
 impl Intervals {
-    /// Each with as many ends; none where too few jobs ended to tell.
+    /// Intervals with equal numbers of ends; none where too few jobs ended to tell.
     fn of(jobs: &[Compared]) -> Option<Self> {
         let ended = jobs.iter().map(|job| job.observed).filter(|one| one.has_ended);
         let mut works: Vec<f64> = ended.map(|one| one.work_s).collect();
@@ -137,12 +137,12 @@ impl Intervals {
         let edge = |index: usize| works[index * works.len() / N_INTERVALS];
         let edges: Vec<f64> = (1..N_INTERVALS).map(edge).collect();
         let at = |job: &Compared| edges.partition_point(|edge| *edge <= job.observed.work_s);
-        // The first jobs have none before them that would foretell them.
+        // The first jobs have too few before them to be predicted.
         let first = (jobs.len() / 4).max(jobs.len().saturating_sub(FORETOLD_MAX));
         Some(Self { at: jobs.iter().map(at).collect(), first })
     }
 
-    /// The logarithm of the probability of what each of the last jobs did, from the jobs before it.
+    /// Log-likelihood of each of the last jobs, given the jobs before it.
     fn scores(&self, jobs: &[Compared], likeness: &Likeness) -> Vec<f64> {
         (self.first..jobs.len()).map(|index| self.score(jobs, index, likeness)).collect()
     }
@@ -154,7 +154,8 @@ impl Intervals {
         if is_told { before + hazards[at].ln() } else { before }
     }
 
-    /// Of each interval, the part of the jobs before one that ended there, of those that reached it.
+    /// Hazard of each interval for a job, from the jobs before it: the weight that ended there divided by the weight that
+    /// reached it.
     fn hazards(&self, jobs: &[Compared], index: usize, likeness: &Likeness) -> [f64; N_INTERVALS] {
         let (mut ended, mut reached) = ([0.0; N_INTERVALS], [0.0; N_INTERVALS]);
         for (job, at) in jobs[..index].iter().zip(&self.at) {
@@ -167,7 +168,7 @@ impl Intervals {
         for interval in (0..N_INTERVALS - 1).rev() {
             reached[interval] += reached[interval + 1];
         }
-        // The job to come counts as one that is like the mean one, and ends in any of the intervals that are left.
+        // The predicted job itself counts with the mean weight, and ends in any of the remaining intervals.
         let own = reached[0] / index as f64;
         std::array::from_fn(|interval| {
             let left = (N_INTERVALS - interval) as f64;

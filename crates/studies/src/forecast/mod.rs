@@ -1,4 +1,4 @@
-//! When a job will start and end: a simulation up to an instant, then many forks of it over what may come.
+//! Forecasts of a job's start and end: a simulation up to an instant, then many forks of it over possible futures.
 //!
 //! In: a [`Run`](crate::sweep::Run) of a trace, an instant and jobs. Out: the [`Distribution`] of each job's start and end.
 //!
@@ -7,9 +7,9 @@
 //!    likeness, survival ─▶ durations, arrivals ──▲
 //! ```
 //!
-//! A forecast knows what is known at the instant: the jobs that have arrived, what each has run, and the steps of those that
-//! have ended. In every fork the steps of the active jobs are drawn anew ([`durations`]), and so are the jobs to come
-//! ([`arrivals`]). [`calibration`] compares forecasts with what then happened.
+//! A forecast uses what is known at the instant: the jobs that have arrived, the steps that each has run, and the total
+//! steps of those that have ended. In every fork the total steps of the active jobs are drawn anew ([`durations`]), and so
+//! are the jobs to come ([`arrivals`]). [`calibration`] compares forecasts with the actual events.
 //!
 //! ```
 //! use apportion::spec::Source;

@@ -1,4 +1,4 @@
-//! The past: a trace simulated up to an instant, and what is known then.
+//! Simulation of a trace up to an instant, and the situation then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,47 +14,47 @@ use apportion::solver::Interrupt;
 use apportion::units::{Seconds, Steps};
 use apportion::workload::{Arrivals, Job, Listed};
 
-/// When a job first had workers, and when it was done; none of what has not happened.
+/// First start and end of a job; none of an event that has not happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Course {
-    /// The start of the first round in which it had workers.
+    /// Start of the first round in which it had workers.
     pub started: Option<Seconds>,
-    /// The end of its last step.
+    /// End of its last step.
     pub ended: Option<Seconds>,
 }
 
 /// A job as it is known at the instant of a forecast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownJob {
-    /// The job. Of one that has not ended the total of steps is what its owner asked for; forecasts that draw steps do not
-    /// look at it.
+    /// The job. If it has not ended, its total steps are those that its owner asked for; forecasts that draw steps ignore
+    /// them.
     pub job: Job,
     /// Steps that it has run by the instant.
     pub steps_run: Steps,
-    /// The job's course up to the instant of the forecast.
+    /// Course of the job up to the instant.
     pub course: Course,
 }
 
-/// What is known at an instant: from here on the simulation forks.
+/// State at an instant, from which the simulation forks.
 ///
-/// It says nothing of where it comes from: a simulation of a trace ([`Chronicle`]), or a scheduler in operation.
+/// Its origin does not matter: a simulation of a trace ([`Chronicle`]), or a scheduler in operation.
 #[derive(Clone, Debug)]
 pub struct Situation {
-    /// The instant.
+    /// Instant of the forecast.
     pub at: Seconds,
-    /// Jobs that have arrived by then, in order of arrival; of those that have ended as many as are remembered.
+    /// Jobs that have arrived by then, in order of arrival; of the ended ones, as many as are remembered.
     pub jobs: Vec<KnownJob>,
-    /// The jobs that have not ended, by id, with their positions in `jobs`.
+    /// Positions in `jobs` of the jobs that have not ended, by id.
     pub active: BTreeMap<JobId, usize>,
-    /// The simulation at the last boundary between rounds that is not after the instant.
+    /// Simulation at the last boundary between rounds that is not after the instant.
     pub checkpoint: Checkpoint,
     /// Whether the round that starts at that boundary is still to be decided; else nothing runs until the next event.
     pub is_undecided: bool,
 }
 
 impl Situation {
-    /// Where a scheduler is at an instant of its clock. The run has its cluster, policy and rules; its trace is not looked at.
-    /// `jobs` are those that it has been given, each with its id there if it has not ended; they need be in no order.
+    /// The situation of a scheduler at an instant of its clock. The run has its cluster, policy and rules; its trace is
+    /// ignored. `jobs` are the jobs that it was given, in any order, each with its id there if it has not ended.
     ///
     /// The round in progress counts as over: at the instant the next one is decided.
     ///
@@ -81,7 +81,7 @@ impl Situation {
         Ok(Self { at, jobs, active, checkpoint, is_undecided: true })
     }
 
-    /// The jobs that have not ended, by id.
+    /// Jobs that have not ended, by id.
     pub fn active(&self) -> impl ExactSizeIterator<Item = (JobId, &KnownJob)> {
         self.active.iter().map(|(id, position)| (*id, &self.jobs[*position]))
     }
@@ -92,7 +92,7 @@ impl Situation {
     }
 }
 
-/// The jobs of a run's trace in order of arrival, counted from its first.
+/// Jobs of a run's trace in order of arrival, with times from its first arrival.
 ///
 /// # Errors
 /// If the run has no trace.
@@ -121,13 +121,13 @@ pub(super) fn check_run(run: &Run) -> Result<(), ForecastError> {
     }
 }
 
-/// What has happened to each job, by id.
+/// Record of each job's course, by id, and of the last round.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) courses: Vec<Course>,
-    /// The slices of the last round.
+    /// Slices of the last round.
     slices: Vec<Slice>,
-    /// Leases of the last round.
+    /// Number of leases of the last round.
     n_leases: usize,
 }
 
@@ -173,25 +173,25 @@ impl Observer for Log {
     }
 }
 
-/// A trace that is simulated further and further.
+/// Simulation of a trace that is continued from instant to instant.
 #[derive(Debug)]
 pub struct Chronicle {
     jobs: Arc<[Job]>,
     simulation: Simulation,
     log: Log,
-    /// The boundary after the last round is reached, and what follows is not decided.
+    /// Whether the boundary after the last round is reached, and the next round is not decided.
     is_undecided: bool,
     is_over: bool,
-    /// The last boundary that a situation may be told of, and whether it is undecided.
+    /// Last boundary that a situation may refer to, and whether it is undecided.
     kept: Option<(Checkpoint, bool)>,
     stop: Arc<AtomicBool>,
 }
 
 impl Chronicle {
-    /// At the start of a run of these jobs, which are in order of arrival. `stop` set to true ends it.
+    /// A chronicle at the start of a run of these jobs, which are in order of arrival. `stop` is a flag that ends it.
     ///
     /// # Errors
-    /// If the run cannot start, or has what forecasts do not know.
+    /// If the run cannot start, or has options that forecasts do not support.
     pub fn new(
         run: &Run,
         jobs: Arc<[Job]>,
@@ -204,13 +204,13 @@ impl Chronicle {
         Ok(Self { jobs, simulation, log, is_undecided: false, is_over: false, kept: None, stop })
     }
 
-    /// What has happened to each job so far, by id.
+    /// Courses of the jobs so far, by id.
     pub fn courses(&self) -> &[Course] {
         &self.log.courses
     }
 
-    /// Goes on to the last boundary not after an instant, which is not before that of the last call, and tells what is known
-    /// at the instant; nothing if all jobs have ended by then.
+    /// Continues to the last boundary not after an instant, and returns the situation at the instant; none if all jobs have
+    /// ended by then. The instant must not be before that of the last call.
     ///
     /// # Errors
     /// If the simulation fails, or is stopped.
@@ -226,7 +226,7 @@ impl Chronicle {
             }
             self.start()?;
             if self.log.n_leases == 0 {
-                // The next boundary may be far away.
+                // Only this boundary can be kept, as the next one may be far away.
                 self.kept = Some((self.simulation.checkpoint(), false));
             }
         }
@@ -256,10 +256,10 @@ impl Chronicle {
         Situation { at, jobs, active, checkpoint: checkpoint.clone(), is_undecided }
     }
 
-    /// Goes on until all of these jobs have ended, or to an instant.
+    /// Continues until all of these jobs have ended, or to an instant.
     ///
     /// # Errors
-    /// As [`situation`](Self::situation).
+    /// Fails as [`situation`](Self::situation) does.
     pub fn finish(&mut self, jobs: &[JobId], limit: Seconds) -> Result<(), ForecastError> {
         let has_ended =
             |log: &Log, id: &JobId| log.courses.get(id.index()).is_some_and(|course| course.ended.is_some());
@@ -273,7 +273,7 @@ impl Chronicle {
         }
     }
 
-    /// Goes on to the next boundary, if it is not there yet.
+    /// Continues to the next boundary, if it is not reached yet.
     fn reach(&mut self) -> Result<(), ForecastError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(ForecastError::Interrupted { n_done: 0 });
@@ -292,7 +292,7 @@ impl Chronicle {
     }
 }
 
-/// No round takes longer: one in which a job loses more time than the round has ends later.
+/// Upper bound on the length of a round: a round in which a job loses more time than the round has ends later.
 fn longest_round(options: &Options) -> Seconds {
     let lost = options.preemption_cost.iter().flat_map(|cost| {
         let by_type = cost.job_types.iter().map(|(_, time)| *time);
@@ -301,15 +301,15 @@ fn longest_round(options: &Options) -> Seconds {
     lost.fold(options.round_length, |longest, lost| longest.max(options.round_length + lost))
 }
 
-/// Jobs that have arrived by an instant, to be simulated as if no other came; and one after it, which only keeps the clock
-/// from stopping before the instant and is never told of.
+/// Jobs that have arrived by an instant, to be simulated as if no others came, and one job after it, which only keeps the
+/// clock from stopping before the instant and is never reported.
 pub(super) fn arrived_by(jobs: &[Job], at: Seconds) -> Arc<[Job]> {
     let arrived = jobs.iter().filter(|job| job.arrival <= at).cloned();
     let after = jobs.first().map(|job| job.clone().arrival(Seconds::new(at.get() + 1.0)));
     arrived.chain(after).collect()
 }
 
-/// The jobs of a source after the first `n_skipped`, which a resumed simulation passes over.
+/// Jobs of a source after the first `n_skipped`, which a resumed simulation passes over.
 #[derive(Debug)]
 pub(super) struct Resumed {
     pub(super) n_skipped: u32,

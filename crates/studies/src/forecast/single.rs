@@ -1,4 +1,4 @@
-//! The forecast of one job.
+//! Forecast of one job.
 
 use std::sync::Arc;
 
@@ -13,59 +13,59 @@ use apportion::index::{Id, JobId};
 use apportion::units::Seconds;
 use apportion::workload::Job;
 
-/// The jobs that steps were drawn from.
+/// Jobs from which total steps were drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DrawnFrom {
-    /// How many of them had ended.
+    /// Number of these jobs that had ended.
     pub n_ended: usize,
-    /// How many had not: of these what they had run is known.
+    /// Number of these jobs that had not ended, which count with the work that they had run.
     pub n_active: usize,
-    /// Which of them count more.
+    /// Weights by which some of them count more than others.
     pub likeness: Likeness,
-    /// How often two active jobs take the same place among all, from 0 to 1.
+    /// Probability with which two active jobs take the same place among all, from 0 to 1.
     pub shared: f64,
-    /// The number of jobs of equal weight that would say as much of this job's steps as those that had ended.
+    /// Number of jobs of equal weight that would tell as much of this job's steps as the ended ones.
     pub n_effective: f64,
 }
 
-/// The blocks that jobs to come were drawn from.
+/// Blocks from which jobs to come were drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Blocked {
-    /// How many.
+    /// Number of blocks.
     pub n_blocks: usize,
-    /// How long each is.
+    /// Length of a block.
     pub length: Seconds,
-    /// Jobs in all of them.
+    /// Number of jobs in all blocks.
     pub n_jobs: usize,
 }
 
-/// When a job will start and end, and what was assumed.
+/// Forecast of a job's start and end, with its assumptions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecast {
-    /// What the job is called.
+    /// Name of the job.
     pub job: String,
-    /// The instant, from the trace's first arrival.
+    /// Instant of the forecast, from the trace's first arrival.
     pub at: Seconds,
-    /// When the job arrived.
+    /// Arrival of the job.
     pub arrival: Seconds,
-    /// When it had workers first, if it had by then.
+    /// Start of the job's first round with workers, if it had started by the instant.
     pub started: Option<Seconds>,
-    /// The time from the instant until it has workers first; none if it has had some.
+    /// Time from the instant until it first has workers; none if it has had some.
     pub start: Option<Distribution>,
-    /// The time from the instant until it ends.
+    /// Time from the instant until it ends.
     pub end: Distribution,
-    /// Jobs that were active, this one among them.
+    /// Number of active jobs, including this one.
     pub n_active: usize,
-    /// What its steps were drawn from; none if they were known.
+    /// Jobs from which steps were drawn; none if steps were known.
     pub drawn_from: Option<DrawnFrom>,
-    /// What jobs to come were drawn from; none if none came.
+    /// Blocks from which jobs to come were drawn; none if none came.
     pub blocks: Option<Blocked>,
 }
 
-/// Forecasts when a job of a run's trace starts and ends, from what is known at an instant.
+/// Forecasts the start and end of a job of a run's trace, from what is known at an instant.
 ///
-/// The job is known by its id in the trace, or its position in order of arrival where there are no ids. Nothing that the
-/// trace has after the instant is looked at.
+/// The job is named by its id in the trace, or by its position in order of arrival where there are no ids. Nothing in the
+/// trace after the instant is used.
 ///
 /// # Errors
 /// If there is no such job, it has not arrived by then or has ended, or as [`Outlook::new`] and [`Outlook::forks`] say.
@@ -98,7 +98,7 @@ pub fn forecast(
     forecast_from(run, &situation, (name, id), settings, attended)
 }
 
-/// Forecasts when an active job starts and ends, from a situation of a run with the same cluster, policy and rules.
+/// Forecasts the start and end of an active job, from a situation of a run with the same cluster, policy and rules.
 ///
 /// # Errors
 /// If the job is not active there, or as [`Outlook::new`] and [`Outlook::forks`] say.
@@ -156,14 +156,14 @@ fn described(
     }
 }
 
-/// The job of this name: its id in the trace, or its position where the trace has no ids.
+/// The job with a name: its id in the trace, or its position where the trace has no ids.
 fn find(jobs: &[Job], name: &str) -> Result<JobId, ForecastError> {
     if jobs.is_empty() {
         return Err(ForecastError::NoJobs);
     }
     let named = jobs.iter().position(|job| job.name.as_deref() == Some(name));
     let is_unnamed = |position: &usize| jobs.get(*position).is_some_and(|job| job.name.is_none());
-    // `0287` is not 287.
+    // The text `0287` is not the position 287.
     let is_written_so = |position: &usize| position.to_string() == name;
     let found = named.or_else(|| name.parse().ok().filter(is_written_so).filter(is_unnamed));
     match found {

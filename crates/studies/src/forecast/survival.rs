@@ -1,56 +1,56 @@
-//! How much work jobs take, estimated from jobs that ended and jobs that have not.
+//! Distribution of the work of jobs, estimated from jobs that ended and jobs that have not.
 //!
-//! The estimate is Kaplan and Meier's, with work in place of time and weights on the jobs (Beran, *Nonparametric regression with
-//! randomly censored survival data*, 1981): at the work of each job that ended, the part by weight of the jobs with at least as
-//! much work that ended there. Jobs that have not ended count for what they have run: without them jobs would look short,
-//! because the long ones are those that still run. The job to come counts among them with the mean weight, so that with n
-//! jobs of equal weight it ends between any two neighbours with probability 1/(n + 1), and beyond the longest with that
-//! probability, too.
+//! The estimate is Kaplan and Meier's, with work in place of time and weights on the jobs (Beran, *Nonparametric regression
+//! with randomly censored survival data*, 1981): at the work of each job that ended, the hazard is its weight divided by the
+//! weight of all jobs with at least as much work. Jobs that have not ended count with the work that they have run: without
+//! them jobs would look short, because the long ones are those that still run. The predicted job itself counts with the mean
+//! weight, so that with n jobs of equal weight it ends between any two neighbours with probability 1/(n + 1), and beyond the
+//! longest with the same probability.
 //!
 //! Beyond the longest job that ended, work is drawn from a Pareto distribution, whose exponent is Hill's estimate from the
 //! longest fifth.
 
 use crate::forecast::whole::whole;
 
-/// The part of the jobs from which the tail is estimated.
+/// Part of the jobs from which the tail is estimated.
 const TAIL: f64 = 0.2;
-/// Exponents of tails that are believed: below, a mean says nothing; above, there is no tail to speak of.
+/// Range of accepted exponents of tails: below it there is no useful mean, above it no real tail.
 const EXPONENTS: [f64; 2] = [0.5, 20.0];
-/// No job is drawn to take longer alone: a hundred years, in s.
+/// Largest work that is drawn for a job: a hundred years, s.
 const WORK_MAX_S: f64 = 100.0 * 365.25 * 86_400.0;
 
-/// A job as far as it is observed.
+/// Observed work of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observed {
-    /// What it has run, in s alone where it is fastest.
+    /// Work that it has run, s alone on its fastest worker type.
     pub work_s: f64,
-    /// Whether that is all that it takes.
+    /// Whether it has ended, so that this is all of its work.
     pub has_ended: bool,
 }
 
-/// Work at which jobs ended.
+/// Jobs that ended at the same work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ends {
     work_s: f64,
     n_ended: u32,
-    /// The part of jobs that take more than this.
+    /// Probability that a job takes more than this work.
     survival: f64,
 }
 
-/// How much work a job takes that has run some.
+/// Distribution of a job's work, given the work that it has run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survival {
-    /// What the job has run, in s.
+    /// Work that the job has run, s.
     above_s: f64,
-    /// Ends above that.
+    /// Ends of other jobs above that.
     ends: Vec<Ends>,
-    /// Of the tail.
+    /// Exponent of the tail.
     exponent: f64,
 }
 
 impl Survival {
-    /// Of a job that takes more than `above_s`, from jobs in ascending order of work with a weight of each, and the exponent of
-    /// the [tail](exponent).
+    /// The distribution of the work of a job that takes more than `above_s`, from jobs in ascending order of work with their
+    /// weights, and the exponent of the [tail](exponent).
     pub fn of(observed: &[Observed], weights: &[f64], above_s: f64, exponent: f64) -> Self {
         let first = observed.partition_point(|one| one.work_s <= above_s);
         let (observed, weights) = (&observed[first..], &weights[first..]);
@@ -73,14 +73,14 @@ impl Survival {
                 survival *= 1.0 - (ended / at_risk).min(1.0);
                 ends.push(Ends { work_s, n_ended, survival });
             }
-            // Never below what the job to come counts for, whatever is rounded.
+            // Rounding must not take it below the weight of the predicted job.
             at_risk = (at_risk - all).max(own);
             position = last;
         }
         Self { above_s, ends, exponent }
     }
 
-    /// The work of the job, in s, by a uniform number in [0, 1): it ascends with it.
+    /// Quantile of the job's work, s, by a uniform number in [0, 1), with which it ascends.
     pub fn quantile(&self, uniform: f64) -> f64 {
         let Self { above_s, ends, exponent } = self;
         let sought = 1.0 - uniform;
@@ -91,13 +91,14 @@ impl Survival {
         };
         let before = position.checked_sub(1).map(|before| ends[before]);
         let (from, survival) = before.map_or((*above_s, 1.0), |ends| (ends.work_s, ends.survival));
-        // Of jobs that ended alike, the first stands for the work up to there, the others for just this.
+        // The first of several equal ends stands for the work up to it, the others for exactly this work.
         let place = (survival - sought) / (survival - found.survival) * f64::from(found.n_ended);
         from + (found.work_s - from) * place.min(1.0)
     }
 }
 
-/// Hill's estimate from the longest of these jobs, in order of work; those that have not ended count for what they have run.
+/// Hill's estimate of the tail's exponent from the longest of these jobs, which are in order of work; jobs that have not
+/// ended count with the work that they have run.
 pub fn exponent(observed: &[Observed]) -> f64 {
     let n_tail = whole((observed.len() as f64 * TAIL).ceil());
     let (shorter, longest) = observed.split_at(observed.len() - n_tail);

@@ -1,4 +1,4 @@
-//! Forecasts against cases that are solved by hand, against what then happened, and against models that are true.
+//! Forecasts compared with cases solved by hand, with actual events, and with models that are true.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,12 +27,12 @@ const MATRIX: &str = "format: apportion/throughputs-v1\nname: matrix\nunit: step
                       worker_types: [a]\nrows: [{job_type: x, scale_factor: 1, consolidated: [1.0]}]\n\
                       colocation: {model: measured, retained: {a: [{job_type: x, scale_factor: 1, beside: [0.6]}]}}\n";
 
-/// A run of jobs with these steps and arrivals in s, called by position, in rounds of 100 s.
+/// A run of jobs with given steps and arrivals, s, named by position, in rounds of 100 s.
 fn run_of(policy: &str, n_workers: u32, jobs: &[(f64, f64)]) -> Run {
     run_as(policy, n_workers, jobs, |_| {})
 }
 
-/// A run of jobs with these steps and arrivals in s, with other rules of a round.
+/// A run of jobs with given steps and arrivals, s, with other rules of a round.
 fn run_as(policy: &str, n_workers: u32, jobs: &[(f64, f64)], rules: fn(&mut RunSpec)) -> Run {
     let line =
         |(position, (steps, arrival)): (usize, &(f64, f64))| format!("j{position},x,1,{steps},{arrival}\n");
@@ -162,7 +162,7 @@ fn repeat(run: &Run) {
         let expected: Vec<Course> = active.iter().map(|id| courses[id.index()]).collect();
         let found = outlook.with_future(later, &active).unwrap();
         assert_eq!(found, expected, "{:?} at {}", run.spec, situation.at);
-        // What is known at the instant is the same where nothing later is simulated.
+        // The situation is the same where nothing later is simulated.
         let jobs = arrived_by(&all, situation.at);
         let stop = Arc::new(AtomicBool::new(false));
         let mut past = Chronicle::new(run, jobs, Interrupt::default(), stop).unwrap();
@@ -171,8 +171,8 @@ fn repeat(run: &Run) {
     }
 }
 
-/// What the trace has after the instant, and the steps that active jobs have left, are not looked at: not by rules that
-/// remember how many steps jobs had left, either.
+/// The trace after the instant and the remaining steps of active jobs are not used, not even by rules that remember
+/// remaining steps.
 #[test]
 fn a_forecast_knows_nothing_of_what_comes() {
     let jobs = exponential(2, 60, 500.0);
@@ -257,7 +257,7 @@ fn forecasts_hold_where_the_model_is_true() {
     assert_eq!(found.n_censored, 0);
 }
 
-/// Of a job that takes more than some work, from jobs that all count the same.
+/// Distribution of the work of a job that takes more than some work, from jobs that all count the same.
 fn alike(mut observed: Vec<Observed>, above_s: f64) -> Survival {
     observed.sort_by(|one, other| one.work_s.total_cmp(&other.work_s));
     Survival::of(&observed, &vec![1.0; observed.len()], above_s, exponent(&observed))
@@ -278,11 +278,11 @@ fn jobs_that_have_not_ended_make_others_longer() {
     let (of_all, of_ended) = (alike(observed.clone(), 0.0), alike(ended, 0.0));
     assert!((of_all.quantile(0.5) / median - 1.0).abs() < 0.08, "{}", of_all.quantile(0.5));
     assert!(of_ended.quantile(0.5) < 0.75 * median);
-    // An exponential forgets: what is left after 500 s is as long as the whole.
+    // The exponential distribution has no memory: the remaining work after 500 s is distributed as the whole.
     assert!(((alike(observed, 500.0).quantile(0.5) - 500.0) / median - 1.0).abs() < 0.12);
 }
 
-/// Of four jobs the next is the shortest, between two, or the longest of five, each with probability 1/5.
+/// The next job after four is the shortest, between two, or the longest of five, each with probability 1/5.
 #[test]
 fn four_jobs_leave_five_places_for_the_next() {
     let ended = |work_s| Observed { work_s, has_ended: true };
@@ -292,11 +292,11 @@ fn four_jobs_leave_five_places_for_the_next() {
     close(four(0.0).quantile(0.3), 15.0);
     close(four(0.0).quantile(0.7), 60.0);
     assert!(four(0.0).quantile(0.81) > 80.0);
-    // Beyond 20, of two jobs: three places.
+    // Two jobs are beyond 20, which leaves three places.
     close(four(20.0).quantile(1.0 / 6.0), 30.0);
     close(four(20.0).quantile(0.5), 60.0);
     assert!(four(100.0).quantile(0.0) >= 100.0);
-    // Of jobs that are alike the next one is, too, but for the first and the last place.
+    // The next job after equal ones is equal, too, except for the first and the last place.
     let same = alike(vec![ended(50.0); 9], 0.0);
     for uniform in [0.11, 0.5, 0.89] {
         close(same.quantile(uniform), 50.0);
@@ -304,7 +304,7 @@ fn four_jobs_leave_five_places_for_the_next() {
     assert!(same.quantile(0.05) < 50.0 && same.quantile(0.95) > 50.0);
 }
 
-/// A job of weight 3 is as three jobs that ended alike are, but that it stands for the work up to there alone.
+/// A job of weight 3 counts as three jobs that ended alike, except that it stands for the work up to there alone.
 #[test]
 fn weights_count_as_so_many_jobs() {
     let ended = |work_s| Observed { work_s, has_ended: true };
@@ -315,7 +315,7 @@ fn weights_count_as_so_many_jobs() {
     assert!(weighted.quantile(0.5 + 1.0 / 6.0 + 1e-6) > 20.0);
 }
 
-/// Jobs of some types and owners whose works, in s, depend on what the rule says of each.
+/// Jobs of some types and owners with works that depend on them by the rule, s.
 fn compared(n_jobs: usize, median_s: impl Fn(usize, usize, usize) -> f64) -> Vec<Compared> {
     let mut stream = SeedStreams::new(7).stream("likeness");
     let job = |position: usize| {
@@ -326,7 +326,7 @@ fn compared(n_jobs: usize, median_s: impl Fn(usize, usize, usize) -> f64) -> Vec
     (0..n_jobs).map(job).collect()
 }
 
-/// What makes jobs alike is found where there is something, and nothing is where there is nothing.
+/// Likeness is found where there is some, and none is found where there is none.
 #[test]
 fn likeness_is_found_where_it_is() {
     assert_eq!(Likeness::chosen(&compared(600, |_, _, _| 1000.0)), Likeness::ALL_ALIKE);
@@ -337,7 +337,7 @@ fn likeness_is_found_where_it_is() {
     assert!(types.other_type < 0.1 && types.other_owner > 0.2, "{types:?}");
     let owners = Likeness::chosen(&compared(600, |_, _, owner| 100.0 * 3.0_f64.powf(owner as f64)));
     assert!(owners.other_owner < 0.1 && owners.other_type > 0.2, "{owners:?}");
-    // Too few to tell.
+    // These are too few jobs to tell.
     assert_eq!(Likeness::chosen(&compared(20, |_, kind, _| 10.0_f64.powf(kind as f64))), Likeness::ALL_ALIKE);
     assert_eq!(Likeness::chosen(&[]), Likeness::ALL_ALIKE);
 }
@@ -349,7 +349,7 @@ fn a_batch_is_drawn_as_its_jobs_that_ended_and_alike() {
     let steps = |batch: usize, job: usize| [80.0, 6000.0, 6000.0, 6000.0][batch % 4] + job as f64;
     let job = |batch: usize, job: usize| (steps(batch, job), 20_000.0 * batch as f64 + 5.0 * job as f64);
     let mut jobs: Vec<_> = (0..13).flat_map(|batch| (0..20).map(move |place| job(batch, place))).collect();
-    // Of the last batch, some take longer than the others, but not as long as those of long batches.
+    // Some jobs of the last batch take longer than its others, but not as long as those of long batches.
     jobs.iter_mut().rev().take(5).for_each(|(steps, _)| *steps = 400.0);
     let run = run_of("fifo", 40, &jobs);
     let begun = chronicle(&run).situation(Seconds::new(240_000.0 + 300.0)).unwrap().unwrap();
@@ -360,8 +360,8 @@ fn a_batch_is_drawn_as_its_jobs_that_ended_and_alike() {
     assert!(short.at(0.4).get() < 200.0 && short.at(0.99).get() > 1000.0, "{:?}", durations.likeness);
     assert!(matches!(short, Work::Drawn(drawn) if drawn.n_effective < 120.0));
 
-    // Any two of the last batch are drawn at the same place as often as is said, the first and the last as neighbours are; and each
-    // place is as likely.
+    // Any two jobs of the last batch are drawn at the same place as often as `shared` says, the first and the last as often
+    // as neighbours; and each place is equally likely.
     let fresh = chronicle(&run).situation(Seconds::new(240_000.0 + 99.0)).unwrap().unwrap();
     assert_eq!(fresh.active.len(), 19);
     let durations = Durations::of(&run, &fresh).unwrap();
@@ -389,7 +389,7 @@ fn what_jobs_near_one_another_have_in_common_is_found() {
         let mut factor = 1.0;
         let job = |position: usize| {
             if position.is_multiple_of(40) {
-                // Of variance 0.25: 1.5 or 0.5.
+                // The factor has variance 0.25: it is 1.5 or 0.5.
                 factor = if stream.uniform() < 0.5 { 1.0 + common } else { 1.0 - common };
             }
             let (work_s, seen_s) = (stream.exponential(1000.0 / factor), stream.uniform_in(0.0, 3000.0));
@@ -419,7 +419,7 @@ fn ranks_are_uniform_however_many_times_are_equal() {
     let mut stream = SeedStreams::new(4).stream("ties");
     let mut ranks = Vec::new();
     for _ in 0..20_000 {
-        // Starts of rounds: few instants, and some forks do not come to it.
+        // Starts of rounds are at few instants, and some forks do not reach one.
         let mut time = || Some(Seconds::new(100.0 * stream.below(4) as f64)).filter(|t| t.get() < 250.0);
         let times: Vec<_> = (0..9).map(|_| time()).collect();
         let happened = time();

@@ -1,7 +1,6 @@
-//! Whole numbers that were computed.
+//! Conversion of computed numbers to whole numbers.
 
-/// A whole number that is not negative, such as one that was rounded; 0 for what is negative, and the largest for what is
-/// larger.
+/// A whole number of at least 0 from a number that was rounded; 0 for negative numbers, and the largest for larger ones.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
