@@ -371,6 +371,7 @@ impl Task<'_, '_> {
             solver.hold_next();
         }
         let (mut formulation, answer) = self.solve_for_centre(solver, formulated)?;
+        solver.found.keep_bound(formulation.value(answer.bound), self.master.objective().sense());
         let optimum = formulation.value(formulation.program.objective(&answer.solution.columns));
         // A strictly concave objective fixes every throughput: there is nothing left to refine.
         let refinable = formulation.program.is_linear() && matches!(self.refine, Refine::Utilization);
