@@ -3,7 +3,7 @@
 //! The first line is a [`Header`]: the run and its cluster. The others are [`Event`]s. A fold over a log equals the fold over the
 //! simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -258,7 +258,21 @@ impl Record {
         }
     }
 
-    /// Checks that the event names only workers and worker types that the cluster has.
+    /// The jobs that it is of.
+    fn jobs(&self) -> Vec<JobId> {
+        match self {
+            Self::Lease { jobs, .. } | Self::Preempted { jobs, .. } | Self::Slice(Slice { jobs, .. }) => {
+                jobs.members().collect()
+            }
+            Self::Arrival { id, .. }
+            | Self::Completion { id, .. }
+            | Self::Failure { id, .. }
+            | Self::Dropped { id, .. } => vec![*id],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Does it name workers and worker types that the cluster has?
     fn check(&self, cluster: &Cluster) -> Result<(), String> {
         let (worker_type, workers): (Option<WorkerTypeId>, &[WorkerId]) = match self {
             Self::Lease { worker_type, workers, .. } => (Some(*worker_type), workers),
@@ -292,6 +306,36 @@ pub fn header(line: &str) -> Result<Header, LogError> {
     serde_json::from_value(value).map_err(|error| LogError::Line { line: 1, what: error.to_string() })
 }
 
+/// What a damaged log lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Jobs the arrival of which is missing: they are left out.
+    pub jobs: BTreeSet<JobId>,
+    /// How many rounds the beginning of which is missing.
+    pub n_rounds: u64,
+    /// Lines that are no events, from 1, with the reason in words: the first ones.
+    pub unread: Vec<(usize, String)>,
+    /// How many such lines there are.
+    pub n_unread: usize,
+}
+
+/// How many lines that are no events are remembered with the reason.
+const UNREAD_MAX: usize = 10;
+
+impl Missing {
+    /// Does it lack nothing?
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn note_unread(&mut self, line: usize, what: String) {
+        self.n_unread += 1;
+        if self.unread.len() < UNREAD_MAX {
+            self.unread.push((line, what));
+        }
+    }
+}
+
 /// The events of a log, line by line from the second on.
 #[derive(Clone, Debug)]
 pub struct Replay<'a> {
@@ -300,12 +344,26 @@ pub struct Replay<'a> {
     line: usize,
     next_job: usize,
     next_round: u64,
+    /// What has been passed over; none where nothing is.
+    missing: Option<Missing>,
 }
 
 impl<'a> Replay<'a> {
     /// A replay that begins after the header.
     pub fn new(header: &'a Header) -> Self {
-        Self { cluster: &header.cluster, line: 1, next_job: 0, next_round: 0 }
+        Self { cluster: &header.cluster, line: 1, next_job: 0, next_round: 0, missing: None }
+    }
+
+    /// The same, which passes over lines that are no events, and goes on where events are missing: without the jobs the arrivals of
+    /// which are.
+    #[must_use]
+    pub fn passing_over(self) -> Self {
+        Self { missing: Some(Missing::default()), ..self }
+    }
+
+    /// What has been passed over.
+    pub fn into_missing(self) -> Missing {
+        self.missing.unwrap_or_default()
     }
 
     /// Replays the event in the next line to an observer.
@@ -314,9 +372,20 @@ impl<'a> Replay<'a> {
     /// If it is no event, names workers that the cluster does not have, or is of a job or a round while earlier ones are missing.
     pub fn tell(&mut self, line: &str, observer: &mut dyn Observer) -> Result<(), LogError> {
         self.line += 1;
-        let failed = |what: String| LogError::Line { line: self.line, what };
-        let record: Record = serde_json::from_str(line).map_err(|error| failed(error.to_string()))?;
-        record.check(self.cluster).map_err(failed)?;
+        let read = serde_json::from_str(line).map_err(|error| error.to_string());
+        let read = read.and_then(|record: Record| record.check(self.cluster).map(|()| record));
+        let record = match (read, &mut self.missing) {
+            (Ok(record), Some(_)) => {
+                self.tell_what_is_whole(&record, observer);
+                return Ok(());
+            }
+            (Ok(record), None) => record,
+            (Err(what), Some(missing)) => {
+                missing.note_unread(self.line, what);
+                return Ok(());
+            }
+            (Err(what), None) => return Err(LogError::Line { line: self.line, what }),
+        };
         let gap = |found: String, expected: String| LogError::Gap { line: self.line, found, expected };
         match record {
             Record::Arrival { id, .. } if id.index() != self.next_job => {
@@ -331,6 +400,32 @@ impl<'a> Replay<'a> {
         }
         observer.observe(&record.event());
         Ok(())
+    }
+
+    /// Replays an event, unless it is of a job the arrival of which is missing; such a job's time on workers is told all the same.
+    fn tell_what_is_whole(&mut self, record: &Record, observer: &mut dyn Observer) {
+        let Some(missing) = &mut self.missing else { return };
+        let jobs = record.jobs();
+        // Jobs arrive in order of number, and before all else that is told of them.
+        let arrived = jobs.iter().map(|id| id.index() + 1).max().unwrap_or(0);
+        let is_arrival = matches!(record, Record::Arrival { .. });
+        let absent = self.next_job..arrived.saturating_sub(usize::from(is_arrival));
+        missing.jobs.extend(absent.map(JobId::from_index));
+        if is_arrival && arrived <= self.next_job {
+            return missing.note_unread(
+                self.line,
+                "it is the arrival of a job of which more was told before".to_owned(),
+            );
+        }
+        self.next_job = self.next_job.max(arrived);
+        if let Record::RoundStarted { round, .. } = record {
+            missing.n_rounds += round.saturating_sub(self.next_round);
+            self.next_round = self.next_round.max(round.saturating_add(1));
+        }
+        let is_whole = !jobs.iter().any(|id| missing.jobs.contains(id));
+        if is_whole || matches!(record, Record::Slice(_)) {
+            observer.observe(&record.event());
+        }
     }
 }
 
@@ -359,5 +454,63 @@ mod tests {
         let gap = "line 7 is of round 3, expected round 0: events are missing before it";
         assert_eq!(tell(round).unwrap_err(), gap);
         assert!(tell("{\"event\":\"rest\"}").unwrap_err().contains("unknown variant `rest`"));
+    }
+
+    /// The names of the events that are told, with the jobs of arrivals.
+    #[derive(Debug, Default)]
+    struct Told(Vec<String>);
+
+    impl Observer for Told {
+        fn observe(&mut self, event: &Event<'_>) {
+            let event = serde_json::to_value(event).unwrap();
+            let name = event["event"].as_str().unwrap();
+            self.0
+                .push(format!("{name} {}", event["id"].as_u64().map_or(String::new(), |id| id.to_string())));
+        }
+    }
+
+    #[test]
+    fn a_damaged_log_is_told_without_the_jobs_that_did_not_arrive_in_it() {
+        let cluster: Cluster = "a=2".parse().unwrap();
+        let header = Header::new("", &cluster, &RunSpec::default(), &BTreeMap::new());
+        let mut replay = Replay::new(&header).passing_over();
+        let job = serde_json::to_value(Job::new("A")).unwrap();
+        let arrival = |id: u64| {
+            serde_json::json!({"event": "arrival", "now": 0.0, "id": id, "measured": true, "job": job})
+                .to_string()
+        };
+        let end = |id: u64| {
+            serde_json::json!({"event": "completion", "at": 9.0, "id": id, "measured": true, "job": job, "isolated": 0.0})
+                .to_string()
+        };
+        let round = "{\"event\":\"round_started\",\"now\":0.0,\"round\":3,\"n_active\":1,\"n_leases\":1}";
+        let slice = |first: u64, second: Option<u64>| {
+            serde_json::json!({
+                "event": "slice", "jobs": {"first": first, "second": second}, "incarnations": [1, null], "worker_type": 0,
+                "n_workers": 1, "start": 0.0, "end": 5.0, "time": 5.0, "overhead": 0.0, "price": null, "steps": [1.0, 0.0],
+                "throughput": [1.0, 0.0], "succeeded": true,
+            })
+            .to_string()
+        };
+        let mut told = Told::default();
+        let lines = [
+            arrival(0),
+            "not a line".to_owned(),
+            round.to_owned(),
+            arrival(2),
+            slice(1, None),
+            end(1),
+            end(2),
+            end(4),
+            arrival(4),
+        ];
+        for line in lines {
+            replay.tell(&line, &mut told).unwrap();
+        }
+        assert_eq!(told.0, ["arrival 0", "round_started ", "arrival 2", "slice ", "completion 2"]);
+        let missing = replay.into_missing();
+        assert_eq!(missing.jobs, BTreeSet::from([1, 3, 4].map(JobId::from_index)));
+        let lines: Vec<usize> = missing.unread.iter().map(|(line, _)| *line).collect();
+        assert_eq!((missing.n_rounds, missing.n_unread, lines), (3, 2, vec![3, 10]));
     }
 }

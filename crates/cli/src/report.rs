@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::file::{at, check_files, check_folder, is_standard_output, write};
 use crate::output::{Answer, OutputFormat, SIMULATION_FORMAT, Table};
 use crate::results;
-use apportion::metrics::log::{self, Header, Replay};
+use apportion::metrics::log::{self, Header, Missing, Replay};
 use apportion::metrics::timeline::Timeline;
 use apportion::metrics::{Recorder, Summary};
 use apportion::spec::nearest::{name_list, suggestion};
@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &ReportArguments, session: &Session) -> Result<(), 
             let message = format!("--baseline: {} is not of a sweep", arguments.results.display());
             return Err(Failure::usage(message, Some(help)));
         }
-        Given::Events(file) => events_page(&arguments.results, file)?,
+        Given::Events(file) => events_page(&arguments.results, file, session)?,
         Given::Result(file) => result_page(&arguments.results, file)?,
     };
     let picture =
@@ -274,8 +274,8 @@ fn study_page(path: &Path, baseline: Option<&str>) -> Result<Page, Failure> {
     }
 }
 
-/// The page of a simulation from its events.
-fn events_page(path: &Path, mut lines: Begun) -> Result<Page, Failure> {
+/// A simulation from its events.
+fn events_page(path: &Path, mut lines: Begun, session: &Session) -> Result<Page, Failure> {
     let refused = |error: log::LogError| -> Failure {
         let help = "`apportion simulate … --events FILE` writes such a file".to_owned();
         Source::new(path_text::of(path), "").at(error.line(), 1, error.to_string(), Some(help)).into()
@@ -288,13 +288,19 @@ fn events_page(path: &Path, mut lines: Begun) -> Result<Page, Failure> {
     next(&mut line)?;
     let header = log::header(text_of(path, &line, 1)?).map_err(refused)?;
     let mut observer = (Recorder::new(&header.cluster), Timeline::new(&header.cluster));
-    let mut replay = Replay::new(&header);
+    // The log of a scheduler has no workload. It goes on where that set a record aside, or dropped its oldest events.
+    let is_live = header.spec["workload"].is_null();
+    let replay = Replay::new(&header);
+    let mut replay = if is_live { replay.passing_over() } else { replay };
     for number in 2.. {
         if next(&mut line)? == 0 {
             break;
         }
-        replay.tell(text_of(path, &line, number)?, &mut observer).map_err(refused)?;
+        let text =
+            if is_live { String::from_utf8_lossy(&line) } else { text_of(path, &line, number)?.into() };
+        replay.tell(&text, &mut observer).map_err(refused)?;
     }
+    let missing = replay.into_missing();
     let Header { version, digest, cluster, spec, data, origin, .. } = header;
     let (recorder, timeline) = observer;
     let summary = recorder.summary().counted_from(origin);
@@ -303,13 +309,43 @@ fn events_page(path: &Path, mut lines: Begun) -> Result<Page, Failure> {
     if n_open > 0 {
         facts.push(("jobs that are not done where the events end".to_owned(), n_open.to_string()));
     }
+    for (what, which) in lacks(&missing) {
+        session.note(format!("warning: {}: {what}: {which}", path.display()));
+        facts.push((what, which));
+    }
     let (policy, text) = (value_text(&spec["policy"]), value_text(&spec["cluster"]));
     let n_measured = measured(&spec, Some(timeline.jobs().len()));
     let (course, about) = (Some((cluster, timeline)), about(&version, &spec));
     Ok(run_page::page(&run_page::Run { policy, cluster: text, summary, n_measured, course, facts, about }))
 }
 
-/// The page of a simulation from the JSON of `simulate`, or of a benchmark from the JSON of `bench`.
+/// How many of the jobs that a log lacks are named.
+const MISSING_MAX: usize = 20;
+
+/// What a damaged log lacks, in words.
+fn lacks(missing: &Missing) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    if !missing.jobs.is_empty() {
+        let mut names: Vec<_> = missing.jobs.iter().take(MISSING_MAX).map(ToString::to_string).collect();
+        if missing.jobs.len() > MISSING_MAX {
+            names.push(format!("{} more", missing.jobs.len() - MISSING_MAX));
+        }
+        let what = "jobs that are left out, since the event of their arrival is missing";
+        facts.push((what.to_owned(), names.join(", ")));
+    }
+    if missing.n_rounds > 0 {
+        facts.push(("rounds of which the beginning is missing".to_owned(), missing.n_rounds.to_string()));
+    }
+    if missing.n_unread > 0 {
+        let lines: Vec<_> =
+            missing.unread.iter().map(|(line, what)| format!("line {line}: {what}")).collect();
+        let what = format!("lines that are no events, {} in all", missing.n_unread);
+        facts.push((what, lines.join("; ")));
+    }
+    facts
+}
+
+/// A simulation from what `simulate --format json` printed, or a benchmark from what `bench` did.
 fn result_page(path: &Path, mut file: Begun) -> Result<Page, Failure> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(reading(path))?;

@@ -420,7 +420,20 @@ fn the_log_of_a_scheduler_is_a_file_of_events_that_report_reads() {
     let page = fs::read_to_string(folder.path().join("run.html")).unwrap();
     assert!(page.contains("fifo") && page.contains("v100"));
 
-    // Without a scheduler no part of a file is written.
+    // Of a log with a damaged line, the jobs that are whole are shown.
+    let is_second = |line: &&str| line.contains("\"event\":\"arrival\"") && line.contains("\"id\":1,");
+    let second = text.lines().find(is_second).unwrap();
+    let damaged = text.replace(second, "{\"event\":\"arri\u{1}");
+    fs::write(folder.path().join("damaged.jsonl"), damaged).unwrap();
+    let output = command(folder.path(), &["report", "damaged.jsonl"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("the event of their arrival is missing: 1\n"), "{said}");
+    assert!(said.contains("lines that are no events, 1 in all: line "), "{said}");
+    let page = fs::read_to_string(folder.path().join("damaged.html")).unwrap();
+    assert!(page.contains("jobs that are left out, since the event of their arrival is missing"));
+
+    // Without a scheduler there is no half of a file.
     let url = served.url().to_owned();
     served.end();
     let mut ended = command(folder.path(), &["events", "--out", "none.jsonl"]);
