@@ -2,6 +2,7 @@
 
 use crate::program::expression::{Dimension, ExpressionError, ExpressionErrorKind, Sign, Span, Vocabulary};
 use crate::program::{ConstraintText, Objective, ObjectiveError, ObjectiveText, Place, Sense};
+use crate::spec::document::{Complaints, Unplaced};
 use crate::spec::nearest::suggestion;
 use crate::spec::policy::{ConstraintDocument, Parameter, Program, Refine};
 use crate::spec::{PolicyDocument, PolicyKind, SpecError};
@@ -70,7 +71,7 @@ fn first_soft(text: &ObjectiveText, by: &'static str) -> Option<ObjectiveError> 
 /// The built-in names, and the file's own columns and parameters.
 fn vocabulary(document: &PolicyDocument, program: &Program) -> Result<Vocabulary, SpecError> {
     let mut vocabulary = Vocabulary::default();
-    let mut errors = Vec::new();
+    let mut complaints = Complaints::default();
     for (name, unit) in &program.columns {
         let path = format!("columns.{name}");
         let (unit_text, sign) = match unit.split_once('>') {
@@ -87,31 +88,31 @@ fn vocabulary(document: &PolicyDocument, program: &Program) -> Result<Vocabulary
         let (Some(dimension), Some(sign)) = (Dimension::parse(unit_text), sign) else {
             let message = format!("column `{name}` is `{unit}`, expected a unit, or a unit and its sign");
             let help = "as in `s`, `steps/s > 0`, `$ >= 0` or, for plain numbers, `1`".to_owned();
-            errors.push(document.source.error_at(&path, message, Some(help)));
+            complaints.push(|| Unplaced::at(&path, message, Some(help)));
             continue;
         };
         if vocabulary.add_column(name, dimension, sign).is_none() {
             let message = format!(
                 "column `{name}` has a name that the language uses itself, or that is not letters, digits and `_`"
             );
-            errors.push(document.source.error_at_key(&path, message, None));
+            complaints.push(|| Unplaced::at_key(&path, message, None));
         }
     }
     for Parameter { name, value, unit, .. } in &program.parameters {
         let Some(dimension) = unit.as_deref().map_or(Some(Dimension::NONE), Dimension::parse) else {
             let message = format!("unknown unit `{}`", unit.as_deref().unwrap_or_default());
             let help = "a product of `steps`, `s`, `h`, `$` and `workers`, as in `steps/s`".to_owned();
-            errors.push(document.source.error_at(&format!("parameters.{name}.unit"), message, Some(help)));
+            complaints.push(|| Unplaced::at(&format!("parameters.{name}.unit"), message, Some(help)));
             continue;
         };
         if vocabulary.add_parameter(name, *value, dimension).is_none() {
             let message = format!(
                 "parameter `{name}` has a name that is taken, or that is not letters, digits and `_`"
             );
-            errors.push(document.source.error_at_key(&format!("parameters.{name}"), message, None));
+            complaints.push(|| Unplaced::at_key(&format!("parameters.{name}"), message, None));
         }
     }
-    SpecError::join(errors)?;
+    document.source.all_at(complaints)?;
     Ok(vocabulary)
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cluster::{Cluster, WORKERS_PER_TYPE_MAX};
 use crate::index::{EntityId, Id, IndexVec, JobId, JobIndex, RowId, WorkerTypeId};
 use crate::problem::{ActiveJob, Colocation, Entity, InnerRule, Problem, ProblemBuilder, ProblemError};
+use crate::spec::document::{Complaints, Unplaced};
 use crate::spec::entities::parents;
 use crate::spec::nearest::{name_list, suggestion};
 use crate::spec::snapshot::{
@@ -164,7 +165,8 @@ fn check_columns(
 ) -> Result<(), SpecError> {
     let lacking =
         snapshot.cluster().types().iter().zip(columns).filter(|(t, c)| c.is_none() && t.n_workers > 0);
-    SpecError::join(lacking.map(|(worker_type, _)| {
+    let mut complaints = Complaints::default();
+    for (worker_type, _) in lacking {
         let known = || throughputs.worker_types().iter().map(String::as_str);
         let name = &worker_type.name;
         let message = format!(
@@ -173,8 +175,9 @@ fn check_columns(
             snapshot.document().jobs[position].id,
             name_list(known()),
         );
-        snapshot.source().error_at_key(&format!("cluster.{name}"), message, suggestion(name, known()))
-    }))
+        complaints.push(|| Unplaced::at_key(&format!("cluster.{name}"), message, suggestion(name, known())));
+    }
+    snapshot.source().all_at(complaints)
 }
 
 fn active(position: usize, job: &SnapshotJob, row: Option<RowId>, entity: Option<EntityId>) -> ActiveJob {

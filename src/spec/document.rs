@@ -56,27 +56,75 @@ pub struct Diagnostic {
 /// Errors in input documents; at least one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct SpecError {
-    /// The errors in the order found.
+    /// The first of them, in the order found.
     pub diagnostics: Vec<Diagnostic>,
+    /// Complaints that were counted and are not listed.
+    pub n_more: usize,
 }
 
-/// An error about a value or a key whose place is not looked up yet.
+/// The most complaints about one document that are listed; more are counted.
+pub const LISTED_MAX: usize = 20;
+
+/// Complaints about one document, in the order found: the first of them, whose places are looked up together, and their number.
+#[derive(Clone, Debug, Default)]
+pub struct Complaints {
+    listed: Vec<Unplaced>,
+    n_more: usize,
+}
+
+impl Complaints {
+    /// Takes a complaint, which is made only if it is to be listed.
+    pub fn push(&mut self, make: impl FnOnce() -> Unplaced) {
+        if self.listed.len() < LISTED_MAX {
+            self.listed.push(make());
+        } else {
+            self.n_more += 1;
+        }
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.listed.is_empty()
+    }
+}
+
+/// A complaint about a document, whose place may not be looked up yet.
 #[derive(Clone, Debug)]
-pub(super) struct Unplaced {
-    path: String,
-    part: Part,
+pub struct Unplaced {
+    at: At,
     message: String,
     help: Option<String>,
 }
 
+/// The place of a complaint, or what stands there.
+#[derive(Clone, Debug)]
+enum At {
+    Path(String, Part),
+    Place(Place),
+}
+
 impl Unplaced {
-    /// An error about the value at `path`.
-    pub(super) fn at(path: &str, message: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), part: Part::Value, message: message.into(), help: None }
+    /// About the value at `path`.
+    #[must_use]
+    pub fn at(path: &str, message: impl Into<String>, help: Option<String>) -> Self {
+        Self { at: At::Path(path.to_owned(), Part::Value), message: message.into(), help }
     }
 
-    /// An error about a name at `path` that is none of `known`.
-    pub(super) fn unknown_name<'a>(
+    /// About the key of the value at `path`.
+    #[must_use]
+    pub fn at_key(path: &str, message: impl Into<String>, help: Option<String>) -> Self {
+        Self { at: At::Path(path.to_owned(), Part::Key), message: message.into(), help }
+    }
+
+    /// About a place that is known.
+    #[must_use]
+    pub fn at_place(place: Place, message: impl Into<String>, help: Option<String>) -> Self {
+        Self { at: At::Place(place), message: message.into(), help }
+    }
+
+    /// About a name at `path` that is none of `known`.
+    #[must_use]
+    pub fn unknown_name<'a>(
         path: &str,
         what: &str,
         name: &str,
@@ -89,7 +137,7 @@ impl Unplaced {
             _ => format!("expected one of {}", name_list(known.iter().copied())),
         };
         let message = format!("unknown {what} `{name}`, {expected}");
-        Self { help: suggestion(name, known), ..Self::at(path, message) }
+        Self::at(path, message, suggestion(name, known))
     }
 
     /// An error about a worker type that the cluster or matrix does not have; it points to the key of `path`.
@@ -101,7 +149,7 @@ impl Unplaced {
         let known: Vec<&str> = known.into_iter().collect();
         let expected = name_list(known.iter().copied());
         let message = format!("unknown worker type `{name}`, expected one of {expected}");
-        Self { help: suggestion(name, known), part: Part::Key, ..Self::at(path, message) }
+        Self::at_key(path, message, suggestion(name, known))
     }
 }
 
@@ -120,7 +168,7 @@ impl SpecError {
             width: 0,
             help,
         };
-        Self { diagnostics: vec![diagnostic] }
+        diagnostic.into()
     }
 
     /// All errors as one; `Ok` if there are none.
@@ -128,8 +176,18 @@ impl SpecError {
     /// # Errors
     /// If there is at least one.
     pub fn join(errors: impl IntoIterator<Item = Self>) -> Result<(), Self> {
-        let diagnostics: Vec<_> = errors.into_iter().flat_map(|error| error.diagnostics).collect();
-        if diagnostics.is_empty() { Ok(()) } else { Err(Self { diagnostics }) }
+        let mut joined = Self { diagnostics: Vec::new(), n_more: 0 };
+        for error in errors {
+            joined.diagnostics.extend(error.diagnostics);
+            joined.n_more += error.n_more;
+        }
+        if joined.diagnostics.is_empty() { Ok(()) } else { Err(joined) }
+    }
+}
+
+impl From<Diagnostic> for SpecError {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self { diagnostics: vec![diagnostic], n_more: 0 }
     }
 }
 
@@ -142,6 +200,9 @@ impl fmt::Display for SpecError {
                 (0, _) => write!(f, "{newline}{source}: {message}")?,
                 _ => write!(f, "{newline}{source}:{line}:{column}: {message}")?,
             }
+        }
+        if self.n_more > 0 {
+            write!(f, "\nand {} more", self.n_more)?;
         }
         Ok(())
     }
@@ -246,8 +307,12 @@ impl Source {
     }
 
     fn one_at(&self, complaint: Unplaced) -> SpecError {
-        let Unplaced { path, part, message, help } = complaint;
-        self.at_place(places::find(&self.text, &path, part), message, help)
+        let Unplaced { at, message, help } = complaint;
+        let place = match at {
+            At::Path(path, part) => places::find(&self.text, &path, part),
+            At::Place(place) => Some(place),
+        };
+        self.at_place(place, message, help)
     }
 
     /// An error about a line and column.
@@ -263,7 +328,7 @@ impl Source {
         let (n_before, excerpt) = self.excerpt(line, column);
         let source = self.name.clone();
         let diagnostic = Diagnostic { message, source, line, column, excerpt, n_before, width, help };
-        SpecError { diagnostics: vec![diagnostic] }
+        diagnostic.into()
     }
 
     /// The line, or the part of a long one around a column, with the number of characters before that.
@@ -275,17 +340,28 @@ impl Source {
         (n_before, text.chars().skip(n_before).take(EXCERPT_MAX).collect())
     }
 
-    /// Errors about values and keys of the document, whose places are looked up together.
+    /// Complaints about the document, whose places are looked up in one walk.
     ///
     /// # Errors
     /// If there is at least one.
-    pub(super) fn all_at(&self, complaints: Vec<Unplaced>) -> Result<(), SpecError> {
-        if complaints.is_empty() {
+    pub fn all_at(&self, complaints: Complaints) -> Result<(), SpecError> {
+        let Complaints { listed, n_more } = complaints;
+        if listed.is_empty() {
             return Ok(());
         }
-        let places = places::find_all(&self.text, complaints.iter().map(|c| (c.path.as_str(), c.part)));
-        let placed = complaints.into_iter().zip(places);
-        SpecError::join(placed.map(|(c, place)| self.at_place(place, c.message, c.help)))
+        let wanted = listed.iter().filter_map(|complaint| match &complaint.at {
+            At::Path(path, part) => Some((path.as_str(), *part)),
+            At::Place(_) => None,
+        });
+        let mut places = places::find_all(&self.text, wanted).into_iter();
+        let placed = listed.into_iter().map(|Unplaced { at, message, help }| {
+            let place = match at {
+                At::Path(..) => places.next().flatten(),
+                At::Place(place) => Some(place),
+            };
+            self.at_place(place, message, help)
+        });
+        SpecError::join(placed).map_err(|error| SpecError { n_more, ..error })
     }
 
     pub(super) fn is_json(&self) -> bool {

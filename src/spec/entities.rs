@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::document::{Source, SpecError};
+use crate::spec::document::{Complaints, Source, SpecError, Unplaced};
 use crate::spec::nearest;
 use crate::spec::run::FieldComplaint;
 use crate::spec::snapshot::{NUMBER_MAX, NUMBER_MIN};
@@ -149,9 +149,11 @@ pub fn read_entities(source: &Source) -> Result<Vec<SnapshotEntity>, SpecError> 
         return Err(SpecError::about(source.name.clone(), message, Some(help)));
     }
     let entities: Vec<SnapshotEntity> = source.parse()?;
-    SpecError::join(faults(&entities).into_iter().map(|(position, field, message, help)| {
-        source.error_at(&format!("[{position}].{field}"), message, help)
-    }))?;
+    let mut complaints = Complaints::default();
+    for (position, field, message, help) in faults(&entities) {
+        complaints.push(|| Unplaced::at(&format!("[{position}].{field}"), message, help));
+    }
+    source.all_at(complaints)?;
     Ok(entities)
 }
 

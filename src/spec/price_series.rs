@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::PRICES;
+use crate::spec::document::{Complaints, Unplaced};
 use crate::spec::nearest::{name_list, suggestion};
 use crate::spec::places::Place;
 use crate::spec::trace::field::{Field, Range, split_commas};
@@ -20,8 +21,6 @@ use crate::units::{DollarsPerWorkerHour, Seconds};
 
 /// The expected beginning of a table, in words.
 const HEADERS: &str = "expected `time,worker_type,price`, or `time` and a column for each worker type";
-/// The most errors that are shown of one file.
-const COMPLAINTS_MAX: usize = 20;
 
 /// Prices at time 0, and their changes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,12 +46,9 @@ pub fn read_prices(source: &Source, known: &[&str]) -> Result<PriceSeries, SpecE
     if !is_table {
         return constant(source, known);
     }
-    let mut reader = Reader { source, known, complaints: Vec::new(), rows: Vec::new() };
+    let mut reader = Reader { source, known, complaints: Complaints::default(), rows: Vec::new() };
     if let Some(columns) = reader.header(number, first) {
         for (number, text) in lines.filter(|(_, text)| !text.trim().is_empty()) {
-            if reader.complaints.len() >= COMPLAINTS_MAX {
-                break;
-            }
             reader.line(&columns, number, text);
         }
         if reader.rows.is_empty() && reader.complaints.is_empty() {
@@ -70,16 +66,16 @@ pub fn begins(source: &Source) -> bool {
 
 fn constant(source: &Source, known: &[&str]) -> Result<PriceSeries, SpecError> {
     let prices: Entries<f64> = source.parse()?;
-    let mut complaints = Vec::new();
+    let mut complaints = Complaints::default();
     for (name, price) in prices.iter() {
         if !known.contains(&name) {
-            complaints.push(source.unknown_worker_type(name, name, known.iter().copied()));
+            complaints.push(|| Unplaced::unknown_worker_type(name, name, known.iter().copied()));
         } else if !PRICES.contains(price) {
             let message = not_believed(name, *price);
-            complaints.push(source.error_at(name, message, None));
+            complaints.push(|| Unplaced::at(name, message, None));
         }
     }
-    SpecError::join(complaints)?;
+    source.all_at(complaints)?;
     let initial = prices.into_iter().map(|(name, price)| (name, DollarsPerWorkerHour::new(price)));
     Ok(PriceSeries { initial: initial.collect(), changes: Vec::new() })
 }
@@ -112,13 +108,13 @@ struct Row {
 struct Reader<'a> {
     source: &'a Source,
     known: &'a [&'a str],
-    complaints: Vec<SpecError>,
+    complaints: Complaints,
     rows: Vec<Row>,
 }
 
 impl Reader<'_> {
     fn complain(&mut self, place: Place, message: impl Into<String>, help: Option<String>) {
-        self.complaints.push(self.source.at_place(Some(place), message.into(), help));
+        self.complaints.push(|| Unplaced::at_place(place, message, help));
     }
 
     fn fields<'t>(&mut self, number: usize, text: &'t str) -> Option<Vec<Field<'t>>> {
@@ -252,11 +248,8 @@ impl Reader<'_> {
                 Some((_, before)) if before.total_cmp(&price).is_eq() => {}
                 Some(_) => series.changes.push((at, worker_type, value)),
             }
-            if self.complaints.len() >= COMPLAINTS_MAX {
-                break;
-            }
         }
-        SpecError::join(self.complaints)?;
+        self.source.all_at(self.complaints)?;
         Ok(series)
     }
 }

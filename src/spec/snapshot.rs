@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::cluster::{Cluster, ClusterError, PRICES, WORKERS_PER_TYPE_MAX};
 use crate::index::WorkerTypeId;
-use crate::spec::document::{Source, SpecError, Unplaced};
+use crate::spec::document::{Complaints, Source, SpecError, Unplaced};
 use crate::spec::entities::{DEPTH_MAX, belong_to_themselves, depths, parents, too_deep};
 pub use crate::spec::entities::{InnerRuleName, SnapshotEntity};
 use crate::spec::entries::Entries;
@@ -29,11 +29,8 @@ pub const NUMBER_MAX: f64 = 1e15;
 /// The least number above 0 that is accepted: sums and quotients of such numbers are still numbers.
 pub const NUMBER_MIN: f64 = 1e-100;
 
-/// The most errors that are collected before giving up.
-const COMPLAINTS_MAX: usize = 20;
-
-/// The input of one decision: a cluster and its active jobs. `apportion allocate` and `apportion explain` read it; `apportion
-/// simulate --save-snapshots` writes one for each decision.
+/// One decision's input: a cluster and its active jobs. `apportion allocate` and `apportion explain` read it;
+/// `apportion simulate --save-snapshots` writes one for each decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -173,7 +170,7 @@ impl Snapshot {
     /// All faults of the snapshot, up to a limit, each with its place.
     pub fn read(source: &Source) -> Result<Self, SpecError> {
         let document: SnapshotDocument = source.parse_format(FORMAT)?;
-        let mut check = Check { document: &document, complaints: Vec::new() };
+        let mut check = Check { document: &document, complaints: Complaints::default() };
         let cluster = check.cluster();
         check.prices();
         let positions = check.ids();
@@ -230,18 +227,12 @@ fn brief(value: f64) -> String {
 
 struct Check<'s> {
     document: &'s SnapshotDocument,
-    complaints: Vec<Unplaced>,
+    complaints: Complaints,
 }
 
 impl Check<'_> {
-    fn full(&self) -> bool {
-        self.complaints.len() >= COMPLAINTS_MAX
-    }
-
     fn complain(&mut self, path: &str, message: impl Into<String>) {
-        if !self.full() {
-            self.complaints.push(Unplaced::at(path, message));
-        }
+        self.complaints.push(|| Unplaced::at(path, message, None));
     }
 
     fn number(&mut self, path: impl FnOnce() -> String, value: f64, bounds: Bounds, unit: &str) {
@@ -252,7 +243,7 @@ impl Check<'_> {
                 Bounds::NotNegative => value >= 0.0,
                 Bounds::Any => true,
             };
-        if fine || self.full() {
+        if fine {
             return;
         }
         let range = match bounds {
@@ -303,9 +294,9 @@ impl Check<'_> {
     }
 
     fn worker_type(&mut self, path: &str, name: &str) {
-        if self.document.cluster.get(name).is_none() && !self.full() {
+        if self.document.cluster.get(name).is_none() {
             let known = self.document.cluster.iter().map(|(name, _)| name);
-            self.complaints.push(Unplaced::unknown_worker_type(path, name, known));
+            self.complaints.push(|| Unplaced::unknown_worker_type(path, name, known));
         }
     }
 
@@ -331,9 +322,6 @@ impl Check<'_> {
             .map(|job| job.extra.iter().map(|(name, _)| name).collect())
             .unwrap_or_default();
         for (position, job) in self.document.jobs.iter().enumerate() {
-            if self.full() {
-                return;
-            }
             self.job(position, job);
             if !job.extra.iter().map(|(name, _)| name).eq(names.iter().copied()) {
                 let message = format!("`extra` has other names than that of jobs[0]: {names:?}");
@@ -387,17 +375,16 @@ impl Check<'_> {
     fn pairs(&mut self, positions: &Positions) {
         let mut seen = BTreeSet::new();
         for (index, pair) in self.document.pairs.iter().enumerate() {
-            if self.full() {
-                return;
-            }
             let places = pair.jobs.each_ref().map(|label| positions.of(&self.document.jobs, label));
             for (member, label) in
                 pair.jobs.iter().enumerate().filter(|(member, _)| places[*member].is_none())
             {
-                let known: Vec<String> = self.document.jobs.iter().map(|job| job.id.to_string()).collect();
-                let known = known.iter().map(String::as_str);
-                let path = format!("pairs[{index}].jobs[{member}]");
-                self.complaints.push(Unplaced::unknown_name(&path, "job", &label.to_string(), known));
+                let jobs = &self.document.jobs;
+                self.complaints.push(|| {
+                    let known: Vec<String> = jobs.iter().map(|job| job.id.to_string()).collect();
+                    let path = format!("pairs[{index}].jobs[{member}]");
+                    Unplaced::unknown_name(&path, "job", &label.to_string(), known.iter().map(String::as_str))
+                });
             }
             if let [Some(one), Some(other)] = places {
                 let path = format!("pairs[{index}].jobs");
@@ -437,13 +424,10 @@ impl Check<'_> {
         let (circular, depths) = (belong_to_themselves(&parents), depths(&parents));
         for (index, entity) in entities.iter().enumerate() {
             let Some(parent) = &entity.parent else { continue };
-            if self.full() {
-                return;
-            }
             let path = format!("entities[{index}].parent");
             if parents[index].is_none() {
                 let known = known.keys().copied();
-                self.complaints.push(Unplaced::unknown_name(&path, "entity", parent, known));
+                self.complaints.push(|| Unplaced::unknown_name(&path, "entity", parent, known));
             } else if circular[index] {
                 self.complain(
                     &path,
@@ -457,11 +441,10 @@ impl Check<'_> {
             return;
         }
         for (position, job) in self.document.jobs.iter().enumerate() {
-            if let Some(entity) = job.entity.as_deref().filter(|entity| !known.contains_key(entity))
-                && !self.full()
-            {
+            if let Some(entity) = job.entity.as_deref().filter(|entity| !known.contains_key(entity)) {
                 let path = format!("jobs[{position}].entity");
-                self.complaints.push(Unplaced::unknown_name(&path, "entity", entity, known.keys().copied()));
+                self.complaints
+                    .push(|| Unplaced::unknown_name(&path, "entity", entity, known.keys().copied()));
             }
         }
     }

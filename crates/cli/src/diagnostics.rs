@@ -12,12 +12,10 @@ use serde_json::json;
 use crate::exit::Failure;
 use apportion::policy::PolicyError;
 use apportion::solver::SolveError;
+use apportion::spec::document::LISTED_MAX;
 use apportion::spec::nearest::suggestion;
 use apportion::spec::{Diagnostic, SpecError};
 use apportion_studies::report::plain::{is_hidden, plain, plain_lines};
-
-/// The most error messages that are shown at once.
-const SHOWN_MAX: usize = 20;
 
 /// The most characters of an input line that are shown.
 const EXCERPT_MAX: usize = 100;
@@ -139,13 +137,14 @@ fn policy_help(error: &PolicyError) -> Option<String> {
 /// ```
 pub fn of_spec(error: &SpecError) -> String {
     let mut text = String::new();
-    for diagnostic in error.diagnostics.iter().take(SHOWN_MAX) {
+    for diagnostic in error.diagnostics.iter().take(LISTED_MAX) {
         if !text.is_empty() {
             text.push('\n');
         }
         push_diagnostic(&mut text, diagnostic);
     }
-    if let Some(more @ 1..) = error.diagnostics.len().checked_sub(SHOWN_MAX) {
+    let more = error.diagnostics.len().saturating_sub(LISTED_MAX) + error.n_more;
+    if more > 0 {
         let _ = writeln!(text, "\nerror: and {more} more like these");
     }
     text
@@ -219,6 +218,7 @@ fn window(excerpt: &str, column: usize, width: usize) -> (String, usize, usize) 
 mod tests {
     use super::*;
     use apportion::spec::Source;
+    use apportion::spec::document::{Complaints, Unplaced};
 
     #[test]
     fn a_complaint_underlines_its_place() {
@@ -239,6 +239,18 @@ error: unknown key `max_mn`
   help: read the docs
 ";
         assert_eq!(of_spec(&error), expected);
+    }
+
+    #[test]
+    fn complaints_that_are_not_listed_are_counted() {
+        let source = Source::new("p.yaml", "a: 1\n");
+        let mut complaints = Complaints::default();
+        for _ in 0..LISTED_MAX + 5 {
+            complaints.push(|| Unplaced::at("a", "no", None));
+        }
+        let said = of_spec(&source.all_at(complaints).unwrap_err());
+        assert_eq!(said.matches("error: no\n").count(), LISTED_MAX);
+        assert!(said.ends_with("\nerror: and 5 more like these\n"), "{said}");
     }
 
     #[test]

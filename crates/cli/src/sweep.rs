@@ -17,7 +17,9 @@ use crate::output::{Cell, OutputFormat, Table};
 use crate::paths::name_or_path;
 use crate::progress::{Shown, event};
 use crate::results;
-use apportion::spec::{Source, SpecError};
+use apportion::spec::Source;
+use apportion::spec::document::{Complaints, Unplaced};
+use apportion::spec::run::FieldComplaint;
 use apportion_logs::tally::counted;
 use apportion_published::plugin;
 use apportion_studies::sweep::log::{self, LogTrace};
@@ -379,11 +381,11 @@ fn windows(
 fn complaint(source: &Source, sweep: &SweepSpec, point: &Point, error: RunError) -> Failure {
     match error {
         RunError::Fields(complaints) => {
-            let errors = complaints.into_iter().map(|complaint| {
-                let path = sweep.path_of(&complaint.field, &point.positions);
-                source.error_at(&path, complaint.message, complaint.help)
-            });
-            match SpecError::join(errors) {
+            let mut placed = Complaints::default();
+            for FieldComplaint { field, message, help } in complaints {
+                placed.push(|| Unplaced::at(&sweep.path_of(&field, &point.positions), message, help));
+            }
+            match source.all_at(placed) {
                 Err(error) => error.into(),
                 Ok(()) => Failure::Bug { message: "a run is refused without a reason".to_owned() },
             }

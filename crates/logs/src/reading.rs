@@ -290,7 +290,7 @@ impl Reading {
         let table = if self.complaints.iter().any(is_elsewhere) { " and its table of jobs" } else { "" };
         let message = format!("{n} {rows} of the log{table} not understood, the first here:");
         let whole = SpecError::about(self.source.clone(), message, Some(help.to_owned()));
-        let each = self.complaints.iter().map(|complaint| SpecError { diagnostics: vec![complaint.clone()] });
+        let each = self.complaints.iter().map(|complaint| SpecError::from(complaint.clone()));
         SpecError::join(std::iter::once(whole).chain(each))
     }
 

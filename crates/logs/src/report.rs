@@ -254,7 +254,7 @@ fn worker_hours(log: &Reading, converted: &Converted, counts: impl Fn(&Chosen) -
 }
 
 fn in_a_line(complaint: &Diagnostic) -> String {
-    SpecError { diagnostics: vec![complaint.clone()] }.to_string()
+    SpecError::from(complaint.clone()).to_string()
 }
 
 fn left_out(log: &Reading, converted: &Converted) -> Vec<LeftOut> {

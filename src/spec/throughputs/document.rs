@@ -6,6 +6,7 @@ use ndarray::Array3;
 use serde::{Deserialize, Serialize};
 
 use super::{FindingKind, Findings, ThroughputsFile, too_large};
+use crate::spec::document::{Complaints, Unplaced};
 use crate::spec::nearest::suggestion;
 use crate::spec::{Source, SpecError};
 use crate::throughput::contention::{Contention, ContentionModel, NetworkModel, ResourceModel, measured};
@@ -138,7 +139,7 @@ pub fn schema() -> schemars::Schema {
 
 pub(super) fn read(source: &Source) -> Result<ThroughputsFile, SpecError> {
     let document: Document = source.parse_format(FORMAT)?;
-    let mut checker = Checker { source, complaints: Vec::new(), findings: Findings::default() };
+    let mut checker = Checker { source, complaints: Complaints::default(), findings: Findings::default() };
     checker.head(&document);
     let keys: Vec<RowKey> = document.rows.iter().map(|row| key(&row.job_type, row.scale_factor)).collect();
     let by_key = checker.index(&keys);
@@ -204,13 +205,13 @@ type Names<'a> = (&'a [String], &'a [RowKey], &'a BTreeMap<RowKey, usize>);
 /// A collector of errors, so that all are shown at once.
 struct Checker<'a> {
     source: &'a Source,
-    complaints: Vec<SpecError>,
+    complaints: Complaints,
     findings: Findings,
 }
 
 impl Checker<'_> {
     fn complain(&mut self, path: &str, message: String, help: Option<String>) {
-        self.complaints.push(self.source.error_at(path, message, help));
+        self.complaints.push(|| Unplaced::at(path, message, help));
     }
 
     fn head(&mut self, document: &Document) {
@@ -310,7 +311,7 @@ impl Checker<'_> {
         let (worker_types, keys, by_key) = names;
         let Some(column) = worker_types.iter().position(|other| other == worker_type) else {
             let known = worker_types.iter().map(String::as_str);
-            self.complaints.push(self.source.unknown_name(&path, "worker type", worker_type, known));
+            self.complaints.push(|| Unplaced::unknown_name(&path, "worker type", worker_type, known));
             return;
         };
         for (position, row) in rows.iter().enumerate() {
@@ -334,7 +335,7 @@ impl Checker<'_> {
 
     /// Stops at errors so far: shapes must be right before arrays are made.
     fn stop_if_wrong(&mut self) -> Result<(), SpecError> {
-        SpecError::join(std::mem::take(&mut self.complaints))
+        self.source.all_at(std::mem::take(&mut self.complaints))
     }
 
     fn finish(mut self) -> Result<Vec<super::Finding>, SpecError> {

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::document::{Header, Origin};
 use super::{FindingKind, Findings, ThroughputsFile, too_large};
-use crate::spec::{Source, SpecError};
+use crate::spec::document::{Complaints, Unplaced};
+use crate::spec::{Place, Source, SpecError};
 use crate::throughput::{ContentionModel, Measured, RowKey};
 
 const UNCONSOLIDATED: &str = "_unconsolidated";
@@ -30,7 +31,7 @@ pub(super) fn read(source: &Source, name: &str) -> Result<ThroughputsFile, SpecE
         let help = "expected an object of worker types, or `format: apportion/throughputs-v1`".to_owned();
         source.at(error.line(), error.column(), message, Some(help))
     })?;
-    let mut reader = Reader { source, complaints: Vec::new(), findings: Findings::default() };
+    let mut reader = Reader { source, complaints: Complaints::default(), findings: Findings::default() };
     let mut tables = BTreeMap::new();
     let mut worker_types = Vec::new();
     for (worker_type, table) in &document {
@@ -124,14 +125,16 @@ fn fastest_first(worker_types: &mut [String], tables: &BTreeMap<&str, Table>, ro
 
 struct Reader<'a> {
     source: &'a Source,
-    complaints: Vec<SpecError>,
+    complaints: Complaints,
     findings: Findings,
 }
 
 impl Reader<'_> {
     fn complain(&mut self, keys: &[&str], message: String) {
-        let (line, column) = locate(&self.source.text, keys);
-        self.complaints.push(self.source.at(line, column, message, None));
+        self.complaints.push(|| {
+            let (line, column) = locate(&self.source.text, keys);
+            Unplaced::at_place(Place { line, column, width: 1 }, message, None)
+        });
     }
 
     fn table(&mut self, worker_type: &str, table: &Value) -> Table {
@@ -304,7 +307,7 @@ impl Reader<'_> {
 
     /// Stops at errors so far: entries must be right before arrays are made.
     fn stop_if_wrong(&mut self) -> Result<(), SpecError> {
-        SpecError::join(std::mem::take(&mut self.complaints))
+        self.source.all_at(std::mem::take(&mut self.complaints))
     }
 }
 

@@ -53,9 +53,6 @@ pub(super) fn read<'a>(
     };
     let mut jobs = Vec::new();
     for line in std::iter::once(first).chain(rest) {
-        if reader.is_full() {
-            break;
-        }
         let fields = split_at(line.text, '\t', line.number);
         if fields.len() == columns.n {
             let id = jobs.len().to_string();

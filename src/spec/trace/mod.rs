@@ -27,6 +27,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::index::{Id, RowId, WorkerTypeId};
+use crate::spec::document::LISTED_MAX;
 use crate::spec::nearest::suggestion;
 use crate::spec::places::Place;
 use crate::spec::{Source, SpecError};
@@ -114,9 +115,6 @@ impl Trace {
     }
 }
 
-/// The most errors that are shown of one trace; a file of another kind would have one a line.
-const COMPLAINTS_MAX: usize = 20;
-
 /// Reads a trace in any of the forms. With `throughputs`, job types and scale factors must be in the matrix, and
 /// Gavel's SLOs become times; without, a trace of Gavel's with SLOs is refused.
 ///
@@ -127,7 +125,7 @@ pub fn read_trace(
     throughputs: Option<&Throughputs>,
     order: TraceOrder,
 ) -> Result<Trace, SpecError> {
-    let mut reader = Reader { source, throughputs, complaints: Vec::new(), n_complaints: 0 };
+    let mut reader = Reader { source, throughputs, complaints: Vec::new(), n_complaints: 0, n_unlisted: 0 };
     let mut lines = source.text.lines().enumerate().map(|(index, text)| Line { number: index + 1, text });
     let Some(first) = lines.find(|line| !line.text.trim().is_empty()) else {
         let help = "expected lines of jobs, in our CSV or in one of Gavel's forms".to_owned();
@@ -183,6 +181,8 @@ struct Reader<'a> {
     complaints: Vec<Complaint>,
     /// The number of errors, including those that another one stands for.
     n_complaints: usize,
+    /// Complaints that are unlike all that are listed.
+    n_unlisted: usize,
 }
 
 /// An error in a trace, which stands for all alike.
@@ -217,15 +217,15 @@ impl Reader<'_> {
             (first.n_more, first.last) = (first.n_more + 1, place.line);
             return;
         }
+        if self.complaints.len() >= LISTED_MAX {
+            self.n_unlisted += 1;
+            return;
+        }
         let error = self.source.at_place(Some(place), message, help);
         self.complaints.push(Complaint { of, error, n_more: 0, last: place.line });
     }
 
-    fn is_full(&self) -> bool {
-        self.complaints.len() >= COMPLAINTS_MAX
-    }
-
-    /// The field as a number in a range; none, with an error, if it is not.
+    /// The field as a number in a range, complained of otherwise.
     fn number(&mut self, field: &Field<'_>, name: &str, range: Range) -> Option<f64> {
         match field.number(name, range) {
             Ok(number) => Some(number),
@@ -245,19 +245,17 @@ impl Reader<'_> {
         }
         self.check_ids(&read);
         for read in &mut read {
-            if self.is_full() {
-                break;
-            }
             self.check_type(read);
         }
-        SpecError::join(self.complaints.into_iter().map(Complaint::into_error))?;
+        SpecError::join(self.complaints.into_iter().map(Complaint::into_error))
+            .map_err(|error| SpecError { n_more: self.n_unlisted, ..error })?;
         Ok(Trace { form, jobs: read.into_iter().map(|read| read.traced).collect() })
     }
 
     fn check_order(&mut self, read: &[Read]) {
         for pair in read.windows(2) {
             let (before, after) = (pair[0].traced.job.arrival, pair[1].traced.job.arrival);
-            if after.total_cmp(&before).is_lt() && !self.is_full() {
+            if after.total_cmp(&before).is_lt() {
                 let message = format!(
                     "arrival {} comes after {}, expected jobs in order of arrival",
                     after.get(),
@@ -272,9 +270,7 @@ impl Reader<'_> {
     fn check_ids(&mut self, read: &[Read]) {
         let mut seen = BTreeMap::new();
         for (id, place) in read.iter().filter_map(|read| Some((&read.traced.id, read.id?))) {
-            if let Some(line) = seen.insert(id, place.line)
-                && !self.is_full()
-            {
+            if let Some(line) = seen.insert(id, place.line) {
                 self.complain(place, format!("job `{id}` is on line {line} already"), None);
             }
         }

@@ -66,9 +66,6 @@ pub(super) fn read<'a>(
     let mut jobs = Vec::new();
     let Some(columns) = columns(reader, header) else { return (TraceForm::Native, jobs) };
     for line in rest {
-        if reader.is_full() {
-            break;
-        }
         match split_commas(line.text, line.number) {
             Err((place, message)) => reader.complain(place, message.to_owned(), None),
             Ok(fields) if fields.len() == columns.len() => {
@@ -124,9 +121,6 @@ fn columns(reader: &mut Reader<'_>, header: Line<'_>) -> Option<Vec<String>> {
             reader.complain(field.place, message, suggestion(name, COLUMNS));
         }
         names.push(name.to_owned());
-        if reader.is_full() {
-            return None;
-        }
     }
     if reader.n_complaints == before {
         for name in REQUIRED {

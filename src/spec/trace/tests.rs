@@ -249,7 +249,8 @@ fn a_file_of_another_kind_has_few_complaints() {
     assert!(error.to_string().contains("(9999 more like it, the last on line 10000)"), "{error}");
     let lines = (0..100).map(|at| format!("A3C,x{at},0\n")).collect::<Vec<_>>().concat();
     let error = read(&format!("job_type,total_steps,arrival\n{lines}")).unwrap_err();
-    assert_eq!(error.diagnostics.len(), COMPLAINTS_MAX);
+    assert_eq!((error.diagnostics.len(), error.n_more), (LISTED_MAX, 100 - LISTED_MAX));
+    assert!(error.to_string().ends_with("\nand 80 more"), "{error}");
 }
 
 #[test]

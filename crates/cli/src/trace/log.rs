@@ -148,8 +148,7 @@ impl LogArguments {
         let n = log.n_not_understood();
         if n > 0 {
             session.note(format!("{} not understood and left out, the first:", counted(n, "row")));
-            let each =
-                log.complaints.iter().map(|complaint| SpecError { diagnostics: vec![complaint.clone()] });
+            let each = log.complaints.iter().map(|complaint| SpecError::from(complaint.clone()));
             for complaint in each.take(COMPLAINTS_SHOWN) {
                 session.note(complaint.to_string());
             }

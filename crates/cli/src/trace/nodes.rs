@@ -73,8 +73,7 @@ pub(super) fn run(arguments: &NodesArguments, session: &Session) -> Result<(), F
     };
     let nodes = read_nodes(&arguments.file, form)?;
     let n = nodes.n_not_understood;
-    let complaints =
-        nodes.complaints.iter().map(|complaint| SpecError { diagnostics: vec![complaint.clone()] });
+    let complaints = nodes.complaints.iter().map(|complaint| SpecError::from(complaint.clone()));
     if n > 0 && !arguments.skip_unreadable {
         let message = format!("{} not understood, the first here:", counted(n, "node"));
         let help = "`--skip-unreadable` leaves them out, and says so".to_owned();

@@ -430,3 +430,22 @@ proptest! {
         let _ = read(&text);
     }
 }
+
+#[test]
+fn faults_of_a_large_snapshot_are_listed_in_part_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = |at: usize| format!("{{\"id\": {at}, \"entity\": \"x{at}\", \"throughput\": {{\"v100\": 1}}}}");
+    let jobs: Vec<String> = (0..4_000).map(job).collect();
+    let text = format!(
+        "{{\"format\": \"apportion/snapshot-v1\", \"cluster\": {{\"v100\": 1}}, \"entities\": [{{\"id\": \"a\"}}],\n\"jobs\": [{}]}}",
+        jobs.join(",\n")
+    );
+    let path = folder.path().join("s.json");
+    std::fs::write(&path, text).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_apportion"));
+    let output = command.args(["allocate", "--policy", "fifo"]).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.matches("error: unknown entity `x").count(), 20, "{said}");
+    assert!(said.contains("s.json:2:") && said.ends_with("error: and 3980 more like these\n"), "{said}");
+}

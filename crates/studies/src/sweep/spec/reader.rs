@@ -9,7 +9,7 @@ use super::fields::{GROUPS, canonical_value, field_names, json, overlap, resolve
 use super::log::window_of;
 use super::{Axis, AxisPlace, POINTS_MAX, SweepSpec};
 use apportion::spec::complaint::in_plain_words;
-use apportion::spec::document::{Source, SpecError};
+use apportion::spec::document::{Complaints, Source, SpecError, Unplaced};
 use apportion::spec::nearest;
 use apportion::spec::run::FieldComplaint;
 
@@ -17,7 +17,7 @@ use apportion::spec::run::FieldComplaint;
 pub(super) struct Reader<'a> {
     source: &'a Source,
     fields: Vec<String>,
-    errors: Option<SpecError>,
+    complaints: Complaints,
     /// Fixed field → where it is written.
     fixed_at: BTreeMap<String, String>,
     fixed: Value,
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         Self {
             source,
             fields: field_names(),
-            errors: None,
+            complaints: Complaints::default(),
             fixed_at: BTreeMap::new(),
             fixed: Value::Object(Map::new()),
             axes: Vec::new(),
@@ -38,19 +38,12 @@ impl<'a> Reader<'a> {
 
     /// Takes a complaint about the value at a path.
     pub(super) fn complain(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
-        self.complain_of(self.source.error_at(path, message, help));
-    }
-
-    fn complain_of(&mut self, error: SpecError) {
-        match &mut self.errors {
-            None => self.errors = Some(error),
-            Some(errors) => errors.diagnostics.extend(error.diagnostics),
-        }
+        self.complaints.push(|| Unplaced::at(path, message, help));
     }
 
     /// Takes a complaint about the key of the value at a path.
     pub(super) fn complain_of_key(&mut self, path: &str, message: String, help: Option<String>) {
-        self.complain_of(self.source.error_at_key(path, message, help));
+        self.complaints.push(|| Unplaced::at_key(path, message, help));
     }
 
     /// The study, in the form that `quick` makes of it if given, together with the axes of the whole form.
@@ -71,9 +64,7 @@ impl<'a> Reader<'a> {
         let skip = self.skip_rules(&document.skip, quick.map_or(&axes[..], |(_, whole)| whole));
         // A short form has other runs than those that the points are published of.
         let published = if quick.is_none() { self.published(&document.published, &axes) } else { Vec::new() };
-        if let Some(errors) = self.errors.take() {
-            return Err(errors);
-        }
+        self.source.all_at(std::mem::take(&mut self.complaints))?;
         let sweep = SweepSpec {
             name: document.name.clone(),
             description: document.description.clone(),
@@ -91,7 +82,8 @@ impl<'a> Reader<'a> {
         };
         self.check_log(document, &sweep);
         self.check_points(&sweep);
-        self.errors.map_or(Ok(sweep), Err)
+        self.source.all_at(self.complaints)?;
+        Ok(sweep)
     }
 
     /// Checks the log that a study runs on, and that windows are named only where there is one.
