@@ -29,8 +29,8 @@ The ratio is B ÷ A, the geometric mean over seeds, with the 95 % interval and p
 A bound is METRIC<=FACTOR or METRIC>=FACTOR, on the ratio at every point, or mean(METRIC)<=FACTOR, on the ratio over
 all points. One that is broken ends the command with exit code 5, and so, where there are bounds, does a run that A finished
 and B did not.
-A point at which either side has not finished a seed that both have is not compared: the rest would be the quick ones.
-Seeds that a side does not have are left out. What is left out is counted, and each such run is named on standard error.
+A point is compared only if both sides have finished every seed of it: the rest would be the quick ones, and a mean over a part of
+the seeds is none of the point. What is left out is counted, and each such run is named on standard error.
 
 Examples:
   apportion compare results/before results/after
@@ -230,14 +230,14 @@ fn table(comparison: &Comparison, metrics: &[usize], is_for_people: bool) -> Tab
         let known = &METRICS[*metric];
         let (unit, scale) = if is_for_people { (known.unit.shown(), known.unit.scale()) } else { ("", 1.0) };
         let name = with_unit(known.name, unit);
-        // A metric without meaning at a point has no line there.
-        let meant = |point: &&PairedPoint| point.n_unfinished > 0 || !point.lacks(*metric);
+        // A metric that means nothing at a point has no line there.
+        let meant = |point: &&PairedPoint| point.n() < point.n_of || !point.lacks(*metric);
         for point in comparison.points.iter().filter(meant) {
             let mut cells: Vec<Cell> =
                 point.values.iter().map(|value| results::axis_cell(value, is_for_people)).collect();
             cells.push(name.as_str().into());
             cells.push(if is_for_people && point.n() < point.n_of {
-                format!("{} of {}", point.n(), point.n_of).into()
+                format!("{} of {} seeds ended", point.n(), point.n_of).into()
             } else {
                 Cell::Count(point.n() as u64)
             });

@@ -166,7 +166,7 @@ impl Comparison {
         let points = &mut self.points;
         self.n_points_of = points.len();
         self.n_runs_of = points.iter().map(|point| point.n_of).sum();
-        self.n_points_unfinished = points.iter().filter(|point| point.n_unfinished > 0).count();
+        self.n_points_unfinished = points.iter().filter(|point| point.n() < point.n_of).count();
         points.retain(|point| !point.pairs.is_empty());
     }
 
@@ -223,9 +223,9 @@ impl PairedPoint {
     }
 
     /// A metric, by position, at this point; none unless both sides have finished, with this metric, every seed that
-    /// both have.
+    /// either has or was asked for.
     pub fn compared(&self, metric: usize) -> Option<Compared> {
-        if self.n_unfinished > 0 {
+        if self.n() < self.n_of {
             return None;
         }
         let both = |(_, first, second): &(String, Row, Row)| {
@@ -306,20 +306,21 @@ mod tests {
     }
 
     #[test]
-    fn seeds_that_one_side_does_not_have_are_counted() {
+    fn points_with_a_part_of_the_seeds_have_no_means() {
         let done = |policy: &str, seed: u64, jct| row(&[json!(policy), json!(seed)], Status::Done, jct);
         let first = vec![done("a", 0, 1.0), done("a", 1, 2.0), done("a", 2, 2.0), done("b", 0, 1.0)];
         let second = vec![done("a", 0, 4.0), done("a", 1, 4.0), done("b", 0, 3.0)];
         let one = study(&["policy", "seed"]);
         let comparison = Comparison::of((&one, first), (&one, second)).unwrap();
         let [a, b] = &comparison.points[..] else { panic!("{comparison:?}") };
-        let compared = a.compared(1).unwrap();
-        assert_eq!((compared.first.mean, compared.second.mean), (1.5, 4.0));
-        assert!((compared.paired.factor() - 8.0_f64.sqrt()).abs() < 1e-12, "of 4 and 2");
+        assert_eq!(a.compared(1), None, "seed 2 is not there in B");
+        let compared = b.compared(1).unwrap();
+        assert_eq!((compared.first.mean, compared.second.mean), (1.0, 3.0));
         assert_eq!([(a.n(), a.n_of), (b.n(), b.n_of)], [(2, 3), (1, 1)]);
         let overall = comparison.overall(1).unwrap();
-        assert!((overall.ratio.mean - 8.0_f64.sqrt()).abs() < 1e-12, "b has not all seeds");
+        assert!((overall.ratio.mean - 3.0).abs() < 1e-12, "of b alone");
         assert_eq!((overall.n_points, comparison.n_points_of, comparison.n_runs_of), (1, 2, 4));
+        assert_eq!(comparison.n_points_unfinished, 1);
     }
 
     #[test]
