@@ -181,7 +181,9 @@ impl Simulation {
         }
         if progress.steps_run > before {
             progress.last_run = last_run;
-            self.vigil.note(last_run.now, self.clock.round);
+            let length = self.setting.options.round_length;
+            let ran = (steps, progress.steps_remaining());
+            self.vigil.note_steps((last_run.now, self.clock.round), ran, length);
         }
         if progress.steps_remaining() > 0.0 {
             return;

@@ -3,6 +3,7 @@
 //! | what        | evidence                                                                                          |
 //! |-------------|---------------------------------------------------------------------------------------------------|
 //! | livelock    | workers are leased round after round, no job runs a step, and nothing is to come                   |
+//! |             | or jobs run, each so slowly that it would end after more than a century of simulated time           |
 //! | starved     | active jobs get no worker, and nothing is to come; or a measured job has run no step, or next to nothing of what it has left, while jobs that came later are done, and the number of jobs that have arrived doubled again and again |
 //! | growing     | the average number of active jobs doubles with the number of jobs that have arrived, again and again |
 //! | unresolved  | what comes next is so late that the clock cannot tell apart the parts of a round                    |
@@ -30,6 +31,11 @@ const GROWTH_MIN: f64 = 1.8;
 const PART_MIN: f64 = 0.01;
 /// The factor on the rounds in vain that are needed if workers or jobs fail at random.
 const CHANCE: u64 = 100;
+/// The simulated time after which a job must have ended at its pace; a slower one counts as none.
+const PACE_MAX_YEARS: f64 = 100.0;
+const HOURS_A_YEAR: f64 = 8766.0;
+/// The most years that are said.
+const YEARS_MAX: f64 = 1e300;
 /// The part of a round that the clock must be able to show.
 pub(super) const RESOLUTION: f64 = 1e-6;
 
@@ -44,6 +50,17 @@ pub enum Standstill {
         rounds: u64,
         /// Number of leases granted since then.
         leases: u64,
+        /// The active jobs.
+        jobs: Vec<Label>,
+    },
+    /// Jobs run, each so slowly that it would end after more than a century, and nothing is to come that could change it.
+    Endless {
+        /// Since when no job has run faster.
+        since: Seconds,
+        /// Rounds since then.
+        rounds: u64,
+        /// The least time to its end of a job that ran since, at its pace, in years of simulated time.
+        years: f64,
         /// The active jobs.
         jobs: Vec<Label>,
     },
@@ -102,7 +119,7 @@ impl Standstill {
     /// The name of the standstill in results.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Livelock { .. } => "livelock",
+            Self::Livelock { .. } | Self::Endless { .. } => "livelock",
             Self::Starved { .. } | Self::Overtaken { .. } | Self::Crawling { .. } => "starved",
             Self::Growing { .. } => "growing",
             Self::Unresolved { .. } => "unresolved",
@@ -127,6 +144,14 @@ impl fmt::Display for Standstill {
                 )?;
                 let of_leases = if *leases == 1 { "lease" } else { "leases" };
                 write!(f, "{leases} {of_leases}, and nothing is to come: {ids}")
+            }
+            Self::Endless { since, rounds, years, jobs } => {
+                let (since, ids, word) = (since.hours(), Ids(jobs), rounds_of(*rounds));
+                write!(
+                    f,
+                    "at the pace since {since:.2} simulated hours, in {rounds} {word}, no job would end in less "
+                )?;
+                write!(f, "than {years:.1e} simulated years, and nothing is to come: {ids}")
             }
             Self::Starved { since, rounds, jobs } => {
                 let (since, ids) = (since.hours(), Ids(jobs));
@@ -181,6 +206,9 @@ pub(super) struct Vigil {
     round: u64,
     /// Number of leases granted since.
     leases: u64,
+    /// The least time to its end, in years, of a job that ran since, each slower than counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    years: Option<f64>,
     /// Active jobs, summed over the arrivals since the last milestone.
     n_active_sum: f64,
     /// Milestones: the number of arrived jobs, twice as many as at the previous one, and the mean number of active jobs since that.
@@ -195,7 +223,23 @@ pub(super) struct Vigil {
 impl Vigil {
     /// Notes a change at `now`.
     pub(super) fn note(&mut self, now: f64, round: u64) {
-        (self.since, self.round, self.leases) = (now, round, 0);
+        (self.since, self.round, self.leases, self.years) = (now, round, 0, None);
+    }
+
+    /// Notes that a job has run some steps in a round of `length`, with as many left: a change, unless at this pace it would not end in
+    /// a century.
+    pub(super) fn note_steps(
+        &mut self,
+        (now, round): (f64, u64),
+        (steps, left): (f64, f64),
+        length: Seconds,
+    ) {
+        let years = left / steps * length.hours() / HOURS_A_YEAR;
+        if years <= PACE_MAX_YEARS {
+            self.note(now, round);
+        } else {
+            self.years = Some(self.years.unwrap_or(YEARS_MAX).min(years));
+        }
     }
 
     pub(super) fn leased(&mut self, n_leases: usize) {
@@ -306,8 +350,9 @@ impl Simulation {
         let since = Seconds::new(self.vigil.since);
         let (rounds, leases) = (self.clock.round - self.vigil.round, self.vigil.leases);
         let jobs = self.table.jobs.iter().map(|active| active.progress.label()).collect();
-        match leases {
-            0 => Standstill::Starved { since, rounds, jobs },
+        match (leases, self.vigil.years) {
+            (0, _) => Standstill::Starved { since, rounds, jobs },
+            (_, Some(years)) => Standstill::Endless { since, rounds, years, jobs },
             _ => Standstill::Livelock { since, rounds, leases, jobs },
         }
     }

@@ -49,6 +49,21 @@ fn a_simulation_that_gets_nowhere_ends_with_what_it_has() {
 }
 
 #[test]
+fn jobs_that_would_run_for_a_century_are_given_up() {
+    let folder = TempDir::new().unwrap();
+    let slow = "--policy max_min_fairness_perf --cluster v100=1 --static 2 --preemption-cost 359.99999";
+    let output = apportion(folder.path(), &format!("simulate {slow} --format json"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    let result = json(&output);
+    assert_eq!(result["status"], "livelock", "{said}");
+    let reason = result["reason"].as_str().unwrap();
+    let (_, years) = reason.split_once("no job would end in less than ").unwrap();
+    let years: f64 = years.split_once(' ').unwrap().0.parse().unwrap();
+    assert!(years > 100.0 && reason.contains("2 active jobs (0, 1)"), "{reason}");
+}
+
+#[test]
 fn a_clock_that_runs_out_ends_a_simulation() {
     let folder = TempDir::new().unwrap();
     let faults = "--worker-mtbf 1000 --worker-mttr 1e308";

@@ -24,7 +24,8 @@ pub enum Status {
     Growing,
     /// Given up: jobs receive nothing, and nothing is to come that could change it, or others went on for very long.
     Starved,
-    /// Given up: workers are leased, no job runs a step, and nothing is to come that could change it.
+    /// Given up: workers are leased, no job runs a step, or each so slowly that it would not end within a century of simulated time,
+    /// and nothing is to come that could change it.
     Livelock,
 }
 

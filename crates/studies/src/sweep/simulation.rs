@@ -294,7 +294,7 @@ fn in_vain(simulation: &Simulation) -> Outcome {
 /// What a run that gets nowhere is recorded as. One that the clock cannot follow failed.
 fn status_of(found: &Standstill) -> Status {
     match found {
-        Standstill::Livelock { .. } => Status::Livelock,
+        Standstill::Livelock { .. } | Standstill::Endless { .. } => Status::Livelock,
         Standstill::Starved { .. } | Standstill::Overtaken { .. } | Standstill::Crawling { .. } => {
             Status::Starved
         }

@@ -105,9 +105,9 @@ pub struct StopSpec {
     #[serde(deserialize_with = "wall_time")]
     #[schemars(with = "Option<TimeText>")]
     pub decision: Option<Seconds>,
-    /// After so many rounds in a row in which no job ran a step, while no job is to arrive and no price to change, a
-    /// run is given up: as a `livelock` if workers were leased in them, else as `starved`. Where workers or jobs fail at
-    /// random, after a hundred times as many.
+    /// After so many rounds in a row in which no job ran a step, or each so slowly that it would not end within a century of
+    /// simulated time, while no job is to arrive and no price to change, a run is given up: as a `livelock` if workers were
+    /// leased in them, else as `starved`. Where workers or jobs fail at random, after a hundred times as many.
     #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
     pub rounds: u64,
     /// Where arrivals never stop, a run is given up once the number of jobs that have arrived has doubled so often from
