@@ -37,7 +37,10 @@ pub(super) struct Flags {
     /// One more field to vary: preemption_cost=0,30s,60s
     #[arg(long, value_name = "FIELD=V,V,…")]
     vary: Vec<String>,
-    /// The name of the sweep, and of its folder of results [default: made from its content]
+    /// When a run is cut short, as a sweep file has it under `stop`: saturated=true, wall=30min, rounds=1000
+    #[arg(long, value_name = "KEY=VALUE")]
+    stop: Vec<String>,
+    /// What the sweep is called, and its folder of results [default: after what it says]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
@@ -51,6 +54,7 @@ impl Flags {
             || self.seed.is_some()
             || !self.set.is_empty()
             || !self.vary.is_empty()
+            || !self.stop.is_empty()
             || self.name.is_some()
     }
 
@@ -83,8 +87,16 @@ impl Flags {
                 ));
             }
         }
+        let stop: Vec<(String, String)> = self
+            .stop
+            .iter()
+            .map(|text| field("--stop", text).map(|(key, value)| (key.to_owned(), value.to_owned())))
+            .collect::<Result<_, _>>()?;
         let mut body = String::new();
-        for (section, fields) in [("run", &run), ("axes", &axes)] {
+        let sections = [("run", &run), ("axes", &axes), ("stop", &stop)];
+        for (section, fields) in
+            sections.into_iter().filter(|(name, keys)| *name != "stop" || !keys.is_empty())
+        {
             let _ = writeln!(body, "{section}:{}", if fields.is_empty() { " {}" } else { "" });
             for (name, value) in fields {
                 let _ = writeln!(body, "  {name}: {value}");
@@ -129,8 +141,9 @@ fn field<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
     let first = text.split(['=', '.']).next().unwrap_or_default().trim();
     if ["stop", "keep_jobs", "skip", "axes", "name"].contains(&first) {
         let message = format!("{flag}: `{first}` is no field of a run");
+        let by_flag = if first == "stop" { "`--stop wall=30min`; " } else { "" };
         let help = format!(
-            "it stands in a sweep file beside `run:`, as `{first}:`; `--show` prints the file that flags amount to"
+            "{by_flag}it stands in a sweep file beside `run:`, as `{first}:`; `--show` prints the file that flags amount to"
         );
         return Err(Failure::usage(message, Some(help)));
     }
@@ -139,10 +152,12 @@ fn field<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
             Ok((name.trim(), value))
         }
         _ => {
-            let help = format!(
-                "such as {flag} {}",
-                if flag == "--set" { "jobs=500" } else { "preemption_cost=0,30s" }
-            );
+            let example = match flag {
+                "--set" => "jobs=500",
+                "--stop" => "saturated=true",
+                _ => "preemption_cost=0,30s",
+            };
+            let help = format!("such as {flag} {example}");
             Err(Failure::usage(format!("{flag}: `{text}` is no field with its value"), Some(help)))
         }
     }
@@ -203,12 +218,19 @@ mod tests {
             seed: Some("0:3".to_owned()),
             set: vec!["jobs=500".to_owned(), "measure=[10, 20]".to_owned()],
             vary: vec!["preemption_cost=0,30s".to_owned()],
+            stop: vec!["saturated=true".to_owned(), "rounds=500".to_owned()],
             name: Some("mine".to_owned()),
         };
         let text = "format: apportion/sweep-v1\nname: \"mine\"\nrun:\n  cluster: {\"v100\":2,\"k80\":1}\n  jobs: 500\n  \
                     measure: [10, 20]\naxes:\n  policy: [\"fifo\",\"isolated\"]\n  rate: {\"from\":0.2,\"to\":1.0,\"points\":5}\n  \
-                    seed: [0,1,2]\n  preemption_cost: [0,30s]\n";
+                    seed: [0,1,2]\n  preemption_cost: [0,30s]\nstop:\n  saturated: true\n  rounds: 500\n";
         assert_eq!(&*flags.document().unwrap().text, text);
+        let endless = Flags { stop: Vec::new(), ..flags.clone() }.document().unwrap();
+        assert!(!endless.text.contains("stop"), "{}", endless.text);
+        for stop in ["saturated", "round=500", "rounds=0", "wall=-1"] {
+            let refused = Flags { stop: vec![stop.to_owned()], ..flags.clone() };
+            assert!(refused.document().is_err(), "{stop}");
+        }
         let unnamed = Flags { name: None, ..flags };
         let name = |flags: &Flags| flags.document().unwrap().text.lines().nth(1).unwrap().to_owned();
         assert_eq!(name(&unnamed), name(&unnamed));
