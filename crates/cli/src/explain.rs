@@ -320,14 +320,9 @@ fn job_table(question: &Question, explanation: &Explained, jobs: &[JobIndex]) ->
     table
 }
 
-fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], asked: bool) -> String {
-    let mut text = format!("{}: {}\n", question.policy.name(), explanation.reason);
-    if let Some(report) = &explanation.decision.solve {
-        let _ = writeln!(text, "decided by {}", allocate::strategy(report));
-        if let Some(what) = allocate::exchanged(report) {
-            let _ = writeln!(text, "exchanged {what}");
-        }
-    }
+/// The value of the objective and its bound, and the value at measured throughputs, where the policy sees others.
+fn objective_in_words(explanation: &Explained) -> String {
+    let mut text = String::new();
     if let Some(objective) = explanation.objective() {
         let _ = writeln!(
             text,
@@ -347,6 +342,18 @@ fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], ask
             let _ = writeln!(text, "         {value} at measured throughputs");
         }
     }
+    text
+}
+
+fn in_words(question: &Question, explanation: &Explained, jobs: &[JobIndex], asked: bool) -> String {
+    let mut text = format!("{}: {}\n", question.policy.name(), explanation.reason);
+    if let Some(report) = &explanation.decision.solve {
+        let _ = writeln!(text, "decided by {}", allocate::strategy(report));
+        if let Some(what) = allocate::exchanged(report) {
+            let _ = writeln!(text, "exchanged {what}");
+        }
+    }
+    text.push_str(&objective_in_words(explanation));
     if let Some(why) = explanation.prices_unknown {
         let _ = writeln!(text, "prices are not known: {why}");
     }
