@@ -3,8 +3,10 @@
 //!
 //! A coefficient is found by evaluating the expression where a member has all of its time on one worker type.
 
-use super::binding::{BoundObjective, Got};
-use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, Variable, shape};
+use super::at::At;
+use super::binding::BoundObjective;
+use super::evaluation::Variables;
+use super::expression::{Curvature, Expr, Fold, Node, Operator, Subject, TypeRef, Variable, shape};
 use super::objective::{Constraint, Route};
 use super::singles::Singles;
 use super::standard::Sense;
@@ -19,6 +21,28 @@ pub struct LinearObjective {
     pub coefficient: Vec<f64>,
     /// Of throughput from a worker type, ≥ 0: `[K]`.
     pub by_type: Vec<f64>,
+}
+
+/// Variables of members that have all of their time on a worker type, or none of any.
+struct AllOn<'a> {
+    bound: &'a BoundObjective<'a>,
+    worker_type: Option<usize>,
+}
+
+impl Variables for AllOn<'_> {
+    type Quantity = f64;
+
+    fn value(&self, variable: Variable, place: usize) -> f64 {
+        let (instance, by_type) = (self.bound.instance, variable.atom().by_type);
+        let k = instance.n_types();
+        let (member, kind) = if by_type { (place / k, Some(place % k)) } else { (place, None) };
+        match self.worker_type {
+            Some(on) if kind.is_none_or(|kind| kind == on) => {
+                variable.measure().of(instance.alone(member)[on], 1.0, instance.scale_factor[member])
+            }
+            _ => 0.0,
+        }
+    }
 }
 
 impl BoundObjective<'_> {
@@ -72,12 +96,36 @@ impl BoundObjective<'_> {
 
     /// What an expression is for members that have all of their time on a worker type, or none of any: `[members]`.
     fn all_on(&self, expression: &Expr, worker_type: Option<usize>) -> Vec<f64> {
-        let mut point = self.no_time();
-        for (member, j) in (0..self.instance.n_members()).zip(worker_type.into_iter().cycle()) {
-            let (throughput, workers) = (self.instance.alone(member)[j], self.instance.scale_factor[member]);
-            point.add(member, j, Got { throughput, time: 1.0, workers });
+        self.of_members(expression, &AllOn { bound: self, worker_type })
+    }
+
+    /// The part of a sum over worker types that stands for each of them, where it reads what a job gets on that type alone and is 0
+    /// without time.
+    fn part_by_type<'e>(&self, expression: &'e Expr) -> Option<&'e Expr> {
+        let Node::Reduce(reduction, part) = &expression.node else { return None };
+        let reads_more = |node: &Node| match node {
+            Node::Variable(_, of) => *of != Some(TypeRef::Bound),
+            Node::Reduce(..) => true,
+            _ => false,
+        };
+        let summed = reduction.fold == Fold::Sum && reduction.over == Subject::WorkerType;
+        if !summed || part.contains(&reads_more) {
+            return None;
         }
-        self.of_members(expression, &point)
+        let nothing = AllOn { bound: self, worker_type: None };
+        let places = (0..self.instance.n_members())
+            .flat_map(|member| (0..self.instance.n_types()).map(move |worker_type| (member, worker_type)));
+        let is_nothing = |(member, worker_type)| {
+            self.evaluate(part, At { member, worker_type, of_job: true }, &nothing).abs() <= 0.0
+        };
+        places.into_iter().all(is_nothing).then_some(&**part)
+    }
+
+    /// What the part of a worker type is for members that have all of their time there: `[members]`.
+    fn part_on(&self, part: &Expr, worker_type: usize) -> Vec<f64> {
+        let all = AllOn { bound: self, worker_type: Some(worker_type) };
+        let at = |member| At { member, worker_type, of_job: true };
+        (0..self.instance.n_members()).map(|member| self.evaluate(part, at(member), &all)).collect()
     }
 
     /// The coefficient of one job's throughput; `None` unless it is a factor of the member times one of the type, and a job
@@ -87,7 +135,10 @@ impl BoundObjective<'_> {
         if self.all_on(expression, None).iter().any(|value| *value != 0.0) {
             return None;
         }
-        let all: Vec<Vec<f64>> = (0..k).map(|j| self.all_on(expression, Some(j))).collect();
+        let all: Vec<Vec<f64>> = match self.part_by_type(expression) {
+            Some(part) => (0..k).map(|j| self.part_on(part, j)).collect(),
+            None => (0..k).map(|j| self.all_on(expression, Some(j))).collect(),
+        };
         let speed = |member: usize, j: usize| self.instance.alone(member)[j];
         let runs = |member: usize| (0..k).filter(move |j| speed(member, *j) > 0.0);
         let unit = |member: usize, j: usize| all[j][member] / speed(member, j);
@@ -142,5 +193,50 @@ impl BoundObjective<'_> {
             }
         }
         least.iter().all(|least| least.is_finite()).then_some(least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::expression::Vocabulary;
+    use crate::program::{Instance, Objective, ObjectiveText};
+
+    /// Three members on four types, at prices.
+    fn instance() -> Instance {
+        let mut instance = Instance {
+            capacity: vec![2.0; 4],
+            multiplicity: vec![1.0, 2.0, 1.0],
+            worker_types: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+            scale_factor: vec![1.0, 1.0, 2.0],
+            throughput: (0..12).map(|at| 0.3 + 1.7 * f64::from(at)).collect(),
+            ..Instance::default()
+        };
+        instance.data.insert("weight".to_owned(), vec![0.7, 1.3, 2.1]);
+        instance.type_data.insert("price".to_owned(), vec![0.7, 1.1, 2.9, 0.3]);
+        instance
+    }
+
+    #[test]
+    fn a_sum_over_types_is_read_type_by_type_and_to_the_last_digit_as_a_whole() {
+        let instance = instance();
+        let read = |text: &str| {
+            let text = format!("sum_over_jobs({text})");
+            let objective = ObjectiveText::new(Sense::Maximize, text);
+            let objective = Objective::check(&objective, Vocabulary::default()).unwrap();
+            let bound = objective.bind(&instance).unwrap();
+            let Node::Reduce(_, inner) = &objective.expression().node else { panic!("a sum") };
+            let part = bound.part_by_type(inner);
+            let whole: Vec<Vec<f64>> = (0..4).map(|j| bound.all_on(inner, Some(j))).collect();
+            let parts = part.map(|part| (0..4).map(|j| bound.part_on(part, j)).collect::<Vec<_>>());
+            assert!(parts.as_ref().is_none_or(|parts| *parts == whole), "{parts:?} {whole:?}");
+            parts.is_some()
+        };
+        assert!(read("sum_over_worker_types(throughput_on(type) / price(type))"));
+        assert!(read("sum_over_worker_types(weight * throughput_on(type) / price(type))"));
+        // Throughput on all types, on a named one, and what is there without time.
+        assert!(!read("sum_over_worker_types(throughput / price(type))"));
+        assert!(!read("sum_over_worker_types(throughput_on(a) / price(type))"));
+        assert!(!read("weight * throughput"));
     }
 }
