@@ -317,6 +317,32 @@ fn complaints_after_the_first_are_counted_and_not_made() {
             Unplaced::at(&format!("jobs[{position}].weight"), "2, expected 1", None)
         });
     }
+    assert_eq!(n_made, LISTED_MAX);
+    let error = source.all_at(complaints).unwrap_err();
+    assert_eq!((error.diagnostics.len(), error.n_more), (LISTED_MAX, 4_000 - LISTED_MAX));
+    assert_eq!((error.diagnostics[1].line, error.diagnostics[1].column), (1, 8 + 20 + 17));
+    assert!(error.to_string().ends_with("\nand 3980 more"), "{error}");
+    let joined = SpecError::join([error.clone(), error]).unwrap_err();
+    assert_eq!((joined.diagnostics.len(), joined.n_more), (2 * LISTED_MAX, 2 * (4_000 - LISTED_MAX)));
+}
+
+#[test]
+fn numbers_too_small_to_be_honoured_are_refused_where_they_stand() {
+    let of = |weight: &str| Source::new("d", format!("format: x\njobs:\n  - {{id: 1, weight: {weight}}}\n"));
+    for tiny in ["1e-300", "-4.9E-324", "1e-400", "2.5e-101", &format!("0.{}1", "0".repeat(400))] {
+        let error = of(tiny).parse::<Document>().unwrap_err();
+        let said = format!(
+            "d:3:21: the number `{tiny}` is too small, expected 0, or a number of 1e-100 or more in size"
+        );
+        assert_eq!(error.to_string(), said);
+        assert!(error.diagnostics[0].help.as_ref().is_some_and(|help| help.contains("write 0")));
+        let json = Source::new(
+            "j",
+            format!("{{\"format\": \"x\",\n\"jobs\": [{{\"id\": 1, \"weight\": {tiny}}}]}}"),
+        );
+        let error = json.parse::<Document>().unwrap_err();
+        assert!(error.to_string().starts_with("j:2:30: the number "), "{error}");
+    }
     for fine in ["0", "0e-400", "-0.0", "1e-100", "1e-99", &format!("1{}", "0".repeat(99))] {
         let parsed = of(fine).parse::<Document>();
         assert!(parsed.is_ok(), "{fine}: {parsed:?}");

@@ -151,7 +151,7 @@ fn execute((folder, start, [output, errors]): (&RankFolder, Start, [File; 2])) -
             .map_err(|error| refused(&error, format!("folder {directory}: {error}")))?;
     }
     let given = env::var_os(VISIBLE).and_then(|given| given.into_string().ok());
-    let n_given = env::var(N_GIVEN).ok().and_then(|count| count.trim().parse().ok());
+    let n_given = env::var_os(N_GIVEN).and_then(|count| count.to_str()?.trim().parse().ok());
     check_given(&start, given.as_deref(), n_given).map_err(End::NotStarted)?;
     let mut command = Command::new(name);
     command.args(arguments).env_remove(STEP);
