@@ -11,6 +11,7 @@ impl Simulation {
     /// past stays as it was, and a policy goes on as if it had known the new totals all along; but the allocation in force is the
     /// one that it decided.
     ///
+    /// # Errors
     /// If a total is not above the steps that its job has run; if slices are running, as their ends follow from the earlier totals;
     /// or if the policy decides inside rounds, because it may remember the earlier totals.
     pub fn restate_steps(

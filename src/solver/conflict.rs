@@ -130,7 +130,9 @@ impl<'a> Search<'a> {
         match standing(&self.part(kept), &self.limits()) {
             Standing::Contradiction(rows) => {
                 let mut counts = vec![false; self.program.n_rows()];
-                rows.into_iter().for_each(|row| counts[row] = true);
+                for row in rows {
+                    counts[row] = true;
+                }
                 let of = (0..self.candidates.len()).filter(|at| kept[*at] && counts[self.candidates[*at]]);
                 Standing::Contradiction(of.collect())
             }
@@ -144,7 +146,9 @@ impl<'a> Search<'a> {
             return;
         }
         let mut kept = vec![false; self.candidates.len()];
-        core.into_iter().for_each(|at| kept[at] = true);
+        for at in core {
+            kept[at] = true;
+        }
         if matches!(self.standing_of(&kept), Standing::Contradiction(_)) {
             self.best = kept;
         }

@@ -150,7 +150,7 @@ fn what_is_only_claimed_to_be_infeasible_or_unbounded_is_not_called_so() {
     let sum = (Sense::Maximize, "sum_over_jobs(throughput)");
     let row = ConstraintText::hard("throughput >= 0.5[steps/s]");
     for claim in [Termination::Infeasible, Termination::Unbounded, Termination::InfeasibleOrUnbounded] {
-        for rows in [&[][..], &[row.clone()]] {
+        for rows in [&[][..], std::slice::from_ref(&row)] {
             let mut policy = policy(sum, rows, &[]);
             let chain = || -> Vec<Box<dyn Backend>> { vec![Box::new(Claims(claim))] };
             policy.solve_by(chain(), chain(), Limits::default());

@@ -40,7 +40,9 @@ impl Hitting<'_> {
             let open: Vec<usize> = set.iter().copied().filter(is_open).collect();
             // Sets without a common element take one element each.
             if open.iter().all(|element| !taken[*element]) {
-                open.iter().for_each(|element| taken[*element] = true);
+                for element in &open {
+                    taken[*element] = true;
+                }
                 apart += 1;
             }
             if branch.as_ref().is_none_or(|smallest| open.len() < smallest.len()) {
@@ -61,7 +63,9 @@ impl Hitting<'_> {
             self.chosen[*element] = false;
             self.forbidden[*element] = true;
         }
-        branch.iter().for_each(|element| self.forbidden[*element] = false);
+        for element in &branch {
+            self.forbidden[*element] = false;
+        }
         Some(hits)
     }
 }

@@ -19,8 +19,8 @@ fn is_contradiction(program: &Program, candidates: &[usize], kept: &[bool]) -> b
     matches!(standing(&search.part(kept), &limits), Standing::Contradiction(_))
 }
 
-fn smallest(rows: Vec<usize>) -> Option<ConflictingRows> {
-    Some(ConflictingRows { rows, size: ConflictSize::Smallest })
+fn smallest(rows: Vec<usize>) -> ConflictingRows {
+    ConflictingRows { rows, size: ConflictSize::Smallest }
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn a_conflict_has_the_rows_that_contradict_one_another_and_no_other() {
     let idle = program.push_row(Range::at_least(0.5), [(0, 1.0), (1, 1.0)]);
     let high = program.push_row(Range::at_least(3.0), [(0, 1.0)]);
     let limits = Limits::default();
-    assert_eq!(conflict(&program, &[low, idle, high], &limits), smallest(vec![low, high]));
-    assert_eq!(conflict(&program, &[idle, high], &limits), smallest(vec![high]));
+    assert_eq!(conflict(&program, &[low, idle, high], &limits), Some(smallest(vec![low, high])));
+    assert_eq!(conflict(&program, &[idle, high], &limits), Some(smallest(vec![high])));
     program.rows[high] = Range::at_least(2.0);
     assert_eq!(conflict(&program, &[low, idle, high], &limits), None);
 }
@@ -46,10 +46,10 @@ fn three_rows_are_found_where_a_proof_takes_six() {
     let mut rows: Vec<usize> = (0..6).map(|column| floor(&mut program, column, 0.18)).collect();
     let all = (0..9).map(|column| (column, 1.0));
     program.push_row(Range::at_most(1.0), all);
-    assert_eq!(conflict(&program, &rows, &Limits::default()), smallest(rows.clone()));
+    assert_eq!(conflict(&program, &rows, &Limits::default()), Some(smallest(rows.clone())));
     let large: Vec<usize> = (6..9).map(|column| floor(&mut program, column, 0.34)).collect();
     rows.extend(&large);
-    assert_eq!(conflict(&program, &rows, &Limits::default()), smallest(large));
+    assert_eq!(conflict(&program, &rows, &Limits::default()), Some(smallest(large)));
 }
 
 #[test]
