@@ -1,4 +1,4 @@
-//! What Python's part says of jobs: their names, and columns of numbers.
+//! Arguments of Python's part about jobs: their names, and columns of numbers.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl From<&Label> for JobName {
     }
 }
 
-/// What is known of jobs beside their throughputs, each `[n]`.
+/// Columns of jobs beside their throughputs, each `[n]`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Columns<'py> {
@@ -40,19 +40,19 @@ pub(crate) struct Columns<'py> {
     steps_remaining: Option<Array1<'py, f64>>,
     elapsed: Option<Array1<'py, f64>>,
     isolated_elapsed: Option<Array1<'py, f64>>,
-    /// NaN = none.
+    /// Seconds to each deadline; NaN stands for none.
     slo_remaining: Option<Array1<'py, f64>>,
     pub(crate) owner: Option<Vec<Option<String>>>,
     pub(crate) names: Option<Vec<JobName>>,
 }
 
-/// An owner of jobs: its name, weight, inner rule, and the owner it belongs to.
+/// An owner of jobs: name, weight, inner rule, and parent owner.
 pub(crate) type Owner = (String, f64, String, Option<String>);
 
-/// Of two jobs that share workers: their positions, and steps/s of the first and the second on each worker type, [K × 2].
+/// Two jobs that share workers: their positions, and steps/s of the first and the second on each worker type, `[K × 2]`.
 pub(crate) type Pair<'py> = (usize, usize, Array2<'py, f64>);
 
-/// What messages call the job at a position: by its name, if it has one.
+/// Name of the job at a position in messages: its own, or its number if it has none.
 pub(crate) fn called(names: Option<&[JobName]>, position: usize) -> String {
     match names.and_then(|names| names.get(position)) {
         Some(JobName::Number(number)) => format!("job {number}"),
@@ -61,12 +61,12 @@ pub(crate) fn called(names: Option<&[JobName]>, position: usize) -> String {
     }
 }
 
-/// A position as numpy has it.
+/// A position as numpy's integer.
 pub(crate) fn number(position: usize) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// The function of `apportion._pickles` that makes a value again, and what it makes it from.
+/// Function of `apportion._pickles` that restores a value, with the state that it restores it from.
 ///
 /// # Errors
 /// If there is no such function, or Python cannot hold the state.
@@ -79,7 +79,7 @@ pub(crate) fn reduced<'py>(
 }
 
 impl Columns<'_> {
-    /// How many values each column has that is given.
+    /// Lengths of the given columns, by name.
     pub(crate) fn lengths(&self) -> Vec<(&'static str, usize)> {
         let of = |name, column: &Option<Array1<'_, f64>>| {
             column.as_ref().map(|column| (name, column.as_array().len()))
@@ -97,7 +97,7 @@ impl Columns<'_> {
         given.into_iter().flatten().collect()
     }
 
-    /// The job at a position, its owner apart.
+    /// The job at a position, without its owner.
     ///
     /// # Errors
     /// If its scale factor is out of range.
@@ -130,14 +130,14 @@ pub(crate) fn deadline(seconds: f64) -> Option<Seconds> {
     (!seconds.is_nan()).then(|| Seconds::new(seconds))
 }
 
-/// What is wrong with a job's weight, or a throughput of it, that is beyond the numbers that programs take; none if nothing is.
+/// Message about a job's weight or throughput outside the range that programs accept; none if all are inside.
 pub(crate) fn beyond_numbers(weight: f64, throughputs: impl IntoIterator<Item = f64>) -> Option<String> {
     let numbers = NUMBER_MIN..=NUMBER_MAX;
     if !numbers.contains(&weight) {
         let weight = errors::short(weight);
         return Some(format!("weight is {weight}, expected a number from {NUMBER_MIN:e} to {NUMBER_MAX:e}"));
     }
-    // What is below 0, or no number, is refused with all else that is said of jobs.
+    // Negative numbers, infinities and NaN are refused elsewhere.
     let is_beyond = |speed: &f64| speed.is_finite() && *speed > 0.0 && !numbers.contains(speed);
     let speed = errors::short(throughputs.into_iter().find(is_beyond)?);
     Some(format!(
@@ -145,10 +145,10 @@ pub(crate) fn beyond_numbers(weight: f64, throughputs: impl IntoIterator<Item = 
     ))
 }
 
-/// Adds the owners of jobs to a problem: their numbers by name.
+/// Adds the owners of jobs to a problem. Returns their numbers by name.
 ///
 /// # Errors
-/// If one is listed twice, or before its parent, or has no weight or rule that can be.
+/// If one is listed twice, or before its parent, or has an invalid weight or rule.
 pub(crate) fn entities(
     builder: &mut ProblemBuilder,
     owners: Vec<Owner>,
@@ -184,10 +184,10 @@ pub(crate) fn entities(
     Ok(known)
 }
 
-/// Speeds of pairs by the jobs' positions.
+/// Throughputs of pairs by the jobs' positions.
 ///
 /// # Errors
-/// If a position is no job's, or a speed none.
+/// If a position is not that of a job, or a throughput is invalid.
 pub(crate) fn pairs_of(
     pairs: Vec<Pair<'_>>,
     (n_jobs, n_types): (usize, usize),

@@ -1,4 +1,4 @@
-//! Arrays that Python hands over.
+//! Arrays that Python passes in.
 
 use std::ops::Deref;
 
@@ -6,13 +6,13 @@ use numpy::ndarray::{Dimension, Ix1, Ix2};
 use numpy::{Element, PyArrayMethods, PyReadonlyArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-/// An array of numbers, each where a processor reads it: one that is not aligned, as a part of a file may be, is copied.
+/// An array of numbers with aligned elements: one that is not aligned, as a part of a file may be, is copied.
 pub(crate) struct Array<'py, T: Element, D: Dimension>(PyReadonlyArray<'py, T, D>);
 
-/// A column.
+/// A one-dimensional array.
 pub(crate) type Array1<'py, T> = Array<'py, T, Ix1>;
 
-/// A table.
+/// A two-dimensional array.
 pub(crate) type Array2<'py, T> = Array<'py, T, Ix2>;
 
 impl<'a, 'py, T: Element, D: Dimension + 'py> FromPyObject<'a, 'py> for Array<'py, T, D> {

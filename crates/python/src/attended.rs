@@ -1,4 +1,4 @@
-//! Work that may take long, while Python goes on hearing Ctrl-C.
+//! Long work during which Python still receives Ctrl-C.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use pyo3::prelude::*;
 
 use crate::ending::Work;
 
-/// How often signals are looked for.
+/// Interval between checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Stack of the thread that works, bytes: as deep as Python's own recursion goes through functions that ask the engine again.
+/// Stack of the working thread, bytes: deep enough for Python's own recursion through functions that call the engine again.
 const STACK: usize = 64 << 20;
 
-/// Does `work` on a thread of its own, without Python's lock. At a signal that raises an exception, `interrupt` is set, which
-/// the work is to look at, and the exception is raised once the work has ended.
+/// Runs `work` on a thread of its own, without Python's lock. At a signal that raises an exception, `interrupt` is set,
+/// which the work must check, and the exception is raised once the work has ended.
 ///
 /// # Errors
 /// With the signal's exception, if the work panics, or if there are no more threads.
@@ -33,7 +33,7 @@ pub(crate) fn attended<T: Send>(
     thread::scope(|scope| {
         let worker = thread::Builder::new().stack_size(STACK);
         let spawned = worker.spawn_scoped(scope, move || {
-            // The other side waits for this, and is gone only if it panicked.
+            // The receiver waits for this, and is gone only if it panicked.
             let _ = send.send(catch_unwind(AssertUnwindSafe(work)));
         });
         spawned.map_err(|error| PyOSError::new_err(format!("no thread could be started: {error}")))?;

@@ -1,4 +1,4 @@
-//! What a policy answers, as arrays.
+//! Decisions of policies, as arrays.
 
 use apportion::index::Id;
 use apportion::policy::{Decision as EngineDecision, ObjectiveReport, SolveReport};
@@ -15,21 +15,21 @@ use crate::errors;
 pub(crate) struct Decision {
     answer: Answer,
     solve: Option<Py<PyDict>>,
-    /// The policy that decided and the problem, where it would decide the same again.
+    /// Policy and problem of the decision; none where they would not give the same decision again.
     asked: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
-/// All that is said of a decision, but for how it was solved.
+/// State of a decision, without how it was solved.
 #[derive(Clone, Debug, FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
 struct Answer {
     policy: String,
     n_types: usize,
-    /// [n × K]
+    /// Shape `[n × K]`.
     shares: Vec<f64>,
-    /// [m × 2]
+    /// Shape `[m × 2]`.
     pairs: Vec<i64>,
-    /// [m × K]
+    /// Shape `[m × K]`.
     pair_shares: Vec<f64>,
     throughput: Vec<f64>,
     levels: Option<Vec<f64>>,
@@ -43,7 +43,7 @@ struct Answer {
 #[derive(Debug)]
 pub(crate) struct Certificate(Proof);
 
-/// What a certificate holds.
+/// State of a certificate.
 #[derive(Clone, Debug, FromPyObject, IntoPyObject)]
 #[pyo3(from_item_all)]
 struct Proof {
@@ -147,7 +147,7 @@ impl Certificate {
 }
 
 impl Decision {
-    /// `measured` is the objective at measured throughputs, where the policy sees others.
+    /// The decision as arrays; `measured` is the objective at measured throughputs, where the policy uses others.
     ///
     /// # Errors
     /// If Python cannot hold it.
@@ -189,7 +189,7 @@ impl Decision {
         Ok(Self { answer: answer_of, solve: solve.map(Bound::unbind), asked: None })
     }
 
-    /// The decision with the policy and the problem that it can be explained by.
+    /// The decision together with the policy and the problem by which it can be explained.
     pub(crate) fn explainable(self, policy: Py<PyAny>, problem: Py<PyAny>) -> Self {
         Self { asked: Some((policy, problem)), ..self }
     }
@@ -307,7 +307,7 @@ impl Decision {
     }
 }
 
-/// How a decision was solved.
+/// Report of how a decision was solved, as a dict.
 fn solve<'py>(py: Python<'py>, report: &SolveReport) -> PyResult<Bound<'py, PyDict>> {
     let solve = PyDict::new(py);
     solve.set_item("strategy", report.strategy.name())?;

@@ -1,4 +1,4 @@
-//! The end of the interpreter: by then no thread may be in Python code that the engine called.
+//! End of the interpreter: by then no thread may be in Python code that the engine called.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// Has the interpreter begun to end?
+/// Whether the interpreter has begun to end.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
-/// Calls of Python code that have not returned.
+/// Number of calls of Python code that have not returned.
 static N_CALLS: AtomicUsize = AtomicUsize::new(0);
-/// What breaks off the work that is being done.
+/// Flags that break off the work in progress.
 static WORKS: Mutex<Vec<Arc<AtomicBool>>> = Mutex::new(Vec::new());
 
-/// How long calls are waited for: this many times.
+/// Number of times that running calls are checked before waiting ends.
 const N_LOOKS: u32 = 2000;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A call of Python code by the engine. The interpreter tears down threads that want its lock after its end, and one with the
-/// engine's frames below Python's would take the process with it.
+/// A call of Python code by the engine. After its end the interpreter tears down threads that want its lock, and a thread
+/// with the engine's frames below Python's would take down the process.
 #[derive(Debug)]
 pub(crate) struct Call(());
 
 impl Call {
-    /// Leave to call; none once the interpreter ends.
+    /// Permission to call; none once the interpreter ends.
     pub(crate) fn begin() -> Option<Self> {
         N_CALLS.fetch_add(1, Ordering::SeqCst);
         let call = Self(());
@@ -43,7 +43,7 @@ impl Drop for Call {
 pub(crate) struct Work<'a>(&'a Arc<AtomicBool>);
 
 impl<'a> Work<'a> {
-    /// Work that looks at this flag.
+    /// Work that checks this flag.
     pub(crate) fn begin(interrupt: &'a Arc<AtomicBool>) -> Self {
         WORKS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(interrupt));
         Self(interrupt)
@@ -59,10 +59,11 @@ impl Drop for Work<'_> {
     }
 }
 
-/// Breaks off all work, and waits until no thread is in Python code that the engine called: ten seconds at most.
+/// Breaks off all work, and waits for at most ten seconds until no thread is in Python code that the engine called.
 #[pyfunction]
 pub(crate) fn _end(py: Python<'_>) -> PyResult<()> {
-    // First the work: a run whose call is refused knows by then that it is broken off, and is not recorded as failed.
+    // The work is stopped first: a run whose call is refused then knows that it is broken off, and is not recorded as
+    // failed.
     for work in WORKS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         work.store(true, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! The worlds of the learned schedulers, as environments to train agents in.
+//! Worlds of the learned schedulers, as environments for training agents.
 
 use std::mem::forget;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,25 +16,25 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::arrays::Array1;
 use crate::errors;
 
-/// What one agent sees and may do: the least and the largest value of each number, and how many actions.
+/// Space of one agent: least and greatest value of each observed number, and the number of actions.
 type Space<'py> = (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<f32>>, usize);
 
-/// What an agent sees, and what it may do.
+/// Observation of an agent, and mask of its allowed actions.
 type Seen<'py> = (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<bool>>);
 
-/// The names of the worlds.
+/// Names of the worlds.
 #[pyfunction]
 pub(crate) fn systems() -> Vec<&'static str> {
     SYSTEMS.iter().map(|system| system.name).collect()
 }
 
-/// The system of a name, in a world of the options of a JSON text.
+/// The system with a name, in a world with options from a JSON text.
 fn system(name: &str, world: &str) -> PyResult<System> {
     let world = serde_json::from_str(world).map_err(|error| errors::input(format!("the world: {error}")))?;
     open(name, &world).map_err(|error| errors::input(error.to_string()))
 }
 
-/// One world. See `apportion.envs`.
+/// A single world. See `apportion.envs`.
 #[pyclass(frozen, module = "apportion")]
 #[derive(Debug)]
 pub(crate) struct Environment(Mutex<Box<dyn World>>);
@@ -62,7 +62,7 @@ impl Environment {
         Ok(Self(Mutex::new(world)))
     }
 
-    /// One space per agent.
+    /// Space of each agent.
     fn spaces<'py>(&self, py: Python<'py>) -> Vec<Space<'py>> {
         self.with(|world| {
             let of = |space: &apportion_learn::environment::Space| {
@@ -73,13 +73,13 @@ impl Environment {
         })
     }
 
-    /// The agent that acts next.
+    /// The agent that acts next, as a number.
     #[getter]
     fn agent(&self) -> usize {
         self.with(|world| world.agent())
     }
 
-    /// Steps after which an episode is cut off, if there is such a limit.
+    /// Number of steps after which an episode is cut off, if there is a limit.
     #[getter]
     fn step_limit(&self) -> Option<u64> {
         self.with(|world| world.step_limit())
@@ -94,7 +94,7 @@ impl Environment {
         (observation.into_pyarray(py), mask.into_pyarray(py))
     }
 
-    /// The state that a critic may judge by; empty where the observation will do.
+    /// State for a critic; empty where the observation suffices.
     fn state<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         let state = self.with(|world| {
             let mut state = vec![0.0; world.state_length()];
@@ -104,8 +104,8 @@ impl Environment {
         state.into_pyarray(py)
     }
 
-    /// Carries an action out: the reward, the rounds that passed, whether there is something to learn from it, whether the
-    /// episode is over for good, and whether it was cut off.
+    /// Executes an action. Returns the reward, the number of rounds that passed, whether there is something to learn from
+    /// it, whether the episode is over, and whether it was cut off.
     fn step(&self, action: usize) -> PyResult<(f32, u32, bool, bool, bool)> {
         let Transition { reward, rounds, counts, status, .. } =
             self.with(|world| world.step(action)).map_err(|error| errors::input(error.to_string()))?;
@@ -113,8 +113,7 @@ impl Environment {
     }
 }
 
-/// The threads that step worlds, and the process that has them: a child that was forked has its parent's memory, but not its
-/// threads.
+/// Threads that step worlds, and the process that has them: a forked child has its parent's memory, but not its threads.
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
 /// The threads of this process.
@@ -126,13 +125,13 @@ fn pool() -> PyResult<Arc<ThreadPool>> {
         return Ok(Arc::clone(pool));
     }
     let made = ThreadPoolBuilder::new().build().map_err(|error| PyOSError::new_err(error.to_string()))?;
-    // Waiting for the threads of another process to end would be for ever.
+    // Dropping the pool would wait forever for the threads of another process.
     forget(pool.take());
     let (_, made) = pool.insert((std::process::id(), Arc::new(made)));
     Ok(Arc::clone(made))
 }
 
-/// Many worlds with one agent each, stepped on all cores. An episode that ends is followed by the next in the same step.
+/// Worlds with one agent each, stepped on all cores. The next episode begins in the step in which one ends.
 #[pyclass(frozen, module = "apportion")]
 #[derive(Debug)]
 pub(crate) struct VectorEnvironment {
@@ -141,27 +140,27 @@ pub(crate) struct VectorEnvironment {
     n_actions: usize,
 }
 
-/// One world, and what it showed last.
+/// A world with its latest observation.
 #[derive(Debug)]
 struct Lane {
     world: Box<dyn World>,
-    /// Seeds of its episodes, one after another.
+    /// Seed of its next episode.
     next_seed: u64,
-    /// Of the last step.
+    /// Reward of the last step.
     reward: f32,
     rounds: u32,
     counts: bool,
     status: Status,
     observation: Vec<f32>,
     mask: Vec<bool>,
-    /// What it showed at the end of the episode that ended in the last step.
+    /// Last observation of the episode that ended in the last step; none if none ended.
     last: Option<Vec<f32>>,
 }
 
 impl Lane {
     fn begin(&mut self) {
         self.world.reset(self.next_seed);
-        // The constant of a Weyl sequence: each seed once, far from the seeds of other lanes.
+        // The constant is that of a Weyl sequence: each seed occurs once, far from the seeds of other lanes.
         self.next_seed = self.next_seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         self.world.observe(&mut self.observation, &mut self.mask);
     }
@@ -180,10 +179,10 @@ impl Lane {
     }
 }
 
-/// Observations [n × seen] and masks [n × actions].
+/// Observations `[n × numbers]` and masks `[n × actions]`.
 type SeenByAll<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<bool>>);
-/// What a step of all gave: observations, masks, rewards, ended, cut off; where one ended, what was seen last [n × seen]; rounds
-/// that passed, and whether there is something to learn from it.
+/// Results of a step of all worlds: observations, masks, rewards, whether episodes ended or were cut off, last observations
+/// of those that ended `[n × numbers]`, rounds that passed, and whether there is something to learn.
 type Stepped<'py> = (
     SeenByAll<'py>,
     Bound<'py, PyArray1<f32>>,
@@ -242,7 +241,7 @@ impl VectorEnvironment {
         Ok(Self { lanes, n_seen, n_actions })
     }
 
-    /// Begins an episode of each seed: `[n]`; where the flag is not set, a copy goes on as it is.
+    /// Begins an episode from each seed, `[n]`; a world whose flag is not set continues its episode.
     fn reset<'py>(
         &self,
         py: Python<'py>,
@@ -269,7 +268,7 @@ impl VectorEnvironment {
         Ok(self.seen(py, lanes))
     }
 
-    /// Carries an action of each out.
+    /// Executes one action per world.
     fn step<'py>(&self, py: Python<'py>, actions: Array1<'_, i64>) -> PyResult<Stepped<'py>> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if actions.len() != lanes.len() {

@@ -16,15 +16,15 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The name of a document that arguments of a Python function were made into: places in it say nothing to its user.
+/// Name of a document made from the arguments of a Python function: positions in it mean nothing to the user.
 pub(crate) const ARGUMENTS: &str = "<arguments>";
 
-/// What jobs and worker types are called in messages, by their positions in the problem.
+/// Names of jobs and worker types in messages, by their positions in the problem.
 #[derive(Clone, Copy)]
 pub(crate) struct Called<'a> {
-    /// A job, such as `job 'bert'`.
+    /// Name of a job, such as `job 'bert'`.
     pub(crate) job: &'a dyn Fn(usize) -> String,
-    /// Worker types' names.
+    /// Names of the worker types.
     pub(crate) worker_types: &'a [String],
 }
 
@@ -38,14 +38,14 @@ impl Called<'_> {
     }
 }
 
-/// A number as messages have it: very large and very small ones without their digits.
+/// A number as text in messages, without the digits of very large and very small ones.
 pub(crate) fn short(number: f64) -> String {
     let size = number.abs();
     let is_long = size.is_finite() && size > 0.0 && !(1e-4..1e9).contains(&size);
     if is_long { format!("{number:e}") } else { number.to_string() }
 }
 
-/// An exception of a class of `apportion._errors`, with what it knows beside its message.
+/// An exception of a class of `apportion._errors`, with further fields beside its message.
 fn exception(class: &str, message: &str, known: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>) -> PyErr {
     Python::attach(|py| {
         let made = || -> PyResult<PyErr> {
@@ -58,7 +58,7 @@ fn exception(class: &str, message: &str, known: impl FnOnce(&Bound<'_, PyDict>) 
     })
 }
 
-/// A message in which lines of a trace that was given as a table are rows of it.
+/// The message with line numbers of a trace that was given as a table turned into row numbers.
 fn in_rows(message: &str) -> Cow<'_, str> {
     let Some((before, (row, after))) = message.split_once("<trace ").and_then(|(before, rest)| {
         let (_, rest) = rest.split_once(">:")?;
@@ -70,27 +70,27 @@ fn in_rows(message: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{before}trace, row {row}:{after}"))
 }
 
-/// The row of a table at a line of its text, from 0: it has a row a line, after a line of the columns' names.
+/// Row of a table for a line of its text, from 0: each row is a line, after a line with the columns' names.
 fn row_of(line: usize) -> Option<usize> {
     line.checked_sub(2)
 }
 
-/// An input that is wrong, without a place.
+/// The exception for a wrong input, without a position.
 pub(crate) fn input(message: impl AsRef<str>) -> PyErr {
     exception("InputError", message.as_ref(), |_| Ok(()))
 }
 
-/// What is wrong with one job, by its position.
+/// The exception for a wrong job, by its position.
 pub(crate) fn input_of_job(message: &str, job: usize) -> PyErr {
     exception("InputError", message, |fields| fields.set_item("job", job))
 }
 
-/// An argument that is wrong, and what to do.
+/// The exception for a wrong argument, with advice.
 pub(crate) fn input_with_help(message: &str, help: Option<&str>) -> PyErr {
     exception("InputError", message, |fields| fields.set_item("help", help))
 }
 
-/// A complaint about a table that was given in place of a file, in words of its rows; none about a file.
+/// Message about a table that was given in place of a file, in terms of its rows; none for a file.
 fn of_table(diagnostic: &Diagnostic) -> Option<String> {
     let table = ["trace", "throughputs"].into_iter().find(|what| is_given(&diagnostic.source, what))?;
     let row = row_of(diagnostic.line).filter(|_| table == "trace");
@@ -102,7 +102,7 @@ fn of_table(diagnostic: &Diagnostic) -> Option<String> {
     Some(format!("{place}: {}", last.as_deref().unwrap_or(&diagnostic.message)))
 }
 
-/// Is the source the text of such a table, which Python's part calls `<WHAT DIGEST>`?
+/// Whether the source is the text of such a table, which Python's part names `<WHAT DIGEST>`.
 fn is_given(source: &str, what: &str) -> bool {
     source
         .strip_prefix('<')
@@ -110,7 +110,7 @@ fn is_given(source: &str, what: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// Complaints about a document, with the place of the first.
+/// The exception for a wrong document, with the position of the first complaint.
 pub(crate) fn spec(error: &SpecError) -> PyErr {
     let of_tables: Vec<String> = error.diagnostics.iter().filter_map(of_table).collect();
     if !of_tables.is_empty() && of_tables.len() == error.diagnostics.len() {
@@ -130,7 +130,7 @@ pub(crate) fn spec(error: &SpecError) -> PyErr {
     })
 }
 
-/// Complaints about the document that arguments were made into: with the argument in place of the line.
+/// The exception for the document made from arguments, with the argument in place of the line.
 pub(crate) fn arguments(error: &SpecError, document: &str) -> PyErr {
     if error.diagnostics.iter().any(|diagnostic| diagnostic.source != ARGUMENTS) {
         return spec(error);
@@ -144,7 +144,7 @@ pub(crate) fn arguments(error: &SpecError, document: &str) -> PyErr {
     input_with_help(&message, help)
 }
 
-/// The key at a line of a JSON document of one key or value a line, or before it.
+/// Key at a line of a JSON document with one key or value per line, or the last key before it.
 fn argument_at(document: &str, line: usize) -> Option<&str> {
     let lines: Vec<&str> = document.lines().take(line).collect();
     lines.into_iter().rev().find_map(|line| {
@@ -153,7 +153,7 @@ fn argument_at(document: &str, line: usize) -> Option<&str> {
     })
 }
 
-/// Why there is no such policy.
+/// The exception for an unknown or invalid policy.
 pub(crate) fn catalog(error: &CatalogError) -> PyErr {
     match error {
         CatalogError::Spec(error) => spec(error),
@@ -161,7 +161,7 @@ pub(crate) fn catalog(error: &CatalogError) -> PyErr {
     }
 }
 
-/// Why arrays are no problem.
+/// The exception for arrays that are not a valid problem.
 pub(crate) fn problem(error: &ProblemError, called: Called<'_>) -> PyErr {
     let message = match error {
         ProblemError::UnknownJobType { job, job_type, scale_factor } => {
@@ -183,7 +183,7 @@ pub(crate) fn problem(error: &ProblemError, called: Called<'_>) -> PyErr {
     exception("InputError", &message, |fields| fields.set_item("job", error.job()))
 }
 
-/// The exception for shares that are no allocation: it names the row, the limit and the excess. `row` names the jobs of a row.
+/// The exception for invalid shares: it names the row, the limit and the excess. `row` names the jobs of a row.
 pub(crate) fn allocation(
     policy: &str,
     error: &AllocationError,
@@ -229,7 +229,7 @@ pub(crate) fn allocation(
     })
 }
 
-/// Why a policy gave no decision on a problem.
+/// The exception for a policy without a decision on a problem.
 pub(crate) fn policy(error: &PolicyError, called: Called<'_>) -> PyErr {
     match error {
         PolicyError::Missing { policy, field, job, expected } => {
@@ -249,7 +249,7 @@ pub(crate) fn policy(error: &PolicyError, called: Called<'_>) -> PyErr {
     }
 }
 
-/// Why a policy gave no decision, in the engine's words.
+/// The exception for a policy without a decision, in the engine's words.
 fn of_policy(error: &PolicyError) -> PyErr {
     let class = match error {
         PolicyError::Missing { .. }
@@ -267,10 +267,10 @@ fn of_policy(error: &PolicyError) -> PyErr {
     })
 }
 
-/// What decides by a policy that no session takes.
+/// Advice about policies that sessions do not take.
 pub(crate) const ALLOCATE: &str = "allocate decides by it, from scratch each time";
 
-/// Why a session does not begin, or refuses something of one job.
+/// The exception for a session that does not begin, or refuses a job.
 pub(crate) fn session(error: &SessionError, called: Called<'_>) -> PyErr {
     match error {
         SessionError::Problem(error) => problem(error, called),
@@ -279,27 +279,27 @@ pub(crate) fn session(error: &SessionError, called: Called<'_>) -> PyErr {
     }
 }
 
-/// What jobs are called in a simulation: by their numbers in order of arrival.
+/// Name of a job in a simulation: its number in order of arrival.
 fn by_number(job: usize) -> String {
     format!("job {job}")
 }
 
-/// Jobs of a simulation, by their numbers.
+/// Names of the jobs of a simulation, by their numbers.
 const BY_NUMBER: Called<'static> = Called { job: &by_number, worker_types: &[] };
 
-/// Notes on an exception that a decision raised at which instant of the simulation it did.
+/// Adds a note to an exception raised by a decision: the instant of the simulation.
 pub(crate) fn noted(raised: PyErr, error: &RunError) -> PyErr {
     if let RunError::Simulation(SimulationError::Decision { place, .. }) = error {
         Python::attach(|py| {
             let noted = raised.value(py).call_method1("add_note", (place.to_string(),));
-            // Notes came with Python 3.11; without them the error is the same, but for its place.
+            // Notes came with Python 3.11; older versions raise the same error without the instant.
             drop(noted);
         });
     }
     raised
 }
 
-/// Why a simulation cannot go on. A policy's error keeps its class, and says at which instant.
+/// The exception for a simulation that cannot continue. A policy's error keeps its class, and gets the instant.
 fn simulation(error: &SimulationError) -> PyErr {
     match error {
         SimulationError::Problem(error) => problem(error, BY_NUMBER),
@@ -313,7 +313,7 @@ fn simulation(error: &SimulationError) -> PyErr {
     }
 }
 
-/// Why a run cannot start, or go on.
+/// The exception for a run that cannot start or continue.
 pub(crate) fn run(error: &RunError) -> PyErr {
     match error {
         RunError::Fields(complaints) => {
@@ -331,7 +331,7 @@ pub(crate) fn run(error: &RunError) -> PyErr {
     }
 }
 
-/// What is wrong with a results folder, why, and what to do about it in Python's words.
+/// The exception for a wrong results folder, with the cause, and advice in Python's terms.
 pub(crate) fn store(error: &StoreError) -> PyErr {
     let help = match error {
         StoreError::Foreign { .. } | StoreError::Damaged { .. } => {
@@ -342,7 +342,7 @@ pub(crate) fn store(error: &StoreError) -> PyErr {
         }
         StoreError::Locked { .. } => Some("wait for it, or keep these results elsewhere by another out=…"),
         StoreError::Missing { .. } => Some("sweep(…, out=…) writes them"),
-        // Of another study, the sweep says which name or folder helps.
+        // For another study, the sweep says which name or folder helps.
         _ => None,
     };
     let message = error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));

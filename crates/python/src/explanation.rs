@@ -1,4 +1,4 @@
-//! Why jobs get their shares, as a tree of Python's own values.
+//! Explanations of jobs' shares, as trees of Python's own values.
 
 use apportion::policy::{
     ConstraintExplanation, ConstraintRow, Explanation, JobExplanation, Limit, TypeExplanation,

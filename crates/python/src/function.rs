@@ -1,4 +1,4 @@
-//! Policies that are Python functions: a problem in, shares out, checked like those of any other policy.
+//! Policies that are Python functions: they get a problem and return shares, which are checked like those of other policies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,10 +24,10 @@ use crate::ending::Call;
 use crate::errors::{self, Called};
 use crate::problem::Problem;
 
-/// The kind of a document of such a policy.
+/// Kind of the documents of such policies.
 const KIND: &str = "python";
 
-/// A Python function and what a run must know of it.
+/// A Python function, with its requirements and version.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Function {
@@ -35,22 +35,22 @@ pub(crate) struct Function {
     /// Whether it may let jobs share workers.
     pairs: bool,
     rules: Rules,
-    /// What results are kept under: the function's text, or what its user says.
+    /// Version under which results are kept: the function's text, or one that the user gave.
     version: String,
 }
 
-/// What a function needs of the mechanism.
+/// Requirements of a function on the round mechanism.
 #[derive(Clone, Copy, Debug, Default, FromPyObject)]
 #[pyo3(from_item_all)]
 struct Rules {
-    /// Worker types are filled in an order that is drawn anew each round, not the fastest first.
+    /// Whether worker types are filled in an order drawn anew each round, and not fastest first.
     shuffled: bool,
-    /// Jobs without a share do not fill workers that are left over.
+    /// Whether jobs without a share are kept from filling remaining workers.
     skip_zero_priority: bool,
 }
 
 impl Rules {
-    /// As the engine has them.
+    /// The engine's rules of a round.
     fn of_rounds(self, pairs: bool) -> RoundRules {
         let type_order = if self.shuffled { TypeOrder::Shuffled } else { TypeOrder::Speed };
         let skip_zero_priority = self.skip_zero_priority;
@@ -67,37 +67,37 @@ impl Raised {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
-    /// Takes it out.
+    /// Takes the exception out.
     pub(crate) fn take(&self) -> Option<PyErr> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// Functions by name, as a kind of policies.
+/// Kind of policy for functions, by name.
 #[derive(Debug)]
 struct Functions {
     by_name: BTreeMap<String, Function>,
     raised: Raised,
 }
 
-/// Functions, policies and texts that runs name and that are in no file.
+/// Functions, policies and texts that runs name and that are not files.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Given {
     /// Policies that are functions, by name.
     functions: BTreeMap<String, Function>,
-    /// Documents of policies.
+    /// Documents of policies, as text.
     policies: Vec<String>,
-    /// Texts of traces and throughputs, by the name that runs have for them.
+    /// Texts of traces and throughputs, by their names in runs.
     texts: BTreeMap<String, String>,
 }
 
 impl Given {
-    /// The policies there are with those that are given, and the traces; an exception that a function raises is put where it
-    /// says.
+    /// Inputs of runs: the shipped policies together with the given ones, and the traces. An exception that a function
+    /// raises is put into `raised`.
     ///
     /// # Errors
-    /// If a document is no policy.
+    /// If a document is not a policy.
     pub(crate) fn inputs(self, raised: &Raised) -> Result<Inputs, SpecError> {
         let Self { functions, policies, texts } = self;
         let of_function = |name: &String| {
@@ -158,8 +158,7 @@ impl Plugin for Functions {
     }
 }
 
-/// The function that a run asks: what its attribute `policy_fresh` gives, if it has one, so that runs do not share what it
-/// remembers.
+/// The function for one run: the result of its attribute `policy_fresh`, if it has one, so that runs do not share its state.
 fn fresh(function: &Py<PyAny>) -> PyResult<Py<PyAny>> {
     let _call = Call::begin().ok_or_else(|| PyRuntimeError::new_err("the interpreter ends"))?;
     Python::attach(|py| {
@@ -172,11 +171,11 @@ fn fresh(function: &Py<PyAny>) -> PyResult<Py<PyAny>> {
 pub(crate) struct FunctionPolicy {
     name: String,
     function: Py<PyAny>,
-    /// The problem as it was stated, where there is only one.
+    /// Problem as it was stated, where there is only one.
     stated: Option<Py<Problem>>,
     rules: RoundRules,
     raised: Raised,
-    /// What makes an answer come too late.
+    /// Interrupt after which an answer comes too late.
     interrupt: Interrupt,
 }
 
@@ -186,14 +185,14 @@ impl fmt::Debug for FunctionPolicy {
     }
 }
 
-/// Shares by combination, as an engine checks them.
+/// Shares by combination, for the engine's checks.
 type Rows = Vec<(Combination<JobIndex>, Vec<f64>)>;
 
-/// What `apportion._answers.read` gives: the jobs of each row, none if row i is of job i alone, and the shares, [rows × K].
+/// Result of `apportion._answers.read`: the jobs of each row, none if row i is job i alone, and the shares, `[rows × K]`.
 type Answer<'py> = (Option<Vec<Vec<usize>>>, Array2<'py, f64>);
 
 impl FunctionPolicy {
-    /// Of one function alone, about one problem.
+    /// A policy from one function, for one problem.
     pub(crate) fn new(name: &str, function: Py<PyAny>, stated: Py<Problem>, raised: &Raised) -> Self {
         Self {
             name: name.to_owned(),
@@ -205,7 +204,7 @@ impl FunctionPolicy {
         }
     }
 
-    /// The shares that the function gives, checked: none if it came too late, or the interpreter ends.
+    /// Checked shares from the function; none if the answer came too late, or the interpreter ends.
     fn ask(&self, problem: &EngineProblem) -> PyResult<Option<Allocation>> {
         let interrupt = self.interrupt.of_decision();
         let Some(_call) = Call::begin() else { return Ok(None) };
@@ -264,7 +263,7 @@ impl Policy for FunctionPolicy {
     }
 }
 
-/// An answer's rows by combination. Positions are those of jobs there are.
+/// Rows of an answer by combination. All positions must be those of jobs.
 fn rows((members, shares): Answer<'_>) -> Rows {
     let single = |job| Combination::single(JobIndex::from_index(job));
     let of_row = |row: usize| match members.as_ref().map(|members| members[row].as_slice()) {

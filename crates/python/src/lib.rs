@@ -1,8 +1,8 @@
 //! The engine of apportion as a Python package: the part in Rust, `apportion._native`.
 //!
-//! It takes and gives numpy arrays, numbers and text, and knows nothing of files of its own; what Python's users call is
-//! written in Python on top of it, in `python/apportion`. Whatever takes long runs without Python's lock, on a thread of
-//! its own if it may take very long, so that Ctrl-C is heard.
+//! It exchanges numpy arrays, numbers and text, and has no files of its own; the functions that users call are written in
+//! Python on top of it, in `python/apportion`. Long work runs without Python's lock, very long work on a thread of its own,
+//! so that Ctrl-C is received.
 
 #![expect(clippy::needless_pass_by_value, reason = "what Python hands over is this side's")]
 

@@ -24,7 +24,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Text {
     }
 }
 
-/// What a policy may be asked beyond its document.
+/// Options of a policy beyond its document.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Asked {
@@ -33,15 +33,15 @@ pub(crate) struct Asked {
     strategy: Option<String>,
     semantics: String,
     seed: u64,
-    /// In s.
+    /// Time limit, s.
     time_limit: Option<f64>,
 }
 
 impl Asked {
-    /// The same for the catalog, and what breaks decisions off.
+    /// The catalog's options, with the interrupt that breaks decisions off.
     ///
     /// # Errors
-    /// If there is no such refinement, strategy or semantics, or the limit is no time.
+    /// If the refinement, strategy or semantics is unknown, or the limit is not a time.
     pub(crate) fn options(&self, interrupt: Interrupt) -> PyResult<PolicyOptions> {
         let fidelity = match self.semantics.as_str() {
             "corrected" => Fidelity::Corrected,

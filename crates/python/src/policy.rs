@@ -20,7 +20,7 @@ use crate::function::{FunctionPolicy, Raised};
 use crate::options::{Asked, Text};
 use crate::problem::Problem;
 
-/// Jobs × worker types up to which a decision is made at once, without a look at signals: it takes some milliseconds.
+/// Largest jobs × worker types at which a decision is made without checks for signals: it takes some milliseconds.
 pub(crate) const SMALL: usize = 1 << 12;
 
 /// A policy, ready to decide. See `apportion.Policy`.
@@ -30,14 +30,14 @@ pub(crate) struct Policy {
     name: String,
     is_function: bool,
     asked: Mutex<Asking>,
-    /// Its state before it decided anything.
+    /// State before any decision.
     fresh: serde_json::Value,
     raised: Raised,
-    /// Breaks off a decision that takes long.
+    /// Flag that breaks off a long decision.
     interrupt: Arc<AtomicBool>,
 }
 
-/// What decides.
+/// Policy that decides, and its program.
 #[derive(Debug)]
 struct Asking {
     policy: Box<dyn engine::Policy>,
@@ -85,7 +85,7 @@ pub(crate) fn catalog_with(text: Option<&str>) -> PyResult<(Catalog, Option<Stri
 
 #[pymethods]
 impl Policy {
-    /// A policy by its name or path, or that of a document's text.
+    /// A policy from its name or path, or from the text of a document.
     #[new]
     #[pyo3(signature = (name_or_text, is_text, asked))]
     fn new(name_or_text: Text, is_text: bool, asked: Asked) -> PyResult<Self> {
@@ -123,7 +123,7 @@ impl Policy {
         })
     }
 
-    /// A policy that is a Python function, about one problem, which it is shown as it was stated.
+    /// A policy from a Python function, for one problem, which the function gets as it was stated.
     #[staticmethod]
     fn of_function(name: &str, function: Py<PyAny>, stated: Py<Problem>) -> Self {
         let raised = Raised::default();
@@ -139,7 +139,7 @@ impl Policy {
         &self.name
     }
 
-    /// Decides on a problem; from the beginning again, if `fresh`, else with what it knows from decisions before.
+    /// Decides on a problem; with the state before any decision if `fresh`, else with the state from earlier decisions.
     fn allocate(
         slf: &Bound<'_, Self>,
         py: Python<'_>,
@@ -163,13 +163,13 @@ impl Policy {
         };
         let (decision, measured) = this.ask(py, stated, decide)?;
         let decision = Decision::of(py, &decision, &this.name, (problem.n_types(), measured))?;
-        // A function may hold its decisions, and has no program.
+        // A function may keep its decisions, and has no program.
         let explainable = fresh && !this.is_function;
         let (policy, problem) = (slf.clone().into_any().unbind(), asked.clone().into_any().unbind());
         Ok(if explainable { decision.explainable(policy, problem) } else { decision })
     }
 
-    /// Explains the decision on a problem: the decision, and a tree of what binds.
+    /// Explains the decision on a problem. Returns the decision, and a tree of the binding constraints.
     fn explain<'py>(&self, py: Python<'py>, problem: &Problem) -> PyResult<(Decision, Bound<'py, PyDict>)> {
         let (stated, problem) = (problem, &*problem.stated);
         let explain = |asking: &mut Asking| -> Result<(Explanation, Option<f64>), PolicyError> {
@@ -185,12 +185,12 @@ impl Policy {
         Ok((Decision::of(py, &explanation.decision, &self.name, (problem.n_types(), measured))?, tree))
     }
 
-    /// What it knows from decisions before, as JSON.
+    /// State from earlier decisions, as JSON.
     fn state(&self) -> String {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).policy.state().to_string()
     }
 
-    /// Takes up what another of the same document knew.
+    /// Restores the state of another policy with the same document.
     fn restore(&self, state: &str) -> PyResult<()> {
         let wrong = |error: String| errors::input(format!("the saved state: {error}"));
         let state = serde_json::from_str(state).map_err(|error| wrong(error.to_string()))?;
@@ -204,7 +204,7 @@ impl Policy {
 }
 
 impl Policy {
-    /// Asks without Python's lock; where that may take long, so that signals are heard.
+    /// Decides without Python's lock, and checks for signals where that may take long.
     fn ask<T: Send>(
         &self,
         py: Python<'_>,
@@ -214,7 +214,7 @@ impl Policy {
         let ask = || question(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
         let problem: &EngineProblem = &stated.stated;
         let is_small = problem.n_jobs().saturating_mul(problem.n_types()) <= SMALL;
-        // A function runs in the thread that called, as its user expects.
+        // A function runs in the calling thread, as its user expects.
         let answer = if is_small || self.is_function {
             py.detach(ask)
         } else {

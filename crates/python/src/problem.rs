@@ -1,4 +1,4 @@
-//! One decision's input, from arrays.
+//! Input of one decision, from arrays.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -32,27 +32,27 @@ use crate::options::Text;
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) stated: Arc<EngineProblem>,
-    /// What the jobs are called, where they have names.
+    /// Names of the jobs, where they have any.
     names: Option<Vec<JobName>>,
     origin: Origin,
 }
 
-/// What a problem was made of, so that it can be made again.
+/// Sources of a problem, from which it can be made again.
 #[derive(Debug)]
 enum Origin {
-    /// Arrays, with the job types that they were looked up by, if they were.
+    /// Arrays, with the job types by which throughputs were looked up, if any.
     Arrays { job_types: Option<Vec<Option<String>>> },
-    /// Documents: a snapshot's name and text, and the throughputs': their name or path, and their text where it is a file's.
+    /// Documents: name and text of a snapshot, name or path of the throughputs, and their text where it is a file.
     Snapshot { source: Source, throughputs: String, matrix: Option<Source> },
 }
 
-/// Pairs of jobs: their positions, [m × 2], and the steps/s of both on each worker type, [m × K × 2].
+/// Pairs of jobs: their positions, `[m × 2]`, and the steps/s of both on each worker type, `[m × K × 2]`.
 type Pairs<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>);
 
-/// One of them as it is given to Python.
+/// A pair in the form of Python's arguments.
 type GivenPair<'py> = (usize, usize, Bound<'py, PyArray2<f64>>);
 
-/// What is said of jobs, each column by its name.
+/// Columns of jobs, from a mapping by name.
 fn columns_of<'py>(columns: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
     columns.extract().map_err(|error: PyErr| {
         if !error.is_instance_of::<PyKeyError>(columns.py()) {
@@ -65,7 +65,7 @@ fn columns_of<'py>(columns: &Bound<'py, PyAny>) -> PyResult<Columns<'py>> {
     })
 }
 
-/// A cluster of worker types, with their prices as far as they are known.
+/// A cluster of worker types, with their prices where known.
 fn cluster(names: &[String], workers: &Bound<'_, PyAny>, prices: Vec<Option<f64>>) -> PyResult<Cluster> {
     let counts: Vec<u32> = workers.extract().map_err(|_| {
         let (given, most) = (workers.to_string(), u32::MAX);
@@ -94,12 +94,12 @@ impl Problem {
         Self { stated: Arc::new(problem), names: Some(names), origin }
     }
 
-    /// What messages call the job at a position.
+    /// Name of the job at a position in messages.
     pub(crate) fn called(&self, position: usize) -> String {
         called(self.names.as_deref(), position)
     }
 
-    /// The problem of a snapshot, with jobs that are looked up in a matrix.
+    /// The problem of a snapshot, whose jobs are looked up in a matrix.
     fn of_snapshot(source: Source, throughputs: String, matrix: Option<Source>) -> Result<Self, SpecError> {
         let snapshot = Snapshot::read(&source)?;
         let rows = match &matrix {
@@ -112,7 +112,7 @@ impl Problem {
         Ok(Self { stated: Arc::new(problem), names: Some(names), origin })
     }
 
-    /// Pairs as a problem of arrays takes them: positions, and [K × 2].
+    /// Pairs in the form of a problem's arguments: positions, and steps/s, `[K × 2]`.
     fn pairs_given<'py>(&self, py: Python<'py>) -> PyResult<Vec<GivenPair<'py>>> {
         let flat = |(one, other): (usize, usize), speeds: Vec<f64>| {
             let k = self.stated.n_types();
@@ -131,7 +131,7 @@ impl Problem {
         }
     }
 
-    /// Pairs that run together somewhere: their positions, and steps/s of both on each worker type, [K × 2].
+    /// Pairs that run together on some type: their positions, and steps/s of both on each worker type, `[K × 2]`.
     fn running_pairs(&self) -> Vec<((usize, usize), Vec<f64>)> {
         let n = self.stated.n_jobs();
         let all: Box<dyn Iterator<Item = (usize, usize)>> = match self.stated.colocation() {
@@ -147,7 +147,7 @@ impl Problem {
         all.filter_map(|pair| Some((pair, self.together(pair)?))).collect()
     }
 
-    /// Steps/s of two jobs that share workers, on each worker type, [K × 2]; none if they run together on none.
+    /// Steps/s of two jobs that share workers, on each worker type, `[K × 2]`; none if they run together on no type.
     fn together(&self, (first, second): (usize, usize)) -> Option<Vec<f64>> {
         let pair = Combination::pair(JobIndex::from_index(first), JobIndex::from_index(second));
         let on = |kind| self.stated.colocated(pair, WorkerTypeId::from_index(kind));
@@ -156,7 +156,7 @@ impl Problem {
         runs.then(|| speeds.into_iter().flat_map(Option::unwrap_or_default).collect())
     }
 
-    /// The owners of jobs, as a problem of arrays takes them.
+    /// Owners of jobs, in the form of a problem's arguments.
     fn owners(&self) -> Vec<Owner> {
         let entities = self.stated.entities();
         let of = |entity: &Entity| {
@@ -170,7 +170,7 @@ impl Problem {
         entities.iter().map(of).collect()
     }
 
-    /// What is known of jobs beside their throughputs, as a problem of arrays takes it.
+    /// Columns of jobs beside their throughputs, in the form of a problem's arguments.
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         columns.set_item("scale_factor", self.scale_factor(py))?;
@@ -260,7 +260,7 @@ impl Problem {
         Ok(Self { stated: Arc::new(problem), names: columns.names, origin })
     }
 
-    /// The problem that a snapshot states: a path, or a document's text.
+    /// The problem of a snapshot: a path, or a document's text.
     #[staticmethod]
     fn read(snapshot: Text, is_text: bool, throughputs: Text) -> PyResult<Self> {
         let said = |error| errors::spec(&error);
@@ -270,12 +270,12 @@ impl Problem {
             Source::load(&snapshot.0).map_err(said)?
         };
         let found = Source::find("throughputs", &throughputs.0, &THROUGHPUTS).map_err(said)?;
-        // What is part of the build need not be kept.
+        // Matrices that are part of the build need not be kept.
         let matrix = (!found.name.starts_with('<')).then_some(found);
         Self::of_snapshot(source, throughputs.0, matrix).map_err(said)
     }
 
-    /// The problem of documents that one was made of: the name and text of each.
+    /// The problem of the documents from which another one was made: the name and text of each.
     #[staticmethod]
     fn _of_documents(
         snapshot: (String, String),
@@ -287,7 +287,7 @@ impl Problem {
         made.map_err(|error| errors::spec(&error))
     }
 
-    /// The same problem with the job types that its jobs were looked up by.
+    /// The same problem, with the job types by which its jobs' throughputs were looked up.
     fn _with_job_types(&self, job_types: Vec<Option<String>>) -> Self {
         let origin = Origin::Arrays { job_types: Some(job_types) };
         Self { stated: Arc::clone(&self.stated), names: self.names.clone(), origin }

@@ -20,7 +20,7 @@ use crate::options::{Asked, Text};
 use crate::policy::{SMALL, catalog_with};
 use crate::problem::Problem;
 
-/// A policy and a problem that jobs come to and go from. See `apportion.Session`.
+/// A policy and a problem to which jobs are added and from which they are removed. See `apportion.Session`.
 #[pyclass(frozen, module = "apportion")]
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -28,28 +28,28 @@ pub(crate) struct Session {
     policy: String,
     worker_types: Vec<String>,
     n_types: usize,
-    /// Breaks off a decision that takes long.
+    /// Flag that breaks off a long decision.
     interrupt: Arc<AtomicBool>,
 }
 
-/// What is known of one job beside its throughputs.
+/// Properties of one job beside its throughputs.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 struct Known {
     scale_factor: u32,
     weight: f64,
-    /// In steps.
+    /// Remaining steps.
     steps_remaining: f64,
-    /// In s.
+    /// Time since arrival, s.
     elapsed: f64,
-    /// In s.
+    /// Accumulated isolated time, s.
     isolated_elapsed: f64,
-    /// In s; none, and NaN, stand for no deadline.
+    /// Time to the deadline, s; none and NaN stand for no deadline.
     slo_remaining: Option<f64>,
 }
 
 impl Known {
-    /// Refuses numbers of a job, and its throughputs, that a problem refuses, too.
+    /// Refuses numbers and throughputs of a job that a problem also refuses.
     fn check(&self, throughputs: &[f64], called: &str) -> PyResult<()> {
         match beyond_numbers(self.weight, throughputs.iter().copied()) {
             None => Ok(()),
@@ -70,7 +70,7 @@ impl Known {
     }
 }
 
-/// Why a session refuses something of the job that is called so.
+/// The exception for a refused job; `called` is its name in messages.
 fn of_job(error: &SessionError, called: &str) -> PyErr {
     errors::session(error, Called { job: &|_| called.to_owned(), worker_types: &[] })
 }
@@ -101,7 +101,7 @@ impl Session {
         Ok(Self { inner, policy: name, worker_types: problem.worker_types(), n_types, interrupt })
     }
 
-    /// `called` is what messages call the job.
+    /// Adds a job; `called` is its name in messages.
     fn add(&self, id: u32, throughput: Array1<'_, f64>, known: Known, called: &str) -> PyResult<()> {
         if throughput.len() != self.n_types {
             let message = format!(
@@ -128,7 +128,8 @@ impl Session {
         gone.map(drop).map_err(|error| of_job(&error, ""))
     }
 
-    /// The decision, and the engine's number of the job in each row. `called` gives what messages call the job of a number.
+    /// The decision, and the engine's number of the job in each row. `called` gives the name of a job in messages by its
+    /// number.
     fn decide<'py>(
         &self,
         py: Python<'py>,

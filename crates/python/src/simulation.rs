@@ -1,4 +1,4 @@
-//! One simulation, its events kept as columns.
+//! A single simulation, with its events kept as columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::attended::attended;
 use crate::errors;
 use crate::function::{Given, Raised};
 
-/// What a table is made of.
+/// A column of a table.
 #[derive(Debug)]
 enum Column {
     Float(Vec<f64>),
@@ -35,7 +35,7 @@ enum Column {
     Text(Vec<Option<String>>),
 }
 
-/// Columns of one length, by name, in their order.
+/// Columns of equal length, by name and in order.
 #[derive(Debug)]
 struct Columns(Vec<(&'static str, Column)>);
 
@@ -104,7 +104,7 @@ const WHOLE: Empty = || Column::Whole(Vec::new());
 const FLAG: Empty = || Column::Flag(Vec::new());
 const TEXT: Empty = || Column::Text(Vec::new());
 
-/// Which tables are kept.
+/// Choice of the tables that are kept.
 #[derive(Clone, Copy, Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a table")]
@@ -116,7 +116,7 @@ pub(crate) struct Keep {
     allocations: bool,
 }
 
-/// Keeps events as columns. Instants count from the start of the trace's own time.
+/// Observer that keeps events as columns. Instants count from the start of the trace's own time.
 #[derive(Debug)]
 struct Tables {
     keep: Keep,
@@ -124,9 +124,9 @@ struct Tables {
     round: u64,
     /// The active jobs of the last decision, by position in its problem.
     ids: Vec<JobId>,
-    /// Was the last decision proven to be optimal, if it has an objective?
+    /// Whether the last decision was proven to be optimal; none if it has no objective.
     is_certified: Option<bool>,
-    /// Was a program solved for it?
+    /// Whether a program was solved for the last decision.
     is_solved: bool,
     rounds: Columns,
     leases: Columns,
@@ -197,7 +197,7 @@ impl Tables {
     }
 }
 
-/// The jobs of a combination: the second is −1 where there is none.
+/// Jobs of a combination; the second is −1 where there is none.
 fn members<J: Copy + Ord + Id>(of: Combination<J>) -> [i64; 2] {
     let number = |job: J| i64::try_from(job.index()).unwrap_or(i64::MAX);
     [number(of.first()), of.second().map_or(-1, number)]
@@ -267,13 +267,13 @@ impl Observer for Tables {
     }
 }
 
-/// A sweep of one run.
+/// A sweep of a single run, from a document.
 fn spec_of(document: &str) -> PyResult<SweepSpec> {
     let source = Source::new(errors::ARGUMENTS, document);
     SweepSpec::parse(&source, false).map_err(|error| errors::arguments(&error, document))
 }
 
-/// Simulates the one run of a document of a sweep: how it ended, its numbers, and the tables that are to be kept.
+/// Simulates the single run of a sweep's document. Returns its outcome, its numbers, and the tables that are to be kept.
 #[pyfunction]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
@@ -316,7 +316,7 @@ pub(crate) fn simulate<'py>(
     }
 }
 
-/// How a simulation ended, and why it is not done.
+/// Outcome of a simulation, and why it is not done.
 fn ended(outcome: Outcome, simulation: &Simulation) -> (&'static str, Option<String>) {
     match (outcome, simulation.standstill()) {
         (Outcome::Finished, _) => ("done", None),
@@ -328,7 +328,7 @@ fn ended(outcome: Outcome, simulation: &Simulation) -> (&'static str, Option<Str
     }
 }
 
-/// A simulation that has ended.
+/// A simulation that has ended, and its run.
 struct Simulated {
     run: Run,
     status: &'static str,
@@ -384,8 +384,8 @@ fn jobs<'py>(py: Python<'py>, jobs: &[JobRecord]) -> PyResult<Bound<'py, PyDict>
     Ok(table)
 }
 
-/// Adds the columns of the engine's table of jobs, and the busy time of their workers by worker type; NaN, and −1 for counts, where
-/// there is no value.
+/// Adds the columns of the engine's table of jobs, and the busy time of their workers by worker type; missing values are
+/// NaN, or −1 for counts.
 pub(crate) fn set_numbers(table: &Bound<'_, PyDict>, jobs: &[JobNumbers<'_>]) -> PyResult<()> {
     let py = table.py();
     for column in job_columns() {
@@ -415,7 +415,7 @@ pub(crate) fn set_numbers(table: &Bound<'_, PyDict>, jobs: &[JobNumbers<'_>]) ->
     Ok(())
 }
 
-/// The metrics that there are: name, unit, label, meaning, and which value is better.
+/// Metrics: name, unit, label, meaning, and which value is better.
 #[pyfunction]
 pub(crate) fn metrics() -> Vec<[&'static str; 5]> {
     let said = |metric: &Metric| {

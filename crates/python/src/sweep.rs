@@ -1,4 +1,4 @@
-//! Many simulations, kept as they finish in the same store as the command's.
+//! Sweeps of simulations, kept as they finish in the same store as the command's.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::function::{Given, Raised};
 use crate::options::Text;
 use crate::simulation::set_numbers;
 
-/// How a sweep is made.
+/// Options of a sweep.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Making {
@@ -39,12 +39,12 @@ pub(crate) struct Making {
     retry: bool,
 }
 
-/// Counts runs that ended, and tells Python of each.
+/// Reporter that counts ended runs, and tells Python of each.
 struct Told {
     progress: Option<Py<PyAny>>,
     n_done: AtomicUsize,
     n_all: AtomicUsize,
-    /// What telling raised.
+    /// Exception that a report raised.
     raised: Mutex<Option<PyErr>>,
     interrupt: Arc<AtomicBool>,
 }
@@ -68,8 +68,9 @@ impl Progress for Told {
     }
 }
 
-/// Makes the runs of a sweep that are not in its folder yet. Interrupted, it raises what the signal raised, and what had ended
-/// is kept; the same call goes on from there. `name_or_document` is a shipped sweep's name, a path, or a document's text.
+/// Makes the runs of a sweep that are not in its folder yet. If interrupted, it raises the signal's exception and keeps the
+/// runs that had ended; the same call continues from there. `name_or_document` is a shipped sweep's name, a path, or a
+/// document's text.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "one of them is the interpreter")]
 #[pyo3(signature = (name_or_document, is_text, given, making, progress))]
@@ -139,7 +140,7 @@ pub(crate) fn sweep(
     }
 }
 
-/// Results in a folder. See `apportion.Study`.
+/// Results of a sweep in a folder. See `apportion.Study`.
 #[pyclass(frozen, module = "apportion")]
 #[derive(Debug)]
 pub(crate) struct Results {
@@ -169,7 +170,7 @@ impl Results {
         self.axes.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// The values of each axis that were asked for, of runs that are still to be made, too.
+    /// Requested values of each axis, including those of runs that are still to be made.
     fn asked<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyList>>> {
         let of = |(_, values): &(String, Vec<Value>)| {
             PyList::new(py, values.iter().map(|of| value(py, of)).collect::<PyResult<Vec<_>>>()?)
@@ -177,7 +178,8 @@ impl Results {
         self.axes.iter().map(of).collect()
     }
 
-    /// A row per run: its value on each axis, how it ended and why, the metrics (NaN = none), and its wall time in s.
+    /// Table with a row per run: its value on each axis, its outcome and why, the metrics (NaN = none), and its wall time,
+    /// s.
     fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let table = PyDict::new(py);
         for (position, (axis, _)) in self.axes.iter().enumerate() {
@@ -199,7 +201,7 @@ impl Results {
         Ok(table)
     }
 
-    /// The measured jobs of the runs that kept them, with the digest of the run.
+    /// Measured jobs of the runs that kept them, with the digest of the run.
     fn jobs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let store = Store::open_to_read(&self.folder).map_err(|error| errors::store(&error))?;
         let (mut digests, mut jobs): (Vec<&str>, Vec<JobRow>) = (Vec::new(), Vec::new());
@@ -217,7 +219,7 @@ impl Results {
         Ok(table)
     }
 
-    /// The page about the results, as HTML that needs no network.
+    /// Page about the results, as HTML that needs no network.
     fn page(&self, baseline: Option<&str>) -> PyResult<String> {
         let store = Store::open_to_read(Path::new(&self.folder)).map_err(|error| errors::store(&error))?;
         match findings::of(&store, baseline).map_err(|error| errors::store(&error))? {
@@ -235,7 +237,7 @@ impl Results {
     }
 }
 
-/// A value on an axis: a number or a flag as such, all else as the text of tables.
+/// A value on an axis: numbers and flags as such, all others as the text of tables.
 fn value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null => py.None().into_bound(py),

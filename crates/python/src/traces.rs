@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 use crate::errors;
 use crate::options::Text;
 
-/// How a file is read.
+/// Options for reading a file.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Reading {
@@ -30,7 +30,7 @@ pub(crate) struct Reading {
     job_table: Option<Text>,
 }
 
-/// Reads a trace, or a cluster's log as one: its jobs as columns, and what was left out.
+/// Reads a trace, or a cluster's log as a trace. Returns its jobs as columns, and counts of what was left out.
 #[pyfunction]
 pub(crate) fn read_trace(py: Python<'_>, path: Text, reading: Reading) -> PyResult<Bound<'_, PyDict>> {
     let said = |error| errors::spec(&error);
@@ -70,7 +70,7 @@ pub(crate) fn read_trace(py: Python<'_>, path: Text, reading: Reading) -> PyResu
     Ok(all)
 }
 
-/// A cluster's log as a trace, with what became of it.
+/// A cluster's log as a trace, with the report of the import.
 fn import(
     path: &Text,
     form: Form,
@@ -105,7 +105,7 @@ fn import(
     Ok((Trace { form: TraceForm::Native, jobs }, ImportReport::of(&parts)))
 }
 
-/// Words about a log, with arguments of `apportion.traces.read` in place of options of the command.
+/// The words about a log, with arguments of `apportion.traces.read` in place of options of the command.
 fn in_python(words: &str) -> String {
     words
         .replace("`--zone`", "`zone=…`")
