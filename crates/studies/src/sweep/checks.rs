@@ -1,4 +1,4 @@
-//! What the inputs of a run must agree on before it starts, beyond what each document says of itself.
+//! Checks that the inputs of a run fit together, beyond the checks of each document.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use apportion::spec::{PolicyDocument, PolicyKind};
 use apportion::throughput::Throughputs;
 use apportion::workload::Job;
 
-/// The error of one field, with what helps.
+/// The error of one field, with advice.
 fn refused(field: &str, message: String, help: &str) -> RunError {
     RunError::Fields(vec![FieldComplaint { field: field.to_owned(), message, help: Some(help.to_owned()) }])
 }
@@ -39,7 +39,7 @@ pub(super) fn check_prices(document: &PolicyDocument, cluster: &Cluster) -> Resu
     Err(refused("prices", message, help))
 }
 
-/// Refuses jobs that the policy could never place, were they alone, on this cluster with all workers up.
+/// Refuses jobs that the policy could never place on this cluster, even alone with all workers up.
 pub(super) fn check_gangs(
     document: &PolicyDocument,
     ready: Ready,
@@ -71,7 +71,7 @@ pub(super) fn check_gangs(
     Ok(())
 }
 
-/// Refuses owners that jobs name and the run does not declare, if it declares any.
+/// Refuses jobs with owners that the run does not declare, if it declares any.
 fn check_owners(spec: &RunSpec, (jobs, at): (&[Job], &dyn Fn(usize) -> String)) -> Result<(), RunError> {
     let declared = || spec.workload.entities.iter().map(|entity| entity.id.as_str());
     if declared().next().is_none() {
@@ -92,7 +92,7 @@ fn check_owners(spec: &RunSpec, (jobs, at): (&[Job], &dyn Fn(usize) -> String)) 
     }
 }
 
-/// Refuses kinds of job that no worker type of the cluster can run.
+/// Refuses kinds of jobs that no worker type of the cluster can run.
 pub(super) fn check_jobs<'a>(
     cluster: &Cluster,
     throughputs: &Throughputs,
@@ -112,7 +112,7 @@ pub(super) fn check_jobs<'a>(
     Ok(())
 }
 
-/// Why no worker type of the cluster can run a kind of job, and what helps; nothing if one can.
+/// Reason why no worker type of the cluster can run a kind of jobs, with advice; none if one can.
 fn why_not(
     cluster: &Cluster,
     throughputs: &Throughputs,
@@ -133,7 +133,7 @@ fn why_not(
     })
 }
 
-/// Refuses jobs of a trace that the run cannot have; `at` says of a position which job that is, and where it stands.
+/// Refuses jobs of a trace that the run cannot have; `at` gives the name and place of the job at a position.
 pub(super) fn check_trace(
     spec: &RunSpec,
     cluster: &Cluster,
@@ -162,10 +162,10 @@ pub(super) fn check_trace(
     check_owners(spec, (jobs, at))
 }
 
-/// The longest that a job of a trace is believed to take alone where it is fastest: a hundred years, in s.
+/// The longest accepted duration of a job alone where it is fastest: a hundred years, s.
 const ALONE_MAX: f64 = 100.0 * 365.25 * 86_400.0;
 
-/// Refuses jobs that no simulation of any use would see the end of: of their steps, the unit is another one.
+/// Refuses jobs that are too long for any simulation: their steps are probably in another unit.
 fn check_lengths(
     cluster: &Cluster,
     throughputs: &Throughputs,

@@ -1,12 +1,12 @@
 //! Two sets of results side by side, run by run.
 //!
-//! Runs are matched by their values on all axes. Runs that differ in their seed alone are one point; both sides drew
-//! the same jobs for the same seed, so a point is compared in pairs ([`Paired`]). The ratio over all points is taken
-//! seed by seed: the mean logarithm over the points, then Student's t over seeds, because points of one seed share
-//! their jobs and are not independent.
+//! Runs are matched by their values on all axes. Runs that differ only in their seed are one point; both sides drew the same
+//! jobs for the same seed, so a point is compared in pairs ([`Paired`]). The ratio over all points is taken seed by seed:
+//! the mean logarithm over the points, then Student's t over seeds, because points of one seed share their jobs and are not
+//! independent.
 //!
-//! A point at which a side has not finished a seed is not compared: over the seeds that both finished, the side that
-//! gave up would be judged where it was quick. Seeds that one side does not have are left out, and counted.
+//! A point at which a side has not finished a seed is not compared: over the seeds that both finished, the side that gave up
+//! would be judged only where it was quick. Seeds that one side does not have are left out, and counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,67 +17,67 @@ use crate::sweep::spec::value_text;
 use crate::sweep::store::{Row, Study, is_seed};
 use apportion::metrics::statistics::{Estimate, Paired, Spread};
 
-/// Runs that differ in their seed alone, on both sides.
+/// Runs of both sides that differ only in their seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairedPoint {
-    /// Its value on each of [`Comparison::axes`].
+    /// Values of the point on [`Comparison::axes`].
     pub values: Vec<Value>,
-    /// Per run done on both sides: its seed, and the rows.
+    /// Seed and both rows of each run done on both sides.
     pairs: Vec<(String, Row, Row)>,
-    /// Seeds that either side was asked for.
+    /// Number of seeds requested on either side.
     pub n_of: usize,
-    /// Seeds that both sides have here and that are not done on one of them, or on neither.
+    /// Number of seeds that both sides have here and that are not done on at least one of them.
     pub n_unfinished: usize,
 }
 
-/// The ratio over all points, and of how many points it is.
+/// Ratio over all points, with the number of these points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overall {
-    /// Second ÷ first.
+    /// Second side ÷ first side.
     pub ratio: Estimate,
-    /// Points at which all seeds are compared.
+    /// Number of points at which all seeds are compared.
     pub n_points: usize,
 }
 
 /// A metric at one point, on both sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
-    /// The first side, over the paired runs.
+    /// Metric of the first side, over the paired runs.
     pub first: Spread,
-    /// The second.
+    /// Metric of the second side, over the paired runs.
     pub second: Spread,
-    /// Second against first.
+    /// Second side compared with the first.
     pub paired: Paired,
 }
 
-/// A run that has a number on one side only.
+/// A run with numbers on one side only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
-    /// Its values, seed included: `policy=fifo rate=0.4 seed=1`.
+    /// Values of the run, including its seed: `policy=fifo rate=0.4 seed=1`.
     pub run: String,
-    /// How it ended in the first results; none if it is not there.
+    /// Status in the first results; none if it is not there.
     pub first: Option<Status>,
-    /// In the second.
+    /// Status in the second results; none if it is not there.
     pub second: Option<Status>,
 }
 
-/// Two sets of results, matched.
+/// Two sets of results, matched run by run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The axes apart from the seed.
+    /// Axes without the seed.
     pub axes: Vec<String>,
-    /// Those with a run that is done on both sides, in the order of the first results.
+    /// Points with a run that is done on both sides, in the order of the first results.
     pub points: Vec<PairedPoint>,
-    /// Points that either side has.
+    /// Number of points of either side.
     pub n_points_of: usize,
-    /// Points at which a side has not finished all seeds; those at which no seed is done on both sides are not among
-    /// [`points`](Self::points).
+    /// Number of points at which a side has not finished all seeds, including those at which no seed is done on both sides,
+    /// which are not in [`points`](Self::points).
     pub n_points_unfinished: usize,
-    /// Runs that either side was asked for.
+    /// Number of runs requested on either side.
     pub n_runs_of: usize,
-    /// Runs that are done on one side only, or on neither and not for the same reason.
+    /// Runs that are done on one side only, or on neither and with different statuses.
     pub unmatched: Vec<Unmatched>,
-    /// Runs that ended the same way, without a number, on both sides.
+    /// Number of runs that ended with the same status, without numbers, on both sides.
     pub n_both_unfinished: usize,
 }
 
@@ -89,7 +89,7 @@ impl Comparison {
     /// Matches the rows of two results.
     ///
     /// # Errors
-    /// If they vary different axes: the names of the first's and of the second's.
+    /// If they vary different axes: the names of the first results' axes, and of the second's.
     pub fn of(first: (&Study, Vec<Row>), second: (&Study, Vec<Row>)) -> Result<Self, [String; 2]> {
         let (names, others) = (axis_names(first.0), axis_names(second.0));
         let sorted = |names: &[String]| {
@@ -161,7 +161,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// Counts the points, and leaves those at which there is something to compare.
+    /// Counts the points, and keeps those with something to compare.
     fn count_points(&mut self) {
         let points = &mut self.points;
         self.n_points_of = points.len();
@@ -170,7 +170,7 @@ impl Comparison {
         points.retain(|point| !point.pairs.is_empty());
     }
 
-    /// The point with these values, made if it is not there.
+    /// The point with these values, added if there is none.
     fn point_at(&mut self, values: Vec<Value>) -> &mut PairedPoint {
         let texts = |values: &[Value]| values.iter().map(value_text).collect::<Vec<_>>();
         let wanted = texts(&values);
@@ -182,19 +182,19 @@ impl Comparison {
         &mut self.points[at]
     }
 
-    /// Runs that are done on both sides.
+    /// Number of runs that are done on both sides.
     pub fn n_paired(&self) -> usize {
         self.points.iter().map(|point| point.pairs.len()).sum()
     }
 
-    /// Second ÷ first over all points at which all seeds are compared, for a metric by position; none without such
+    /// Second side ÷ first side over all points at which all seeds are compared, for a metric by position; none without such
     /// points, or where a value is not positive.
     pub fn overall(&self, metric: usize) -> Option<Overall> {
         let compared: Vec<&PairedPoint> =
             self.points.iter().filter(|point| point.compared(metric).is_some()).collect();
         let pairs = || compared.iter().flat_map(|point| &point.pairs);
         let seeds: BTreeSet<&str> = pairs().map(|(seed, ..)| seed.as_str()).collect();
-        // Means over other points for each seed would differ by the points, too.
+        // Means for each seed over different points would differ by the points, too.
         let whole = || compared.iter().filter(|point| point.pairs.len() == seeds.len());
         let mut by_seed: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for (seed, first, second) in whole().flat_map(|point| &point.pairs) {
@@ -211,12 +211,12 @@ impl Comparison {
 }
 
 impl PairedPoint {
-    /// Runs that are done on both sides.
+    /// Number of runs that are done on both sides.
     pub fn n(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Has no run this metric on both sides, though all are done?
+    /// Whether no run has this metric on both sides, though all are done.
     pub fn lacks(&self, metric: usize) -> bool {
         let has = |row: &Row| row.outcome.metrics[metric].is_some();
         !self.pairs.iter().any(|(_, first, second)| has(first) && has(second))

@@ -1,7 +1,7 @@
-//! Which runs a sweep still has to make, given those whose results are kept.
+//! Runs that a sweep still has to make, given the outcomes that are kept.
 //!
-//! A fixed point is made once. A *ladder*, of a sweep that finds its arrival rates itself, is climbed rung by rung:
-//! the next rate follows from the outcomes below it alone, kept or new, so a resumed ladder goes on where it was.
+//! A fixed point is run once. A *ladder*, of a sweep that finds its arrival rates itself, is climbed rung by rung: the next
+//! rate follows from the outcomes below it alone, kept or new, so a resumed ladder continues where it was.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,23 +30,23 @@ impl Borrow<Point> for Task {
     }
 }
 
-/// A sweep whose inputs are read; of ladders, their feet.
+/// A sweep with its inputs read, and its points; each ladder is represented by its first rung.
 #[derive(Debug)]
 pub struct Plan {
-    /// The sweep that was asked for.
+    /// Requested sweep.
     pub sweep: SweepSpec,
-    /// The values selected.
+    /// Selected values.
     pub selection: Selection,
-    /// The points selected, in the order of the grid.
+    /// Selected points, in the order of the grid.
     pub tasks: Vec<Task>,
     inputs: Inputs,
 }
 
 impl Plan {
-    /// Reads what the runs of the selected points name; policies are those of the catalog.
+    /// A plan with the inputs of the runs of the selected points; policies are those of the catalog.
     ///
     /// # Errors
-    /// The first point that is no sound run, and why.
+    /// If a point is not a valid run: the first such point, and why.
     pub fn new(
         catalog: Catalog,
         sweep: &SweepSpec,
@@ -56,10 +56,10 @@ impl Plan {
         Self::of(Inputs::new(catalog).of_document_in(&sweep.folder), sweep, selection, shard)
     }
 
-    /// Reads what the runs of the selected points name into inputs at hand.
+    /// A plan that reads the inputs of the runs of the selected points into existing inputs.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Fails as [`new`](Self::new) does.
     pub fn of(
         inputs: Inputs,
         sweep: &SweepSpec,
@@ -77,7 +77,7 @@ impl Plan {
         Ok(Self { sweep: sweep.clone(), selection: selection.clone(), tasks, inputs })
     }
 
-    /// The task at another rate of the same ladder, or why there is none.
+    /// The task at another rate of the same ladder, or the reason why there is none.
     fn at_rate(&self, foot: &Point, rate: f64) -> Result<Task, RunError> {
         let point = foot.at_rate(&self.sweep, rate);
         let run = self.inputs.load(&point.spec)?;
@@ -85,46 +85,46 @@ impl Plan {
     }
 }
 
-/// How far a sweep is.
+/// Progress of a sweep.
 #[derive(Debug)]
 pub struct Course<'p> {
     plan: &'p Plan,
-    /// Digest → outcome of runs that were kept before.
+    /// Outcomes of the runs that were kept before, by digest.
     kept: BTreeMap<String, Outcome>,
-    /// Digests of runs that belong to the selected points, made or not.
+    /// Digests of the runs that belong to the selected points, made or not.
     wanted: BTreeSet<String>,
-    /// Index of the point → the ladder's runs so far.
+    /// Runs of each ladder so far, by the index of its point.
     rungs: BTreeMap<usize, Vec<Rung>>,
-    /// How many runs were found among those kept.
+    /// Number of runs found among the kept ones.
     n_kept: usize,
 }
 
-/// How a ladder ended.
+/// Result of a ladder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Climbed {
-    /// The values on all axes, that of the rate being its foot's.
+    /// Values on all axes; the rate is that of the first rung.
     pub values: Vec<Value>,
-    /// Where the curve bends, if it does below the largest rate.
+    /// Knee of the curve, if there is one below the largest rate.
     pub knee: Option<Knee>,
-    /// Whether all its runs are made.
+    /// Whether all runs of the ladder are made.
     pub is_done: bool,
 }
 
 impl<'p> Course<'p> {
-    /// With the outcomes that are kept, by digest.
+    /// The progress of a plan with kept outcomes, by digest.
     pub fn new(plan: &'p Plan, kept: BTreeMap<String, Outcome>) -> Self {
         Self { plan, kept, wanted: BTreeSet::new(), rungs: BTreeMap::new(), n_kept: 0 }
     }
 
-    /// The sweep that was asked for.
+    /// The requested sweep.
     pub fn sweep(&self) -> &'p SweepSpec {
         &self.plan.sweep
     }
 
-    /// The runs that can be made now: fixed points, and of each ladder the next rung.
+    /// Runs that can be made now: fixed points, and the next rung of each ladder.
     ///
     /// # Errors
-    /// If a rung is no sound run.
+    /// If a rung is not a valid run.
     pub fn pending(&mut self) -> Result<Vec<Task>, RunError> {
         let plan = self.plan;
         let mut pending = Vec::new();
@@ -143,10 +143,10 @@ impl<'p> Course<'p> {
         Ok(pending)
     }
 
-    /// Takes a run's outcome; the run that follows from it, if one does.
+    /// Records a run's outcome. Returns the run that follows from it, if there is one.
     ///
     /// # Errors
-    /// If that is no sound run.
+    /// If the next run is not valid.
     pub fn after(&mut self, task: &Task, outcome: &Outcome) -> Result<Option<Task>, RunError> {
         if self.plan.sweep.auto_axis().is_none() {
             return Ok(None);
@@ -155,7 +155,7 @@ impl<'p> Course<'p> {
         self.next_rung(&task.point)
     }
 
-    /// The first rung that is not kept, passing over those that are.
+    /// The first rung of a ladder that is not kept.
     fn next_rung(&mut self, point: &Point) -> Result<Option<Task>, RunError> {
         while let Step::Run(rate) = self.step(point.index) {
             let task = self.plan.at_rate(point, rate)?;
@@ -192,17 +192,17 @@ impl<'p> Course<'p> {
         self.rungs.entry(point.index).or_default().push(rung);
     }
 
-    /// How many runs of the selected points were kept before.
+    /// Number of runs of the selected points that were kept before.
     pub fn n_kept(&self) -> usize {
         self.n_kept
     }
 
-    /// Is this the digest of a run of the selected points?
+    /// Whether a run of the selected points has this digest.
     pub fn is_wanted(&self, digest: &str) -> bool {
         self.wanted.contains(digest)
     }
 
-    /// What became of each ladder, in the order of the grid; nothing for a sweep without.
+    /// Results of the ladders, in the order of the grid; empty for a sweep without ladders.
     pub fn climbed(&self) -> Vec<Climbed> {
         if self.plan.sweep.auto_axis().is_none() {
             return Vec::new();
@@ -238,7 +238,7 @@ axes:
         Plan::new(Catalog::embedded(), &sweep, &Selection::default(), shard.parse().unwrap()).unwrap()
     }
 
-    /// What a run at this rate would show: utilization is a tenth of it.
+    /// Outcome of a run at its rate, with a utilization of a tenth of the rate.
     fn outcome(task: &Task) -> Outcome {
         let mut outcome = Outcome::without_metrics(Status::Done, "");
         let rate = task.run.spec.workload.rate.unwrap().get();
@@ -246,7 +246,7 @@ axes:
         outcome
     }
 
-    /// Climbs to the end, at most `n_max` new runs: digest → rate of those made, and what is known of the ladders.
+    /// Climbs to the end, with at most `n_max` new runs. Returns the rates of the new runs, and the results of the ladders.
     fn climb(plan: &Plan, kept: &mut BTreeMap<String, Outcome>, n_max: usize) -> (Vec<f64>, Vec<Climbed>) {
         let mut course = Course::new(plan, kept.clone());
         let mut queue: std::collections::VecDeque<Task> = course.pending().unwrap().into();

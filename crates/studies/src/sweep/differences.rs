@@ -1,16 +1,16 @@
-//! The differences between the published system and the corrected one, by name: each can be corrected alone.
+//! Differences between the published system and the corrected one, by name: each can be corrected alone.
 
 use crate::sweep::run_error::RunError;
 use apportion::simulator::Semantics;
 use apportion::spec::run::RunSpec;
 use apportion::spec::{Fidelity, nearest};
 
-/// One point at which the published system is not what it set out to be.
+/// A difference between the published system and its intention.
 #[derive(Clone, Copy, Debug)]
 pub struct Difference {
-    /// Its name in `correct:` and `--correct`.
+    /// Name in `correct:` and `--correct`.
     pub name: &'static str,
-    /// What the published system does.
+    /// Behaviour of the published system.
     pub published: &'static str,
     part: Part,
 }
@@ -18,13 +18,13 @@ pub struct Difference {
 /// The part of the engine in which the published system differs.
 #[derive(Clone, Copy, Debug)]
 enum Part {
-    /// One field of the simulator's semantics: copies it from the second to the first.
+    /// One field of the simulator's semantics: the function copies it from the second to the first.
     Simulator(fn(&mut Semantics, &Semantics)),
-    /// The rules of heuristics.
+    /// Rules of heuristics.
     Rules,
-    /// Which of several optima programs return.
+    /// Choice among several optima of programs.
     Optimum,
-    /// How co-located throughputs are estimated.
+    /// Estimation of co-located throughputs.
     Profiling,
 }
 
@@ -36,7 +36,7 @@ const fn simulator(
     Difference { name, published, part: Part::Simulator(copy) }
 }
 
-/// All of them. The fields' own documentation says what `corrected` does instead.
+/// All differences. The behaviour of `corrected` is documented at the fields.
 pub const DIFFERENCES: [Difference; 19] = [
     simulator(
         "ties",
@@ -147,7 +147,7 @@ pub const DIFFERENCES: [Difference; 19] = [
     },
 ];
 
-/// Which of the differences a run has.
+/// Choice of the published differences that a run has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept<'a> {
     spec: &'a RunSpec,
@@ -158,7 +158,7 @@ impl<'a> Kept<'a> {
         Self { spec }
     }
 
-    /// The simulator's semantics.
+    /// Semantics of the simulator for the run.
     pub(super) fn semantics(self) -> Semantics {
         let corrected = Semantics::of(Fidelity::Corrected);
         let mut semantics = Semantics::of(self.spec.semantics);
@@ -172,17 +172,17 @@ impl<'a> Kept<'a> {
         semantics
     }
 
-    /// Do heuristics have their published oddities?
+    /// Whether heuristics have their published oddities.
     pub(super) fn rules(self) -> bool {
         self.has(|part| matches!(part, Part::Rules))
     }
 
-    /// Do programs return the interior optimum?
+    /// Whether programs return the interior optimum.
     pub(super) fn optimum(self) -> bool {
         self.has(|part| matches!(part, Part::Optimum))
     }
 
-    /// Is profiling as published?
+    /// Whether profiling is as published.
     pub(super) fn profiling(self) -> bool {
         self.has(|part| matches!(part, Part::Profiling))
     }
@@ -197,7 +197,7 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// Refuses names that mean nothing.
+/// Refuses unknown names of differences.
 ///
 /// # Errors
 /// If there is no such difference, or the run has none of them.

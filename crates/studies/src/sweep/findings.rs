@@ -1,4 +1,4 @@
-//! A study's rows in the numbers that its page shows: points over seeds, distributions over jobs, the baseline.
+//! Numbers of a study's page, from its rows: points over seeds, distributions over jobs, the baseline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,20 +16,20 @@ use apportion::metrics::table::Prominence;
 use apportion::metrics::{METRICS, Metric};
 use apportion::spec::run::sha256;
 
-/// The most combinations of values that are compared in one chart where there is one policy.
+/// The most combinations of values that one chart compares where there is one policy.
 const COMPARED_MAX: usize = 8;
 
-/// The role of each axis of a study on its page.
+/// Roles of a study's axes on its page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roles {
-    /// The compared axes: the policy, or else the first axis with words as values. With a single policy, all axes that are neither
-    /// drawn against nor repeated over, if they have a few values together.
+    /// Compared axes: the policy, or else the first axis with words as values. With a single policy, all axes that are
+    /// neither the x axis nor repeated over, if they have a few values together.
     pub series: Vec<usize>,
-    /// The axis drawn against: the arrival rate, or else the first whose values are numbers.
+    /// Axis of the x coordinate: the arrival rate, or else the first whose values are numbers.
     pub x: Option<usize>,
-    /// The axis over which runs are repeated.
+    /// Axis over which runs are repeated.
     pub seed: Option<usize>,
-    /// All others.
+    /// All other axes.
     pub others: Vec<usize>,
 }
 
@@ -66,11 +66,11 @@ impl Roles {
     }
 }
 
-/// The numbers of a page about these results. `baseline` is the compared value that the others are held against; the
-/// first if not given.
+/// Numbers of a page about results. `baseline` is the compared value against which the others are held; the first if not
+/// given.
 ///
 /// # Errors
-/// `Ok(Err(names))` if no run has this baseline, with the names there are; an error if jobs cannot be read.
+/// `Ok(Err(names))` if no run has this baseline, with the names that exist; an error if jobs cannot be read.
 pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<String>>, StoreError> {
     let (study, rows) = (store.study(), store.rows()?);
     let roles = Roles::of(study, &rows);
@@ -131,7 +131,7 @@ pub fn of(store: &Store, baseline: Option<&str>) -> Result<Result<Findings, Vec<
     }))
 }
 
-/// The things that are compared, in words: `policy`, `ideal and round_length`.
+/// Name of the compared axes: `policy`, `ideal and round_length`.
 fn series_axis(study: &Study, roles: &Roles) -> String {
     let names: Vec<&str> = roles.series.iter().map(|axis| last_part(&study.axes[*axis].0)).collect();
     if names.is_empty() { "result".to_owned() } else { names.join(" and ") }
@@ -145,7 +145,7 @@ fn series_name(study: &Study, roles: &Roles, row: &Row) -> String {
     }
 }
 
-/// What others published of the policies compared, against the axis drawn.
+/// Published values of the compared policies along the x axis.
 fn published(study: &Study, roles: &Roles, series: &[String]) -> Vec<Published> {
     let name = |axis: Option<usize>| axis.map(|axis| study.axes[axis].0.as_str());
     if series_axis(study, roles) != "policy" {
@@ -172,7 +172,7 @@ fn panel_label(study: &Study, roles: &Roles, row: &Row) -> String {
     values_text(study, &roles.others, row)
 }
 
-/// The values of a row on some axes: `ideal false; round_length 360`.
+/// Values of a row on some axes, as text: `ideal false; round_length 360`.
 fn values_text(study: &Study, axes: &[usize], row: &Row) -> String {
     let piece =
         |axis: &usize| format!("{} {}", last_part(&study.axes[*axis].0), value_text(&row.values[*axis]));
@@ -193,7 +193,7 @@ fn texts(rows: &[Row], axis: usize) -> Vec<String> {
     texts
 }
 
-/// Rows with equal keys together, in the order in which each key first comes.
+/// Rows grouped by equal keys, in the order in which each key first comes.
 fn grouped<'r, K: PartialEq>(rows: &[&'r Row], key: impl Fn(&Row) -> K) -> Vec<Vec<&'r Row>> {
     let mut groups: Vec<(K, Vec<&'r Row>)> = Vec::new();
     for row in rows {
@@ -214,7 +214,7 @@ fn position(series: &[String], name: &str) -> usize {
     series.iter().position(|other| other == name).unwrap_or_default()
 }
 
-/// The metrics of runs that differ in their seed alone, in the order of the seeds.
+/// Metrics of runs that differ only in their seed, in the order of the seeds.
 fn by_seed(group: &[&Row], roles: &Roles, seeds: &[String]) -> BTreeMap<&'static str, Vec<Option<f64>>> {
     let of_seed = |seed: &String| {
         group.iter().find(|row| roles.seed.is_some_and(|axis| value_text(&row.values[axis]) == *seed))
@@ -229,7 +229,7 @@ fn by_seed(group: &[&Row], roles: &Roles, seeds: &[String]) -> BTreeMap<&'static
     columns.filter(|(_, values)| values.iter().any(Option::is_some)).collect()
 }
 
-/// The point of runs that differ in their seed alone; `series`, `x`, `by_seed` and `against_baseline` are left for the caller.
+/// The point of runs that differ only in their seed; `series`, `x`, `by_seed` and `against_baseline` are left to the caller.
 fn point(store: &Store, group: &[&Row], n_of: usize) -> Result<Point, StoreError> {
     let done: Vec<&Row> = group.iter().copied().filter(|row| is_done(row)).collect();
     let mut metrics = BTreeMap::new();
@@ -246,7 +246,7 @@ fn point(store: &Store, group: &[&Row], n_of: usize) -> Result<Point, StoreError
     for row in &done {
         jobs.push(store.jobs(&row.digest)?);
     }
-    // The jobs of some seeds are not a sample of the jobs of all.
+    // The jobs of some seeds are not a fair sample of the jobs of all.
     let is_whole = jobs.len() == n_of && jobs.iter().all(|jobs| !jobs.is_empty());
     let jobs: Vec<_> = if is_whole { jobs.concat() } else { Vec::new() };
     let over_jobs =
@@ -271,7 +271,7 @@ fn point(store: &Store, group: &[&Row], n_of: usize) -> Result<Point, StoreError
     })
 }
 
-/// Pairs each point with the baseline's at the same place, run by run of the same seed, where no seed is missing.
+/// Compares each point with the baseline's at the same place, in pairs of runs with the same seed, where no seed is missing.
 fn hold_against<'r>(
     points: &mut [Point],
     baseline: usize,
@@ -323,7 +323,8 @@ fn setting(study: &Study) -> String {
     if pieces.is_empty() { "a sweep".to_owned() } else { pieces.join("; ") }
 }
 
-/// What a reader is to know first; of when and by what runs were made only what was noted.
+/// Facts about the results that come first on the page, including when and by what command runs were made, where it was
+/// noted.
 fn about(store: &Store, rows: &[Row]) -> Result<Vec<(String, String)>, StoreError> {
     const SHOWN_MAX: usize = 3;
     let specs: Vec<Value> =
@@ -356,7 +357,7 @@ fn about(store: &Store, rows: &[Row]) -> Result<Vec<(String, String)>, StoreErro
     Ok(known.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// Each text once, in order.
+/// The texts without repetitions, sorted.
 fn unique(texts: impl Iterator<Item = String>) -> Vec<String> {
     texts.collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -401,7 +402,8 @@ fn facts(study: &Study, rows: &[Row], seeds: &[String]) -> Vec<(String, String)>
     facts
 }
 
-/// One line a run: axes, status, metrics in units for people, reason, digest; no wall times, so that the same results give the same page.
+/// Table with a row per run: axes, status, metrics in units for people, reason, digest. It has no wall times, so that the
+/// same results give the same page.
 fn all_runs(study: &Study, rows: &[Row]) -> Table {
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
     let titles = METRICS.iter().map(Metric::title);

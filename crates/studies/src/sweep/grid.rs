@@ -1,4 +1,4 @@
-//! The points of a sweep: every combination of its axes' values, in one order.
+//! Points of a sweep: every combination of its axes' values, in one order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,22 +13,22 @@ use apportion::spec::run::RunSpec;
 use apportion::units::JobsPerHour;
 use apportion::workload::random::mixed;
 
-/// One run of a sweep.
+/// A run of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Its position in the whole grid, from 0; the same whatever part of the grid is run.
+    /// Position in the whole grid, from 0; the same whichever part of the grid is run.
     pub index: usize,
-    /// The position of its value on each axis: `[axes]`.
+    /// Position of its value on each axis: `[axes]`.
     pub positions: Vec<usize>,
-    /// Its value on each axis: `[axes]`.
+    /// Value on each axis: `[axes]`.
     pub values: Vec<Value>,
-    /// The run.
+    /// Spec of the run.
     pub spec: RunSpec,
 }
 
 impl Point {
-    /// This point at another arrival rate, where the sweep finds its rates itself (`auto`). The index stays, so that
-    /// all rates of one ladder fall to one shard.
+    /// This point at another arrival rate, where the sweep finds its rates itself (`auto`). The index stays, so that all
+    /// rates of one ladder belong to one shard.
     #[must_use]
     pub fn at_rate(&self, sweep: &SweepSpec, rate: f64) -> Self {
         let mut point = self.clone();
@@ -40,7 +40,7 @@ impl Point {
     }
 }
 
-/// All points that are not left out, the last axis varying fastest; of a ladder, its foot.
+/// All points that are not left out, with the last axis varying fastest; of a ladder, its first rung.
 pub fn points(sweep: &SweepSpec) -> Vec<Point> {
     let mut positions = vec![0; sweep.axes.len()];
     (0..sweep.n_points())
@@ -59,50 +59,50 @@ pub fn points(sweep: &SweepSpec) -> Vec<Point> {
         .collect()
 }
 
-/// Some values of some axes.
+/// A selection of values of some axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Axis → the positions of the values that are wanted.
+    /// Positions of the selected values, by axis.
     wanted: BTreeMap<usize, BTreeSet<usize>>,
 }
 
-/// Why a selection selects nothing.
+/// Reason why a selection is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SelectionError {
-    /// Not `AXIS=VALUE`.
+    /// The text is not `AXIS=VALUE`.
     #[error("`{text}` is not AXIS=VALUE")]
     Syntax {
         /// The text that was given.
         text: String,
     },
-    /// No such axis.
+    /// The sweep has no such axis.
     #[error("the sweep has no axis `{name}`, expected one of {expected}")]
     UnknownAxis {
         /// The name that was given.
         name: String,
-        /// The axes there are.
+        /// Names of its axes.
         expected: String,
     },
-    /// An axis without values of its own.
+    /// The axis finds its values while the sweep runs.
     #[error("axis `{axis}` finds its values while the sweep runs: they cannot be selected")]
     Automatic {
-        /// The axis.
+        /// Name of the axis.
         axis: String,
     },
-    /// No such value on the axis.
+    /// The axis has no such value.
     #[error("axis `{axis}` has no value `{value}`, expected one of {expected}")]
     UnknownValue {
-        /// The axis.
+        /// Name of the axis.
         axis: String,
         /// The value that was given.
         value: String,
-        /// The values there are.
+        /// Values of the axis.
         expected: String,
     },
 }
 
 impl Selection {
-    /// What pieces `AXIS=VALUE` select: values of one axis add to each other, axes restrict each other.
+    /// The selection of pieces `AXIS=VALUE`: values of one axis add to each other, axes restrict each other.
     ///
     /// # Errors
     /// If a piece names no axis of the sweep, or no value of it.
@@ -135,12 +135,12 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Is this point selected?
+    /// Whether this point is selected.
     pub fn contains(&self, point: &Point) -> bool {
         self.wanted.iter().all(|(axis, positions)| positions.contains(&point.positions[*axis]))
     }
 
-    /// The values of an axis that are selected.
+    /// Selected values of an axis.
     pub fn of_axis(&self, axis: usize, values: &[Value]) -> Vec<Value> {
         let is_wanted =
             |position: &usize| self.wanted.get(&axis).is_none_or(|positions| positions.contains(position));
@@ -148,8 +148,8 @@ impl Selection {
     }
 }
 
-/// The positions of the values of an axis that a text means: one as results have it or as a sweep may have it, or, of seeds,
-/// those of FROM:END.
+/// Positions of the values of an axis that match a text: a value as results or sweeps write it, or a range FROM:END of
+/// seeds.
 fn positions(axis: &Axis, text: &str) -> Vec<usize> {
     let typed = serde_yaml::from_str(text).ok().and_then(|typed| canonical_value(&axis.field, typed).ok());
     let typed = typed.flatten();
@@ -177,7 +177,7 @@ fn positions(axis: &Axis, text: &str) -> Vec<usize> {
     }
 }
 
-/// A part of a list of points: number `index` of `count`.
+/// A part of a list of points: number `index` of `count`, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: usize,
@@ -191,12 +191,11 @@ impl Default for Shard {
 }
 
 impl Shard {
-    /// The whole.
+    /// The whole list as one part.
     pub const ALL: Self = Self { index: 1, count: 1 };
 
-    /// The shard, from 1, that each of `n` points belongs to, the same every time: parts differ by one point at most,
-    /// and no value of an axis, a high rate say, falls to one of them alone, as it would if points were dealt out in
-    /// the order of the grid.
+    /// Shard, from 1, of each of `n` points, always the same: shards differ by at most one point, and the points are
+    /// shuffled, so that no value of an axis, such as a high rate, falls to one shard alone.
     pub fn deal(n: usize, count: usize) -> Vec<usize> {
         let mut shuffled: Vec<usize> = (0..n).collect();
         shuffled.sort_by_key(|position| mixed(*position as u64));
@@ -207,7 +206,7 @@ impl Shard {
         shards
     }
 
-    /// The points that belong to this shard.
+    /// Points that belong to this shard.
     pub fn of(self, points: Vec<Point>) -> Vec<Point> {
         let shards = Self::deal(points.len(), self.count);
         points

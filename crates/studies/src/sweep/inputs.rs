@@ -1,4 +1,4 @@
-//! From a spec to a run that can start: the data it names, read once and shared, and checked against each other.
+//! Inputs of runs: the data that specs name, read once, shared, and checked against each other.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,41 +29,41 @@ use apportion::workload::{
     Arrivals, Gavel, GeneratorError, Job, JobTable, Listed, MixShare, Native, WorkloadOptions,
 };
 
-/// A run with everything it reads.
+/// A run with all its data.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The spec that the run was asked for by.
+    /// Spec of the run.
     pub spec: RunSpec,
-    /// The digest that identifies the run.
+    /// Digest that identifies the run.
     pub digest: String,
-    /// Digests of what it reads: `policy`, `throughputs`, `trace`, `prices`.
+    /// Digests of its data by `policy`, `throughputs`, `trace`, `prices`.
     pub data: BTreeMap<String, String>,
-    /// Worker types in the order of the throughputs.
+    /// Cluster, with worker types in the order of the throughputs.
     pub cluster: Cluster,
-    /// The matrix.
+    /// Throughput matrix.
     pub throughputs: Arc<Throughputs>,
-    /// The options of the simulator.
+    /// Options of the simulator.
     pub options: Options,
-    /// Can the policy let jobs share workers?
+    /// Whether the policy can let jobs share workers.
     pub pairs: bool,
-    /// The first arrival of the trace, in its own time; the simulation counts from it, so that a trace of clock times
-    /// gives the same numbers as one that starts at 0.
+    /// First arrival of the trace, in its own time. The simulation counts from it, so that a trace of clock times gives the
+    /// same numbers as one that starts at 0.
     pub origin: Seconds,
-    /// Where the policy is from.
+    /// Catalog that has the policy.
     pub(super) catalog: Arc<Catalog>,
-    /// The policy's name, or its path from where the command runs.
+    /// Name of the policy, or its path relative to the working directory.
     pub(super) policy: String,
-    /// The jobs of a trace.
+    /// Jobs of a trace; none for a generator.
     pub(super) trace: Option<Arc<[Job]>>,
-    /// What a generator draws in the long run; empty for a trace.
+    /// Long-run shares of the kinds of jobs that a generator draws; empty for a trace.
     pub(super) mix: Vec<MixShare>,
 }
 
 impl Run {
-    /// The jobs, from the first.
+    /// Arrivals of the run's jobs, from the first.
     ///
     /// # Errors
-    /// Never, for a run that was loaded; the generator checks again.
+    /// Never, for a run that was loaded, as the generator only repeats its checks.
     pub fn arrivals(&self) -> Result<Box<dyn Arrivals>, RunError> {
         if let Some(trace) = &self.trace {
             let since = |job: &Job| job.clone().arrival(job.arrival - self.origin);
@@ -72,19 +72,19 @@ impl Run {
         generator(&self.spec, &self.throughputs).map(Generator::into_arrivals)
     }
 
-    /// The job types and scale factors of its jobs, of a trace once for each job.
+    /// Job types and scale factors of its jobs; for a trace, one entry per job.
     pub(super) fn kinds(&self) -> Vec<(&str, u32)> {
         let listed = self.trace.iter().flat_map(|jobs| jobs.iter());
         let listed = listed.map(|job| (job.job_type.as_str(), job.scale_factor));
         listed.chain(self.mix.iter().map(|share| (share.job_type.as_str(), share.scale_factor))).collect()
     }
 
-    /// What the trace calls its jobs, in order of arrival; empty where each is known by its position.
+    /// Names of the trace's jobs, in order of arrival; empty where jobs are known by their positions.
     pub fn job_names(&self) -> Vec<String> {
         self.trace.iter().flat_map(|jobs| jobs.iter()).map_while(|job| job.name.clone()).collect()
     }
 
-    /// How many jobs are measured, where it is known beforehand.
+    /// Number of measured jobs, where it is known beforehand.
     pub fn n_measured(&self) -> Option<u64> {
         let workload = &self.spec.workload;
         let all = self.trace.as_ref().map(|jobs| jobs.len() as u64).or(workload.n_static).or(workload.jobs);
@@ -94,22 +94,23 @@ impl Run {
         }
     }
 
-    /// When this run is given up if it gets nowhere: where arrivals stop, the run ends without counting doublings.
+    /// Limits after which this run is given up if it makes no progress: where arrivals stop, it ends without counting
+    /// doublings.
     pub fn patience(&self, patience: Patience) -> Patience {
         let workload = &self.spec.workload;
         let is_endless = workload.rate.is_some() && workload.jobs.is_none();
         Patience { doublings: patience.doublings.filter(|_| is_endless), ..patience }
     }
 
-    /// The owners of jobs that the run declares.
+    /// Owners of jobs that the run declares.
     pub fn entities(&self) -> Vec<Entity> {
         Entity::all_of(&self.spec.workload.entities)
     }
 
-    /// The largest arrival rate that any policy sustains, for runs that have a rate.
+    /// The largest arrival rate that any policy sustains; none for runs without a rate.
     ///
     /// # Errors
-    /// If it was not computed.
+    /// If it could not be computed.
     pub fn capacity(&self) -> Result<Option<Capacity>, saturation::CapacityError> {
         if self.spec.workload.rate.is_none() {
             return Ok(None);
@@ -117,7 +118,7 @@ impl Run {
         saturation::capacity(&self.cluster, &self.throughputs, &self.mix, self.pairs).map(Some)
     }
 
-    /// What the capacity depends on, as text.
+    /// Key of the inputs on which the capacity depends.
     pub fn capacity_key(&self) -> String {
         let workload = &self.spec.workload;
         let mix = (workload.generator, workload.multi_worker, workload.duration);
@@ -125,26 +126,26 @@ impl Run {
     }
 }
 
-/// What was read from a document, and the document's digest.
+/// A document's content, with its digest.
 type Read<T> = (Arc<T>, String);
 
-/// What has been read so far, by name.
+/// Cache of the inputs that were read, by name.
 #[derive(Debug)]
 pub struct Inputs {
     catalog: Arc<Catalog>,
     throughputs: Mutex<BTreeMap<String, Read<Throughputs>>>,
-    /// By trace and throughputs, a line each.
+    /// Jobs, by names of trace and throughputs on a line each.
     traces: Mutex<BTreeMap<String, Read<[Job]>>>,
     /// Texts of prices, by path.
     prices: Mutex<BTreeMap<String, Source>>,
-    /// The folder of the document that names what is read; none where the command's user names it.
+    /// Folder of the document that names the inputs; none where the command's user names them.
     folder: Option<PathBuf>,
-    /// Traces and throughputs that are no files, by the name that runs have for them.
+    /// Texts of traces and throughputs that are not files, by their names in runs.
     given: BTreeMap<String, Source>,
 }
 
 impl Inputs {
-    /// Nothing read yet; policies are those of this catalog.
+    /// Inputs of which nothing is read yet, with the policies of a catalog.
     pub fn new(catalog: Catalog) -> Self {
         Self {
             catalog: Arc::new(catalog),
@@ -156,22 +157,22 @@ impl Inputs {
         }
     }
 
-    /// These inputs, with the text of a trace or of throughputs for the runs that have its name in place of a path.
+    /// These inputs, with the text of a trace or of throughputs for runs that have its name in place of a path.
     #[must_use]
     pub fn with_text(mut self, text: Source) -> Self {
         self.given.insert(text.name.clone(), text);
         self
     }
 
-    /// These inputs, for runs of a document in this folder, where relative paths then start. A document may be from
-    /// elsewhere: nothing of a file that it names is shown, unless the file is of the kind expected.
+    /// These inputs, for runs of a document in this folder, from which relative paths start. As the document may be from
+    /// elsewhere, errors show nothing of a file that it names, unless the file is of the expected kind.
     #[must_use]
     pub fn of_document_in(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
     }
 
-    /// A name as it is, and a path as it is from where the command runs.
+    /// A name unchanged, or a path relative to the working directory.
     fn place(&self, name_or_path: &str, ships: bool) -> String {
         let Some(folder) = self.folder.as_ref().filter(|_| !ships && name_or_path != "-") else {
             return name_or_path.to_owned();
@@ -183,7 +184,8 @@ impl Inputs {
         name_or_path.to_owned()
     }
 
-    /// An error about a file that a document names, if the file is of the kind expected; else only that it is not.
+    /// An error about a file that a document names: the whole error if the file is of the expected kind, else only that it
+    /// is not.
     fn shown(&self, error: SpecError, path: &str, (what, is_one): (&str, fn(&Source) -> bool)) -> SpecError {
         let is_placed = error.diagnostics.iter().any(|diagnostic| diagnostic.line > 0);
         if self.folder.is_none() || !is_placed || Source::load(path).is_ok_and(|source| is_one(&source)) {
@@ -192,7 +194,7 @@ impl Inputs {
         SpecError::about(path, format!("this is no {what}"), None)
     }
 
-    /// Reads what a run names and checks that it fits together.
+    /// Reads the inputs of a run and checks that they fit together.
     ///
     /// # Errors
     /// With the field at fault: unknown names, missing files, worker types or job types that the throughputs lack,
@@ -267,7 +269,7 @@ impl Inputs {
         Ok(run)
     }
 
-    /// The policy that a run names, by which the catalog knows it; its document and digest.
+    /// Name of a run's policy in the catalog, with its document and digest.
     fn policy(&self, named: &str) -> Result<(String, PolicyDocument, String), RunError> {
         let reference = PolicyReference::new(named);
         let file = self.place(reference.policy, self.catalog.names().contains(&reference.policy));
@@ -320,7 +322,7 @@ impl Inputs {
         Ok(known)
     }
 
-    /// Where a trace is, by the name that a run has for it.
+    /// Path of a trace, by its name in a run.
     fn trace_path(&self, path: &str) -> String {
         let is_given = self.given.contains_key(path);
         self.place(path, is_given || TRACES.iter().any(|(name, _)| *name == path))
@@ -334,7 +336,7 @@ impl Inputs {
         }
     }
 
-    /// Which job of a trace is at a position, and where it stands: `jobs.csv:3: job b`, with the name in backticks.
+    /// Place and name of the job at a position of a trace: `jobs.csv:3: job b`, with the name in backticks.
     fn place_in_trace(&self, path: &str, position: usize, job: Option<&Job>) -> String {
         let name = job.and_then(|job| job.name.clone()).unwrap_or_else(|| position.to_string());
         let source = self.trace_source(&self.trace_path(path)).ok();
@@ -345,7 +347,7 @@ impl Inputs {
         }
     }
 
-    /// Prices, and the digest of their text; of worker types of the cluster, or at least of the throughputs.
+    /// Prices of worker types of the cluster, or at least of the throughputs, with the digest of their text.
     fn prices(
         &self,
         path: &str,
@@ -370,7 +372,7 @@ impl Inputs {
     }
 }
 
-/// The cluster at the prices of an instant, and how they change from then on; of its own worker types alone.
+/// The cluster at the prices of an instant, with the later changes of the prices of its own worker types.
 pub fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cluster, Vec<PriceChange>) {
     let PriceSeries { initial, changes } = series;
     let (past, later): (Vec<_>, Vec<_>) = changes.into_iter().partition(|(at, ..)| *at <= origin);
@@ -385,10 +387,10 @@ pub fn priced(mut cluster: Cluster, series: PriceSeries, origin: Seconds) -> (Cl
     (cluster, changes)
 }
 
-/// The traces that are part of the binary.
+/// Traces that are part of the binary.
 const TRACES: [Embedded; 1] = [("osdi20-figure-11", include_str!("../../../../sweeps/osdi20-figure-11.csv"))];
 
-/// What a document may name, and whether a file begins as such files do.
+/// Kind of file that a document may name, with a check whether a file begins as such files do.
 type Kind = (&'static str, fn(&Source) -> bool);
 const POLICY: Kind = ("policy", |source| source.is_of(policy::FORMAT));
 const THROUGHPUTS: Kind = ("throughput matrix", |source| source.is_of(throughputs::FORMAT));
@@ -396,7 +398,7 @@ const TRACE: Kind = ("trace", trace::begins);
 const PRICES: Kind =
     ("table of prices, nor are there prices of these worker types in it", price_series::begins);
 
-/// Files only.
+/// No embedded documents: the names are only paths.
 const NOT_EMBEDDED: [Embedded; 0] = [];
 
 enum Generator {
@@ -436,7 +438,7 @@ fn generator(spec: &RunSpec, throughputs: &Arc<Throughputs>) -> Result<Generator
         .slos(workload.slos)
         .duration(workload.duration);
     let refused = |error: GeneratorError| RunError::field("workload", error.to_string());
-    // In alphabetical order of the types, as the published simulator fills them.
+    // Types are in alphabetical order, as the published simulator fills them.
     let mut counts: Vec<(&str, u32)> = spec.cluster.0.iter().map(|(name, n)| (name.as_str(), *n)).collect();
     counts.sort_unstable();
     let backlog: Vec<u32> = counts.into_iter().filter(|_| workload.steady_state).map(|(_, n)| n).collect();

@@ -1,4 +1,4 @@
-//! Studies on clusters' own logs: traces that are windows of a log which the user has.
+//! Studies on clusters' own logs: traces that are windows of a log that the user has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,22 +19,21 @@ use apportion_logs::{Converter, ImportReport, ReadOptions, Reading, Rules, Windo
 /// A window of a log as a trace.
 #[derive(Debug)]
 pub struct LogTrace {
-    /// The trace, by the name that the study's runs have for it.
+    /// Trace, with the name that the study's runs have for it.
     pub trace: Source,
-    /// What became of the log.
+    /// Report of the import of the log.
     pub report: ImportReport,
-    /// Rows that would arrive in the window and are no jobs, by reason.
+    /// Rows that would arrive in the window and became no job, by reason.
     pub left_out: BTreeMap<Reason, Tally>,
-    /// Rows of the whole log that are no jobs and of which no arrival is known, by reason. Those of which something is not
-    /// understood are not among them.
+    /// Rows of the whole log that became no job and have no known arrival, by reason, without those that are not understood.
     pub undated: BTreeMap<Reason, Tally>,
 }
 
-/// What is to be said of the windows of a log beside how many jobs each has: rows that are left out, with the reasons, and jobs
-/// that are smaller or larger than they were.
+/// Sentences about the windows of a log: rows that are left out, with the reasons, and jobs that are smaller or larger than
+/// they were.
 pub fn said(traces: &[LogTrace]) -> Vec<String> {
     let mut said = Vec::new();
-    // Of each window these are the same rows.
+    // These rows are the same for each window.
     if let Some(LogTrace { report, undated, .. }) = traces.first() {
         if report.n_not_understood() > 0 {
             let rows = counted(report.n_not_understood(), "row");
@@ -54,7 +53,7 @@ pub fn said(traces: &[LogTrace]) -> Vec<String> {
     said
 }
 
-/// How many rows are left out, and how many for each reason; none if there are none.
+/// Number of rows that are left out, and the numbers by reason, as text; none if there are none.
 fn by_reason(left_out: &BTreeMap<Reason, Tally>) -> Option<(String, String)> {
     let n = left_out.values().map(|rows| rows.n).sum();
     let reasons: Vec<String> =
@@ -62,11 +61,12 @@ fn by_reason(left_out: &BTreeMap<Reason, Tally>) -> Option<(String, String)> {
     (n > 0).then(|| (counted(n, "row"), reasons.join("; ")))
 }
 
-/// The traces of a study that are windows of the log at a path. Once `stop` is raised reading ends between two rows: what
-/// is returned then is of no use.
+/// Traces of a study that are windows of the log at a path. Once `stop` is raised, reading ends between two rows; the result
+/// is then useless.
 ///
 /// # Errors
-/// If the log is not of the study's form, something of it is not understood and is not to be left out, or a window has no job.
+/// If the log is not of the study's form, has rows that are not understood and are not to be left out, or a window has no
+/// job.
 pub fn traces(
     sweep: &SweepSpec,
     spec: &LogSpec,
@@ -106,7 +106,7 @@ pub fn traces(
     Ok(traces)
 }
 
-/// The windows that the study's runs name, each once.
+/// Windows that the study's runs name, each once.
 fn windows(sweep: &SweepSpec) -> Vec<(String, Result<Window, String>)> {
     let fixed = sweep.run(&vec![0; sweep.axes.len()]).workload.trace;
     let axes = sweep.axes.iter().filter(|axis| axis.field == "workload.trace").flat_map(|axis| &axis.values);

@@ -1,4 +1,4 @@
-//! Makes the runs that a sweep still asks for, and keeps each as it ends.
+//! Execution of the runs that a sweep still needs, with each kept as it ends.
 
 use std::cell::RefCell;
 
@@ -11,12 +11,12 @@ use crate::sweep::runner::{Runner, Summary};
 use crate::sweep::simulation::Executor;
 use crate::sweep::store::{Row, Store, StoreError};
 
-/// What became of the runs.
+/// Results of making runs.
 #[derive(Debug)]
 pub struct Made {
-    /// How many ended, and how.
+    /// Number of runs by status.
     pub summary: Summary,
-    /// The last point after which no sound run follows, though one was called for, and why.
+    /// The last point whose next run was invalid, and why.
     pub refused: Option<(Point, RunError)>,
 }
 

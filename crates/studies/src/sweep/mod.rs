@@ -1,4 +1,4 @@
-//! Many runs: which there are, what becomes of each, and where the results are kept.
+//! Sweeps of many runs: their points, their execution, and the store of their results.
 //!
 //! In: a [`SweepSpec`](crate::sweep::spec::SweepSpec). Out: a results file with one row per finished run.
 //!
@@ -38,7 +38,7 @@ pub use runner::{Progress, Summary};
 pub use simulation::{Bounds, Executor, Standing};
 pub use store::{Absence, Row, Sitting, Store, StoreError, Study, today};
 
-/// The studies that are part of the binary.
+/// Studies that are part of the binary.
 pub const EMBEDDED: [apportion::spec::lookup::Embedded; 23] = [
     ("common-ground", include_str!("../../../../sweeps/common-ground.yaml")),
     ("common-ground-shifted", include_str!("../../../../sweeps/common-ground-shifted.yaml")),

@@ -1,4 +1,4 @@
-//! Inputs of a run that are sound and all the same hardly what was meant. Each is a line of warning, and the run goes on.
+//! Valid inputs of a run that are probably a mistake. Each gives a warning, and the run continues.
 //!
 //! | what is odd | why it is hardly meant |
 //! |---|---|
@@ -7,45 +7,45 @@
 //! | [`IdleType`](Oddity::IdleType) | workers that cost and count as idle, and can never run anything |
 //! | [`ShortTrace`](Oddity::ShortTrace) | fewer jobs are measured than was asked for |
 //!
-//! What cannot be at all is refused instead, where the run is loaded.
+//! Impossible inputs are refused instead, when the run is loaded.
 
 use std::fmt;
 
 use crate::sweep::inputs::Run;
 use apportion::spec::nearest::name_list;
 
-/// One thing that is odd.
+/// A probable mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Oddity {
     /// All jobs of a trace arrive at one instant.
     AllAtOnce {
-        /// The trace, as the run names it.
+        /// Name of the trace in the run.
         trace: String,
-        /// Its jobs.
+        /// Number of its jobs.
         n_jobs: usize,
     },
-    /// More workers are said to be on a server than there are of their type.
+    /// A server is given more workers than there are of their type.
     LargeServers {
-        /// The type.
+        /// Name of the worker type.
         worker_type: String,
-        /// Workers on each server.
+        /// Number of workers on each server.
         per_server: u32,
-        /// Workers of the type.
+        /// Number of workers of the type.
         n_workers: u32,
     },
     /// Worker types on which no job of the run can run.
     IdleType {
-        /// The types.
+        /// Names of the worker types.
         worker_types: Vec<String>,
     },
-    /// The jobs to be measured end behind the last job of a trace.
+    /// The measured jobs end after the last job of a trace.
     ShortTrace {
-        /// The trace, as the run names it.
+        /// Name of the trace in the run.
         trace: String,
-        /// Its jobs.
+        /// Number of its jobs.
         n_jobs: usize,
-        /// Where the measured jobs were to end.
+        /// End of the measured jobs.
         end: u64,
     },
 }
@@ -74,7 +74,7 @@ impl fmt::Display for Oddity {
     }
 }
 
-/// All that is odd about a run, in the order of the table in [the module](self).
+/// Oddities of a run, in the order of the table in [the module](self).
 pub fn oddities(run: &Run) -> Vec<Oddity> {
     let mut found = Vec::new();
     if let (Some(trace), Some(jobs)) = (&run.spec.workload.trace, &run.trace) {

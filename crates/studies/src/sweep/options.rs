@@ -1,4 +1,4 @@
-//! What simulator and policy are told by a spec.
+//! Options of simulator and policy, from a spec.
 
 use crate::sweep::differences::{self, Kept};
 use crate::sweep::run_error::RunError;
@@ -51,11 +51,11 @@ pub(super) fn of(spec: &RunSpec) -> Options {
     options
 }
 
-/// The estimator's knobs, where both are given.
+/// Parameters of the throughput estimator, where both are given.
 fn profiling(spec: &RunSpec) -> Option<Profiling> {
     let (fraction, reference_models) = (spec.profiling.fraction?, spec.profiling.reference_models?);
     let knobs = Profiling::new(fraction, usize::try_from(reference_models).unwrap_or(usize::MAX));
-    // The published simulator takes a measurement for the truth.
+    // The published simulator takes a single measurement as the true throughput.
     let (smoothing, columns) = if Kept::of(spec).profiling() {
         (1.0, ProfileColumns::Published)
     } else {
@@ -64,10 +64,10 @@ fn profiling(spec: &RunSpec) -> Option<Profiling> {
     Some(Profiling { smoothing: spec.profiling.smoothing.unwrap_or(smoothing), columns, ..knobs })
 }
 
-/// The policy that a spec names, which is at this path from where the command runs.
+/// The policy of a spec; `path` is relative to the working directory.
 ///
 /// # Errors
-/// If there is none of this name, its file is wrong, or the refinement or backend does not fit it.
+/// If there is none of this name, its file is invalid, or the refinement or backend does not fit it.
 pub(super) fn make_policy(
     catalog: &Catalog,
     name_or_path: &str,
@@ -95,8 +95,8 @@ pub(super) fn make_policy(
     Ok(ready)
 }
 
-/// Refuses a policy with columns, which jobs of a simulation do not have; and one that names an owner which is not among the
-/// owners that the run declares, if it declares any. The policy would take that name for an owner without jobs.
+/// Refuses a policy with extra columns, which jobs of a simulation do not have, and one that names an owner that the run
+/// does not declare, if it declares any: the policy would take it for an owner without jobs.
 fn check_simulated(document: &PolicyDocument, spec: &RunSpec) -> Result<(), RunError> {
     let PolicyKind::Program(program) = &document.kind else { return Ok(()) };
     if let Some((column, _)) = program.columns.first() {
@@ -113,7 +113,7 @@ fn check_simulated(document: &PolicyDocument, spec: &RunSpec) -> Result<(), RunE
     check_owners(document, declared, "the run").map_err(|error| RunError::naming("policy", error))
 }
 
-/// Refuses what only an allocation makes possible.
+/// Refuses options that only policies with allocations support.
 fn check_in_rounds(live: &LiveSpec) -> Result<(), RunError> {
     let message = "the policy decides inside rounds, at their start";
     if live.look_ahead.get() > 0.0 {

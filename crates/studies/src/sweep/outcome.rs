@@ -1,4 +1,4 @@
-//! The result of a run: how it ended, its metrics, its jobs.
+//! Result of a run: its status, its metrics, its jobs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,21 +8,21 @@ use apportion::units::Seconds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a run ended.
+/// Status of a run at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Every measured job is done.
+    /// The run finished: every measured job is done.
     Done,
-    /// Not made: the arrival rate provably exceeds what the cluster can serve.
+    /// The run was not made: the arrival rate provably exceeds what the cluster can serve.
     Saturated,
-    /// Given up with an error.
+    /// The run was given up with an error.
     Failed,
-    /// Given up after its wall time.
+    /// The run was given up after its wall time.
     Timeout,
-    /// Given up: the number of active jobs grows with the number of jobs that have arrived.
+    /// The run was given up: the number of active jobs grows with the number of arrivals.
     Growing,
-    /// Given up: jobs receive nothing, and nothing is to come that could change it, or others went on for very long.
+    /// The run was given up: jobs receive nothing and no event to come could change it, or others continued for very long.
     Starved,
     /// Given up: workers are leased, no job runs a step, or each so slowly that it would not end within a century of simulated time,
     /// and nothing is to come that could change it.
@@ -30,7 +30,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// All, in the order in which results list them.
+    /// All statuses, in the order in which results list them.
     pub const ALL: [Self; 7] = [
         Self::Done,
         Self::Saturated,
@@ -41,13 +41,13 @@ impl Status {
         Self::Livelock,
     ];
 
-    /// Was the run begun, and not finished?
+    /// Whether the run was begun and not finished.
     pub const fn is_given_up(self) -> bool {
         !matches!(self, Self::Done | Self::Saturated)
     }
 
-    /// Is a result of this status worth more than one of the other? Those worth least are not the same whenever and
-    /// wherever the run is made.
+    /// Whether a result of this status is preferred to one of the other. The least preferred depend on when and where the
+    /// run is made.
     pub fn is_better_than(self, other: Self) -> bool {
         let rank = |status| match status {
             Self::Done => 0,
@@ -59,7 +59,7 @@ impl Status {
         rank(self) < rank(other)
     }
 
-    /// As written in results.
+    /// Name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -93,28 +93,28 @@ impl FromStr for Status {
 /// A measured job of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobRow {
-    /// Its position in order of arrival.
+    /// Position in order of arrival.
     pub id: u64,
-    /// Its type.
+    /// Job type.
     pub job_type: String,
-    /// Workers at once.
+    /// Number of workers at once.
     pub scale_factor: u32,
-    /// Its weight.
+    /// Weight.
     pub weight: f64,
-    /// When it arrived, in s.
+    /// Arrival, s.
     pub arrival: f64,
-    /// When its last step ended, in s; none if it was dropped.
+    /// End of its last step, s; none if it was dropped.
     pub completion: Option<f64>,
-    /// completion − arrival, in s.
+    /// Job completion time, completion − arrival, s.
     pub jct: Option<f64>,
     /// Finish-time fairness.
     pub rho: Option<f64>,
-    /// What it received; none in results of older programs.
+    /// Service that it received; none in results of older versions.
     pub service: Option<Service>,
 }
 
 impl JobRow {
-    /// Its numbers, of which columns are made.
+    /// Numbers from which columns are made.
     pub fn numbers(&self) -> JobNumbers<'_> {
         JobNumbers {
             scale_factor: self.scale_factor,
@@ -128,20 +128,20 @@ impl JobRow {
     }
 }
 
-/// The result of one run.
+/// Result of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// How it ended.
+    /// Status at the end.
     pub status: Status,
-    /// Why it is not `done`, or what could not be found out about it, for people.
+    /// Explanation for people why it is not `done`, or what could not be computed.
     pub reason: Option<String>,
     /// The largest sustainable arrival rate in jobs/h, where it was computed.
     pub capacity: Option<f64>,
-    /// The value of each of [`METRICS`]; none where it means nothing.
+    /// Values of [`METRICS`], in order; none where a metric has no meaning.
     pub metrics: [Option<f64>; METRICS.len()],
-    /// Busy worker-time ÷ worker-time by worker type, in order of name; empty for results of older programs.
+    /// Busy worker-time ÷ worker-time by worker type, in order of name; empty for results of older versions.
     pub utilization: Vec<(String, f64)>,
-    /// The measured jobs, if they are kept.
+    /// Measured jobs, if they are kept.
     pub jobs: Vec<JobRow>,
 }
 

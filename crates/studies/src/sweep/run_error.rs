@@ -1,4 +1,4 @@
-//! Why a run cannot start, or go on.
+//! Reason why a run cannot start, or continue.
 
 use thiserror::Error;
 
@@ -7,14 +7,14 @@ use apportion::simulator::SimulationError;
 use apportion::spec::SpecError;
 use apportion::spec::run::FieldComplaint;
 
-/// Why a run cannot start, or go on.
+/// Reason why a run cannot start, or continue.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// Values of fields that cannot be, alone or with others; at least one.
+    /// Values of fields that are invalid, alone or together; at least one.
     #[error("{}", .0.first().map_or(String::new(), |c| format!("{}: {}", c.field, c.message)))]
     Fields(Vec<FieldComplaint>),
-    /// A document that the run names is at fault.
+    /// A document that the run names is invalid.
     #[error(transparent)]
     Document(#[from] SpecError),
     /// The policy cannot be made.
@@ -30,7 +30,7 @@ impl RunError {
         Self::Fields(vec![FieldComplaint { field: field.to_owned(), message: message.into(), help: None }])
     }
 
-    /// A document's error as one of the field that names it, if it has no place in a document of its own.
+    /// A document's error as one of the field that names it, if the error has no position in the document.
     pub(super) fn naming(field: &str, error: SpecError) -> Self {
         match error.diagnostics.as_slice() {
             [only] if only.line == 0 => {

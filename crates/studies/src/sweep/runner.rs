@@ -1,4 +1,4 @@
-//! Runs points on all cores and hands over each outcome as it comes.
+//! Execution of points on all cores, with each outcome handed over as it comes.
 //!
 //! Workers take tasks in order, one at a time; outcomes arrive in the order in which runs end, and are written by
 //! the calling thread alone, so a store needs no lock of its own. An outcome may call for another run: it joins the
@@ -19,51 +19,51 @@ use crate::sweep::store::StoreError;
 use apportion::solver::timing::Stopwatch;
 use apportion::units::JobsPerHour;
 
-/// Stack of a thread that runs points, bytes: a policy may be a function of Python that asks the engine again, and recursion there is
-/// as deep as Python lets it be.
+/// Stack of a thread that runs points, bytes: a policy may be a Python function that calls the engine again, and Python
+/// allows deep recursion.
 const STACK: usize = 64 << 20;
 
-/// What is reported while runs go on, from any thread.
+/// Reports while runs are made, from any thread.
 pub trait Progress: Sync {
     /// A run starts.
     fn started(&self, point: &Point) {
         let _ = point;
     }
-    /// A run goes on; told now and then.
+    /// A run has made progress; reported now and then.
     fn went_on(&self, point: &Point, standing: &Standing) {
         let _ = (point, standing);
     }
-    /// A run ended, and its outcome is kept.
+    /// A run ended, and its outcome was kept.
     fn finished(&self, point: &Point, outcome: &Outcome) {
         let _ = (point, outcome);
     }
-    /// One more run is called for.
+    /// One more run was added.
     fn added(&self, point: &Point) {
         let _ = point;
     }
 }
 
-/// Reports nothing.
+/// Reporter that reports nothing.
 impl Progress for () {}
 
-/// How many runs of a sweep ended, and how.
+/// Number of runs of a sweep that ended, by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Runs that ended in each way: [`Status::ALL`].
+    /// Number of runs by status, in the order of [`Status::ALL`].
     pub by_status: [usize; Status::ALL.len()],
-    /// Runs that were to be made.
+    /// Number of runs that were to be made.
     pub n_tasks: usize,
-    /// Stopped before the end; what had ended is kept.
+    /// Whether it was stopped before the end; ended runs are kept.
     pub interrupted: bool,
 }
 
 impl Summary {
-    /// Runs that ended.
+    /// Number of runs that ended.
     pub fn n_ended(&self) -> usize {
         self.by_status.iter().sum()
     }
 
-    /// Runs that ended this way.
+    /// Number of runs that ended with this status.
     pub fn of(&self, status: Status) -> usize {
         self.by_status[status as usize]
     }
@@ -80,14 +80,14 @@ impl fmt::Display for Summary {
     }
 }
 
-/// How points are run.
+/// Settings for running points.
 #[derive(Clone, Copy)]
 pub struct Runner<'a> {
-    /// Set to true to stop.
+    /// Flag that stops the runs.
     pub interrupt: &'a AtomicBool,
-    /// Runs at once; as many as there are cores if not given.
+    /// Number of runs at once; the number of cores if not given.
     pub n_threads: Option<NonZeroUsize>,
-    /// Told of each run.
+    /// Receiver of the reports.
     pub progress: &'a dyn Progress,
 }
 
@@ -98,19 +98,19 @@ impl fmt::Debug for Runner<'_> {
 }
 
 impl Runner<'_> {
-    /// Runs tasks. `execute` runs one, on a worker thread, and gives `None` if it was interrupted; a panic in it is
-    /// a failed run. `keep` takes each with its outcome and its wall time in seconds, on the calling thread, and
-    /// gives the task that follows from it, if one does; the first error it gives stops the sweep.
+    /// Runs tasks. `execute` runs one, on a worker thread, and returns `None` if it was interrupted; a panic in it is a
+    /// failed run. `keep` gets each with its outcome and its wall time, s, on the calling thread, and returns the task that
+    /// follows from it, if there is one; its first error stops the sweep.
     ///
     /// # Errors
-    /// What `keep` says, or if no threads can be had.
+    /// The error of `keep`, or one if no threads can be started.
     pub fn run<T: Borrow<Point> + Send>(
         &self,
         mut tasks: Vec<T>,
         execute: impl Fn(&T) -> Option<Outcome> + Sync,
         mut keep: impl FnMut(&T, &Outcome, f64) -> Result<Option<T>, StoreError>,
     ) -> Result<Summary, StoreError> {
-        // More than runs or cores would only wait.
+        // More threads than runs or cores would only wait.
         let n_useful = available_parallelism().map_or(1, NonZeroUsize::get).max(tasks.len());
         let n_threads = self.n_threads.map_or(0, |n| n.get().min(n_useful));
         let pool = rayon::ThreadPoolBuilder::new()
@@ -151,7 +151,7 @@ impl Runner<'_> {
             for task in tasks {
                 let _ = queue.send(task);
             }
-            // Closed as soon as no run can call for another, so that workers who wait for one end.
+            // The queue is closed as soon as no run can add another, so that waiting workers end.
             let mut queue = Some(queue).filter(|_| n_open > 0);
             for (task, outcome, seconds) in receiver {
                 n_open -= 1;
@@ -183,8 +183,8 @@ impl Runner<'_> {
     }
 }
 
-/// Puts tasks in the order of falling arrival rates: their runs take longest, and a long one that began last would leave
-/// the other cores idle.
+/// Sorts tasks by falling arrival rate: high rates take longest, and a long run that began last would leave other cores
+/// idle.
 fn busiest_first<T: Borrow<Point>>(tasks: &mut [T]) {
     let rate = |task: &T| T::borrow(task).spec.workload.rate.map_or(0.0, JobsPerHour::get);
     tasks.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
