@@ -1,4 +1,4 @@
-//! One run, from its start to its outcome.
+//! Execution of one run, from its start to its outcome.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,20 +26,20 @@ use apportion::workload::Arrivals;
 /// Wall time between two reports.
 const REPORT_EVERY: Duration = Duration::from_millis(500);
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standing {
-    /// Measured jobs that are done.
+    /// Number of measured jobs that are done.
     pub n_done: u64,
-    /// Jobs that are measured, where it is known.
+    /// Number of measured jobs, where it is known.
     pub n_measured: Option<u64>,
-    /// Jobs that are in the cluster, or wait for it.
+    /// Number of jobs that run or wait.
     pub n_active: usize,
-    /// The mean completion time of the measured jobs that are done.
+    /// Mean completion time of the measured jobs that are done.
     pub average_jct: Option<Seconds>,
     /// Simulated time.
     pub now: Seconds,
-    /// Rounds simulated.
+    /// Number of simulated rounds.
     pub rounds: u64,
 }
 
@@ -56,25 +56,25 @@ impl Standing {
     }
 }
 
-/// How far a run may go.
+/// Limits of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
-    /// Set to true to stop the run.
+    /// A flag: once it is raised, the run stops.
     pub interrupt: Arc<AtomicBool>,
-    /// Wall time.
+    /// Limit of wall time.
     pub wall: Option<Duration>,
-    /// Wall time of one decision.
+    /// Limit of wall time of one decision.
     pub decision: Option<Duration>,
-    /// When a run that gets nowhere is given up; as for [`Run::patience`].
+    /// Limits after which a run without progress is given up; as for [`Run::patience`].
     pub patience: Patience,
     /// Whether the outcome keeps the measured jobs.
     pub keep_jobs: bool,
 }
 
 impl Bounds {
-    /// Those of a sweep's `stop`, with the flag that stops its runs.
+    /// Limits of a sweep's `stop`, with the flag that stops its runs.
     pub fn of(stop: &StopSpec, interrupt: Arc<AtomicBool>) -> Self {
-        // Longer than any run: a duration holds no infinite time.
+        // A duration cannot hold infinity; this is longer than any run.
         let time = |time: Seconds| Duration::from_secs_f64(time.get().min(1e12));
         Self {
             interrupt,
@@ -85,8 +85,8 @@ impl Bounds {
         }
     }
 
-    /// The limit of time that has ended a run that began with the stopwatch, in words: the run's own where that is over, or else a
-    /// decision's; none without either.
+    /// Message about the time limit that ended a run: its own where that has passed, or else that of a decision; none
+    /// without either. The stopwatch was started with the run.
     fn limit_over(&self, stopwatch: Stopwatch) -> Option<String> {
         let in_words = |what: &str, field: &str, limit: Duration| {
             format!("the wall time of {} s{what} (`stop: {field}`) is over", limit.as_secs_f64())
@@ -96,7 +96,7 @@ impl Bounds {
         of_run.or_else(|| self.decision.map(|time| in_words(" for a decision", "decision", time)))
     }
 
-    /// What breaks off the decisions of a run that began with the stopwatch.
+    /// Interrupt that breaks off the decisions of a run; the stopwatch was started with the run.
     pub fn of_decisions(&self, stopwatch: Stopwatch) -> Interrupt {
         let mut interrupt = Interrupt::default().with_flag(Arc::clone(&self.interrupt));
         if let Some(wall) = self.wall {
@@ -109,11 +109,10 @@ impl Bounds {
     }
 }
 
-/// A simulation of this run at its start, or where a checkpoint of it was taken; what breaks off its decisions makes them
-/// errors.
+/// A simulation of this run at its start, or at a checkpoint of it; a decision that the interrupt breaks off is an error.
 ///
 /// # Errors
-/// If policy and workload do not fit, or the checkpoint is of another run.
+/// If policy and workload do not fit together, or the checkpoint is of another run.
 pub fn begin(
     run: &Run,
     checkpoint: Option<&Checkpoint>,
@@ -122,11 +121,11 @@ pub fn begin(
     begin_with(run, run.arrivals()?, checkpoint, interrupt)
 }
 
-/// A simulation of this run with other jobs than the run's; these are given from their beginning where a checkpoint is
-/// taken up, too.
+/// A simulation of this run with other jobs than its own; they are given from their beginning even where a checkpoint is
+/// continued.
 ///
 /// # Errors
-/// As [`begin`].
+/// Fails as [`begin`] does.
 pub fn begin_with(
     run: &Run,
     arrivals: Box<dyn Arrivals>,
@@ -147,25 +146,25 @@ pub fn begin_with(
     .with_entities(run.entities()))
 }
 
-/// Runs the points of a sweep.
+/// Executor of the points of a sweep.
 #[derive(Debug, Default)]
 pub struct Executor {
-    /// How far each run may go.
+    /// Limits of each run.
     pub bounds: Bounds,
-    /// Leave out runs that are provably saturated.
+    /// Whether to leave out runs that are provably saturated.
     pub stop_saturated: bool,
-    /// Capacities that have been computed, or why they are not known; none for runs without a rate.
+    /// Capacities, or reasons why they are not known, by capacity key; none for runs without a rate.
     capacities: Mutex<BTreeMap<String, Result<Option<Capacity>, String>>>,
 }
 
 impl Executor {
-    /// With no capacities computed yet.
+    /// An executor without any computed capacities.
     pub fn new(bounds: Bounds, stop_saturated: bool) -> Self {
         Self { bounds, stop_saturated, capacities: Mutex::default() }
     }
 
-    /// The outcome of a run, or `None` if interrupted; `report` is called now and then with how far it is. If the
-    /// capacity could not be computed, the outcome's reason says so, because a saturated run may then look like any other.
+    /// The outcome of a run, or `None` if interrupted; `report` is called now and then with its progress. If the capacity
+    /// could not be computed, the outcome's reason says so, because a saturated run may then look like any other.
     pub fn execute(&self, run: &Run, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
         let rate = run.spec.workload.rate.filter(|_| self.stop_saturated);
         let (capacity, unknown) = match rate.map(|_| self.capacity(run)) {
@@ -198,8 +197,8 @@ impl Executor {
     }
 }
 
-/// The outcome of a run, or `None` if interrupted. An error is an outcome, too, but for an interrupted run's: the interrupt may
-/// have caused it.
+/// The outcome of a run, or `None` if interrupted. An error gives an outcome, too, except in an interrupted run, where the
+/// interrupt may have caused it.
 pub fn execute(run: &Run, bounds: &Bounds, report: &mut dyn FnMut(&Standing)) -> Option<Outcome> {
     match try_execute(run, bounds, report) {
         Ok(outcome) => outcome,
@@ -249,7 +248,7 @@ fn try_execute(
     Ok(Some(Outcome { status: Status::Done, reason: None, capacity: None, metrics, utilization, jobs }))
 }
 
-/// Is it that a decision was broken off, because it took too long or the run is to stop?
+/// Whether the error is that a decision was broken off, because it took too long or the run is to stop.
 pub fn is_broken_off(error: &SimulationError) -> bool {
     let SimulationError::Decision { error, .. } = error else { return false };
     match &**error {
@@ -261,7 +260,7 @@ pub fn is_broken_off(error: &SimulationError) -> bool {
     }
 }
 
-/// The outcome without metrics of a run that a limit ended in a decision.
+/// Outcome, without metrics, of a run that a limit ended in a decision.
 fn broken_off(error: &SimulationError, limit: Option<String>) -> Outcome {
     let reason = match (limit, error) {
         (Some(limit), SimulationError::Decision { place, .. }) => format!("{limit}, in a decision {place}"),
@@ -271,7 +270,7 @@ fn broken_off(error: &SimulationError, limit: Option<String>) -> Outcome {
     Outcome::without_metrics(Status::Timeout, reason)
 }
 
-/// The outcome without metrics of a run that took too long: what it had measured by then depends on the machine.
+/// Outcome, without metrics, of a run that took too long: its measurements so far depend on the machine.
 fn timed_out(simulation: &Simulation, recorder: &Recorder, limit: Option<&str>) -> Outcome {
     let n_done = recorder.summary().jobs.len();
     let (n_active, hours) = (simulation.n_active(), simulation.now().hours());
@@ -282,7 +281,7 @@ fn timed_out(simulation: &Simulation, recorder: &Recorder, limit: Option<&str>) 
     Outcome::without_metrics(Status::Timeout, reason)
 }
 
-/// The outcome of a run that gets nowhere.
+/// Outcome of a run without progress.
 fn in_vain(simulation: &Simulation) -> Outcome {
     let (status, reason) = match simulation.standstill() {
         Some(found) => (status_of(found), found.to_string()),
@@ -291,7 +290,7 @@ fn in_vain(simulation: &Simulation) -> Outcome {
     Outcome::without_metrics(status, reason)
 }
 
-/// What a run that gets nowhere is recorded as. One that the clock cannot follow failed.
+/// Status of a run without progress; `failed` if the clock cannot follow it.
 fn status_of(found: &Standstill) -> Status {
     match found {
         Standstill::Livelock { .. } | Standstill::Endless { .. } => Status::Livelock,

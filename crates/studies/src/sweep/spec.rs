@@ -33,64 +33,64 @@ pub use document::{QuickDocument, SweepDocument};
 pub use fields::{are_alike, canonical_value, field_names, unlike_fields};
 pub use published::Published;
 
-/// The format's name, first line of every sweep.
+/// Name of the format, on the first line of every sweep.
 pub const FORMAT: &str = "apportion/sweep-v1";
-/// The most runs one sweep may have.
+/// The most runs of a sweep.
 pub const POINTS_MAX: usize = 100_000;
 
 /// A checked study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepSpec {
-    /// Its name, of which the results folder is called.
+    /// Name of the study, and of its results folder.
     pub name: String,
-    /// The study's purpose, in words.
+    /// Purpose of the study, in words.
     pub description: Option<String>,
-    /// The publication that the study reproduces, if any.
+    /// Publication that the study reproduces, if any.
     pub source: Option<String>,
-    /// What is varied, in the document's order; the first varies slowest.
+    /// Axes in the document's order; the first varies slowest.
     pub axes: Vec<Axis>,
-    /// When a run is not made, or not finished.
+    /// Conditions under which a run is not made, or not finished.
     pub stop: StopSpec,
-    /// Keep every measured job of every run, too.
+    /// Whether to keep every measured job of every run.
     pub keep_jobs: bool,
-    /// The log of which its runs' traces are windows.
+    /// Log of which the runs' traces are windows.
     pub log: Option<log::LogSpec>,
-    /// What others published of its metrics; nothing in its short form.
+    /// Published values of the study's metrics; empty in its short form.
     pub published: Vec<Published>,
-    /// Where relative paths in it start: its document's folder.
+    /// Folder of its document, from which relative paths start.
     pub folder: PathBuf,
     /// Points that are left out.
     skip: Vec<SkipRule>,
-    /// The fixed part of every run: a tree of fields.
+    /// Fixed fields of every run, as a tree.
     fixed: Value,
-    /// Fixed field → where it is written.
+    /// Path in the document of each fixed field.
     fixed_at: BTreeMap<String, String>,
-    /// Where each axis is written.
+    /// Path in the document of each axis.
     places: Vec<AxisPlace>,
 }
 
-/// Where an axis is written.
+/// Place of an axis in the document.
 #[derive(Clone, Debug, PartialEq)]
 struct AxisPlace {
     path: String,
-    /// Its values stand in a list, each at a place of its own.
+    /// Whether its values are in a list, each with a place of its own.
     is_listed: bool,
 }
 
-/// A field and the values it takes.
+/// A field with the values that it takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// As the document names it; the results' column.
+    /// Name in the document and of the results' column.
     pub name: String,
-    /// The field of a run, dotted.
+    /// Field of a run, dotted.
     pub field: String,
-    /// In the document's order, each once, in canonical form; of an automatic axis, its first rate.
+    /// Values in the document's order, each once, in canonical form; for an automatic axis, its first rate.
     pub values: Vec<Value>,
-    /// How it finds its other values, if it does.
+    /// Rules for finding further values; none if all are listed.
     pub auto: Option<AutoSpec>,
 }
 
-/// When a run is not made, or not finished.
+/// Conditions under which a run is not made, or not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StopSpec {
@@ -126,7 +126,7 @@ impl Default for StopSpec {
 }
 
 impl StopSpec {
-    /// All of it on a line of YAML, as it is in force: what a document leaves out, too.
+    /// All conditions in force, including defaults, on one line of YAML.
     pub fn in_force(&self) -> String {
         let Self { saturated, wall, decision, rounds, doublings } = self;
         let time = |field: &str, time: &Option<Seconds>| {
@@ -136,7 +136,7 @@ impl StopSpec {
         format!("stop: {{saturated: {saturated}, {times}rounds: {rounds}, doublings: {doublings}}}")
     }
 
-    /// When a run that gets nowhere is given up.
+    /// Limits after which a run without progress is given up.
     pub const fn patience(&self) -> Patience {
         Patience { rounds: Some(self.rounds), doublings: Some(self.doublings) }
     }
@@ -150,8 +150,8 @@ impl SweepSpec {
     /// Reads a study, in its `quick` form if asked for; both forms are checked.
     ///
     /// # Errors
-    /// With the place of everything wrong: unknown fields, values of the wrong kind or out of range, empty axes,
-    /// values given twice, fields both fixed and varied, and points that are not sound runs.
+    /// With the place of every error: unknown fields, values of the wrong kind or out of range, empty axes, values given
+    /// twice, fields both fixed and varied, and points that are not valid runs.
     pub fn parse(source: &Source, quick: bool) -> Result<Self, SpecError> {
         let document: SweepDocument = source.parse_format(FORMAT)?;
         let whole = Reader::new(source).read(&document, None)?;
@@ -169,12 +169,12 @@ impl SweepSpec {
         }
     }
 
-    /// How many points the grid has, those included that are left out.
+    /// Number of points of the grid, including those that are left out.
     pub fn n_points(&self) -> usize {
         self.axes.iter().map(|axis| axis.values.len()).product()
     }
 
-    /// The run in which each axis has the value of this position: `[axes]`.
+    /// The run with the values at these positions of the axes: `[axes]`.
     ///
     /// # Panics
     /// If there are not as many positions as axes, or one is out of range.
@@ -190,7 +190,7 @@ impl SweepSpec {
         run
     }
 
-    /// Leaves out what a run says of worker types that its cluster lacks and another cluster of the sweep has.
+    /// Removes settings of worker types that the run's cluster lacks and another cluster of the sweep has.
     fn fit_to_cluster(&self, run: &mut RunSpec) {
         let Some(axis) = self.axes.iter().find(|axis| axis.field == "cluster") else { return };
         let RunSpec { cluster, servers, prices, .. } = run;
@@ -204,17 +204,17 @@ impl SweepSpec {
         }
     }
 
-    /// Is the point with these values left out? `values`: `[axes]`.
+    /// Whether the point with these values is left out. `values`: `[axes]`.
     pub fn is_skipped(&self, values: &[Value]) -> bool {
         self.skip.iter().any(|rule| rule.matches(values))
     }
 
-    /// The position of the axis that finds its own values, if there is one.
+    /// Position and rules of the axis that finds its own values, if there is one.
     pub fn auto_axis(&self) -> Option<(usize, &AutoSpec)> {
         self.axes.iter().enumerate().find_map(|(position, axis)| Some((position, axis.auto.as_ref()?)))
     }
 
-    /// Where the document says what a field is at a point: `[axes]` positions; for complaints about the point's run.
+    /// Path in the document of a field at a point, for complaints about the point's run. `positions`: `[axes]`.
     pub fn path_of(&self, field: &str, positions: &[usize]) -> String {
         let axes = self.axes.iter().zip(&self.places).zip(positions);
         for ((axis, place), position) in axes {
@@ -235,13 +235,13 @@ impl SweepSpec {
         }
     }
 
-    /// The fixed part of every run as canonical text, to tell one study's results from another's.
+    /// Fixed part of every run as canonical text, by which results of different studies are told apart.
     pub fn fixed_text(&self) -> String {
         apportion::spec::run::canonical(&self.fixed)
     }
 }
 
-/// A value as a cell of a table: text plain, counts as `v100=36,k80=4`, windows as `4000:5000`.
+/// A value as text for tables: text plain, counts as `v100=36,k80=4`, windows as `4000:5000`.
 pub fn value_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -6,13 +6,13 @@ use serde::Deserialize;
 use super::axis::rounded;
 use apportion::spec::run::RATE_MAX;
 
-/// A ladder never has more rungs.
+/// The most rungs of a ladder.
 const RUNGS_MAX: usize = 200;
 
-/// How far above the knee one rung lies from the next: mean gaps between arrivals shrink by so much of the knee's.
+/// Distance between rungs above the knee: the mean gap between arrivals shrinks by this part of the knee's.
 const BEYOND_STEP: f64 = 0.05;
 
-/// How the arrival rate is raised, for each combination of the other axes' values.
+/// Rules for raising the arrival rate, for each combination of the other axes' values.
 ///
 /// 1. *Climb*: `from`, then each rate `factor` times the one before, at most `to`, until a run is past a bound.
 /// 2. *Bisect* between the last rate within the bounds and the first past them, until the two lie within
@@ -30,21 +30,21 @@ const BEYOND_STEP: f64 = 0.05;
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Auto")]
 pub struct AutoSpec {
-    /// The first rate.
+    /// First rate.
     #[schemars(extend("x-unit" = "jobs/h"))]
     pub from: f64,
-    /// The ratio of two rates while climbing, above 1.
+    /// Ratio of two rates while climbing, above 1.
     pub factor: f64,
-    /// No rate above this; a million by default.
+    /// Largest rate; a million by default.
     #[schemars(extend("x-unit" = "jobs/h"))]
     pub to: Option<f64>,
-    /// Past the knee from this utilization on; 0.98 by default, unless `jct` is given.
+    /// Utilization from which a run is past the knee; 0.98 by default, unless `jct` is given.
     pub utilization: Option<f64>,
-    /// Past the knee from this multiple of the first run's average completion time on; not looked at by default.
+    /// Multiple of the first run's average completion time from which a run is past the knee; not used by default.
     pub jct: Option<f64>,
-    /// How closely the knee is bracketed, relative to it.
+    /// Precision of the knee, relative to it.
     pub precision: f64,
-    /// After the knee, go on until completion times are so many times the smallest; not by default.
+    /// Multiple of the smallest average completion time up to which rates beyond the knee are run; none are by default.
     pub beyond: Option<f64>,
 }
 
@@ -54,56 +54,56 @@ impl Default for AutoSpec {
     }
 }
 
-/// What a run at one rate showed.
+/// Result of a run at one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rung {
-    /// The arrival rate, in jobs/h.
+    /// Arrival rate, jobs/h.
     pub rate: f64,
-    /// How it ended.
+    /// Ending of the run.
     pub ending: RungEnding,
     /// Busy worker-time ÷ worker-time, where it was measured.
     pub utilization: Option<f64>,
-    /// In s, where it was measured.
+    /// Average job completion time, s, where it was measured.
     pub average_jct: Option<f64>,
 }
 
-/// How a run of a ladder ended.
+/// Ending of a run of a ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RungEnding {
-    /// With its metrics.
+    /// The run ended with metrics.
     Done,
-    /// Saturated, or out of time.
+    /// The run was saturated, or out of time.
     Overloaded,
-    /// With an error.
+    /// The run ended with an error.
     Failed,
 }
 
-/// What is to be run next.
+/// Next step of a ladder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// A run at this rate, in jobs/h.
+    /// A run at this rate, jobs/h.
     Run(f64),
-    /// Nothing: the ladder is done.
+    /// No further run, as the ladder is done; with its knee, if any.
     Done(Option<Knee>),
 }
 
-/// Where a curve bends.
+/// Knee of a curve, between two rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
-    /// The highest rate that was found within the bounds, in jobs/h; none if `from` is past them.
+    /// Highest rate found within the bounds, jobs/h; none if `from` is past them.
     pub within: Option<f64>,
-    /// The lowest rate that was found past them, in jobs/h.
+    /// Lowest rate found past the bounds, jobs/h.
     pub past: f64,
 }
 
-/// The rate that is asked for and not there yet, or an early end.
+/// Reason to stop: a rate that is needed and not run yet, or an early end.
 enum Break {
     Wanted(f64),
     Ended,
 }
 
 impl AutoSpec {
-    /// Fields that cannot be, each with what is wrong.
+    /// Invalid fields, each with a message.
     pub(super) fn complaints(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         let above = |limit: f64, value: f64| value.is_finite() && value > limit;
@@ -131,7 +131,7 @@ impl AutoSpec {
         found
     }
 
-    /// What comes after these runs, which are those of this ladder from its foot on, in order.
+    /// The next step after these runs, which are all runs of this ladder so far, in order.
     pub fn next(&self, rungs: &[Rung]) -> Step {
         if rungs.len() >= RUNGS_MAX {
             return Step::Done(None);
@@ -154,7 +154,7 @@ impl AutoSpec {
         }
     }
 
-    /// Climbs and bisects: the knee, if there is one below `to`.
+    /// Climbs and bisects. Returns the knee, if there is one below `to`.
     fn climb(&self, ask: &mut impl FnMut(f64) -> Result<Rung, Break>) -> Result<Option<Knee>, Break> {
         let first = ask(rounded(self.from))?;
         if self.is_past(&first, &first) {
@@ -176,7 +176,7 @@ impl AutoSpec {
         Ok(Some(Knee { within: Some(within), past }))
     }
 
-    /// The next rate beyond the knee, of which the last `n_beyond` runs were, if there is to be one.
+    /// The next rate beyond the knee, if there is to be one; the last `n_beyond` runs were beyond it.
     fn beyond(&self, knee: Knee, rungs: &[Rung], n_beyond: usize) -> Option<f64> {
         let wanted = self.beyond?;
         if rungs[rungs.len() - n_beyond..].iter().any(|rung| rung.ending == RungEnding::Overloaded) {
@@ -210,7 +210,7 @@ impl AutoSpec {
 mod tests {
     use super::*;
 
-    /// Climbs with a cluster whose utilization is rate / `capacity` and whose completion times are those of a queue.
+    /// Climbs on a cluster whose utilization is rate / `capacity` and whose completion times are those of a queue.
     fn climb(auto: &AutoSpec, capacity: f64) -> (Vec<f64>, Option<Knee>) {
         let mut rungs = Vec::new();
         loop {
@@ -255,7 +255,7 @@ mod tests {
     fn beyond_the_knee_gaps_shrink_by_twentieths_until_times_are_tenfold() {
         let auto = AutoSpec { from: 1.0, utilization: Some(0.5), beyond: Some(10.0), ..AutoSpec::default() };
         let (rates, knee) = climb(&auto, 4.0);
-        // At 2 of 4 the bound is met, at once the upper end of a bracket that closes in from below.
+        // At 2 of 4 the bound is met, and this is also the upper end of a bracket that closes in from below.
         let past = knee.unwrap().past;
         assert!((past - 2.0).abs() < 1e-12);
         let beyond = &rates[rates.len() - 10..];

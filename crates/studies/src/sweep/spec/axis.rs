@@ -12,10 +12,10 @@ use super::reader::Reader;
 use super::{Axis, AxisPlace, POINTS_MAX, value_text};
 use apportion::spec::complaint::in_plain_words;
 
-/// The one field whose values may be found automatically.
+/// The only field whose values may be found automatically.
 pub(super) const AUTO_FIELD: &str = "workload.rate";
 
-/// Of how many values it is said that they are there more than once.
+/// The most repeated values that are reported.
 const REPEATED_MAX: usize = 20;
 
 /// Numbers spread over a range, rounded to 12 significant digits.
@@ -23,30 +23,30 @@ const REPEATED_MAX: usize = 20;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Range")]
 pub(super) struct RangeDocument {
-    /// The first number.
+    /// First number.
     from: f64,
-    /// The last number.
+    /// Last number.
     to: f64,
-    /// How many numbers, at least 2.
+    /// Number of numbers, at least 2.
     points: u64,
-    /// How they are spread; `linear` by default.
+    /// Spacing of the numbers; `linear` by default.
     #[serde(default)]
     scale: Scale,
 }
 
-/// How the numbers of a range are spread.
+/// Spacing of the numbers of a range.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Scale {
-    /// With equal differences.
+    /// Numbers have equal differences.
     #[default]
     Linear,
-    /// With equal ratios.
+    /// Numbers have equal ratios.
     Log,
 }
 
 impl Reader<'_> {
-    /// An axis with its values, and where it is written.
+    /// An axis with its values, and its place in the document.
     pub(super) fn axis(
         &mut self,
         (name, field): (&str, &str),
@@ -92,10 +92,10 @@ impl Reader<'_> {
         Some((axis, AxisPlace { path: path.to_owned(), is_listed }))
     }
 
-    /// Complains of each value that is there more than once, at its second place.
+    /// Complains about each value that occurs more than once, at its second place.
     fn complain_of_repeated(&mut self, values: &[Value], places: &[(usize, String)]) {
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
-        // By the position of its first: the second and how many there are.
+        // Second position and number of occurrences of each repeated value, by its first position.
         let mut repeated: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (position, value) in values.iter().enumerate() {
             match known.entry(value.to_string()) {
@@ -135,7 +135,7 @@ impl Reader<'_> {
         wrong.is_empty().then_some(auto)
     }
 
-    /// The values of a range.
+    /// Values of a range.
     fn range(&mut self, values: &serde_yaml::Value, path: &str) -> Option<Vec<serde_yaml::Value>> {
         let range: RangeDocument = match serde_yaml::from_value(values.clone()) {
             Ok(range) => range,
@@ -168,12 +168,12 @@ impl Reader<'_> {
     }
 }
 
-/// The number without the noise of its computation: 12 significant digits.
+/// The number rounded to 12 significant digits, without the noise of its computation.
 pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.11e}").parse().unwrap_or(value)
 }
 
-/// A whole number stays one, so that fields that count take ranges too.
+/// A whole number stays an integer, so that fields that count can take ranges, too.
 fn whole_or_float(value: f64) -> serde_yaml::Value {
     #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
     if value.fract() == 0.0 && value.abs() < 9e15 { (value as i64).into() } else { value.into() }

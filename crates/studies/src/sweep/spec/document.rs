@@ -15,25 +15,25 @@ pub struct SweepDocument {
     /// Kind and version of the document.
     #[schemars(extend("const" = FORMAT))]
     pub format: String,
-    /// The name of the study, after which its folder of results is called: letters, digits, `-`, `_` and `.`.
+    /// Name of the study, also of its results folder: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What the study is for.
+    /// Purpose of the study.
     #[serde(default)]
     pub description: Option<String>,
-    /// The publication that the study reproduces.
+    /// Publication that the study reproduces.
     #[serde(default)]
     pub source: Option<String>,
-    /// The log that the study runs on, of which its runs' traces are windows.
+    /// Log on which the study runs; its runs' traces are windows of the log.
     #[serde(default)]
     pub log: Option<LogSpec>,
-    /// Fields of every run.
+    /// Fixed fields of every run.
     #[serde(default)]
     #[schemars(with = "FixedFields")]
     pub(super) run: serde_yaml::Mapping,
-    /// Fields that are varied, with their values. The first varies slowest.
+    /// Varied fields, with their values. The first varies slowest.
     #[schemars(with = "VariedFields")]
     pub(super) axes: serde_yaml::Mapping,
-    /// When a run is not made, or not finished.
+    /// Conditions under which a run is not made, or not finished.
     #[serde(default)]
     pub stop: StopSpec,
     /// Points that are left out: those that agree with all of one entry, such as `{policy: fifo, rate: {from: 5}}`.
@@ -43,20 +43,20 @@ pub struct SweepDocument {
     /// Whether to keep every measured job of every run, in the table `jobs`.
     #[serde(default)]
     pub keep_jobs: bool,
-    /// What others published of the study's metrics. `results show` and `report` show these points beside the study's own, but
+    /// Published values of the study's metrics. `results show` and `report` show these points beside the study's own, but
     /// not beside those of its short form, which has other runs.
     #[serde(default)]
     pub(super) published: Vec<PublishedDocument>,
-    /// What `--quick` changes.
+    /// Changes that `--quick` makes.
     #[serde(default)]
     pub(super) quick: Option<QuickDocument>,
 }
 
-/// What `--quick` changes.
+/// Changes that `--quick` makes.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QuickDocument {
-    /// Fields of every run, beside those of the whole study or in place of them.
+    /// Fixed fields of every run, added to those of the whole study or replacing them.
     #[schemars(with = "FixedFields")]
     pub(super) run: serde_yaml::Mapping,
     /// Other values of some of the study's axes.

@@ -6,17 +6,17 @@ use apportion::spec::run::RunSpec;
 
 use super::value_text;
 
-/// The groups of fields inside a run.
+/// Groups of fields inside a run.
 pub(super) const GROUPS: [&str; 6] = ["workload", "mechanism", "solver", "faults", "profiling", "live"];
 
-/// A run as a tree in which every group is, also one that is not written because nothing of it is asked for.
+/// A run as a tree with every group, including groups that have only defaults.
 pub(super) fn whole(spec: &RunSpec) -> Option<Value> {
     let mut tree = serde_json::to_value(spec).ok()?;
     tree["live"] = serde_json::to_value(spec.live).ok()?;
     Some(tree)
 }
 
-/// The names of all fields of a run, dotted.
+/// Names of all fields of a run, dotted.
 pub fn field_names() -> Vec<String> {
     let Some(Value::Object(fields)) = whole(&RunSpec::default()) else { return Vec::new() };
     let mut names = Vec::new();
@@ -31,7 +31,7 @@ pub fn field_names() -> Vec<String> {
     names
 }
 
-/// The field meant by `name`: dotted, a group, or its last part alone.
+/// The field with a name: dotted, a group, or its last part alone.
 pub(super) fn resolve(name: &str, fields: &[String]) -> Option<String> {
     if GROUPS.contains(&name) || fields.iter().any(|field| field == name) {
         return Some(name.to_owned());
@@ -53,7 +53,7 @@ pub(super) fn set(tree: &mut Value, field: &str, value: Value) {
 
 /// A value of a field in canonical form.
 ///
-/// # Errors
+/// If it is not a value of the field, with the message of serde.
 /// If it is none, with what serde says of it.
 pub fn canonical_value(field: &str, value: Value) -> Result<Option<Value>, serde_json::Error> {
     let mut probe = Value::Object(Map::new());
@@ -63,14 +63,14 @@ pub fn canonical_value(field: &str, value: Value) -> Result<Option<Value>, serde
     Ok(whole(&spec).as_ref().and_then(find))
 }
 
-/// Do two trees of fields, as text, make the same run? A field that is written with its default is as one that is not.
+/// Whether two trees of fields, as text, make the same run. A field written with its default is equal to one left out.
 pub fn are_alike(one: &str, other: &str) -> bool {
     let run = |text: &str| serde_json::from_str::<RunSpec>(text).ok();
     one == other || run(one).zip(run(other)).is_some_and(|(one, other)| one == other)
 }
 
-/// The fields that differ in two trees of fields, as text, by the names that they are given by: ``` `jobs` is 5 there, 6 now ```,
-/// where `places` are `there` and `now`. The first few, then how many more; none where a tree is no run's.
+/// Fields that differ in two trees of fields, as text: ``` `jobs` is 5 there, 6 now ```, where `places` are `there` and
+/// `now`. The first few are listed, then the number of others; none where a tree is not that of a run.
 pub fn unlike_fields(one: &str, other: &str, places: [&str; 2]) -> Option<String> {
     const N_SHOWN: usize = 4;
     let tree = |text: &str| serde_json::from_str::<RunSpec>(text).ok().as_ref().and_then(whole);
@@ -97,7 +97,7 @@ pub fn unlike_fields(one: &str, other: &str, places: [&str; 2]) -> Option<String
     (!differ.is_empty()).then(|| differ.join("; "))
 }
 
-/// A value as a message has it: the beginning of a long one.
+/// A value in a message, cut if it is long.
 fn shortened(text: &str) -> String {
     const LENGTH_MAX: usize = 60;
     match text.char_indices().nth(LENGTH_MAX) {
@@ -106,7 +106,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Is one of the two the other, or a group that holds it?
+/// Whether one of the two is the other, or a group that holds it.
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     let holds = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -114,7 +114,7 @@ pub(super) fn overlap(one: &str, other: &str) -> bool {
     holds(one, other) || holds(other, one)
 }
 
-/// A value of the document as one of a run's tree.
+/// A value of the document as a value of a run's tree.
 pub(super) fn json(value: &serde_yaml::Value) -> Result<Value, String> {
     use serde_yaml::Value as Yaml;
     Ok(match value {

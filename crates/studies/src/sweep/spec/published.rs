@@ -1,4 +1,4 @@
-//! Points that others published, which tables and pages show beside those of a study.
+//! Published points, which tables and pages show beside those of a study.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,37 @@ use super::{Axis, value_text};
 use apportion::metrics::Metric;
 use apportion::spec::nearest;
 
-/// Points that others published, shown beside those of the study: values of one metric, by policy.
+/// Published values of one metric by policy, shown beside those of the study.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Published")]
 pub(super) struct PublishedDocument {
-    /// The metric, by its name in results, such as `average_jct_s`.
+    /// Name of the metric in results, such as `average_jct_s`.
     metric: String,
-    /// The unit of the values, which is that of tables for people: `h` for times. Numbers without a unit have none.
+    /// Unit of the values, that of tables for people: `h` for times. Numbers without a unit have none.
     #[serde(default)]
     unit: Option<String>,
-    /// Where the values are printed, and what they are of.
+    /// Publication of the values, and a description of them.
     source: String,
-    /// The places of the values: an axis of numbers, with those of its values at which some are given.
+    /// Places of the values: an axis of numbers, with its values at which some are given.
     #[schemars(with = "VariedFields")]
     at: serde_yaml::Mapping,
-    /// Policy → a value at each place, in order; `null` where none was published.
+    /// Values by policy, one at each place, in order; `null` where none was published.
     values: BTreeMap<String, Vec<Option<f64>>>,
 }
 
-/// Values of one metric that others published, by policy and place on an axis.
+/// Published values of one metric, by policy and place on an axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
-    /// Where the values are printed.
+    /// Publication of the values.
     pub source: String,
-    /// The axis, as the study names it.
+    /// Name of the axis in the study.
     pub axis: String,
-    /// Places on it.
+    /// Values of the axis at which values are given.
     pub places: Vec<f64>,
-    /// Policy → its value at each place, in the metric's unit for people.
+    /// Values at each place by policy, in the metric's unit for people.
     pub values: BTreeMap<String, Vec<Option<f64>>>,
 }
 
@@ -53,7 +53,7 @@ impl Published {
     }
 }
 
-/// The largest value: it is shown with all its digits, and is a number of seconds where it is one of hours.
+/// Largest accepted value: it is shown with all its digits, and hours are converted to seconds.
 const VALUE_MAX: f64 = 1e15;
 
 /// The last part of an axis's name.
@@ -62,7 +62,7 @@ fn last_part(name: &str) -> &str {
 }
 
 impl Reader<'_> {
-    /// The section `published`; `axes` are those of the whole study.
+    /// Values of the section `published`; `axes` are those of the whole study.
     pub(super) fn published(&mut self, documents: &[PublishedDocument], axes: &[Axis]) -> Vec<Published> {
         let mut read = Vec::with_capacity(documents.len());
         for (position, document) in documents.iter().enumerate() {
@@ -116,7 +116,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The axis that the values are given at, and where on it.
+    /// The axis of the values, and the places on it.
     fn places<'a>(
         &mut self,
         at: &serde_yaml::Mapping,
@@ -152,7 +152,7 @@ impl Reader<'_> {
         Some((axis, places))
     }
 
-    /// Checks that each point belongs to all seeds of one place: that nothing else is varied.
+    /// Checks that each point belongs to all seeds of one place, as nothing else is varied.
     fn check_panels(&mut self, at: &Axis, axes: &[Axis], path: &str) {
         let is_more =
             |axis: &&Axis| axis.name != at.name && !["policy", "seed"].contains(&last_part(&axis.name));

@@ -1,4 +1,4 @@
-//! Reads and checks a study's document, and collects what is wrong with it.
+//! Reader of a study's document, which checks it and collects complaints.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use apportion::spec::document::{Complaints, Source, SpecError, Unplaced};
 use apportion::spec::nearest;
 use apportion::spec::run::FieldComplaint;
 
-/// One reading of one document; collects complaints.
+/// State of reading one document.
 pub(super) struct Reader<'a> {
     source: &'a Source,
     fields: Vec<String>,
@@ -36,17 +36,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a complaint about the value at a path.
+    /// Adds a complaint about the value at a path.
     pub(super) fn complain(&mut self, path: &str, message: impl Into<String>, help: Option<String>) {
         self.complaints.push(|| Unplaced::at(path, message, help));
     }
 
-    /// Takes a complaint about the key of the value at a path.
+    /// Adds a complaint about the key of the value at a path.
     pub(super) fn complain_of_key(&mut self, path: &str, message: String, help: Option<String>) {
         self.complaints.push(|| Unplaced::at_key(path, message, help));
     }
 
-    /// The study, in the form that `quick` makes of it if given, together with the axes of the whole form.
+    /// The study, in its `quick` form if asked for, together with the axes of the whole form.
     pub(super) fn read(
         mut self,
         document: &SweepDocument,
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         self.check_overlaps();
         let axes: Vec<Axis> = self.axes.iter().map(|(axis, _)| axis.clone()).collect();
         let skip = self.skip_rules(&document.skip, quick.map_or(&axes[..], |(_, whole)| whole));
-        // A short form has other runs than those that the points are published of.
+        // A short form has other runs than the published points.
         let published = if quick.is_none() { self.published(&document.published, &axes) } else { Vec::new() };
         self.source.all_at(std::mem::take(&mut self.complaints))?;
         let sweep = SweepSpec {
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         self.complain_of_key(path, message, help);
     }
 
-    /// A value of a field in canonical form; complains if it is not one.
+    /// A value of a field in canonical form; complains if it is invalid.
     pub(super) fn value(&mut self, field: &str, value: &serde_yaml::Value, path: &str) -> Option<Value> {
         let value = match json(value) {
             Ok(value) => value,
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Complains of a name that is none of the axes.
+    /// Complains about a name that is not that of an axis.
     pub(super) fn unknown_axis(&mut self, name: &str, axes: &[Axis], path: &str) {
         let names: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
         let help = nearest::suggestion(name, names.iter().copied());
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks that every point is a sound run; stops at the first that is not.
+    /// Checks that every point is a valid run; stops at the first that is not.
     fn check_points(&mut self, sweep: &SweepSpec) {
         let product = sweep.axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.values.len()));
         if product.is_none_or(|n| n > POINTS_MAX) {
@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The section a path lies in: `run`, or `quick.run`.
+/// Section of a path: `run`, or `quick.run`.
 fn at_root(path: &str) -> &str {
     if path.starts_with("quick.") { "quick." } else { "run" }
 }

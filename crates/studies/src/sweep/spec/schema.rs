@@ -19,7 +19,7 @@ pub(super) struct VariedFields;
 /// Fields of a run with the values at which a point is left out.
 pub(super) struct SkippedPoints;
 
-/// A name of a field, and where the field's schema is.
+/// A name of a field, with the reference of the field's schema.
 struct Named {
     name: String,
     field: String,
@@ -27,7 +27,7 @@ struct Named {
 }
 
 impl Named {
-    /// Every name of every field: dotted, the last part alone, and the groups.
+    /// All names of all fields: dotted, the last part alone, and the groups.
     fn all(generator: &mut SchemaGenerator) -> Vec<Self> {
         let run = reference(generator.subschema_for::<RunSpec>().as_value());
         let property = |of: &str, name: &str| format!("{of}/properties/{name}");
@@ -53,19 +53,19 @@ impl Named {
     }
 }
 
-/// `#/$defs/RunSpec` of `{"$ref": "#/$defs/RunSpec"}`.
+/// Reference `#/$defs/RunSpec` of `{"$ref": "#/$defs/RunSpec"}`.
 fn reference(schema: &Value) -> String {
     schema["$ref"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The schema at `#/$defs/…`.
+/// Schema with a reference `#/$defs/…`.
 fn resolved<'a>(generator: &'a SchemaGenerator, reference: &str) -> Option<&'a Value> {
     let place = reference.strip_prefix("#/$defs/")?;
     let (name, rest) = place.find('/').map_or((place, ""), |at| place.split_at(at));
     generator.definitions().get(name)?.pointer(rest)
 }
 
-/// May a value of the schema be a number?
+/// Whether a value of the schema may be a number.
 fn takes_numbers(generator: &SchemaGenerator, schema: &Value) -> bool {
     let number = |kind: &Value| matches!(kind.as_str(), Some("number" | "integer"));
     let listed = |key: &str| schema[key].as_array().into_iter().flatten();
@@ -78,7 +78,7 @@ fn takes_numbers(generator: &SchemaGenerator, schema: &Value) -> bool {
             .is_some_and(|schema| takes_numbers(generator, schema))
 }
 
-/// A mapping of fields; each name with the schema that `value` makes of the field's.
+/// Schema of a mapping of fields; `value` makes each name's schema from the field's.
 fn mapping(
     generator: &mut SchemaGenerator,
     description: &str,

@@ -5,21 +5,21 @@ use serde_json::Value;
 use super::reader::Reader;
 use super::{Axis, value_text};
 
-/// A point is left out if it agrees with all of these.
+/// Conditions on axes; a point that meets all of them is left out.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SkipRule(Vec<(usize, Condition)>);
 
-/// What a point's value on one axis is compared with.
+/// Condition on a point's value on one axis.
 #[derive(Clone, Debug, PartialEq)]
 enum Condition {
-    /// One of these.
+    /// The value is one of these.
     OneOf(Vec<Value>),
-    /// A number in here, ends included.
+    /// The value is a number in this range, ends included.
     Within(f64, f64),
 }
 
 impl SkipRule {
-    /// Does a point with these values agree with all conditions? `values`: `[axes]`.
+    /// Whether a point with these values meets all conditions. `values`: `[axes]`.
     pub(super) fn matches(&self, values: &[Value]) -> bool {
         self.0.iter().all(|(axis, condition)| match condition {
             Condition::OneOf(listed) => listed.contains(&values[*axis]),
@@ -31,7 +31,7 @@ impl SkipRule {
 }
 
 impl Reader<'_> {
-    /// The rules of the section `skip`; `axes` are those of the whole study, so that a quick form may have fewer.
+    /// Rules of the section `skip`; `axes` are those of the whole study, so that a quick form may have fewer.
     pub(super) fn skip_rules(&mut self, rules: &[serde_yaml::Mapping], axes: &[Axis]) -> Vec<SkipRule> {
         let mut read = Vec::with_capacity(rules.len());
         for (position, rule) in rules.iter().enumerate() {

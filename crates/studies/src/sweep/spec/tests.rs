@@ -94,7 +94,7 @@ fn a_field_is_found_where_it_is_written() {
     assert_eq!(path("throughputs"), "run");
 }
 
-/// What is wrong, what replaces which line, and what must be said of it.
+/// Errors: a name, the line and its replacement, and a part of the message.
 const BAD: [(&str, &str, &str); 24] = [
     (
         "apportion/sweep-v1",
@@ -174,7 +174,7 @@ const BAD: [(&str, &str, &str); 24] = [
     ),
 ];
 
-/// What is wrong with an automatic axis or with what is left out, and what must be said of it.
+/// Errors of an automatic axis or of the section `skip`, with a part of the message.
 const BAD_RULES: [(&str, &str, &str); 8] = [
     (
         "rate: {from: 0.4, to: 6.0, points: 15}",
@@ -233,7 +233,7 @@ fn published_points_are_read() {
     assert!(quick.published.is_empty(), "a short form has other runs");
 }
 
-/// What is wrong with published points, and what must be said of it.
+/// Errors of published points, with a part of the message.
 const BAD_POINTS: [(&str, &str, &str); 15] = [
     ("average_jct_s", "average_jtc", "13:13: unknown metric `average_jtc`, expected one of `n_jobs`"),
     ("    unit: h\n", "", "13:5: `average_jct_s` has a unit, which is not given"),
