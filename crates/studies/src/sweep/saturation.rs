@@ -38,24 +38,24 @@ use apportion::throughput::Throughputs;
 use apportion::units::JobsPerHour;
 use apportion::workload::MixShare;
 
-/// A rate this much above the bound, relative to it, is called saturated: room for rounding in the bound itself.
+/// Relative margin above the bound from which a rate is called saturated: room for rounding in the bound itself.
 const MARGIN: f64 = 1e-9;
 
-/// What a cluster can serve.
+/// Capacity of a cluster for a mix of jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Capacity {
-    /// No policy sustains a rate above this: a certified bound.
+    /// Certified bound on the arrival rate: no policy sustains a rate above it.
     pub bound: JobsPerHour,
 }
 
 impl Capacity {
-    /// Is this rate provably more than can be served?
+    /// Whether this rate is provably more than can be served.
     pub fn is_exceeded_by(&self, rate: JobsPerHour) -> bool {
         rate.get() > self.bound.get() * (1.0 + MARGIN)
     }
 }
 
-/// Why no capacity is known.
+/// Reason why no capacity is known.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum CapacityError {
@@ -90,7 +90,7 @@ pub fn capacity(
     Ok(Capacity { bound: JobsPerHour::new(solved.certificate.bound) })
 }
 
-/// The kinds of job with what the program reads of them.
+/// Kinds of jobs, with the numbers that the program needs.
 struct Mix<'a> {
     cluster: &'a Cluster,
     throughputs: &'a Throughputs,
@@ -101,7 +101,7 @@ struct Mix<'a> {
 struct Kind {
     row: RowId,
     scale_factor: u32,
-    /// Steps/s that one job per hour asks for.
+    /// Steps/s that one job per hour requires.
     demand: f64,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Mix<'a> {
         Ok(Self { cluster, throughputs, columns, kinds })
     }
 
-    /// Steps/s of a kind alone on a type, at its best.
+    /// Throughput of a kind alone on a type, at its best, steps/s.
     fn alone(&self, kind: &Kind, worker_type: WorkerTypeId) -> f64 {
         self.columns[worker_type].map_or(0.0, |column| {
             let spread = self.throughputs.spread(kind.row, column).unwrap_or(0.0);
@@ -134,7 +134,7 @@ impl<'a> Mix<'a> {
         })
     }
 
-    /// Steps/s of both of a pair, where both run.
+    /// Throughputs of both jobs of a pair, steps/s; none where not both run.
     fn together(&self, one: &Kind, other: &Kind, worker_type: WorkerTypeId) -> Option<[f64; 2]> {
         let column = self.columns[worker_type]?;
         let both = [
@@ -190,7 +190,7 @@ fn formulate(mix: &Mix<'_>, pairs: bool) -> Program {
     program
 }
 
-/// Steps/s of a kind if it had all workers, and could share each of them with itself at full speed.
+/// Throughput of a kind if it had all workers, and could share each of them with itself at full speed, steps/s.
 fn fastest(mix: &Mix<'_>, kind: &Kind) -> f64 {
     let all = |j: WorkerTypeId| {
         let n_at_once = f64::from(mix.cluster.types()[j].n_workers) / f64::from(kind.scale_factor);

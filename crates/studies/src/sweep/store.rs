@@ -11,7 +11,7 @@
 //! | `jobs` | `digest`, `id`, `job_type`, `scale_factor`, `weight`, `arrival_s`, `completion_s`, `jct_s`, `rho` |
 //! | `utilization` | `digest`, `worker_type`, `utilization`: of runs that are done                         |
 //!
-//! A row whose content is not what its checksum says is refused; rows of before there were checksums have none.
+//! A row whose content does not match its checksum is refused; rows from before there were checksums have none.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -40,28 +40,28 @@ pub use merge::Merged;
 use opening::{check_header, database, take_lock};
 pub use sittings::{Sitting, today};
 
-/// The file's name inside a results folder.
+/// Name of the file inside a results folder.
 pub const FILE: &str = "results.sqlite";
-/// The table of the same rows as text, rewritten at the end of every sweep.
+/// Name of the table with the same rows as text, rewritten at the end of every sweep.
 pub const CSV_FILE: &str = "results.csv";
 
-/// Which study a results file belongs to.
+/// Description of the study that a results file belongs to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// The sweep's name.
+    /// Name of the sweep.
     pub name: String,
-    /// The fields that all its runs share, canonical.
+    /// Fields that all its runs share, as canonical text.
     pub fixed: String,
-    /// Axes: column and values in order.
+    /// Axes: column, and values in order.
     pub axes: Vec<(String, Vec<Value>)>,
-    /// Seeds for which runs were asked, made or not: those of the axis without what `--only` left out.
+    /// Seeds for which runs were requested, made or not: the axis's values without those that `--only` left out.
     pub seeds: Vec<Value>,
-    /// What others published of its metrics.
+    /// Published values of its metrics.
     pub published: Vec<Published>,
 }
 
 impl Study {
-    /// The study of a sweep of which some values are selected; its axes have all values.
+    /// The study of a sweep with a selection of values; its axes have all values.
     pub fn of(sweep: &SweepSpec, selection: &Selection) -> Self {
         let axes: Vec<_> = sweep.axes.iter().map(|axis| (axis.name.clone(), axis.values.clone())).collect();
         let seeds = seed_axis(&axes).map(|axis| selection.of_axis(axis, &axes[axis].1)).unwrap_or_default();
@@ -69,12 +69,12 @@ impl Study {
         Self { name: sweep.name.clone(), fixed: sweep.fixed_text(), axes, seeds, published }
     }
 
-    /// The axis over which runs are repeated, by its position.
+    /// Position of the axis over which runs are repeated.
     pub fn seed_axis(&self) -> Option<usize> {
         seed_axis(&self.axes)
     }
 
-    /// The seeds that were asked for, as texts, in the order of the axis, and behind them others that rows have.
+    /// Requested seeds as texts, in the order of the axis, followed by other seeds of the rows.
     pub fn seed_texts(&self, rows: &[Row]) -> Vec<String> {
         let Some(axis) = self.seed_axis() else { return Vec::new() };
         let of_rows: Vec<String> = rows.iter().map(|row| value_text(&row.values[axis])).collect();
@@ -91,32 +91,32 @@ impl Study {
     }
 }
 
-/// Is this an axis over which runs are repeated?
+/// Whether runs are repeated over this axis.
 pub(super) fn is_seed(name: &str) -> bool {
     name.rsplit('.').next() == Some("seed")
 }
 
-/// The first such axis.
+/// Position of the first axis over which runs are repeated.
 fn seed_axis(axes: &[(String, Vec<Value>)]) -> Option<usize> {
     axes.iter().position(|(name, _)| is_seed(name))
 }
 
-/// A finished run as it is kept.
+/// A finished run in the results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The digest that identifies the run.
+    /// Digest that identifies the run.
     pub digest: String,
-    /// Its value on each axis.
+    /// Value of the run on each axis.
     pub values: Vec<Value>,
-    /// Its result; `jobs` is empty unless asked for.
+    /// Result of the run; `jobs` is empty unless asked for.
     pub outcome: Outcome,
-    /// The crate's version.
+    /// Version of the crate that made the run.
     pub version: String,
-    /// Its whole spec, canonical.
+    /// Whole spec, as canonical text.
     pub spec: String,
-    /// Digests of the data it read, as JSON.
+    /// Digests of its data, as JSON.
     pub data: String,
-    /// Wall time, in s; not part of the result.
+    /// Wall time, s; not part of the result.
     pub seconds: f64,
 }
 
@@ -127,15 +127,15 @@ pub struct Store {
     folder: PathBuf,
     study: Study,
     version: String,
-    /// Held as long as the store may write.
+    /// Lock of the folder, held as long as the store may write.
     _lock: Option<File>,
 }
 
 impl Store {
-    /// Opens the results of a study for writing, and makes them if there are none.
+    /// Opens the results of a study for writing, and creates them if there are none.
     ///
     /// # Errors
-    /// If the folder holds something else, which is left as it is, or cannot be written.
+    /// If the folder holds other files, which are left unchanged, or cannot be written.
     pub fn open(folder: &Path, study: &Study) -> Result<Self, StoreError> {
         let io = |action, path: &Path| {
             let path = path.display().to_string();
@@ -160,20 +160,20 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens results to go on from: those of this version.
+    /// Opens results to continue: only those of this version.
     ///
     /// # Errors
-    /// If there are none, or what is there is not a results file of this version.
+    /// If there are none, or the file is not a results file of this version.
     pub fn open_to_resume(folder: &Path) -> Result<Self, StoreError> {
         let store = Self::open_to_read(folder)?;
         store.of_this_version()?;
         Ok(store)
     }
 
-    /// Opens results to look at, whichever version of this crate wrote them.
+    /// Opens results for reading, whichever version of this crate wrote them.
     ///
     /// # Errors
-    /// If there are none, or what is there is not a results file, or one of another format.
+    /// If there are none, or the file is not a results file, or one of another format.
     pub fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         let given_file = folder.is_file();
         let path = if given_file { folder.to_owned() } else { folder.join(FILE) };
@@ -195,7 +195,7 @@ impl Store {
         Ok(Self { connection, folder, study, version, _lock: None })
     }
 
-    /// Results of two versions are not mixed: the same digest may stand for different numbers.
+    /// Refuses results of another version, as the same digest may stand for different numbers.
     fn of_this_version(&self) -> Result<(), StoreError> {
         let own = env!("CARGO_PKG_VERSION");
         if self.version == own {
@@ -205,7 +205,7 @@ impl Store {
         Err(StoreError::Version { path: self.path().display().to_string(), found, expected })
     }
 
-    /// Takes the study found in the file for that of the store, its axes' values joined with the new ones.
+    /// Takes the study of the file as that of the store, with the new values of its axes added.
     fn adopt(&mut self, kept: &Study) -> Result<(), StoreError> {
         let wanted = &self.study;
         let columns = |study: &Study| study.axes.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -230,17 +230,17 @@ impl Store {
         Ok(())
     }
 
-    /// The results file.
+    /// Path of the results file.
     pub fn path(&self) -> PathBuf {
         self.folder.join(FILE)
     }
 
-    /// The study the results belong to.
+    /// Study of the results.
     pub fn study(&self) -> &Study {
         &self.study
     }
 
-    /// The version of this crate that made the file.
+    /// Version of this crate that made the file.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -249,7 +249,7 @@ impl Store {
         database(action, &self.path())
     }
 
-    /// Digests of all runs that are there.
+    /// Digests of all runs in the file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -261,7 +261,7 @@ impl Store {
         read().map_err(self.database("read"))
     }
 
-    /// Digest → outcome of all runs that are there, without their jobs.
+    /// Outcomes of all runs in the file by digest, without their jobs.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -269,8 +269,8 @@ impl Store {
         Ok(self.all_rows()?.into_iter().map(|row| (row.digest, row.outcome)).collect())
     }
 
-    /// Digest → outcome of the runs that neither failed nor were given up, without their jobs: the others are to be
-    /// tried again.
+    /// Outcomes, by digest and without their jobs, of the runs that neither failed nor were given up; the other runs are to
+    /// be tried again.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -280,21 +280,21 @@ impl Store {
         Ok(outcomes)
     }
 
-    /// Keeps a run, with its jobs if it has any, in the place of one that failed or was given up; one that is done stays as
-    /// it is.
+    /// Keeps a run, with its jobs if it has any, replacing one that failed or was given up; a run that is done is not
+    /// replaced.
     ///
     /// # Errors
-    /// If the file cannot be written; then nothing of the run is kept.
+    /// If the file cannot be written; nothing of the run is kept then.
     pub fn keep(&mut self, row: &Row) -> Result<(), StoreError> {
         self.write(row, &schema::is_given_up)
     }
 
-    /// Keeps a run in the place of what is there.
+    /// Keeps a run, replacing the one with its digest.
     fn put(&mut self, row: &Row) -> Result<(), StoreError> {
         self.write(row, &|_, _| Ok(true))
     }
 
-    /// Keeps a run; one that is there goes first, if it is to.
+    /// Keeps a run; an existing one is replaced where the given function allows it.
     fn write(
         &mut self,
         row: &Row,
@@ -313,8 +313,8 @@ impl Store {
         write().map_err(database("write", &path))
     }
 
-    /// All runs in the order of the grid; of several with equal values on all axes (data that a run read has
-    /// changed in between) the last one written.
+    /// Rows of all runs in the order of the grid; of several with equal values on all axes (a run's data has changed in
+    /// between), the last one written.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -329,7 +329,7 @@ impl Store {
         Ok(latest.into_values().collect())
     }
 
-    /// All runs in the order in which they were written.
+    /// Rows of all runs in the order in which they were written.
     fn all_rows(&self) -> Result<Vec<Row>, StoreError> {
         let rows = schema::read_rows(&self.connection, &self.study).map_err(self.database("read"))?;
         let checked = |(row, checksum): (Row, Option<String>)| match checksum {
@@ -341,7 +341,7 @@ impl Store {
         rows.into_iter().map(checked).collect()
     }
 
-    /// The jobs of one run, in order of arrival.
+    /// Jobs of one run, in order of arrival.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -366,7 +366,7 @@ impl Store {
         StoreError::Damaged { path: self.path().display().to_string(), what }
     }
 
-    /// `policy=fifo rate=0.4 seed=1`.
+    /// Label of a row: `policy=fifo rate=0.4 seed=1`.
     fn label(&self, row: &Row) -> String {
         let axes = self.study.axes.iter().zip(&row.values);
         axes.map(|((name, _), value)| format!("{name}={}", value_text(value))).collect::<Vec<_>>().join(" ")
@@ -375,7 +375,7 @@ impl Store {
     /// Writes `results.csv`: the same rows give the same bytes. Returns its path.
     ///
     /// # Errors
-    /// If it cannot be written; an older one then stays whole.
+    /// If it cannot be written; an older file is then left complete.
     pub fn write_csv(&self) -> Result<PathBuf, StoreError> {
         let text = csv::render(&self.study, &self.rows()?);
         let path = self.folder.join(CSV_FILE);
@@ -388,7 +388,7 @@ impl Store {
     }
 }
 
-/// Where a row stands on an axis: in the order of the values that the study lists, then of numbers, then of texts.
+/// Sort key of a value on an axis: first the values that the study lists, in their order, then numbers, then texts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(usize, u64, String);
 
@@ -398,21 +398,21 @@ impl Rank {
         if let Some(position) = listed.iter().position(|other| value_text(other) == text) {
             return Self(position, 0, String::new());
         }
-        // The bits of a float in an order of their own: that of `total_cmp`.
+        // The bits of a float are mapped to integers in the order of `total_cmp`.
         let bits = value.as_f64().map_or(0, f64::to_bits);
         let ordered = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
         Self(listed.len(), ordered, text)
     }
 }
 
-/// The fixed fields that differ between two studies of one name, with both values.
+/// Message about fixed fields that differ between two studies of one name, with both values.
 fn with_other_fields((kept, other): (&Study, &Study), places: [&str; 2]) -> String {
     let fields = unlike_fields(&kept.fixed, &other.fixed, places);
     let fields = fields.map_or_else(String::new, |fields| format!(": {fields}"));
     format!("`{}` with other fixed fields{fields}", kept.name)
 }
 
-/// The first study, with values that only the second has behind its own.
+/// The first study, with values that only the second has added after its own.
 fn joined(first: &Study, second: &Study) -> Study {
     let mut study = first.clone();
     let axes = study.axes.iter_mut().zip(&second.axes).map(|((_, values), (_, others))| (values, others));

@@ -1,4 +1,4 @@
-//! Rows that differ in their seed alone, put together: the mean of a metric and its spread.
+//! Rows that differ only in their seed, summarized: the mean of a metric and its spread.
 
 use apportion::metrics::statistics::Repeated;
 use apportion::metrics::{METRICS, Metric};
@@ -8,45 +8,45 @@ use crate::sweep::outcome::Status;
 use crate::sweep::spec::{Published, value_text};
 use crate::sweep::store::{Row, Study, is_seed};
 
-/// Runs that differ in their seed alone.
+/// Runs that differ only in their seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Their value on each of [`Groups::axes`].
+    /// Values on each of [`Groups::axes`].
     pub values: Vec<Value>,
-    /// Runs of each status: [`Status::ALL`].
+    /// Number of runs by status, in the order of [`Status::ALL`].
     pub by_status: [usize; Status::ALL.len()],
-    /// The metric of the finished runs, of as many as there are seeds in all; none without any.
+    /// Metric over the finished runs, with the number of seeds there should be; none without finished runs.
     pub metric: Option<Repeated>,
-    /// Measured jobs of the finished runs that were given up, and all their measured jobs.
+    /// Number of measured jobs of the finished runs that were given up, and of all their measured jobs.
     pub given_up: (usize, usize),
-    /// The proven capacity in jobs/h, where it was computed.
+    /// Proven capacity, jobs/h, where it was computed.
     pub capacity: Option<f64>,
-    /// What others published of the metric, in its unit for people.
+    /// Published value of the metric, in its unit for people.
     pub published: Option<f64>,
 }
 
 impl Group {
-    /// Runs of this status.
+    /// Number of runs with this status.
     pub fn n(&self, status: Status) -> usize {
         self.by_status[status as usize]
     }
 }
 
-/// All groups, in the order of the grid.
+/// Groups of runs, in the order of the grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
-    /// The axes apart from the seed.
+    /// Axes without the seed.
     pub axes: Vec<String>,
-    /// How many seeds were asked for, at least one.
+    /// Number of requested seeds, at least one.
     pub n_seeds: usize,
-    /// In the order of the rows.
+    /// Groups in the order of the rows.
     pub groups: Vec<Group>,
-    /// Where what others published of the metric is printed, each once; nothing if nothing was.
+    /// Sources of the published values of the metric, each once; empty if there are none.
     pub sources: Vec<String>,
 }
 
 impl Groups {
-    /// Groups rows, given in the order of the grid, by everything but the seed.
+    /// Groups rows, given in the order of the grid, by all axes but the seed.
     pub fn of(study: &Study, rows: &[Row], metric: usize) -> Self {
         let kept: Vec<usize> = (0..study.axes.len()).filter(|axis| !is_seed(&study.axes[*axis].0)).collect();
         let n_seeds = study.seed_texts(rows).len().max(1);
@@ -85,12 +85,12 @@ impl Groups {
         Self { axes, n_seeds, groups, sources }
     }
 
-    /// The position of an axis by the last part of its name.
+    /// Position of an axis by the last part of its name.
     pub fn axis(&self, name: &str) -> Option<usize> {
         self.axes.iter().position(|axis| axis.rsplit('.').next() == Some(name))
     }
 
-    /// The texts of an axis's values, each once, in the order in which they come.
+    /// Texts of an axis's values, each once, in the order in which they come.
     pub fn texts(&self, axis: usize) -> Vec<String> {
         let mut texts: Vec<String> = Vec::new();
         for group in &self.groups {
@@ -103,7 +103,7 @@ impl Groups {
     }
 }
 
-/// What was published where the axes have these values.
+/// Published value at these values of the axes.
 fn value_of(published: &Published, axes: &[String], values: &[Value]) -> Option<f64> {
     let at = |is: &dyn Fn(&str) -> bool| axes.iter().position(|axis| is(axis)).map(|axis| &values[axis]);
     let policy = at(&|axis| axis.rsplit('.').next() == Some("policy"))?.as_str()?;
@@ -112,7 +112,8 @@ fn value_of(published: &Published, axes: &[String], values: &[Value]) -> Option<
     points.find(|(other, _)| other.total_cmp(&place).is_eq()).map(|(_, value)| value)
 }
 
-/// Of finished runs, measured jobs that were given up, and all measured jobs; of results of older programs none.
+/// Number of measured jobs of finished runs that were given up, and of all their measured jobs; 0 for results of older
+/// versions.
 pub fn given_up(done: &[&Row]) -> (usize, usize) {
     let count = |row: &Row, name: &str| row.outcome.metrics[Metric::position(name)?];
     let both = |row: &&Row| Some((count(row, "n_jobs")?, count(row, "n_measured")?));

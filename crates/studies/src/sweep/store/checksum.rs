@@ -1,8 +1,8 @@
-//! Checksums of rows: a digit that changed after a run was written is found when it is read.
+//! Checksums of rows, by which a digit that changed after a run was written is found when it is read.
 //!
-//! A checksum is the SHA-256 of a JSON text, in which a number stands as the shortest decimal that reads back as the same
-//! double. What a run did not have is left out, so that a column which a later version adds changes nothing. Wall time is
-//! not part of it: the same result has the same checksum on every machine.
+//! A checksum is the SHA-256 of a JSON text, in which a number is written as the shortest decimal that reads back as the
+//! same double. Missing values are left out, so that a column added by a later version changes nothing. Wall time is not
+//! part of it: the same result has the same checksum on every machine.
 
 use apportion::metrics::{METRICS, Metric};
 use apportion::spec::run::sha256;
@@ -14,12 +14,12 @@ use crate::sweep::spec::value_text;
 use apportion::metrics::Service;
 use apportion::units::{Dollars, Seconds};
 
-/// Of everything about a run but its jobs.
+/// Checksum of a run without its jobs.
 pub(super) fn of_run(study: &Study, row: &Row) -> String {
     let axes = study.axes.iter().zip(&row.values);
     let axes: Map<String, Value> =
         axes.map(|((name, _), value)| (name.clone(), value_text(value).into())).collect();
-    // By names without units, as the first results had them.
+    // Metrics have names without units here, as the first results had them.
     let metrics = METRICS.iter().map(Metric::bare_name).zip(row.outcome.metrics);
     let metrics: Map<String, Value> =
         metrics.filter_map(|(name, value)| Some((name.to_owned(), number(value?)))).collect();
@@ -40,7 +40,7 @@ pub(super) fn of_run(study: &Study, row: &Row) -> String {
     sha256(whole.to_string().as_bytes())
 }
 
-/// Of the jobs of a run, in the order of their ids.
+/// Checksum of the jobs of a run, in the order of their ids.
 pub(super) fn of_jobs(digest: &str, jobs: &[JobRow]) -> String {
     let mut jobs: Vec<&JobRow> = jobs.iter().collect();
     jobs.sort_by_key(|job| job.id);
@@ -50,7 +50,7 @@ pub(super) fn of_jobs(digest: &str, jobs: &[JobRow]) -> String {
         let mut row =
             vec![json!(id), json!(job_type), json!(scale_factor), number(*weight), number(*arrival)];
         row.push(json!(ended));
-        // Rows of older programs do not have what jobs received, nor their checksums.
+        // Rows of older versions lack the service of jobs, and so do their checksums.
         row.extend(service.as_ref().map(of_service));
         Value::from(row)
     };
@@ -58,7 +58,7 @@ pub(super) fn of_jobs(digest: &str, jobs: &[JobRow]) -> String {
     sha256(json!([digest, jobs]).to_string().as_bytes())
 }
 
-/// Of what a job received, as text.
+/// Service of a job, as JSON.
 fn of_service(received: &Service) -> Value {
     let Service { wait, service, preemptions, worker_hours, cost, share_received, share_owed } = received;
     let hours: Vec<Value> = worker_hours.iter().map(|(name, hours)| json!([name, number(*hours)])).collect();
@@ -66,7 +66,7 @@ fn of_service(received: &Service) -> Value {
     json!([number(service.get()), preemptions, hours, maybe.map(|value| value.map(number))])
 }
 
-/// As text, which infinity has, too. The database keeps no sign of zero apart, and so neither does this.
+/// A number as text, which can also hold infinity. The database does not keep the sign of zero, so this does not either.
 fn number(value: f64) -> Value {
     (if value == 0.0 { 0.0 } else { value }).to_string().into()
 }

@@ -1,4 +1,4 @@
-//! Columns of tables, which older programs called by names without units, such as `jct` for `jct_s`.
+//! Columns of tables. Older versions named them without units, such as `jct` for `jct_s`.
 
 use std::collections::BTreeSet;
 
@@ -7,32 +7,32 @@ use rusqlite::types::Value as Cell;
 
 use apportion::metrics::{JobColumn, JobNumbers, JobValue, METRICS};
 
-/// A column's name, and the one without its unit.
+/// Names of a column: with and without its unit.
 pub(super) type Names = [&'static str; 2];
 
-/// Of metrics.
+/// Names of the metrics' columns.
 pub(super) fn of_metrics() -> impl Iterator<Item = Names> {
     METRICS.iter().map(|metric| [metric.name, metric.bare_name()])
 }
 
-/// Of some columns of jobs.
+/// Names of some columns of jobs.
 pub(super) fn of_jobs(columns: &'static [JobColumn]) -> impl Iterator<Item = Names> {
     columns.iter().map(|column| [column.name, column.bare_name()])
 }
 
-/// A name as SQL takes it.
+/// A name quoted for SQL.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Columns of jobs as a new table has them.
+/// Declarations of columns of jobs in a new table, as SQL.
 pub(super) fn declared(columns: &[JobColumn]) -> String {
     let kind = |column: &JobColumn| if column.is_count() { "INTEGER" } else { "REAL" };
     let columns = columns.iter().map(|column| format!("{} {}", quoted(column.name), kind(column)));
     columns.collect::<Vec<_>>().join(", ")
 }
 
-/// The value of a column of a job.
+/// Value of a job in a column.
 pub(super) fn value(column: &JobColumn, numbers: &JobNumbers<'_>) -> Option<Cell> {
     (column.of)(numbers).map(|value| match value {
         JobValue::Count(count) => Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX)),
@@ -40,18 +40,18 @@ pub(super) fn value(column: &JobColumn, numbers: &JobNumbers<'_>) -> Option<Cell
     })
 }
 
-/// The columns that a table has.
+/// Names of the columns of a table.
 pub(super) fn there(connection: &Connection, table: &str) -> rusqlite::Result<BTreeSet<String>> {
     let mut query = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
     query.query_map([table], |row| row.get(0))?.collect()
 }
 
-/// The name of a column in a table that has these; none if it is not there.
+/// Quoted name of a column in a table with the columns `there`; none if it is missing.
 pub(super) fn called(there: &BTreeSet<String>, names: Names) -> Option<String> {
     names.into_iter().find(|name| there.contains(*name)).map(quoted)
 }
 
-/// The same of some columns of jobs, as a list in SQL, with `NULL` for those that are not there.
+/// Quoted names of some columns of jobs, as a list in SQL, with `NULL` for missing ones.
 pub(super) fn all_called(
     connection: &Connection,
     table: &str,
@@ -62,7 +62,7 @@ pub(super) fn all_called(
     Ok(of_jobs(columns).map(called).collect::<Vec<_>>().join(", "))
 }
 
-/// Gives columns of older programs their names with units.
+/// Renames columns of older versions to their names with units.
 pub(super) fn rename(
     connection: &Connection,
     table: &str,

@@ -1,11 +1,11 @@
-//! The same rows as text.
+//! Rows of the results as CSV.
 
 use super::{Row, Study, checksum};
 use crate::sweep::spec::value_text;
 use apportion::metrics::Metric;
 
-/// One line a run: axes, status, capacity, metrics, reason, version, digest, and the checksum that its row in the database
-/// has. No wall times, so the same results give the same bytes.
+/// Table with a line per run: axes, status, capacity, metrics, reason, version, digest, and the checksum of its row in the
+/// database. It has no wall times, so the same results give the same bytes.
 pub(super) fn render(study: &Study, rows: &[Row]) -> Vec<u8> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let axes = study.axes.iter().map(|(name, _)| name.as_str());
@@ -29,7 +29,7 @@ pub(super) fn render(study: &Study, rows: &[Row]) -> Vec<u8> {
     writer.into_inner().expect("memory takes all")
 }
 
-/// The shortest text that reads back as the same number; nothing for none.
+/// The shortest text that reads back as the same number; empty for none.
 fn number(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }

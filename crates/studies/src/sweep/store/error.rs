@@ -1,4 +1,4 @@
-//! Why results cannot be read or kept, and what to do about it.
+//! Reasons why results cannot be read or kept, with advice.
 
 use std::path::Path;
 use std::{fmt, fs, io};
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::FILE;
 
-/// Why results cannot be read or kept.
+/// Reason why results cannot be read or kept.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -16,9 +16,9 @@ pub enum StoreError {
     Io {
         /// The action that failed.
         action: &'static str,
-        /// Where.
+        /// Path of the file or folder.
         path: String,
-        /// Why not.
+        /// Cause.
         #[source]
         source: io::Error,
     },
@@ -27,91 +27,91 @@ pub enum StoreError {
     Database {
         /// The action that failed.
         action: &'static str,
-        /// Where.
+        /// Path of the file.
         path: String,
-        /// Why not.
+        /// Cause.
         #[source]
         source: rusqlite::Error,
     },
     /// There is no results file.
     #[error("{path}{why}")]
     Missing {
-        /// The folder, or the file that was to be one.
+        /// Path of the folder, or of the file given in its place.
         path: String,
-        /// What is there in its place.
+        /// Description of what is there instead.
         why: Absence,
     },
-    /// A file that this program did not write.
+    /// The file was not written by this program.
     #[error("{path} is not a results file of apportion: {what}")]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why it is no results file, in words.
+        /// Reason why it is not a results file.
         what: String,
     },
-    /// A results file whose content is broken.
+    /// The content of a results file is broken.
     #[error("{path} is damaged: {what}")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The damage, in words.
+        /// Description of the damage.
         what: String,
     },
-    /// A results file in another format or by another version.
+    /// The results file has another format or is from another version.
     #[error("{path} was written by {found}, this is {expected}")]
     Version {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The version that wrote the file.
+        /// Version that wrote the file.
         found: String,
-        /// The version that reads the file.
+        /// Version that reads the file.
         expected: String,
     },
-    /// Two results for one run, which has only one.
+    /// Two results of one run differ.
     #[error("{first} and {second} hold different results for the run {digest} ({run}): {what}")]
     Conflict {
-        /// The run's identity.
+        /// Digest that identifies the run.
         digest: String,
-        /// Its values on the axes.
+        /// Values of the run on the axes.
         run: String,
-        /// A file.
+        /// Path of one file.
         first: String,
-        /// Another.
+        /// Path of the other file.
         second: String,
-        /// The difference, in words.
+        /// Description of the difference.
         what: String,
     },
-    /// Results of another study.
+    /// The results are those of another study.
     #[error("{path} holds results of another study: {what}")]
     OtherStudy {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The difference, in words.
+        /// Description of the difference.
         what: String,
     },
     /// Another process is writing.
     #[error("another sweep is writing to {path}")]
     Locked {
-        /// The folder.
+        /// Path of the folder.
         path: String,
     },
-    /// No worker threads.
+    /// Worker threads cannot be started.
     #[error("cannot start worker threads: {message}")]
     Threads {
-        /// Why not.
+        /// Cause.
         message: String,
     },
 }
 
-/// What is where there are no results.
+/// State of a path without results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Absence {
-    /// A folder, or nothing that a sweep has written.
+    /// It is a folder, or a file that no sweep has written.
     NoResults,
-    /// Nothing.
+    /// There is nothing.
     NotThere,
-    /// A link to this, which is not there.
+    /// It is a link to this path, which does not exist.
     DeadLink(String),
 }
 
@@ -126,7 +126,7 @@ impl fmt::Display for Absence {
 }
 
 impl StoreError {
-    /// No results where they were looked for: in this folder, or in the file given in its place.
+    /// The error for missing results: in this folder, or in the file given in its place.
     pub(super) fn missing(given: &Path) -> Self {
         let inside = given.join(FILE);
         let dead = |path: &&Path| !path.exists() && path.is_symlink();
@@ -139,7 +139,7 @@ impl StoreError {
         Self::Missing { path: given.display().to_string(), why }
     }
 
-    /// What to do about it.
+    /// Advice for the user.
     pub fn help(&self) -> Option<&'static str> {
         match self {
             Self::Foreign { .. } | Self::Damaged { .. } => Some(
@@ -163,7 +163,7 @@ impl StoreError {
         }
     }
 
-    /// A file that cannot be read for another reason than that it may not be is no results file.
+    /// The error of an unreadable file as that of a file without results, unless reading is not permitted.
     pub(super) fn into_no_results(self) -> Self {
         match self {
             Self::Io { path, source, .. } if source.kind() != io::ErrorKind::PermissionDenied => {
@@ -173,7 +173,7 @@ impl StoreError {
         }
     }
 
-    /// The error about a file, which says so where the results are in the file beside it.
+    /// The error about a file, with a note where the results are in the file beside it.
     pub(super) fn beside(self, file: &Path) -> Self {
         match self {
             Self::Foreign { path, what } if file.with_file_name(FILE).is_file() => {
@@ -183,7 +183,7 @@ impl StoreError {
         }
     }
 
-    /// Is it the input's fault, not the machine's?
+    /// Whether the input is at fault, and not the machine.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::Foreign { .. }

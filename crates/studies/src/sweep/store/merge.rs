@@ -1,4 +1,4 @@
-//! Joining results of one study that were computed apart.
+//! Merging of results of one study that were computed separately.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,27 +9,27 @@ use super::{Absence, Row, Store, StoreError, joined, with_other_fields};
 use crate::sweep::outcome::Status;
 use crate::sweep::spec::are_alike;
 
-/// What a merge did.
+/// Counts of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Rows in the result.
+    /// Number of rows in the result.
     pub n_rows: usize,
-    /// Rows that came from more than one place, kept once.
+    /// Number of rows that came from more than one place, kept once.
     pub n_duplicates: usize,
 }
 
 impl Store {
-    /// Joins the results in `inputs` into those in `folder`, which may hold some already. Every run is kept once;
-    /// of two results for it the better status wins, of equals the one with its jobs. Nothing in `inputs` is changed.
+    /// Merges the results in `inputs` into those in `folder`, which may hold some already. Every run is kept once; of two
+    /// results the one with the better status is kept, of equal ones the one with its jobs. The inputs are not changed.
     ///
     /// # Errors
-    /// If an input cannot be read or belongs to another study or version, or two have different numbers for one run,
-    /// before anything is joined; or if the result cannot be written.
+    /// If an input cannot be read or belongs to another study or version, or two have different numbers for one run, in
+    /// which cases nothing is merged; or if the result cannot be written.
     pub fn merge(folder: &Path, inputs: &[PathBuf]) -> Result<(Self, Merged), StoreError> {
         let mut stores = Vec::with_capacity(inputs.len());
         for input in inputs {
             match Self::open_to_resume(input) {
-                // Of a writer that was stopped before it had anything to keep.
+                // Such a file is left by a writer that was stopped before its first row.
                 Err(StoreError::Missing { .. }) if input.join(super::FILE).exists() => {}
                 opened => stores.push(opened?),
             }
@@ -103,8 +103,8 @@ fn is_better(row: &Row, kept: &Row) -> bool {
         || (status == other && kept.outcome.jobs.is_empty() && !row.outcome.jobs.is_empty())
 }
 
-/// Refuses two finished results of one run that do not have the same numbers. What one of them lacks, as a column that
-/// is newer than its file, or jobs that were not kept, is no difference.
+/// Refuses two finished results of one run with different numbers. Values that only one of them has, such as a column newer
+/// than the other's file, or jobs that were not kept, are no difference.
 fn agree((one, first): (&Row, &Store), (other, second): (&Row, &Store)) -> Result<(), StoreError> {
     if one.outcome.status != Status::Done || other.outcome.status != Status::Done {
         return Ok(());

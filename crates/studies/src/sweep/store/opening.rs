@@ -1,4 +1,4 @@
-//! What is looked at before a results file is opened, and what its library's errors mean.
+//! Checks before a results file is opened, and the meaning of its library's errors.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -18,7 +18,7 @@ pub(super) fn database(
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
             StoreError::Damaged { path, what: source.to_string() }
         }
-        // The error inside says which row and what of it.
+        // The inner error names the row and the fault in it.
         Some(_) | None if action == "read" && is_of_content(&source) => {
             let inner = std::error::Error::source(&source).map(ToString::to_string);
             StoreError::Damaged { path, what: inner.unwrap_or_else(|| source.to_string()) }
@@ -27,7 +27,7 @@ pub(super) fn database(
     }
 }
 
-/// Does the error come of what the file holds: a value of another kind, a table or column that is not there?
+/// Whether the error is due to the file's content: a value of another kind, a missing table or column.
 fn is_of_content(error: &rusqlite::Error) -> bool {
     match error {
         rusqlite::Error::FromSqlConversionFailure(..)
@@ -36,13 +36,13 @@ fn is_of_content(error: &rusqlite::Error) -> bool {
         | rusqlite::Error::Utf8Error(..)
         | rusqlite::Error::QueryReturnedNoRows
         | rusqlite::Error::SqlInputError { .. } => true,
-        // What SQLite calls an error without a kind is one in the statement.
+        // SQLite gives errors in a statement no specific code.
         rusqlite::Error::SqliteFailure(failure, _) => failure.code == rusqlite::ErrorCode::Unknown,
         _ => false,
     }
 }
 
-/// Keeps other writers out; on file systems without locks, nobody.
+/// Locks the folder against other writers; without effect on file systems without locks.
 pub(super) fn take_lock(folder: &Path) -> Result<Option<File>, StoreError> {
     let path = folder.join(LOCK_FILE);
     let file = File::options().create(true).append(true).open(&path).map_err(|source| StoreError::Io {
@@ -57,7 +57,7 @@ pub(super) fn take_lock(folder: &Path) -> Result<Option<File>, StoreError> {
     }
 }
 
-/// Looks at a file's first bytes without opening it as a database; true if there is nothing yet.
+/// Checks a file's first bytes without opening it as a database. Returns `true` if it is empty or does not exist.
 pub(super) fn check_header(path: &Path) -> Result<bool, StoreError> {
     const MAGIC: &[u8] = b"SQLite format 3\0";
     let mut file = match File::open(path) {

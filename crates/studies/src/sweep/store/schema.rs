@@ -1,4 +1,4 @@
-//! The tables of a results file: making, checking, writing and reading them.
+//! Tables of a results file: creating, checking, writing and reading them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::sweep::outcome::{JobRow, Outcome, Status};
 use crate::sweep::spec::value_text;
 use apportion::metrics::{JOB_COLUMNS, METRICS, Metric};
 
-/// "APPT": tells our files from other databases.
+/// Identifier "APPT" that distinguishes our files from other databases.
 const APPLICATION_ID: i32 = 0x4150_5054;
-/// Grows when tables change. The first lacks the checksums of rows.
+/// Version of the tables, which grows when they change. Version 1 lacks the checksums of rows.
 const SCHEMA_VERSION: i32 = 2;
-/// Formats that are read.
+/// Versions that can be read.
 const READABLE: std::ops::RangeInclusive<i32> = 1..=SCHEMA_VERSION;
-/// Of a row of `runs`, and of its rows in `jobs`; none in rows of format 1.
+/// Columns with the checksum of a row of `runs`, and that of its rows in `jobs`; none in rows of version 1.
 const CHECKSUMS: [&str; 2] = ["checksum", "jobs_checksum"];
 
 /// Columns of `runs`, in order.
@@ -32,13 +32,13 @@ fn run_columns(study: &Study) -> Vec<String> {
     before.chain(axes).chain(after).chain(last).map(quoted).collect()
 }
 
-/// Is there nothing in it? So it is where a writer was killed in the very transaction that made the tables: what was
-/// written of them has been taken back.
+/// Whether the database is empty. So it is where a writer was killed in the very transaction that created the tables, which
+/// was then rolled back.
 pub(super) fn is_void(connection: &Connection) -> rusqlite::Result<bool> {
     connection.pragma_query_value(None, "page_count", |row| row.get(0)).map(|n_pages: i64| n_pages == 0)
 }
 
-/// Makes the tables, all or none.
+/// Creates the tables, all or none.
 pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)?;
     complete(&transaction)?;
@@ -63,7 +63,7 @@ pub(super) fn create(connection: &mut Connection, study: &Study) -> rusqlite::Re
     transaction.commit()
 }
 
-/// Makes what results of older programs lack.
+/// Adds the tables and columns that results of older versions lack.
 pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "CREATE TABLE IF NOT EXISTS utilization (digest TEXT NOT NULL REFERENCES runs (digest),
@@ -82,8 +82,8 @@ pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)
 }
 
-/// Writes what may change from one sweep into the same results to the next: the axes' values, the seeds that were asked for,
-/// and published points.
+/// Writes the values that may change from one sweep into the same results to the next: the axes' values, the requested
+/// seeds, and published points.
 pub(super) fn write_changing(connection: &Connection, study: &Study) -> rusqlite::Result<()> {
     let failed = |error| rusqlite::Error::ToSqlConversionFailure(Box::new(error));
     let axes = serde_json::to_string(&study.axes).map_err(failed)?;
@@ -95,7 +95,7 @@ pub(super) fn write_changing(connection: &Connection, study: &Study) -> rusqlite
     Ok(())
 }
 
-/// Checks that this is a whole results file, and says of which study, and which version of this crate made it.
+/// Checks that this is a complete results file. Returns its study, and the version of this crate that made it.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(Study, String), StoreError> {
     let name = path.display().to_string();
     let pragma = |what: &str| -> Result<i32, StoreError> {
@@ -133,26 +133,26 @@ fn read_study(connection: &Connection, path: &Path) -> Result<(Study, String), S
     let unread = |key: &str, error: serde_json::Error| damaged(format!("`{key}` in `meta`: {error}"));
     let axes: Vec<(String, Vec<Value>)> =
         serde_json::from_str(&read("axes")?).map_err(|error| unread("axes", error))?;
-    // Results of older programs do not say that some were left out.
+    // Results of older versions do not list the requested seeds.
     let all = || axes.iter().find(|(name, _)| is_seed(name)).map(|(_, values)| values.clone());
     let seeds = match find("seeds")? {
         Some(text) => serde_json::from_str(&text).map_err(|error| unread("seeds", error))?,
         None => all().unwrap_or_default(),
     };
-    // Results of older programs have none.
+    // Results of older versions have no published points.
     let published = find("published")?.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text));
     let published = published.map_err(|error| unread("published", error))?;
     Ok((Study { name: read("name")?, fixed: read("fixed")?, axes, seeds, published }, read("version")?))
 }
 
-/// A value of an axis in a table.
+/// Value of an axis as a cell of a table.
 struct AxisCell<'a>(&'a Value);
 
 impl ToSql for AxisCell<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Owned(match self.0 {
             Value::Null => Cell::Null,
-            // A whole number beyond what SQLite has, as a large seed is, would lose digits as a float.
+            // Whole numbers beyond SQLite's range, such as large seeds, would lose digits as floats.
             Value::Number(number) => match (number.as_i64(), number.as_f64()) {
                 (Some(whole), _) => Cell::Integer(whole),
                 (None, Some(float)) if !number.is_u64() => Cell::Real(float),
@@ -163,7 +163,7 @@ impl ToSql for AxisCell<'_> {
     }
 }
 
-/// Adds a run and its jobs; nothing if the run is there already.
+/// Adds a run and its jobs, unless the run is there already.
 pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) -> rusqlite::Result<()> {
     let columns = run_columns(study);
     let marks = vec!["?"; columns.len()].join(", ");
@@ -205,7 +205,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, study: &Study, row: &Row) ->
     services::insert(transaction, &row.digest, &row.outcome.jobs)
 }
 
-/// Did this run fail, or was it given up? Not if it is not there.
+/// Whether a run in the file failed or was given up.
 pub(super) fn is_given_up(transaction: &Transaction<'_>, digest: &str) -> rusqlite::Result<bool> {
     let mut query = transaction.prepare_cached("SELECT status FROM runs WHERE digest = ?1")?;
     let status = query.query_row([digest], |row| row.get::<_, String>(0)).optional()?;
@@ -221,7 +221,7 @@ pub(super) fn delete(transaction: &Transaction<'_>, digest: &str) -> rusqlite::R
     Ok(())
 }
 
-/// Runs in the order in which they were written, without their jobs, each with the checksum that it was written with.
+/// Rows in the order in which they were written, without their jobs, each with the checksum that was written with it.
 pub(super) fn read_rows(
     connection: &Connection,
     study: &Study,
@@ -246,7 +246,7 @@ pub(super) fn read_rows(
     Ok(rows)
 }
 
-/// The checksum that the jobs of a run were written with.
+/// Checksum that was written with the jobs of a run.
 pub(super) fn read_jobs_checksum(connection: &Connection, digest: &str) -> rusqlite::Result<Option<String>> {
     if !columns::there(connection, "runs")?.contains(CHECKSUMS[1]) {
         return Ok(None);
@@ -255,7 +255,7 @@ pub(super) fn read_jobs_checksum(connection: &Connection, digest: &str) -> rusql
     connection.query_row(&sql, [digest], |row| row.get(0)).optional().map(Option::flatten)
 }
 
-/// [`run_columns`], as the version which wrote the file named them; with `NULL` for those that it did not have.
+/// Names of [`run_columns`] in this file, by the version that wrote it; `NULL` for missing ones.
 fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<Vec<String>> {
     let there = columns::there(connection, "runs")?;
     let newer = columns::of_metrics().chain(CHECKSUMS.map(|name| [name; 2]));
@@ -267,7 +267,7 @@ fn readable_columns(connection: &Connection, study: &Study) -> rusqlite::Result<
     Ok(run_columns(study).into_iter().map(readable).collect())
 }
 
-/// Digest → utilization by worker type; of older results nothing.
+/// Utilization by worker type, by digest; empty for older results.
 fn read_utilization(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<(String, f64)>>> {
     let mut all: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
     if !connection.table_exists(None, "utilization")? {
@@ -287,7 +287,7 @@ fn read_utilization(connection: &Connection) -> rusqlite::Result<BTreeMap<String
     Ok(all)
 }
 
-/// An error of a row's content with the row in front; any other as it is.
+/// The error with the row named in front if it is about a row's content; otherwise unchanged.
 fn placed(error: rusqlite::Error, row: impl FnOnce() -> String) -> rusqlite::Error {
     let what = match &error {
         rusqlite::Error::InvalidColumnType(_, column, kind) => {
@@ -345,7 +345,7 @@ fn read_row(record: &Record<'_>, study: &Study) -> rusqlite::Result<Row> {
     })
 }
 
-/// The jobs of one run.
+/// Jobs of one run.
 pub(super) fn read_jobs(connection: &Connection, digest: &str) -> rusqlite::Result<Vec<JobRow>> {
     let numbers = columns::all_called(connection, "jobs", &JOB_COLUMNS)?;
     let sql = format!("SELECT id, job_type, {numbers} FROM jobs WHERE digest = ?1 ORDER BY id");

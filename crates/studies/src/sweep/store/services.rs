@@ -1,4 +1,5 @@
-//! The tables of what jobs received: `services`, a row for each job, and `worker_hours`, a row for each job and worker type.
+//! Tables of the service that jobs received: `services`, a row for each job, and `worker_hours`, a row for each job and
+//! worker type.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::sweep::outcome::JobRow;
 use apportion::metrics::{SERVICE_COLUMNS, Service};
 use apportion::units::{Dollars, Seconds};
 
-/// Makes the tables where there are none, and gives columns of older programs their names.
+/// Creates the tables where there are none, and renames columns of older versions.
 pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "CREATE TABLE IF NOT EXISTS services (digest TEXT NOT NULL REFERENCES runs (digest), id INTEGER NOT NULL,
@@ -21,7 +22,7 @@ pub(super) fn complete(connection: &Connection) -> rusqlite::Result<()> {
     columns::rename(connection, "services", columns::of_jobs(&SERVICE_COLUMNS))
 }
 
-/// Adds what the jobs of a run received.
+/// Adds the service of a run's jobs.
 pub(super) fn insert(transaction: &Transaction<'_>, digest: &str, jobs: &[JobRow]) -> rusqlite::Result<()> {
     let mut whole =
         transaction.prepare_cached("INSERT INTO services VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
@@ -39,7 +40,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, digest: &str, jobs: &[JobRow
     Ok(())
 }
 
-/// What the jobs of a run received, by id; nothing where an older program wrote the file.
+/// Service of a run's jobs, by id; empty where an older version wrote the file.
 pub(super) fn read(connection: &Connection, digest: &str) -> rusqlite::Result<BTreeMap<u64, Service>> {
     let mut services = BTreeMap::new();
     if !connection.table_exists(None, "services")? || !connection.table_exists(None, "worker_hours")? {
@@ -72,7 +73,7 @@ pub(super) fn read(connection: &Connection, digest: &str) -> rusqlite::Result<BT
     Ok(services)
 }
 
-/// Removes what the jobs of a run received.
+/// Removes the service of a run's jobs.
 pub(super) fn delete(transaction: &Transaction<'_>, digest: &str) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM services WHERE digest = ?1", [digest])?;
     transaction.execute("DELETE FROM worker_hours WHERE digest = ?1", [digest])?;

@@ -1,18 +1,18 @@
-//! When and by what runs were made: nothing of it is part of a result, and the same runs have it differently elsewhere.
+//! Records of when and by which command runs were made. They are not part of a result, and differ between machines.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
 use super::{Store, StoreError};
 
-/// One time at which runs were made.
+/// One occasion on which runs were made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sitting {
-    /// The day, as `2026-01-31`, in UTC.
+    /// Day, as `2026-01-31`, in UTC.
     pub date: String,
-    /// Cores of the machine that the runs could use.
+    /// Number of cores of the machine that the runs could use.
     pub cores: usize,
-    /// The command.
+    /// Command that made the runs.
     pub command: String,
 }
 
@@ -28,14 +28,14 @@ fn write(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value]).map(drop)
 }
 
-/// The day, as `2026-01-31`, in UTC; none if the database's library does not tell.
+/// Current day, as `2026-01-31`, in UTC; none if the database's library does not give it.
 pub fn today() -> Option<String> {
     let of_now = |connection: Connection| connection.query_row("SELECT date('now')", [], |row| row.get(0));
     Connection::open_in_memory().and_then(of_now).ok()
 }
 
 impl Store {
-    /// When and by what the runs were made, as far as it was noted, in order.
+    /// Occasions on which the runs were made, as far as they were noted, in order.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -44,7 +44,7 @@ impl Store {
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     }
 
-    /// What the study says that it is about.
+    /// Description of the study; none if it was not noted.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -52,7 +52,7 @@ impl Store {
         find(&self.connection, DESCRIPTION).map_err(self.database("read"))
     }
 
-    /// Notes what the study is about.
+    /// Notes the description of the study.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -70,7 +70,7 @@ impl Store {
         self.note_sittings(vec![Sitting { date, cores, command: command.to_owned() }])
     }
 
-    /// Notes sittings that are not noted yet.
+    /// Adds sittings that are not noted yet.
     pub(super) fn note_sittings(&self, more: Vec<Sitting>) -> Result<(), StoreError> {
         let mut sittings = self.sittings()?;
         sittings.extend(more);
