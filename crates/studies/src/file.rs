@@ -1,4 +1,4 @@
-//! Files that a user names for results: a regular file is written whole or not at all, anything else into.
+//! Files that a user names for results: a regular file is replaced as a whole or not at all, anything else is written into.
 //!
 //! A file that is there, or is not yet, is replaced by a temporary one beside it once that is whole. A link stays, and
 //! what it points at is replaced; permissions are kept. A device, a pipe or a descriptor (`/dev/stdout`, `/dev/fd/63`) is
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// The end of the name of a file that is not whole yet. Such a name begins with a dot and that of the whole file.
+/// Suffix of the name of an incomplete file. Such a name begins with a dot and the name of the complete file.
 pub const PARTIAL: &str = ".partial";
 
 /// The most links that are followed from one path.
 const LINKS_MAX: usize = 40;
-/// The most letters of a file's name that are part of its temporary one.
+/// The most letters of a file's name that are part of its temporary name.
 const NAME_MAX: usize = 60;
 
 /// Writes a file.
@@ -28,16 +28,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.keep().map(|_| ())
 }
 
-/// Finds out whether a file can be written, and leaves everything as it was. What is no regular file is not tried.
+/// Checks whether a file can be written, and leaves everything as it was. Only regular files are tried.
 ///
 /// # Errors
-/// As of [`NewFile::create`].
+/// Fails as [`NewFile::create`] does.
 pub fn check(path: &Path) -> io::Result<()> {
     let is_stream = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
     if is_stream || is_descriptor(path) { Ok(()) } else { NewFile::create(path).map(drop) }
 }
 
-/// Where a path leads, free of links: of a file that is not there, where it would be.
+/// A path with all links resolved, also for a file that does not exist yet.
 pub fn place(path: &Path) -> PathBuf {
     if let Ok(there) = fs::canonicalize(path) {
         return there;
@@ -50,17 +50,17 @@ pub fn place(path: &Path) -> PathBuf {
     }
 }
 
-/// A file that is being written. Dropped before it is kept, it leaves a regular file as it was.
+/// A file that is being written. If dropped before it is kept, it leaves a regular file as it was.
 #[derive(Debug)]
 pub enum NewFile {
-    /// Takes the place of a regular file.
+    /// A temporary file that will replace a regular file.
     Whole {
-        /// What is written so far.
+        /// Temporary file with the content so far.
         temporary: NamedTempFile,
-        /// The regular file, free of links.
+        /// Path of the regular file, with links resolved.
         target: PathBuf,
     },
-    /// Written into as it comes.
+    /// An open file that is written into directly.
     Stream(File),
 }
 
@@ -85,7 +85,7 @@ impl NewFile {
             Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             Ok(there) if !there.is_file() => Ok(Self::Stream(OpenOptions::new().append(true).open(path)?)),
             Ok(there) => {
-                // A rename would not ask whether the file may be written.
+                // A rename would succeed even where the file may not be written.
                 OpenOptions::new().append(true).open(path)?;
                 Self::beside(fs::canonicalize(path)?, Some(&there))
             }
@@ -107,7 +107,7 @@ impl NewFile {
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
         let temporary = builder.tempfile_in(folder).map_err(|error| {
-            // The name that it would have had says nothing to anybody.
+            // The name of the temporary file would mean nothing to the user.
             let cause = error.to_string();
             let cause = cause.split(" at path ").next().unwrap_or_default();
             io::Error::new(error.kind(), format!("no file can be made in {}: {cause}", folder.display()))
@@ -118,7 +118,7 @@ impl NewFile {
         Ok(Self::Whole { temporary, target })
     }
 
-    /// Puts the file in its place: the open file.
+    /// Puts the file in its place. Returns the open file.
     ///
     /// # Errors
     /// If that fails; a regular file then stays as it was.
@@ -160,18 +160,18 @@ fn take_over(file: &File, replaced: &fs::Metadata) -> io::Result<()> {
     file.set_permissions(replaced.permissions())
 }
 
-/// Does a path name a descriptor of this process?
+/// Whether a path names a descriptor of this process.
 fn is_descriptor(path: &Path) -> bool {
     let folders = [Path::new("/dev/fd"), Path::new("/proc/self/fd")];
     let names = [Path::new("/dev/stdout"), Path::new("/dev/stderr")];
     cfg!(unix) && (names.contains(&path) || folders.iter().any(|folder| path.parent() == Some(folder)))
 }
 
-/// The open file behind a path that names a descriptor of this process; none for other paths.
+/// The open file of a path that names a descriptor of this process; none for other paths.
 #[cfg(unix)]
 fn descriptor(path: &Path) -> io::Result<Option<File>> {
     use std::os::fd::AsFd as _;
-    // Opened anew, standard output as a file would be written over from its start.
+    // If standard output is a file, opening it again would overwrite it from its start.
     let folders = [Path::new("/dev/fd"), Path::new("/proc/self/fd")];
     let is = |name: &str, number: &str| {
         path == Path::new(name) || folders.iter().any(|folder| path == folder.join(number))
@@ -194,7 +194,7 @@ fn descriptor(_: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Where a path's links end, at a file that is not there.
+/// End of a path's links, at a file that does not exist.
 fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {

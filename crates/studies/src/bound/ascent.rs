@@ -1,53 +1,53 @@
-//! The climb of a concave function by quasi-Newton steps of limited memory.
+//! Ascent of a concave function by quasi-Newton steps of limited memory.
 //!
 //! Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 7.4, with the differences of points and gradients of
-//! the last steps, and a diagonal in place of the first approximation.
+//! the last steps, and a diagonal as the first approximation.
 
 use std::collections::VecDeque;
 
-/// The number of last steps from which the function's curvature is approximated.
+/// Number of last steps from which the function's curvature is approximated.
 const MEMORY: usize = 20;
-/// A step must gain at least this part of its length times the slope along it (Armijo's condition).
+/// Least gain of a step, as a part of its length times the slope along it (Armijo's condition).
 const GAIN_MIN: f64 = 1e-3;
 /// The most halvings of a step that does not gain enough.
 const HALVINGS_MAX: u32 = 10;
-/// The climb is over when the last [`STEPS_SLOW`] steps have gained less than this part of the value.
+/// Gain, as a part of the value, below which the last [`STEPS_SLOW`] steps end the ascent.
 const SLOW: f64 = 2e-4;
-/// See [`SLOW`].
+/// Number of steps of [`SLOW`].
 const STEPS_SLOW: usize = 3;
 
-/// A value of a function, and its gradient there.
+/// Value of a function at a point, and its gradient.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Valued {
     pub(super) value: f64,
     pub(super) gradient: Vec<f64>,
 }
 
-/// Where a climb ended.
+/// Result of an ascent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Climbed {
-    /// The highest point, with its value; none if the function was broken off at the first.
+    /// Highest point, with its value; none if the function was broken off at the first.
     pub(super) best: Option<(Vec<f64>, f64)>,
     pub(super) n_steps: usize,
-    /// Was the function broken off?
+    /// Whether the function was broken off.
     pub(super) is_broken_off: bool,
 }
 
-/// The function to climb: its value at a point, none if it was broken off.
+/// A function to maximize: its value at a point, none if it was broken off.
 pub(super) trait Function {
     type Error;
 
     fn value(&mut self, point: &[f64]) -> Result<Option<Valued>, Self::Error>;
 
-    /// Moves a point to the nearest that is allowed.
+    /// Moves a point to the nearest feasible one.
     fn project(&self, point: &mut [f64]);
 
-    /// A step was taken to a point of this value.
+    /// Reports a step to a point of this value.
     fn stepped(&self, value: f64);
 }
 
-/// Climbs from `start` in at most `steps_max` steps. `scales` has for each coordinate an estimate of 1 / |second derivative|:
-/// `[n]`.
+/// Maximizes from `start` in at most `steps_max` steps. `scales` has an estimate of 1 / |second derivative| for each
+/// coordinate: `[n]`.
 pub(super) fn climb<F: Function>(
     function: &mut F,
     start: Vec<f64>,
@@ -96,14 +96,14 @@ pub(super) fn climb<F: Function>(
     Ok(Climbed { best: Some((point, here.value)), n_steps: values.len() - 1, is_broken_off })
 }
 
-/// The outcome of a step of the ascent.
+/// Outcome of a step of the ascent.
 enum Tried {
     Taken(Vec<f64>, Valued),
     Stuck,
     BrokenOff,
 }
 
-/// The first of ever shorter steps that gains enough.
+/// Takes the first of ever shorter steps that gains enough.
 fn step<F: Function>(
     function: &mut F,
     (point, value): (&[f64], f64),
@@ -123,16 +123,16 @@ fn step<F: Function>(
     Ok(Tried::Stuck)
 }
 
-/// A step, and by how much the gradient fell in it.
+/// A step, and the decrease of the gradient over it.
 struct Difference {
     moved: Vec<f64>,
     fallen: Vec<f64>,
-    /// 1 / (moved · fallen)
+    /// Reciprocal of moved · fallen.
     inverse: f64,
 }
 
 impl Difference {
-    /// None if the function was not seen to be curved along the step.
+    /// The difference of a step; none if the function had no curvature along it.
     fn new(moved: Vec<f64>, fallen: Vec<f64>) -> Option<Self> {
         let curved = dot(&moved, &fallen);
         let is_curved = curved > 1e-12 * dot(&fallen, &fallen).sqrt() * dot(&moved, &moved).sqrt();
@@ -140,7 +140,7 @@ impl Difference {
     }
 }
 
-/// The approximate inverse of the negative Hessian, times the gradient.
+/// Approximate inverse of the negative Hessian, times the gradient.
 fn direction(gradient: &[f64], memory: &VecDeque<Difference>, scales: &[f64]) -> Vec<f64> {
     let mut direction = gradient.to_vec();
     let mut parts = Vec::with_capacity(memory.len());

@@ -1,16 +1,16 @@
-//! What may break a search off, and what is told of it.
+//! Interrupt and progress reports of a search.
 
 use std::fmt;
 
 use apportion::solver::Interrupt;
 use apportion::units::Seconds;
 
-/// What breaks a search off, and what is told of each of its steps.
+/// Interrupt of a search, and the function that gets a report of each step.
 #[derive(Clone, Default)]
 pub struct Attended<'a> {
-    /// Raised, the search ends with the best bound so far.
+    /// Interrupt at which the search ends with the best bound so far.
     pub interrupt: Interrupt,
-    /// Called after each step with the bound so far.
+    /// Function that is called after each step with the bound so far.
     pub stepped: Option<&'a (dyn Fn(Seconds) + Sync)>,
 }
 

@@ -16,7 +16,7 @@ use apportion::problem::{ActiveJob, Colocation, Problem, ProblemBuilder};
 use apportion::spec::Source;
 use apportion::units::{Seconds, Steps};
 
-/// The allocation that is the most worth at an instant: a job's steps have a worth, and time on workers costs a toll.
+/// Policy with the most valuable allocation at an instant: a job's steps have a value, and time on workers costs a toll.
 const POLICY: &str = "\
 format: apportion/policy-v1
 name: bound
@@ -30,59 +30,58 @@ columns: {worth: \"s/steps >= 0\", toll: \"1 >= 0\"}
 refine: none
 ";
 
-/// One policy object computes the allocations of this many successive instants. The number does not depend on that of threads,
+/// Number of successive instants whose allocations one policy object computes. It does not depend on the number of threads,
 /// so neither do the allocations.
 const CHUNK: usize = 64;
 
-/// While multipliers are looked for, allocations are computed at intervals of the mean of the jobs' fastest times over this.
+/// Number of intervals per mean fastest time of the jobs at which allocations are computed during the search.
 const PARTS: f64 = 8.0;
-/// The weight θ of the first of the two bounds on a completion time, at the start.
+/// First weight θ of the search, on the first of the two bounds on a completion time.
 const WEIGHT_START: f64 = 0.75;
-/// The least weight θ of the first of the two bounds on a completion time: with none, a job might as well run at the end of
+/// Least weight θ of the first of the two bounds on a completion time: with none, a job might as well run at the end of
 /// time.
 const WEIGHT_MIN: f64 = 0.3;
-/// The most instants, about, that are added between arrivals.
+/// Approximate limit on the instants that are added between arrivals.
 const INSTANTS_MAX: f64 = 1e5;
-/// Jobs that can add no more than this to the optimum of an instant's program are left out of it, and what they could add is
-/// added to the bound.
+/// Largest contribution of a job to the optimum of an instant's program at which the job is left out of it; the contribution
+/// is then added to the bound.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// The bound, summed over jobs, as a function of its multipliers: of each job, in order of arrival, an instant e, s; after all of
-/// these of each job its weight θ. v is e − (1 − θ) a. Where a job runs at its fastest, alone and from its arrival, e
-/// is best where it ends. Symbols are those of [`bound`](super): a is a job's arrival, θ its weight of the first of two
-/// bounds.
+/// Bound, summed over jobs, as a function of its multipliers: first an instant e of each job, s, in order of arrival, then
+/// the weight θ of each job. v is e − (1 − θ) a. Where a job runs at its fastest, alone and from its arrival, the best e is
+/// its end. Symbols are those of [`bound`](super): a is a job's arrival, θ its weight of the first of two bounds.
 pub(super) struct Dual<'a> {
     jobs: Vec<TimedJob>,
     cluster: Arc<Cluster>,
     colocation: Colocation,
     options: ProgramOptions,
-    /// The longest time between two instants, s.
+    /// Longest time between two instants, s.
     longest: f64,
     attended: &'a Attended<'a>,
     n_programs: u64,
 }
 
-/// An instant at which an allocation is computed.
+/// Instant at which an allocation is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Instant {
     at: f64,
-    /// The number of jobs that have arrived, which are the first in order of arrival.
+    /// Number of jobs that have arrived, which are the first in order of arrival.
     n_arrived: usize,
-    /// The time for which it stands in the trapezoid rule, s.
+    /// Weight of the instant in the trapezoid rule, s.
     stands_for: f64,
 }
 
-/// What a job's steps and its time on workers are worth at an instant.
+/// Value of a job's steps, and toll of its time on workers, at an instant.
 struct Worth {
-    /// Its position in order of arrival.
+    /// Position of the job in order of arrival.
     job: usize,
-    /// v − θ t, s.
+    /// Value v − θ t of all its steps, s.
     per_job: f64,
-    /// 1 − θ
+    /// Toll 1 − θ.
     toll: f64,
 }
 
-/// The integral of A over the instants of a chunk, and its gradient.
+/// Integral of A over the instants of a chunk, and its gradient.
 struct Part {
     value: f64,
     gradient: Vec<f64>,
@@ -110,36 +109,37 @@ impl<'a> Dual<'a> {
         self.n_programs
     }
 
-    /// Computes allocations `times` as often from now on.
+    /// Divides the time between instants by `times`.
     pub(super) fn refine(&mut self, times: f64) {
         self.longest /= times;
     }
 
-    /// The mean of the jobs' times at their fastest, s.
+    /// Mean of the jobs' durations at their fastest, s.
     pub(super) fn mean_fastest(&self) -> f64 {
         self.jobs.iter().map(|job| job.fastest).sum::<f64>() / self.jobs.len() as f64
     }
 
-    /// Multipliers to start from: the instant e of each job is its arrival plus `times` the time that it takes on its fastest type.
+    /// Multipliers to start from: the instant e of each job is its arrival plus `times` its duration on its fastest type.
     pub(super) fn multipliers(&self, times: f64) -> Vec<f64> {
         let ends = self.jobs.iter().map(|job| job.arrival + times * job.fastest);
         ends.chain(self.jobs.iter().map(|_| WEIGHT_START)).collect()
     }
 
-    /// For each multiplier an estimate of 1 / |second derivative|: p for e, which it is where a job runs at its fastest from its
-    /// arrival, and 1/p for θ.
+    /// Estimate of 1 / |second derivative| for each multiplier: p for e, which is exact where a job runs at its fastest from
+    /// its arrival, and 1/p for θ.
     pub(super) fn scales(&self) -> Vec<f64> {
         let times = self.jobs.iter().map(|job| job.fastest);
         times.clone().chain(times.map(f64::recip)).collect()
     }
 
-    /// The spans of time in which A may be above 0 and the same jobs have arrived: the number of these jobs, and both ends.
+    /// Spans of time in which A may be above 0 and the set of arrived jobs is constant: number of these jobs, and both ends,
+    /// s.
     fn spans(&self, multipliers: &[f64]) -> Vec<(usize, [f64; 2])> {
         let (instants, weights) = multipliers.split_at(self.jobs.len());
         let mut last = f64::NEG_INFINITY;
         let mut spans = Vec::new();
         for (position, job) in self.jobs.iter().enumerate() {
-            // From here on the job is worth less than its toll: v − θ t ≤ (1 − θ) p.
+            // From here on the job's value is below its toll: v − θ t ≤ (1 − θ) p.
             let over = (instants[position] - (1.0 - weights[position]) * (job.arrival + job.fastest))
                 / weights[position];
             last = over.max(last);
@@ -152,7 +152,7 @@ impl<'a> Dual<'a> {
         spans
     }
 
-    /// The instants of all spans; both ends of a span are among them.
+    /// Instants of all spans, including both ends of each.
     fn instants(&self, multipliers: &[f64]) -> Vec<Instant> {
         let spans = self.spans(multipliers);
         let total: f64 = spans.iter().map(|(_, [from, to])| to - from).sum();
@@ -173,7 +173,7 @@ impl<'a> Dual<'a> {
         all
     }
 
-    /// The integral of A over some instants; none if it was broken off.
+    /// Integral of A over some instants; none if it was broken off.
     fn part(&self, instants: &[Instant], multipliers: &[f64]) -> Result<Option<Part>, BoundError> {
         let mut policy = ProgramPolicy::try_new(self.options.clone())
             .map_err(|source| CatalogError::Program { policy: self.options.name.clone(), source })?;
@@ -203,7 +203,7 @@ impl<'a> Dual<'a> {
         for (job, timed) in self.jobs[..instant.n_arrived].iter().enumerate() {
             let toll = 1.0 - multipliers[n_jobs + job];
             let per_job = multipliers[job] - toll * timed.arrival - multipliers[n_jobs + job] * instant.at;
-            // What a second at its fastest is worth.
+            // The net value of a second at its fastest.
             let net = per_job / timed.fastest - toll;
             if net > NEGLIGIBLE {
                 worths.push(Worth { job, per_job, toll });
@@ -275,7 +275,7 @@ impl Function for Dual<'_> {
         let mut value = 0.0;
         let mut gradient = vec![1.0; self.jobs.len()];
         for ((job, e), weight) in self.jobs.iter().zip(instants).zip(weights) {
-            // v + θ p/2 + (1 − θ) a, less the arrival
+            // The term is v + θ p/2 + (1 − θ) a, less the arrival.
             value += e + weight * job.fastest / 2.0 - job.arrival;
             gradient.push(job.fastest / 2.0);
         }

@@ -1,4 +1,4 @@
-//! The jobs to bound the completion times of, and how fast each can run at most.
+//! Jobs whose completion times are bounded, with upper bounds on their throughputs.
 
 use std::sync::Arc;
 
@@ -12,35 +12,36 @@ use ndarray::Array3;
 /// Jobs that arrive over time at a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Instance<'a> {
-    /// The cluster. Its workers are never down.
+    /// Cluster, whose workers are never down.
     pub cluster: &'a Cluster,
     /// Throughputs of jobs that state none.
     pub throughputs: &'a Arc<Throughputs>,
-    /// The jobs, in any order.
+    /// Jobs in any order.
     pub jobs: &'a [Job],
-    /// May two jobs share workers?
+    /// Whether two jobs may share workers.
     pub pairs: bool,
 }
 
-/// What the bound looks at of a job. Times are in seconds.
+/// Properties of a job that the bound uses. Times are in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TimedJob {
     pub(super) arrival: f64,
     pub(super) steps: f64,
     pub(super) scale_factor: u32,
-    /// Its row of the throughputs, by which pairs find theirs.
+    /// Row of the throughputs, by which pairs are looked up.
     pub(super) row: Option<RowId>,
-    /// The most steps/s that it is known to make on each worker type, alone or beside any other job; 0 where it does not fit.
+    /// Largest known throughput on each worker type, alone or beside any other job, steps/s; 0 where the job does not fit:
+    /// `[K]`.
     pub(super) speeds: Vec<f64>,
-    /// The time that its steps take at the largest of these.
+    /// Duration of its steps at the largest of these, s.
     pub(super) fastest: f64,
 }
 
 impl Instance<'_> {
-    /// The jobs in order of arrival, and where pairs find their throughputs.
+    /// Jobs in order of arrival, and the throughputs of pairs.
     ///
     /// # Errors
-    /// If there is none, the throughputs lack one, or one can run nowhere.
+    /// If there are no jobs, the throughputs lack one, or one can run nowhere.
     pub(super) fn timed(&self) -> Result<(Vec<TimedJob>, Colocation), BoundError> {
         if self.jobs.is_empty() {
             return Err(BoundError::NoJobs);
@@ -85,15 +86,15 @@ impl Instance<'_> {
         Ok((timed, colocation))
     }
 
-    /// The most steps/s of a row on a type beside a job of the rows, or over several servers.
+    /// Largest throughput of a row on a type beside a job of the rows, or over several servers, steps/s.
     fn fastest(&self, most: &Throughputs, (row, column): (RowId, WorkerTypeId), rows: &[RowId]) -> f64 {
         let spread = most.spread(row, column).unwrap_or(0.0);
         let others = rows.iter().filter(|_| self.pairs);
         others.map(|other| most.colocated(row, *other, column)).fold(spread, f64::max)
     }
 
-    /// The throughputs, those of jobs that share workers as large as they can be: some jobs are measured to be faster on
-    /// several servers than on the fewest, and then are so beside others, too.
+    /// Throughputs with those of pairs raised to their upper bounds: some jobs are measured to be faster on several servers
+    /// than on the fewest, and may then be so beside others, too.
     fn most(&self) -> Result<Arc<Throughputs>, BoundError> {
         if !self.pairs {
             return Ok(Arc::clone(self.throughputs));

@@ -56,12 +56,12 @@ use dual::Dual;
 
 use apportion::units::Seconds;
 
-/// For the bound that is given, allocations are computed as many times as often as while multipliers are looked for.
+/// Factor by which allocations are computed more often for the final bound than during the search.
 const REFINED: f64 = 4.0;
 /// The most doublings of the jobs' fastest times that are tried as the start of the search.
 const DOUBLINGS_MAX: u32 = 20;
 
-/// How long a bound is looked for.
+/// Limit of the search for a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The most steps of the search; 25 by default.
@@ -77,15 +77,15 @@ impl Default for Settings {
 /// A bound that no schedule is below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// On the average completion time of all jobs.
+    /// Bound on the average completion time of all jobs.
     pub average_jct: Seconds,
-    /// The average completion time if all jobs ran at their fastest from their arrival, which is a bound, too.
+    /// Average completion time if all jobs ran at their fastest from their arrival, which is a bound, too.
     pub fastest: Seconds,
-    /// Steps of the search.
+    /// Number of steps of the search.
     pub n_steps: usize,
-    /// Allocations that were computed.
+    /// Number of allocations that were computed.
     pub n_programs: u64,
-    /// Was the search broken off? The bound holds, but is smaller than it might be.
+    /// Whether the search was broken off. The bound holds, but is smaller than it might be.
     pub is_broken_off: bool,
 }
 
@@ -124,7 +124,7 @@ pub fn bound(
     })
 }
 
-/// Where the search begins: the multipliers of jobs that take 1, 2, 4, … times their fastest time, for as long as the bound grows.
+/// Start of the search: the multipliers of jobs that take 1, 2, 4, … times their fastest time, as long as the bound grows.
 fn start(dual: &mut Dual<'_>) -> Result<Vec<f64>, BoundError> {
     let mut best = dual.multipliers(1.0);
     let Some(mut most) = dual.value(&best)?.map(|valued| valued.value) else { return Ok(best) };

@@ -9,7 +9,7 @@ use apportion::workload::random::SeedStreams;
 use apportion::workload::{Arrivals, Gavel, Job, WorkloadOptions};
 use apportion::{Cluster, Throughputs};
 
-/// A job that makes these steps/s on `fast` and `slow`.
+/// A job with these throughputs on `fast` and `slow`, steps/s.
 fn job(arrival: f64, steps: u32, speeds: [f64; 2]) -> Job {
     let [fast, slow] = speeds.map(StepsPerSecond::new);
     Job::new("own")
@@ -50,8 +50,8 @@ fn idle_time_between_jobs_costs_nothing() {
     assert!(near > 17.0 && far > 0.99 * near && far <= 19.0, "{near} {far}");
 }
 
-/// The average completion time if jobs are served in an order, each on the fastest worker that those before it leave, whenever
-/// one comes or goes.
+/// Average completion time if jobs are served in an order, each on the fastest worker that those before it leave, with
+/// changes whenever a job comes or goes, s.
 fn served(jobs: &[Job], order: &[usize], workers: [usize; 2]) -> f64 {
     let speed = |job: usize, kind: usize| jobs[job].throughput.as_ref().unwrap()[kind].1.get();
     let mut left: Vec<f64> = jobs.iter().map(|job| job.total_steps.get()).collect();
@@ -137,7 +137,7 @@ fn gradients_are_differences_of_values() {
             moved[at] += by;
             moved
         };
-        // Where an allocation changes there, or the last instant moves, values have a bend.
+        // Values have a kink where an allocation changes, or the last instant moves.
         let [up, down] = [step, -step].map(|by| (value(&moved(by)).value - here.value) / by);
         let (low, high) = (up.min(down), up.max(down));
         let slack = 1e-2 * (1.0 + high.abs().max(low.abs()));
@@ -184,7 +184,7 @@ fn what_has_no_bound_says_why() {
     assert_eq!(why(&gang), "job 0 can run on no worker type of the cluster at scale factor 4");
 }
 
-/// −Σ (i + 1) (x_i − i)², where x_0 may not exceed −1.
+/// The function −Σ (i + 1) (x_i − i)², where x_0 may not exceed −1.
 struct Bowl;
 
 impl Function for Bowl {

@@ -1,5 +1,5 @@
-//! The page about a benchmark: what decisions cost, by policy and family of instances, size and solver. A solver is a
-//! backend, or a policy's own way to decide, which may be without a program and in several parts.
+//! Page about a benchmark: the cost of decisions, by policy and family of instances, size and solver. A solver is a backend,
+//! or a policy's own way to decide, which may be without a program and in several parts.
 
 use apportion::metrics::statistics::Repeated;
 use apportion_logs::tally::counted;
@@ -10,38 +10,38 @@ use super::page::{Item, NamedTable, Page, Section};
 use super::study::file_name;
 use super::table::Table;
 
-/// One measured case.
+/// A measured case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// The policy.
+    /// Name of the policy.
     pub policy: String,
-    /// The family of instances.
+    /// Name of the family of instances.
     pub instance: String,
-    /// Jobs.
+    /// Number of jobs.
     pub n_jobs: usize,
-    /// The backend that solved it, or `default`: whichever way the policy takes by itself, programs or not.
+    /// Backend that solved it, or `default` for the policy's own choice, with programs or without.
     pub backend: String,
-    /// Into how many parts it was split; 1 is the whole.
+    /// Number of parts into which it was split; 1 is the whole.
     pub n_parts: usize,
-    /// What it cost in s, if it was done: the median of its repeats.
+    /// Median cost of its repeats, s, if it was done.
     pub seconds: Option<f64>,
-    /// The least and the most of its repeats in s, where there were several.
+    /// Least and greatest cost of its repeats, s, where there were several.
     pub range: Option<(f64, f64)>,
-    /// Is that by the clock, because the system tells no processor time?
+    /// Whether costs are by the clock, because the system tells no processor time.
     pub by_clock: bool,
-    /// Is the answer a certified optimum?
+    /// Whether the answer is a certified optimum.
     pub certified: bool,
-    /// `done`, or why not.
+    /// Status: `done`, or why not.
     pub status: String,
 }
 
 impl Case {
-    /// What was decided, its size apart.
+    /// Name of the problem without its size.
     fn problem(&self) -> String {
         format!("{}, {}", self.policy, self.instance)
     }
 
-    /// What decided it, and the number of parts if there were several.
+    /// Name of the solver, with the number of parts if there were several.
     fn solver(&self) -> String {
         match self.n_parts {
             1 => self.backend.clone(),
@@ -50,12 +50,12 @@ impl Case {
     }
 }
 
-/// A benchmark in numbers.
+/// Cases of a benchmark, with its rows and facts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Benchmark {
-    /// The cases, in order.
+    /// Cases in order.
     pub cases: Vec<Case>,
-    /// Every row, in full.
+    /// Table of all rows with all columns.
     pub rows: Table,
     /// Version and system.
     pub facts: Vec<(String, String)>,
@@ -134,7 +134,7 @@ pub fn page(benchmark: &Benchmark) -> Page {
     }
 }
 
-/// The numbers of jobs of some cases, ascending.
+/// Numbers of jobs of some cases, ascending.
 fn sizes(cases: &[&Case]) -> Vec<usize> {
     let mut sizes: Vec<usize> = cases.iter().map(|case| case.n_jobs).collect();
     sizes.sort_unstable();
@@ -142,7 +142,7 @@ fn sizes(cases: &[&Case]) -> Vec<usize> {
     sizes
 }
 
-/// How the times were measured, in words.
+/// Description of how the times were measured.
 fn measure(cases: &[&Case]) -> String {
     let done = || cases.iter().filter(|case| case.seconds.is_some());
     let clocked = done().filter(|case| case.by_clock).count();
@@ -154,7 +154,7 @@ fn measure(cases: &[&Case]) -> String {
     format!("{kind} (s)")
 }
 
-/// The value of cases that differ by their seeds alone, and why it is not that of all, if it is not.
+/// Value of cases that differ only in their seeds, and the reason why it is not that of all, if it is not.
 fn mark(here: &[&Case], x: f64) -> (Option<Mark>, Option<String>) {
     let seconds: Vec<f64> = here.iter().filter_map(|case| case.seconds).collect();
     let mark = Repeated::of(&seconds, here.len()).map(|repeated| {
@@ -176,7 +176,7 @@ fn mark(here: &[&Case], x: f64) -> (Option<Mark>, Option<String>) {
     (mark, why)
 }
 
-/// The meaning of the ranges of a chart, in words.
+/// Meaning of the ranges of a chart, in words.
 fn ranges(is_over_seeds: bool, marks: &[&Series]) -> &'static str {
     let any = marks.iter().any(|series| series.marks.iter().flatten().any(|mark| mark.high.is_some()));
     match (any, is_over_seeds) {
@@ -186,7 +186,7 @@ fn ranges(is_over_seeds: bool, marks: &[&Series]) -> &'static str {
     }
 }
 
-/// A bar for each solver, of a problem of one size; behind its name why it has none, or no whole one.
+/// Chart with a bar for each solver of a problem of one size; a solver's name says why it has none, or no whole one.
 fn by_solver(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
     let (mut rows, mut marks) = (Vec::new(), Vec::new());
     for (style, solver) in solvers.iter().enumerate() {
@@ -217,7 +217,7 @@ fn by_solver(program: &str, cases: &[&Case], solvers: &[String]) -> Chart {
     }
 }
 
-/// Bars for each problem, one a solver.
+/// Chart with a group of bars for each problem, one bar per solver.
 fn by_problem(cases: &[Case], programs: &[String], solvers: &[String]) -> Chart {
     let one = |program: &String, solver: &String| {
         let is_here = |case: &&Case| case.problem() == *program && case.solver() == *solver;
@@ -237,13 +237,13 @@ fn by_problem(cases: &[Case], programs: &[String], solvers: &[String]) -> Chart 
     Chart { subtitle, rows, y: Axis::new("problem"), ..chart }
 }
 
-/// Are there cases that differ by their seeds alone?
+/// Whether there are cases that differ only in their seeds.
 fn is_over_seeds(cases: &[&Case]) -> bool {
     let key = |case: &Case| (case.problem(), case.solver(), case.n_jobs);
     cases.iter().enumerate().any(|(at, case)| cases[..at].iter().any(|other| key(other) == key(case)))
 }
 
-/// A chart of bars, its rows yet to be said.
+/// A chart of bars, whose rows are still to be filled in.
 fn bars(name: &str, cases: &[&Case], series: Vec<Series>) -> Chart {
     Chart {
         name: name.to_owned(),
@@ -259,7 +259,8 @@ fn bars(name: &str, cases: &[&Case], series: Vec<Series>) -> Chart {
     }
 }
 
-/// Lines against the number of jobs, one for each of `names`: the solvers of one problem, or the problems of one solver.
+/// Chart of costs against the number of jobs, with a line for each of `names`: the solvers of one problem, or the problems
+/// of one solver.
 fn costs(title: &str, cases: &[&Case], (names, name_of): (&[String], fn(&Case) -> String)) -> Chart {
     let sizes = sizes(cases);
     let of = |name: &str, n_jobs: usize| -> Vec<&Case> {

@@ -1,4 +1,4 @@
-//! What a chart shows, apart from how it is drawn: the page draws it with Vega-Lite, [`svg`](super::svg) as a file.
+//! Content of a chart, independent of how it is drawn: the page draws it with Vega-Lite, [`svg`](super::svg) as a file.
 
 use apportion::metrics::statistics::{Repeated, Spread};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::table::{Cell, Table};
 /// yellow, which is faint on white.
 pub const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333"];
 
-/// The form of a point, by its name in Vega.
+/// Shape of a point, by its name in Vega.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
@@ -29,17 +29,17 @@ pub enum Shape {
 const SHAPES: [Shape; 5] =
     [Shape::Circle, Shape::TriangleUp, Shape::Square, Shape::Diamond, Shape::TriangleDown];
 
-/// So many styles differ in colour or shape already.
+/// Number of styles that differ in colour or shape already.
 pub const POINTS: usize = PALETTE.len() * SHAPES.len();
 
-/// What a series looks like: no two styles have both colour and dashes in common.
+/// Look of a series: no two styles have both colour and dashes in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Look {
-    /// The colour of the series, one of [`PALETTE`].
+    /// Colour of the series, one of [`PALETTE`].
     pub colour: &'static str,
-    /// The shape of its points.
+    /// Shape of its points.
     pub shape: Shape,
-    /// Lengths of the strokes and gaps of its line, in turn, in pixels; nothing for a solid line.
+    /// Lengths of the strokes and gaps of its line, in turn, in pixels; empty for a solid line.
     pub dash: Vec<u32>,
 }
 
@@ -51,34 +51,34 @@ impl Look {
             0 => Vec::new(),
             1 => vec![7, 4],
             2 => vec![2, 3],
-            // A long stroke, and then so many dots.
+            // The dashes are a long stroke, followed by a number of dots.
             cycle => [vec![12, 3], [2, 3].repeat(cycle - 2)].concat(),
         };
         Self { colour: PALETTE[style % PALETTE.len()], shape: SHAPES[(style + cycle) % SHAPES.len()], dash }
     }
 }
 
-/// How an axis runs.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Evenly.
+    /// Equal distances are equal differences.
     #[default]
     Linear,
-    /// By factors; all values are positive.
+    /// Equal distances are equal factors; all values are positive.
     Log,
 }
 
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// Title of the axis, with its unit.
     pub title: String,
-    /// How it runs.
+    /// Scale of the axis.
     pub scale: Scale,
-    /// Starts at zero.
+    /// Whether it starts at zero.
     pub zero: bool,
-    /// Shows the time of a simulation, and what part of it the reader has chosen.
+    /// Whether it shows the time of a simulation, with the part that the reader has chosen.
     #[serde(skip_serializing_if = "is_false")]
     pub time: bool,
 }
@@ -89,24 +89,24 @@ fn is_false(is: &bool) -> bool {
 }
 
 impl Axis {
-    /// A linear axis that starts where the values do.
+    /// A linear axis that starts at the least value.
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
     }
 
-    /// This axis, of the time of a simulation.
+    /// This axis as the time of a simulation.
     #[must_use]
     pub fn of_time(self) -> Self {
         Self { time: true, ..self }
     }
 
-    /// This axis, from zero.
+    /// This axis starting at zero.
     #[must_use]
     pub fn from_zero(self) -> Self {
         Self { zero: true, ..self }
     }
 
-    /// This axis, by factors if the values are positive and spread over more than a factor of ten; else from zero.
+    /// This axis with a log scale if the values are positive and spread over more than a factor of ten; else from zero.
     #[must_use]
     pub fn fitted(self, values: impl Iterator<Item = f64> + Clone) -> Self {
         let min = values.clone().min_by(f64::total_cmp).unwrap_or(0.0);
@@ -116,7 +116,7 @@ impl Axis {
 }
 
 impl Axis {
-    /// This axis, by factors if the places on it are positive and spread over more than a factor of 30.
+    /// This axis with a log scale if the places on it are positive and spread over more than a factor of 30.
     #[must_use]
     pub fn fitted_to_places(self, places: &[f64]) -> Self {
         match (places.first(), places.last()) {
@@ -131,26 +131,26 @@ impl Axis {
 /// A value and the range about it: one standard deviation down and up, over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mark {
-    /// Along the axis of positions; 0 for bars.
+    /// Position on the axis of places; 0 for bars.
     pub x: f64,
-    /// The value.
+    /// Value.
     pub y: f64,
-    /// The range's lower end, if there is one.
+    /// Lower end of the range, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Its upper end.
+    /// Upper end of the range, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// Repetitions behind the value; 0 where that says nothing.
+    /// Number of repetitions behind the value; 0 where it has no meaning.
     #[serde(skip_serializing_if = "is_zero")]
     pub n: usize,
-    /// Repetitions that there should be, where some are missing. Such a mark is hollow, and no line leads to it.
+    /// Number of repetitions there should be, where some are missing. Such a mark is hollow, and no line leads to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n_of: Option<usize>,
 }
 
 impl Mark {
-    /// A value alone.
+    /// A value without a range.
     pub fn at(x: f64, y: f64) -> Self {
         Self { x: six_digits(x), y: six_digits(y), low: None, high: None, n: 0, n_of: None }
     }
@@ -183,16 +183,16 @@ fn is_zero(n: &usize) -> bool {
 /// A line, or the bars of one colour.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Which colour and shape: the same number looks the same in all charts of a page.
+    /// Number of its colour and shape, which look the same in all charts of a page.
     pub style: usize,
-    /// Its marks, ascending in x; for bars one a row, or none.
+    /// Marks in ascending order of x; for bars one per row, or none.
     pub marks: Vec<Option<Mark>>,
 }
 
 impl Series {
-    /// Its marks between which lines lead: those without a gap, and no hollow one.
+    /// Runs of marks that lines connect: without gaps and hollow marks.
     pub fn pieces(&self) -> Vec<Vec<Mark>> {
         let is_gap = |mark: &Option<Mark>| mark.is_none_or(|mark| mark.n_of.is_some());
         let pieces = self.marks.split(is_gap).map(|piece| piece.iter().flatten().copied().collect());
@@ -200,32 +200,32 @@ impl Series {
     }
 }
 
-/// A place where a series has no value, or none over all repetitions, and why.
+/// A place where a series has no value over all repetitions, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Absent {
-    /// Which series, by position.
+    /// Position of the series.
     pub series: usize,
-    /// Where.
+    /// Position on the x axis.
     pub x: f64,
-    /// `saturated`, `2 of 3 failed`.
+    /// Reason: `saturated`, `2 of 3 failed`.
     pub why: String,
 }
 
-/// The largest number of series that are all drawn with their ranges; of more, only selected ones are.
+/// The most series that are all drawn with their ranges; of more, only selected ones are.
 pub const BANDS_MAX: usize = 6;
 
-/// A line of more marks than this is drawn without a point at each.
+/// The most marks of a line that is drawn with a point at each.
 pub const POINTS_SHOWN_MAX: usize = 60;
 
-/// How the values are drawn.
+/// Kind of drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Lines through points, ranges as bands, and as whiskers where a band has no width.
+    /// Lines through points, with ranges as bands, or as whiskers where a band has no width.
     Lines,
-    /// Steps that go up after each point: distribution functions.
+    /// Steps that go up after each point, for distribution functions.
     Steps,
-    /// Horizontal bars, a group of them a row, ranges as whiskers.
+    /// Horizontal bars, a group of them per row, with ranges as whiskers.
     Bars,
 }
 
@@ -236,17 +236,17 @@ pub const HEADS: [&str; 9] =
 /// A chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Chart {
-    /// The stem of its files' names, unique in its page.
+    /// Stem of its files' names, unique in its page.
     pub name: String,
     /// The title.
     pub title: String,
-    /// The subtitle: what all series have in common.
+    /// Subtitle: properties that all series share.
     pub subtitle: String,
-    /// How it is drawn.
+    /// Kind of drawing.
     pub kind: Kind,
-    /// The horizontal axis; for bars that of the values.
+    /// Horizontal axis; for bars that of the values.
     pub x: Axis,
-    /// The vertical axis; for bars the title of the rows.
+    /// Vertical axis; for bars the title of the rows.
     pub y: Axis,
     /// Rows of bars with their styles; empty for other kinds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -256,18 +256,18 @@ pub struct Chart {
     /// Values that cannot be shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Absent>,
-    /// What others published: rings in the colours of the series of these styles, without lines.
+    /// Published values: rings in the colours of the series of these styles, without lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Series>,
 }
 
 impl Chart {
-    /// Is there a value of which repetitions are missing?
+    /// Whether there is a value with missing repetitions.
     pub fn has_hollow(&self) -> bool {
         self.series.iter().flat_map(|series| series.marks.iter().flatten()).any(|mark| mark.n_of.is_some())
     }
 
-    /// Has it anything to show?
+    /// Whether it has nothing to show.
     pub fn is_empty(&self) -> bool {
         self.absent.is_empty() && self.series.iter().all(|series| series.marks.iter().all(Option::is_none))
     }
@@ -317,16 +317,16 @@ impl Chart {
     }
 }
 
-/// A chart, or several of one kind among which the reader chooses.
+/// A chart, or several of one kind from which the reader chooses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// What is chosen among: `rate (jobs/h)`; nothing if there is one chart.
+    /// Name of the choice: `rate (jobs/h)`; empty if there is one chart.
     pub choice: String,
-    /// The charts, each with its label in the choice.
+    /// Charts, each with its label in the choice.
     pub variants: Vec<(String, Chart)>,
-    /// The one shown first.
+    /// Position of the chart that is shown first.
     pub first: usize,
-    /// How to read it.
+    /// Explanation for the reader.
     pub note: String,
 }
 
