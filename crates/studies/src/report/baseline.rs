@@ -11,7 +11,7 @@ use super::page::NamedTable;
 use super::study::{Panel, Point, Study, file_name, same, why_absent};
 use super::table::{Cell, Table};
 
-/// How the tables against the baseline are made.
+/// Description of how the tables against the baseline are made.
 pub(super) fn method(study: &Study) -> String {
     let baseline = study.series.get(study.baseline).map_or("the baseline", String::as_str);
     let repeated = if study.seeds.len() > 1 {
@@ -36,7 +36,7 @@ pub(super) fn tables(study: &Study, panel: &Panel, stem: &str) -> Vec<NamedTable
     let compared = METRICS.iter().filter(|metric| metric.prominence >= Prominence::Compared);
     let mut metrics: Vec<&Metric> = compared.collect();
     if study.is_static() {
-        // Such a study is about the makespan, which comes first.
+        // The makespan comes first where the study is about it.
         metrics.sort_by_key(|metric| metric.name != "makespan_s");
     }
     for metric in metrics {
@@ -101,7 +101,7 @@ fn comparison_row(
     cells
 }
 
-/// `1 of 3 timeout; fifo: saturated`, of a point and of the baseline at its place.
+/// Statuses of unfinished runs, of a point and of the baseline at its place: `1 of 3 timeout; fifo: saturated`.
 fn not_done(study: &Study, point: &Point, base: Option<&Point>) -> Option<String> {
     let baseline = study.series.get(study.baseline)?;
     let of_base = match base {
@@ -113,7 +113,7 @@ fn not_done(study: &Study, point: &Point, base: Option<&Point>) -> Option<String
     (!pieces.is_empty()).then(|| pieces.join("; "))
 }
 
-/// Four decimals, and more where they would all be zero.
+/// Number with four decimals, and more where they would all be zero.
 fn p_cell(p: f64) -> Cell {
     let n_decimals = (4..=12).find(|n| p * 10_f64.powi(*n) >= 1.0).unwrap_or(4);
     Cell::Number(p, usize::try_from(n_decimals).unwrap_or(4))

@@ -1,4 +1,4 @@
-//! The page about a forecast: when a job will start and end over all forks, or how often such forecasts held.
+//! Page about a forecast: the start and end of a job over all forks, or how often such forecasts held.
 
 use apportion::metrics::cdf::Cdf;
 use apportion::units::Seconds;
@@ -10,37 +10,37 @@ use super::table::Table;
 /// The forecast of one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forecasted {
-    /// What the job is called.
+    /// Name of the job.
     pub job: String,
-    /// The instant, from the trace's first arrival.
+    /// Instant of the forecast, from the trace's first arrival.
     pub at: Seconds,
-    /// Forks.
+    /// Number of forks.
     pub n_forks: usize,
-    /// What is to come, `start` and `end` or `end` alone: the times from the instant, of the forks in which it came.
+    /// Times from the instant to each event, `start` and `end` or `end` alone, of the forks in which it came.
     pub times: Vec<(&'static str, Vec<Seconds>)>,
 }
 
-/// How often forecasts held.
+/// Results of a calibration of forecasts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibrated {
-    /// Times at which there were forecasts.
+    /// Number of instants at which there were forecasts.
     pub n_times: usize,
-    /// Forks of each.
+    /// Number of forks of each forecast.
     pub n_forks: usize,
-    /// Of what was forecast, the parts that held by the levels of their intervals.
+    /// Coverage by event: the levels of the intervals, and the parts of forecasts that held.
     pub held: Vec<(&'static str, Vec<(f64, f64)>)>,
 }
 
-/// What is shown beside the numbers of a forecast.
+/// Tables and texts beside the charts of a forecast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beside {
-    /// The numbers as a table.
+    /// Table of the numbers.
     pub table: Table,
-    /// What was forecast and assumed, a paragraph each.
+    /// Paragraphs about what was forecast and assumed.
     pub text: Vec<String>,
-    /// What a reader is to know first: policy, trace, seed, version.
+    /// Facts that come first: policy, trace, seed, version.
     pub about: Vec<(String, String)>,
-    /// Where the numbers come from.
+    /// Facts about the origin of the numbers.
     pub facts: Vec<(String, String)>,
 }
 
@@ -77,7 +77,7 @@ pub fn page(found: &Forecasted, beside: Beside) -> Page {
     )
 }
 
-/// The page about how often forecasts held.
+/// The page about a calibration of forecasts.
 pub fn calibration_page(found: &Calibrated, beside: Beside) -> Page {
     let percent = |x: f64, y: f64| Some(Mark::at(100.0 * x, 100.0 * y));
     let series = found.held.iter().enumerate().map(|(style, (name, parts))| Series {

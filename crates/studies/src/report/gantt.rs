@@ -1,4 +1,4 @@
-//! Which jobs ran on which workers, over time: a bar for each stay, a row for each worker.
+//! Gantt chart of jobs on workers over time: a bar for each stay, a row for each worker.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,20 +25,20 @@ const PLOT: f64 = WIDTH - LEFT - 20.0;
 /// A Gantt chart of one simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gantt {
-    /// Worker types and how many workers each has, in the order of the rows.
+    /// Worker types with their numbers of workers, in the order of the rows.
     types: Vec<(String, u32)>,
     /// The title.
     title: String,
     /// The stays shown, in the order in which they began.
     stays: Vec<Stay>,
-    /// Type, scale factor, arrival, end and name of each job of them.
+    /// Type, scale factor, arrival, end and name of each job of the stays shown.
     jobs: Vec<(JobId, JobLine)>,
-    /// All stays, shown or not.
+    /// Number of all stays, shown or not.
     n_stays: usize,
     until_s: f64,
 }
 
-/// A job's type, scale factor, arrival in h, end in h, and name where that is not its number.
+/// Type, scale factor, arrival, h, end, h, and name where that is not its number, of a job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct JobLine(
     String,
@@ -49,7 +49,7 @@ struct JobLine(
 );
 
 impl Gantt {
-    /// Of a simulation; none without leases.
+    /// The chart of a simulation; none without leases.
     pub fn of(cluster: &Cluster, timeline: &Timeline) -> Option<Self> {
         let all = timeline.stays();
         if all.is_empty() {
@@ -79,7 +79,7 @@ impl Gantt {
         &self.title
     }
 
-    /// `120 stays of 40 jobs on 6 workers in 38 h`.
+    /// Counts in words: `120 stays of 40 jobs on 6 workers in 38 h`.
     pub fn counts(&self) -> String {
         let n_workers: u32 = self.types.iter().map(|(_, n)| n).sum();
         format!(
@@ -90,7 +90,7 @@ impl Gantt {
         )
     }
 
-    /// How to read it, and what is left out.
+    /// Explanation of the chart, with the number of stays that are left out.
     pub fn note(&self) -> String {
         let n_left_out = self.n_stays - self.stays.len();
         let shortest = self.stays.iter().map(|stay| stay.end.get() - stay.start.get()).min_by(f64::total_cmp);
@@ -111,8 +111,8 @@ impl Gantt {
         )
     }
 
-    /// What the page's script draws. Times are in hours; a bar is `[start, end, worker type, jobs, workers as
-    /// (first, how many), first round, rounds, servers, failed slices]`.
+    /// Data for the page's script. Times are in hours; a bar is `[start, end, worker type, jobs, workers as (first, how
+    /// many), first round, rounds, servers, failed slices]`.
     pub(super) fn data(&self) -> Value {
         let bar = |stay: &Stay| {
             let jobs: Vec<usize> = stay.jobs.members().map(Id::index).collect();
@@ -140,7 +140,7 @@ impl Gantt {
         })
     }
 
-    /// The stays shown, for programs.
+    /// Table of the stays shown, for programs.
     pub fn table(&self) -> Table {
         let heads = [
             "jobs",
@@ -188,7 +188,7 @@ impl Gantt {
         table
     }
 
-    /// The whole time as an SVG document.
+    /// SVG document of the whole time.
     pub fn svg(&self) -> String {
         let n_rows: u32 = self.types.iter().map(|(_, n)| n).sum();
         let row = (720.0 / f64::from(n_rows.max(1))).clamp(0.5, 14.0);
@@ -261,11 +261,11 @@ fn colour(id: JobId) -> String {
 }
 
 fn hours(seconds: f64) -> f64 {
-    // To a few hundredths of a second.
+    // The value is rounded to a few hundredths of a second.
     (seconds / HOUR_S * 1e5).round() / 1e5
 }
 
-/// Workers as (first, how many).
+/// Runs of successive workers as (first, how many).
 fn runs(workers: &[WorkerId]) -> Vec<[usize; 2]> {
     let mut sorted: Vec<usize> = workers.iter().map(|worker| worker.index()).collect();
     sorted.sort_unstable();

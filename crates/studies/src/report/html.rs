@@ -1,4 +1,4 @@
-//! The elements of a page: figures, tables and what is chosen among, as HTML.
+//! Elements of a page as HTML: figures, tables and choices.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::page::{NamedTable, TableChoice};
 use super::plain::plain;
 use super::table::{Cell, Table};
 
-/// A figure, of which the page's script draws the chart and its key.
+/// Writes a figure, whose chart and key the page's script draws.
 pub(super) fn write_figure(html: &mut String, figure: &Figure, position: usize) {
     let _ = write!(
         html,
@@ -40,7 +40,7 @@ pub(super) fn write_figure(html: &mut String, figure: &Figure, position: usize) 
     html.push_str("</figure>\n");
 }
 
-/// `metric [Average job completion time ▾]`.
+/// Writes a choice: `metric [Average job completion time ▾]`.
 fn write_choice<'t>(html: &mut String, label: &str, options: impl Iterator<Item = &'t str>, first: usize) {
     let _ = write!(html, "<label>{} <select>", escaped(label));
     for (at, option) in options.enumerate() {
@@ -50,7 +50,7 @@ fn write_choice<'t>(html: &mut String, label: &str, options: impl Iterator<Item 
     html.push_str("</select></label>");
 }
 
-/// Every lease on every worker.
+/// Writes the chart of every lease on every worker.
 pub(super) fn write_gantt(html: &mut String, gantt: &Gantt) {
     let _ = write!(
         html,
@@ -68,7 +68,7 @@ pub(super) fn write_gantt(html: &mut String, gantt: &Gantt) {
     );
 }
 
-/// A table under its title, which folds it away.
+/// Writes a table under its title, by which it can be folded.
 pub(super) fn write_table(html: &mut String, named: &NamedTable) {
     let open = if named.folded { "" } else { " open" };
     let _ = writeln!(html, "<details class=\"table\"{open}>\n<summary>{}</summary>", escaped(&named.title));
@@ -77,7 +77,7 @@ pub(super) fn write_table(html: &mut String, named: &NamedTable) {
     html.push_str("</details>\n");
 }
 
-/// Tables among which the reader chooses; without scripts all of them, one after the other.
+/// Writes tables from which the reader chooses; without scripts all of them are shown, one after the other.
 pub(super) fn write_tables(html: &mut String, TableChoice { choice, tables }: &TableChoice) {
     html.push_str("<div class=\"tables\">\n<div class=\"tools\" hidden>");
     write_choice(html, choice, tables.iter().map(|named| named.title.as_str()), 0);
@@ -118,7 +118,7 @@ fn write_cells(html: &mut String, NamedTable { title, table, .. }: &NamedTable) 
             let text = escaped(&cell.for_people());
             let none = if *cell == Cell::Empty { " none" } else { "" };
             let _ = match column {
-                // What the row is about.
+                // The first cell names the row.
                 0 => write!(html, "<th scope=\"row\" class=\"{}{none}\">{text}</th>", class(column)),
                 _ => write!(html, "<td class=\"{}{none}\">{text}</td>", class(column)),
             };
@@ -128,7 +128,7 @@ fn write_cells(html: &mut String, NamedTable { title, table, .. }: &NamedTable) 
     html.push_str("</tbody></table></div>\n");
 }
 
-/// Which columns have numbers.
+/// Whether each column has numbers.
 fn numbers(table: &Table) -> Vec<bool> {
     let is_number = |column: usize| {
         let mut cells = table.rows().iter().map(|row| &row[column]);
@@ -137,7 +137,7 @@ fn numbers(table: &Table) -> Vec<bool> {
     (0..table.columns().len()).map(is_number).collect()
 }
 
-/// Text as HTML takes it, in an element or a quoted attribute.
+/// Text escaped for HTML, in an element or a quoted attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in plain(text).chars() {

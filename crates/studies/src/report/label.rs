@@ -1,4 +1,4 @@
-//! Names of a sweep's axes as people read them.
+//! Names of a sweep's axes for people.
 
 /// An axis of a sweep with its unit: `rate` → `arrival rate (jobs/h)`.
 pub fn axis(name: &str) -> String {

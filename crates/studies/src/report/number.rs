@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Numbers as text for people.
 
-/// Three or four significant digits, no trailing zeros: `0.25`, `13.2`, `1,234`, `2.1e9`.
+/// Number with three or four significant digits and no trailing zeros: `0.25`, `13.2`, `1,234`, `2.1e9`.
 pub fn brief(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
@@ -22,7 +22,7 @@ pub fn brief(value: f64) -> String {
     grouped(&text)
 }
 
-/// Thousands apart.
+/// Number with thousands separated.
 fn grouped(text: &str) -> String {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
     let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(w, f)| (w, Some(f)));
@@ -40,7 +40,7 @@ fn grouped(text: &str) -> String {
     grouped
 }
 
-/// Six significant digits, which is more than a chart can show, and halves the page.
+/// Number rounded to six significant digits, which is more than a chart can show, and halves the page.
 pub(super) fn six_digits(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }

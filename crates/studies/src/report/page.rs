@@ -20,7 +20,7 @@ use super::table::Table;
 const VEGA: &str = include_str!("vendor/vega.min.js");
 const VEGA_LITE: &str = include_str!("vendor/vega-lite.min.js");
 const VEGA_EMBED: &str = include_str!("vendor/vega-embed.min.js");
-/// Our own, in order.
+/// Scripts of ours, in order.
 const SCRIPTS: [&str; 5] = [
     include_str!("charts.js"),
     include_str!("key.js"),
@@ -33,7 +33,7 @@ const STYLE: &str = include_str!("page.css");
 /// The title of the last section.
 const FACTS: &str = "Where this comes from";
 
-/// A table with what it is about.
+/// A table with its name and title.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedTable {
     /// The stem of its file's name, unique in its page.
@@ -42,44 +42,44 @@ pub struct NamedTable {
     pub title: String,
     /// The table.
     pub table: Table,
-    /// Shown only when asked for.
+    /// Whether it is shown only on request.
     pub folded: bool,
 }
 
-/// Tables among which the reader chooses one.
+/// Tables from which the reader chooses one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableChoice {
-    /// What is chosen: `metric`.
+    /// Name of the choice: `metric`.
     pub choice: String,
-    /// The tables, the first shown first.
+    /// Tables, the first of which is shown first.
     pub tables: Vec<NamedTable>,
 }
 
-/// Something in a section.
+/// An element of a section.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A chart.
     Figure(Figure),
-    /// Every lease on every worker; at most one in a page.
+    /// Chart of every lease on every worker; at most one in a page.
     Gantt(Gantt),
     /// A table.
     Table(NamedTable),
-    /// One of several tables.
+    /// A choice among several tables.
     Tables(TableChoice),
-    /// Any two of several compared.
+    /// Comparison of any two of several compared values.
     Pairs(Pairs),
-    /// Words.
+    /// A paragraph of text.
     Note(String),
 }
 
-/// Things under one heading.
+/// Elements under one heading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
     /// The heading.
     pub title: String,
     /// Paragraphs under it.
     pub text: Vec<String>,
-    /// What it holds.
+    /// Elements of the section.
     pub items: Vec<Item>,
 }
 
@@ -88,11 +88,11 @@ pub struct Section {
 pub struct Page {
     /// The title of the page.
     pub title: String,
-    /// In a line or two.
+    /// Summary in a line or two.
     pub subtitle: String,
-    /// What a reader is to know first: description, command, version, date.
+    /// Facts that come first: description, command, version, date.
     pub about: Vec<(String, String)>,
-    /// Where its numbers come from.
+    /// Facts about the origin of the numbers.
     pub facts: Vec<(String, String)>,
     /// Its content.
     pub sections: Vec<Section>,
@@ -101,14 +101,14 @@ pub struct Page {
 /// A file that goes with a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asset {
-    /// Its name, without a folder.
+    /// Name without a folder.
     pub name: String,
-    /// Its text.
+    /// Content.
     pub text: String,
 }
 
 impl Page {
-    /// The document. The same page gives the same bytes.
+    /// The page as an HTML document. The same page gives the same bytes.
     pub fn html(&self) -> String {
         let mut html = String::with_capacity(1 << 20);
         self.write_head(&mut html);
@@ -152,7 +152,7 @@ impl Page {
         html
     }
 
-    /// Everything before the first section: title, what a reader is to know first, contents.
+    /// Writes everything before the first section: title, first facts, contents.
     fn write_head(&self, html: &mut String) {
         let title = escaped(&self.title);
         let _ = write!(
@@ -206,7 +206,7 @@ impl Page {
         html.push_str("</table>\n</section>\n");
     }
 
-    /// What the script draws, as JSON that no HTML parser can mistake for an end of its element.
+    /// Data that the script draws, as JSON that no HTML parser can mistake for an end of its element.
     fn data(&self) -> String {
         let tables: serde_json::Map<String, serde_json::Value> =
             self.tables().map(|table| (table.name.clone(), table.table.csv().into())).collect();
@@ -248,7 +248,7 @@ impl Page {
         })
     }
 
-    /// The chart that the page begins with, as an SVG document; none if it has no chart.
+    /// First chart of the page as an SVG document; none if it has no chart.
     ///
     /// # Errors
     /// If it cannot be drawn: its name, and why.
@@ -260,7 +260,7 @@ impl Page {
         shown.map(draw).transpose()
     }
 
-    /// Every chart as SVG and CSV, every table as CSV.
+    /// Files of the page: every chart as SVG and CSV, every table as CSV.
     ///
     /// # Errors
     /// If a chart cannot be drawn: its name, and why.
@@ -284,14 +284,14 @@ impl Page {
     }
 }
 
-/// The light colours by name: the first rule of the page's style.
+/// Light colours by name, from the first rule of the page's style.
 fn light() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rule = STYLE.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("", |(rule, _)| rule);
     let pairs = rule.split(';').filter_map(|line| line.trim().strip_prefix("--")?.split_once(": "));
     pairs.map(|(name, value)| (name, value.trim()))
 }
 
-/// JSON inside a script element: `<` and the line separators that old parsers take for line ends are spelt out.
+/// JSON inside a script element, with `<` and the line separators that old parsers take for line ends escaped.
 fn in_script(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     text.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")

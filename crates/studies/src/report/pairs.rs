@@ -1,4 +1,4 @@
-//! Any two policies, or other compared values, held against each other by the page's script: what it needs for that.
+//! Data for the page's script to compare any two policies, or other compared values.
 
 use apportion::metrics::statistics::{Estimate, Spread};
 use apportion::metrics::table::Prominence;
@@ -9,37 +9,37 @@ use super::label;
 use super::number::brief;
 use super::study::{Panel, Point, Study, places, same, why_absent};
 
-/// Values of each seed of everything compared, at each place of the drawn axis.
+/// Values of each seed for all compared values, at each place of the drawn axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pairs {
-    /// The drawn axis; `all` if there is none.
+    /// Name of the drawn axis; `all` if there is none.
     pub axis: String,
-    /// Places on it.
+    /// Places on the axis.
     pub places: Vec<String>,
-    /// The names of the values compared.
+    /// Names of the compared values.
     pub names: Vec<String>,
-    /// Why there is no number over all seeds, by name and place.
+    /// Reason why there is no number over all seeds, by name and place.
     pub lacking: Vec<Vec<Option<String>>>,
-    /// The metrics.
+    /// Metrics with their values.
     pub metrics: Vec<MetricValues>,
-    /// The half width of an interval in standard errors, by Student's t for these seeds; none of one seed.
+    /// Half width of an interval in standard errors, by Student's t for these seeds; none for one seed.
     pub t: Option<f64>,
 }
 
-/// One metric of everything compared.
+/// Values of one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricValues {
-    /// Its name in words, with its unit.
+    /// Name in words, with its unit.
     pub title: String,
-    /// Its unit for people.
+    /// Unit for people.
     pub unit: &'static str,
-    /// By name, place and seed, in that unit, with all digits, since differences of close numbers have few of them; nothing
-    /// at a place without runs.
+    /// Values by name, place and seed, in that unit, with all digits, since differences of close numbers have few of them;
+    /// empty at a place without runs.
     pub values: Vec<Vec<Vec<Option<f64>>>>,
 }
 
 impl Pairs {
-    /// Of a panel; none unless there are two to compare, and a value.
+    /// The data of a panel; none unless there are two values to compare, with numbers.
     pub(super) fn of(study: &Study, panel: &Panel) -> Option<Self> {
         let there =
             |metric: &&Metric| panel.points.iter().any(|point| point.by_seed.contains_key(metric.name));
@@ -83,7 +83,7 @@ impl Pairs {
     }
 }
 
-/// How any two are compared.
+/// Description of how any two are compared.
 pub(super) fn text(study: &Study) -> String {
     let several = if study.seeds.len() > 1 {
         " with its 95 % interval by Student’s t: the mean of the paired differences, the geometric mean of the paired ratios, \
@@ -96,7 +96,7 @@ pub(super) fn text(study: &Study) -> String {
     )
 }
 
-/// The half width of an interval of `n` values, in standard errors.
+/// Half width of an interval of `n` values, in standard errors.
 fn reach(n: usize) -> Option<f64> {
     let values: Vec<f64> = (0..n).map(|value| value as f64).collect();
     let (estimate, spread) = (Estimate::of(&values)?, Spread::of(&values)?);

@@ -1,16 +1,17 @@
-//! Text of a user's as people are shown it: on one line, with nothing in it that moves a cursor or turns the text around.
+//! User's text made safe to print: on one line, without characters that move a cursor or change the text's direction.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use apportion::spec::path_text;
 
-/// The text with what is no letter spelt out: `\n`, `\u{1b}`, `\u{202e}`; and `\xff` for what [`path_text`] writes of a byte.
+/// The text with hidden characters escaped: `
+/// `, `\u{1b}`, `\u{202e}`; and `\xff` for a byte as [`path_text`] writes it.
 pub fn plain(text: &str) -> Cow<'_, str> {
     plain_but(text, &[])
 }
 
-/// The text, over several lines, with what is no letter spelt out; line ends are the writer's own, and stay.
+/// The text with hidden characters escaped, except line ends, which are the writer's own.
 pub fn plain_lines(text: &str) -> Cow<'_, str> {
     plain_but(text, &['\n'])
 }
@@ -35,7 +36,7 @@ fn plain_but<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
     shown.into()
 }
 
-/// A text as lines of at most `n_letters` letters each, broken at spaces. A longer word is a line of its own.
+/// The text as lines of at most `n_letters` letters each, broken at spaces. A longer word is a line of its own.
 pub(super) fn broken(text: &str, n_letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -50,7 +51,7 @@ pub(super) fn broken(text: &str, n_letters: usize) -> Vec<String> {
     lines
 }
 
-/// Controls, line and paragraph separators, and what sets the direction of text.
+/// Whether a character is a control, a line or paragraph separator, or sets the direction of text.
 pub fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,

@@ -17,22 +17,22 @@ use super::table::{Cell, Table};
 
 const HOUR_S: f64 = 3600.0;
 
-/// One simulation in numbers: what the page needs of it, and all it needs.
+/// Numbers of one simulation that its page shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The policy.
+    /// Name of the policy.
     pub policy: String,
     /// The cluster in words.
     pub cluster: String,
-    /// What it amounted to.
+    /// Summary of the simulation.
     pub summary: Summary,
-    /// How many jobs were to be measured, where that is known; more than ended where the simulation was stopped.
+    /// Number of jobs that were to be measured, where it is known; more than ended where the simulation was stopped.
     pub n_measured: Option<usize>,
-    /// How it went, where its events were kept.
+    /// Cluster and timeline, where events were kept.
     pub course: Option<(Cluster, Timeline)>,
-    /// Where it comes from: version, seed, spec, digests.
+    /// Facts about its origin: version, seed, spec, digests.
     pub facts: Vec<(String, String)>,
-    /// What a reader is to know first: version, semantics, generator.
+    /// Facts that come first: version, semantics, generator.
     pub about: Vec<(String, String)>,
 }
 
@@ -90,8 +90,8 @@ fn result(summary: &Summary, n_of: usize) -> Section {
     Section { title: "Result".to_owned(), text: Vec::new(), items }
 }
 
-/// Every number that means something of a simulation in which so many jobs were to be measured, in words and in units for
-/// people: what is taken over fewer says over how many.
+/// Table of all numbers of a simulation that have a meaning, in words and in units for people; `n_measured` jobs were to be
+/// measured, and numbers over fewer jobs say over how many.
 pub fn numbers_of(summary: &Summary, n_measured: usize) -> Table {
     let n_completed = summary.jct.as_ref().map_or(0, |jct| jct.count);
     let part = if n_completed < n_measured {
@@ -203,7 +203,7 @@ fn jobs_and_workers(run: &Run, n_of: usize) -> Section {
     };
     let mut types: Vec<(&String, &f64)> =
         summary.utilization.iter().filter(|(name, _)| *name != "all").collect();
-    // In the order, and so in the colours, of the chart over time.
+    // Types are in the order, and so in the colours, of the chart over time.
     if let Some((cluster, _)) = &run.course {
         types.sort_by_key(|(name, _)| cluster.find(name));
     }
@@ -279,8 +279,8 @@ fn id_cell(id: &Label) -> Cell {
     }
 }
 
-/// The measured jobs for programs: the columns of the engine's table of them, and the busy time of their workers in hours, a
-/// column for each worker type.
+/// Table of the measured jobs for programs: the columns of the engine's table, and the busy time of their workers in hours,
+/// with a column for each worker type.
 pub fn jobs_for_programs(jobs: &[JobRecord]) -> Table {
     let types: BTreeSet<&str> =
         jobs.iter().flat_map(|job| job.service.worker_hours.keys()).map(String::as_str).collect();

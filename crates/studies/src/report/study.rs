@@ -1,4 +1,4 @@
-//! The page about a study: many runs of several policies, put together over seeds.
+//! Page about a study: many runs of several policies, summarized over seeds.
 
 use std::collections::BTreeMap;
 
@@ -22,39 +22,39 @@ use distributions::{distribution, utilization};
 pub use published::Published;
 use values::{makespans, metrics};
 
-/// A study in numbers: what the page needs of it, and all it needs.
+/// Numbers of a study that its page shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// Its name.
+    /// Name of the study.
     pub name: String,
-    /// What is compared: `policy`.
+    /// Name of what is compared: `policy`.
     pub series_axis: String,
-    /// The values compared; their position is their colour.
+    /// Compared values; their positions give their colours.
     pub series: Vec<String>,
-    /// Which of them the others are held against.
+    /// Position of the value that the others are compared with.
     pub baseline: usize,
-    /// What they are drawn against, if anything: `rate`.
+    /// Name of the drawn axis, if there is one: `rate`.
     pub x_axis: Option<String>,
-    /// The axis over which runs are repeated, and its values.
+    /// Values of the axis over which runs are repeated.
     pub seeds: Vec<String>,
-    /// One for each combination of the other axes' values.
+    /// Panels, one for each combination of the other axes' values.
     pub panels: Vec<Panel>,
-    /// Points that others published.
+    /// Published points.
     pub published: Vec<Published>,
-    /// What all runs share, for the page's head: cluster, workload.
+    /// Setting that all runs share, for the page's head: cluster, workload.
     pub setting: String,
-    /// What a reader is to know first: description, command, version, date.
+    /// Facts that come first: description, command, version, date.
     pub about: Vec<(String, String)>,
-    /// Where the results come from: versions, digests, counts.
+    /// Facts about the origin of the results: versions, digests, counts.
     pub facts: Vec<(String, String)>,
-    /// Runs that ended in each way.
+    /// Number of runs by status.
     pub counts: Vec<(String, usize)>,
-    /// Every run.
+    /// Table of every run.
     pub runs: Table,
 }
 
 impl Study {
-    /// Are all jobs there at the start, so that it matters when the last is done?
+    /// Whether all jobs are there at the start, so that the end of the last one matters.
     pub(super) fn is_static(&self) -> bool {
         self.x_axis.as_deref().is_some_and(|axis| axis.rsplit('.').next() == Some("static"))
     }
@@ -63,24 +63,24 @@ impl Study {
 /// Points that agree in all axes but the compared, the drawn and the repeated one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// `cluster: a=1,b=2`; nothing if there is one panel.
+    /// Label: `cluster: a=1,b=2`; empty if there is one panel.
     pub label: String,
-    /// In the order of the grid.
+    /// Points in the order of the grid.
     pub points: Vec<Point>,
 }
 
-/// Runs that differ in their seed alone.
+/// Runs that differ only in their seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Which of [`Study::series`].
+    /// Position in [`Study::series`].
     pub series: usize,
-    /// Where on the drawn axis.
+    /// Place on the drawn axis.
     pub x: Option<f64>,
-    /// Runs that there should be: one a seed.
+    /// Number of runs there should be: one per seed.
     pub n_of: usize,
-    /// Runs that are not done, by how they ended, or `not there`.
+    /// Number of runs that are not done, by status, or `not there`.
     pub unfinished: Vec<(String, usize)>,
-    /// The proven capacity in jobs/h, where it was computed: no policy of the kind sustains more.
+    /// Proven capacity, jobs/h, where it was computed: no policy of the kind sustains more.
     pub capacity: Option<f64>,
     /// Metrics of the runs that are done, by column.
     pub metrics: BTreeMap<&'static str, Repeated>,
@@ -88,13 +88,13 @@ pub struct Point {
     pub by_seed: BTreeMap<&'static str, Vec<Option<f64>>>,
     /// Utilization by worker type.
     pub utilization: Vec<(String, Repeated)>,
-    /// Measured jobs of the runs that are done that were given up, and all their measured jobs.
+    /// Number of measured jobs of finished runs that were given up, and of all their measured jobs.
     pub given_up: (usize, usize),
-    /// Completion times in s of the jobs of all seeds, where all are done and their jobs were kept.
+    /// Job completion times, s, over all seeds, where all runs are done and their jobs were kept.
     pub jct: Option<Cdf>,
-    /// Finish-time fairness of the jobs of all seeds, where all are done and their jobs were kept.
+    /// Finish-time fairness of the jobs over all seeds, where all runs are done and their jobs were kept.
     pub rho: Option<Cdf>,
-    /// This point (first) and the baseline (second) over all seeds, by metric; none unless both have all.
+    /// Comparison of this point (first) with the baseline (second) over all seeds, by metric; none unless both have all.
     pub against_baseline: BTreeMap<&'static str, Paired>,
 }
 
@@ -131,7 +131,7 @@ pub fn page(study: &Study) -> Page {
     }
 }
 
-/// `quick: 6 policies against arrival rate`.
+/// Heading: `quick: 6 policies against arrival rate`.
 fn heading(study: &Study) -> String {
     let n = study.series.len();
     let what = match (study.series_axis.as_str(), n) {
@@ -145,7 +145,7 @@ fn heading(study: &Study) -> String {
     format!("{}: {what}{}", study.name, against.unwrap_or_default())
 }
 
-/// What files of a panel are called.
+/// Stem of the names of a panel's files.
 fn stem(study: &Study, panel: usize) -> String {
     if study.panels.len() == 1 { String::new() } else { format!("panel-{}-", panel + 1) }
 }
@@ -190,13 +190,13 @@ fn panel_sections(study: &Study, panel: &Panel, stem: &str) -> Vec<Section> {
     sections
 }
 
-/// The proven capacity in jobs/h, of a point with runs that are saturated.
+/// Proven capacity, jobs/h, of a point with saturated runs.
 fn saturated_above(point: &Point) -> Option<f64> {
     let is_saturated = point.unfinished.iter().any(|(status, _)| status == "saturated");
     point.capacity.filter(|_| is_saturated)
 }
 
-/// The meaning of values and ranges, in words.
+/// Meaning of values and ranges, in words.
 fn spread_text(study: &Study, panel: &Panel, series: &[Series]) -> String {
     let label = if panel.label.is_empty() { String::new() } else { format!("{}; ", panel.label) };
     let marks = || series.iter().flat_map(|series| series.marks.iter().flatten());
@@ -213,7 +213,7 @@ fn spread_text(study: &Study, panel: &Panel, series: &[Series]) -> String {
     }
 }
 
-/// `; p: 3 of 900 measured jobs given up`, of all points that such a chart shows.
+/// Sentence about jobs that were given up, over all points of a chart: `; p: 3 of 900 measured jobs given up`.
 fn given_up_text(study: &Study, points: &[&Point]) -> String {
     let of_series = |(position, name): (usize, &String)| {
         let own = points.iter().filter(|point| point.series == position);
@@ -247,13 +247,13 @@ fn at(panel: &Panel, series: usize, x: Option<f64>) -> Option<&Point> {
     panel.points.iter().find(|point| point.series == series && same(point.x, x))
 }
 
-/// Places on the drawn axis; one without a name if nothing is drawn against.
+/// Places on the drawn axis; one without a value if there is no drawn axis.
 pub(super) fn places(panel: &Panel) -> Vec<Option<f64>> {
     let xs = xs(panel);
     if xs.is_empty() { vec![None] } else { xs.into_iter().map(Some).collect() }
 }
 
-/// `saturated above 2.1 jobs/h`, or `2 of 3 failed`.
+/// Reason why a point has no value: `saturated above 2.1 jobs/h`, or `2 of 3 failed`.
 pub(super) fn why_absent(point: &Point) -> Option<String> {
     let piece = |(status, n): &(String, usize)| {
         let of = if *n == point.n_of { String::new() } else { format!("{n} of {} ", point.n_of) };
@@ -265,7 +265,7 @@ pub(super) fn why_absent(point: &Point) -> Option<String> {
     (!pieces.is_empty()).then(|| pieces.join(", "))
 }
 
-/// A row for each compared value; one whose runs are not all done says so.
+/// Rows of bars, one for each compared value; a name includes the statuses of unfinished runs.
 fn rows(study: &Study, panel: &Panel, x: Option<f64>) -> Vec<(String, usize)> {
     let row = |(style, name): (usize, &String)| match at(panel, style, x).and_then(why_absent) {
         Some(why) => (format!("{name} ({why})"), style),
@@ -274,14 +274,14 @@ fn rows(study: &Study, panel: &Panel, x: Option<f64>) -> Vec<(String, usize)> {
     study.series.iter().enumerate().map(row).collect()
 }
 
-/// `arrival rate 0.4 jobs/h`.
+/// Name of a place: `arrival rate 0.4 jobs/h`.
 fn place_text(study: &Study, x: Option<f64>) -> Option<String> {
     let axis = label::axis(study.x_axis.as_deref()?);
     let (name, unit) = axis.split_once(" (").unwrap_or((&axis, ""));
     Some(format!("{name} {} {}", x?, unit.trim_end_matches(')')).trim_end().to_owned())
 }
 
-/// Charts at each place of the drawn axis; the first shown is the last at which most series have something to show.
+/// Charts at each place of the drawn axis; the first shown is the last place at which most series have a value.
 fn by_place(
     study: &Study,
     panel: &Panel,
@@ -307,7 +307,7 @@ fn by_place(
     (!variants.is_empty()).then(|| Figure { choice, variants, first, note: String::new() })
 }
 
-/// Letters, digits, dots and dashes.
+/// Text with all characters but letters, digits and dots replaced by dashes.
 pub(super) fn file_name(text: &str) -> String {
     let allowed = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
     text.chars().map(allowed).collect()

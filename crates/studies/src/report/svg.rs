@@ -20,9 +20,9 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 const WIDTH: u32 = 760;
 const PLOT_HEIGHT: u32 = 380;
 const HEAD: u32 = 58;
-/// The largest number of letters in a line of a subtitle.
+/// The most letters in a line of a subtitle.
 const SUBTITLE_LETTERS: usize = 124;
-/// The height of such a line.
+/// Height of such a line, pixels.
 const SUBTITLE_LINE: u32 = 15;
 const LEGEND_LINE: u32 = 18;
 const LEGEND_COLUMNS: usize = 3;
@@ -32,14 +32,14 @@ const GREY: RGBColor = RGBColor(90, 90, 90);
 /// The chart as an SVG document.
 ///
 /// # Errors
-/// If the library cannot draw it, which says what it was; never for lack of values.
+/// If the drawing library fails, with its message; never for lack of values.
 pub fn render(chart: &Chart) -> Result<String, String> {
     let mut text = String::new();
     draw(chart, &mut text).map_err(|error| error.to_string())?;
-    // For screen readers.
+    // The label is for screen readers.
     let label =
         format!("<svg role=\"img\" aria-label=\"{}. {}\"", escaped(&chart.title), escaped(&chart.subtitle));
-    // XML takes no controls, and only text from results can have brought them.
+    // XML allows no control characters, which only text from results can have brought.
     Ok(plain_lines(&text.replacen("<svg", &label, 1)).into_owned())
 }
 
@@ -120,18 +120,18 @@ fn stroke(style: usize, width: u32) -> ShapeStyle {
     colour(style).stroke_width(width)
 }
 
-/// How a mark is drawn.
+/// Fill of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Full of its colour.
+    /// Filled with its colour.
     Full,
     /// White inside.
     Hollow,
-    /// A line about what is there.
+    /// A ring around what is there.
     Ring,
 }
 
-/// Half as wide as a ring.
+/// Half the width of a ring, pixels.
 const RING: i32 = 6;
 
 /// The mark of a series.
@@ -166,7 +166,7 @@ fn shape(area: &Area<'_>, style: usize, at: (i32, i32), form: Form) -> Drawn {
     Ok(())
 }
 
-/// The strokes of a line in pixels; the line itself without dashes.
+/// Strokes of a dashed line, in pixels; the line itself if it has no dashes.
 fn dashed(line: &[(i32, i32)], dash: &[u32]) -> Vec<Vec<(i32, i32)>> {
     if dash.is_empty() {
         return vec![line.to_vec()];
@@ -203,7 +203,7 @@ fn dashed(line: &[(i32, i32)], dash: &[u32]) -> Vec<Vec<(i32, i32)>> {
     strokes
 }
 
-/// From below the smallest value to above the largest; never empty.
+/// Range from below the smallest value to above the largest; never empty.
 fn range(axis: &Axis, values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let values = values.filter(|value| value.is_finite());
     let min = values.clone().min_by(f64::total_cmp).unwrap_or(0.0);
@@ -243,7 +243,7 @@ fn lines(chart: &Chart, root: &Area<'_>, plot: &Area<'_>) -> Drawn {
     }
 }
 
-/// Does a tick have a label? On an axis by factors there is room for those that begin with 1 to 6.
+/// Whether a tick has a label. On a log axis there is room for those that begin with 1 to 6.
 fn has_label(scale: Scale, value: f64) -> bool {
     scale == Scale::Linear || value / 10.0_f64.powf((value.log10() + 1e-9).floor()) < 6.5
 }
@@ -329,18 +329,18 @@ where
     Ok(())
 }
 
-/// The series that have no value somewhere, each of which has a line of crosses.
+/// Series without a value somewhere, each of which has a line of crosses.
 fn lacking(chart: &Chart) -> Vec<usize> {
     let series: BTreeSet<usize> = chart.absent.iter().map(|absent| absent.series).collect();
     series.into_iter().collect()
 }
 
-/// Any value on the vertical axis.
+/// An arbitrary value on the vertical axis.
 fn y_of(chart: &Chart) -> f64 {
     values(chart).next().unwrap_or(1.0)
 }
 
-/// The lines of a series, broken where a value is missing or hollow.
+/// Lines of a series, broken where a value is missing or hollow.
 fn paths(kind: Kind, series: &Series) -> Vec<Vec<(f64, f64)>> {
     let path = |piece: Vec<Mark>| {
         let mut path: Vec<(f64, f64)> = Vec::new();

@@ -1,21 +1,21 @@
-//! Tables: aligned for people, CSV and JSON objects for programs.
+//! Tables: aligned for people, as CSV and JSON objects for programs.
 
 use std::fmt::Write as _;
 
 use super::plain::{broken, plain};
 
-/// One cell.
+/// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Words; aligned left.
+    /// Words, aligned left.
     Text(String),
-    /// A number, with so many decimals for people and in full for programs; aligned right.
+    /// A number with a fixed number of decimals for people and in full for programs, aligned right.
     Number(f64, usize),
-    /// A number of any size, with its exponent for people and in full for programs; aligned right.
+    /// A number of any size, with its exponent for people and in full for programs, aligned right.
     Scientific(f64),
-    /// A whole number; aligned right.
+    /// A whole number, aligned right.
     Count(u64),
-    /// Nothing.
+    /// An empty cell.
     Empty,
 }
 
@@ -25,7 +25,7 @@ impl Cell {
             Self::Text(text) => plain(text).into_owned(),
             Self::Number(value, n_decimals) => {
                 let text = format!("{value:.n_decimals$}");
-                // What rounds to nothing has no sign.
+                // A number that rounds to zero has no sign.
                 match text.strip_prefix('-') {
                     Some(nothing) if !nothing.contains(|digit: char| ('1'..='9').contains(&digit)) => {
                         nothing.to_owned()
@@ -70,7 +70,7 @@ impl From<String> for Cell {
     }
 }
 
-/// Columns and rows.
+/// A table of columns and rows.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Table {
     columns: Vec<String>,
@@ -78,7 +78,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// No rows yet.
+    /// A table without rows.
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Self {
         Self { columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
@@ -92,17 +92,17 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The columns' names.
+    /// Names of the columns.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// The rows, each with one cell per column.
+    /// Rows, each with one cell per column.
     pub fn rows(&self) -> &[Vec<Cell>] {
         &self.rows
     }
 
-    /// For people: columns aligned, two spaces apart.
+    /// Text for people: columns aligned, two spaces apart.
     pub fn aligned(&self) -> String {
         self.aligned_within(None, 0)
     }
@@ -133,7 +133,7 @@ impl Table {
         self.rows.iter().any(|row| matches!(row[column], Cell::Text(_)))
     }
 
-    /// For programs: comma-separated, a header line first.
+    /// Text for programs: comma-separated, with a header line first.
     pub fn csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let written = writer.write_record(&self.columns).and_then(|()| {
@@ -143,24 +143,24 @@ impl Table {
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
 
-    /// For programs: one object a row, keyed by column.
+    /// JSON objects for programs: one per row, keyed by column.
     pub fn objects(&self) -> Vec<serde_json::Map<String, serde_json::Value>> {
         let object = |row: &Vec<Cell>| self.columns.iter().cloned().zip(row.iter().map(Cell::json)).collect();
         self.rows.iter().map(object).collect()
     }
 }
 
-/// The fewest letters in a line of words that go on in lines below.
+/// The fewest letters in a line of words that continue below.
 const WORDS_MIN: usize = 16;
 
 /// A column of a block.
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// Its position in the table.
+    /// Position in the table.
     place: usize,
-    /// Its width as shown.
+    /// Width in letters.
     width: usize,
-    /// Do its cells stand on the right?
+    /// Whether its cells are aligned right.
     is_right: bool,
 }
 

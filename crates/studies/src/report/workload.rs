@@ -1,4 +1,4 @@
-//! The page about a workload: arrivals, running times and sizes of its jobs, and the load that they are.
+//! Page about a workload: arrivals, running times and sizes of its jobs, and their load.
 
 use apportion_logs::load::{PERCENTILES, Shape};
 
@@ -9,22 +9,22 @@ use super::table::Table;
 
 const HOUR_S: f64 = 3600.0;
 
-/// A workload: what the page needs of it.
+/// Numbers of a workload that its page shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// What it is called.
+    /// Name of the workload.
     pub name: String,
-    /// Where it comes from: log, form, throughputs, seed, version.
+    /// Facts about its origin: log, form, throughputs, seed, version.
     pub facts: Vec<(String, String)>,
-    /// What became of the rows of a log, and what is doubtful; empty for a trace.
+    /// Tables of rows that were left out or are doubtful; empty for a trace.
     pub tables: Vec<NamedTable>,
-    /// What is to be said above the tables.
+    /// Notes above the tables.
     pub notes: Vec<String>,
-    /// What its jobs are like; none if there are none.
+    /// Statistics of its jobs; none if there are none.
     pub shape: Option<Shape>,
-    /// Jobs by running time: the lower end of each class, s, with how many; 0 for those below 1 s.
+    /// Number of jobs by class of running time: lower end of the class, s, and jobs; 0 for those below 1 s.
     pub durations: Vec<(f64, usize)>,
-    /// Workers of the cluster that it is compared with.
+    /// Number of workers of the cluster that it is compared with.
     pub n_workers: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ pub fn page(workload: &Workload) -> Page {
     }
 }
 
-/// The jobs in a sentence.
+/// Summary of the jobs in a sentence.
 pub fn sentence(shape: &Shape) -> String {
     let rate = shape.arrivals_per_h.map_or_else(String::new, |rate| format!(", {} jobs/h", brief(rate)));
     let busy = shape.mean_busy_workers.map_or_else(String::new, |busy| {
@@ -70,7 +70,7 @@ pub fn sentence(shape: &Shape) -> String {
     )
 }
 
-/// The numbers of the jobs, for people.
+/// Table of the jobs' statistics, for people.
 pub fn numbers(shape: &Shape) -> Table {
     let mut table = Table::new(["number", "value"]);
     let mut push = |name: String, value: String| table.push(vec![name.into(), value.into()]);
@@ -167,12 +167,12 @@ fn alone(chart: Chart) -> Figure {
     Figure { choice: String::new(), variants: vec![(String::new(), chart)], first: 0, note: String::new() }
 }
 
-/// A class of running times, by its lower end.
+/// Name of a class of running times, by its lower end, s.
 pub fn class(from_s: f64) -> String {
     if from_s < 1.0 { "below 1 s".to_owned() } else { format!("from {}", from(from_s)) }
 }
 
-/// A time in the unit that suits it.
+/// Time in a suitable unit.
 pub fn from(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s < 60.0 => (s, "s"),

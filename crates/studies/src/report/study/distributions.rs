@@ -1,4 +1,4 @@
-//! How jobs and worker types fare at one place of the drawn axis: distributions over jobs, and utilization.
+//! Distributions over jobs, and utilization of worker types, at one place of the drawn axis.
 
 use apportion::metrics::cdf::Cdf;
 

@@ -1,4 +1,4 @@
-//! A row for each policy, or other compared value: its metrics at each place of the drawn axis.
+//! Tables with a row for each policy, or other compared value: its metrics at each place of the drawn axis.
 
 use super::{Panel, Point, Study, at, file_name, places, saturated_above, why_absent};
 use crate::report::label;
@@ -8,7 +8,7 @@ use crate::report::table::{Cell, Table};
 use apportion::metrics::table::Prominence;
 use apportion::metrics::{METRICS, Metric};
 
-/// Tables of a panel: one a metric, or one of all metrics where nothing is drawn against.
+/// Tables of a panel: one per metric, or one of all metrics where there is no drawn axis.
 pub(super) fn overview(study: &Study, panel: &Panel, stem: &str) -> Option<Item> {
     let has = |metric: &&Metric| panel.points.iter().any(|point| point.metrics.contains_key(metric.name));
     let charted = METRICS.iter().filter(|metric| metric.prominence >= Prominence::Chart);
@@ -43,7 +43,7 @@ pub(super) fn overview(study: &Study, panel: &Panel, stem: &str) -> Option<Item>
     (!tables.is_empty()).then(|| Item::Tables(TableChoice { choice: "metric".to_owned(), tables }))
 }
 
-/// A row for each compared value, a column for each title, metric and place.
+/// Table with a row for each compared value, and a column for each title, metric and place.
 fn table(study: &Study, panel: &Panel, columns: &[(String, &Metric, Option<f64>)]) -> Table {
     let titles = columns.iter().map(|(title, ..)| title.clone());
     let mut table = Table::new([label::axis(&study.series_axis)].into_iter().chain(titles));
@@ -57,7 +57,7 @@ fn table(study: &Study, panel: &Panel, columns: &[(String, &Metric, Option<f64>)
     table
 }
 
-/// `1.91 ± 0.02`; where runs are missing `(1.91 over 2 of 3) 1 of 3 timeout`, or why there is no number at all.
+/// Cell of a value: `1.91 ± 0.02`; where runs are missing `(1.91 over 2 of 3) 1 of 3 timeout`, or why there is no number.
 fn value(point: &Point, metric: &Metric) -> Cell {
     let scale = metric.unit.scale();
     let why = why_absent(point);
@@ -73,7 +73,7 @@ fn value(point: &Point, metric: &Metric) -> Cell {
     format!("{mean:.n_decimals$}{}", deviation.unwrap_or_default()).into()
 }
 
-/// Decimals of a mean and its deviation.
+/// Number of decimals of a mean and its deviation.
 fn n_decimals(mean: f64) -> usize {
     match mean.abs() {
         size if size >= 100.0 => 0,
@@ -83,7 +83,7 @@ fn n_decimals(mean: f64) -> usize {
     }
 }
 
-/// How to read the overview.
+/// Explanation of the overview.
 pub(super) fn text(study: &Study, panel: &Panel) -> Vec<String> {
     let spread = match study.seeds.len() {
         0 | 1 => "One seed, so no spread.".to_owned(),
@@ -94,6 +94,6 @@ pub(super) fn text(study: &Study, panel: &Panel) -> Vec<String> {
     vec![format!("{spread}{proven}")]
 }
 
-/// What a rate beside `saturated` is.
+/// Explanation of a rate beside `saturated`.
 const CAPACITY: &str = " “Saturated above” names the proven capacity: no policy of the kind sustains a higher arrival rate on this \
                         cluster with these jobs, so such runs are not made.";

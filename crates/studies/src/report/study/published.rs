@@ -1,17 +1,17 @@
-//! What others published, as marks beside those of the study.
+//! Published values, as marks beside those of the study.
 
 use super::Study;
 use crate::report::chart::{Mark, Series};
 use apportion::metrics::Metric;
 
-/// Values of one metric that others published.
+/// Published values of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
-    /// Where the values are printed.
+    /// Publication of the values.
     pub source: String,
-    /// Which of [`Study::series`], where on the drawn axis, and the value in the metric's unit for people.
+    /// Position in [`Study::series`], place on the drawn axis, and value in the metric's unit for people, of each point.
     pub points: Vec<(usize, f64, f64)>,
 }
 
@@ -20,7 +20,7 @@ fn of_metric<'a>(study: &'a Study, metric: &Metric) -> impl Iterator<Item = &'a 
     study.published.iter().filter(move |published| published.metric == name && !published.points.is_empty())
 }
 
-/// What was published of a metric, a series for each compared value of which there is something.
+/// Published values of a metric, as a series for each compared value that has some.
 pub(super) fn series(study: &Study, metric: &Metric) -> Vec<Series> {
     let of_style = |(style, name): (usize, &String)| {
         let points = of_metric(study, metric).flat_map(|published| &published.points);

@@ -22,7 +22,7 @@ fn subtitle(study: &Study, panel: &Panel, metric: &Metric, series: &[Series]) ->
     spread_text(study, panel, series) + &given_up_text(study, &points) + &crosses + &published
 }
 
-/// Each metric against the drawn axis, or as bars if there is none.
+/// Charts of each metric against the drawn axis, or as bars if there is none.
 pub(super) fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure> {
     let has = |metric: &str| panel.points.iter().any(|point| point.metrics.contains_key(metric));
     let any_absent = panel.points.iter().any(|point| !point.unfinished.is_empty());
@@ -52,7 +52,7 @@ pub(super) fn metrics(study: &Study, panel: &Panel, stem: &str) -> Option<Figure
 fn lines(study: &Study, panel: &Panel, metric: &Metric, x_title: &str) -> Chart {
     let xs = xs(panel);
     let series = |(position, name): (usize, &String)| {
-        // A place without runs is passed over; one whose runs have no number breaks the line.
+        // A place without runs is skipped; one whose runs have no number breaks the line.
         let there = xs.iter().filter_map(|x| Some((*x, at(panel, position, Some(*x))?)));
         let mark_at = |(x, point): (f64, &Point)| {
             Some(Mark::of_repeated(point.metrics.get(metric.name)?, x, metric.unit.scale()))
@@ -80,7 +80,7 @@ fn lines(study: &Study, panel: &Panel, metric: &Metric, x_title: &str) -> Chart 
     }
 }
 
-/// One bar a compared value, at one place.
+/// Chart with one bar per compared value, at one place.
 fn bars(study: &Study, panel: &Panel, metric: &Metric, x: Option<f64>) -> Chart {
     let rows = rows(study, panel, x);
     let scale = metric.unit.scale();
