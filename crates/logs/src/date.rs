@@ -71,7 +71,7 @@ pub(crate) fn plain_seconds(text: &str) -> Option<f64> {
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// How far a zone's clock is ahead of UTC, s: `+08:00`, `-0800`, `Z`.
+/// Time by which a zone's clock is ahead of UTC, s: `+08:00`, `-0800`, `Z`.
 pub(crate) fn offset_s(text: &str) -> Option<i32> {
     let (before, ahead) = zone(text)?;
     #[expect(clippy::cast_possible_truncation, reason = "at most 14 hours")]

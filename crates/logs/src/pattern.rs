@@ -58,7 +58,7 @@ impl<const N: usize> FirstMatch<N> {
                 let only = pattern.as_ref().filter(|pattern| pattern.rest.is_empty())?;
                 Some((text, only.first.clone()))
             });
-            // Of several plain patterns, the one that the fewest entries have so far.
+            // The entry is looked up by the plain pattern that the fewest entries have so far.
             let n_others = |(text, name): &(usize, String)| all.by_text[*text].get(name).map_or(0, Vec::len);
             match plain.min_by_key(n_others) {
                 Some((text, name)) => all.by_text[text].entry(name).or_default().push(at),

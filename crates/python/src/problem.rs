@@ -287,7 +287,7 @@ impl Problem {
         made.map_err(|error| errors::spec(&error))
     }
 
-    /// The same problem, with the job types by which its jobs' throughputs were looked up.
+    /// The problem with the job types by which its jobs' throughputs were looked up.
     fn _with_job_types(&self, job_types: Vec<Option<String>>) -> Self {
         let origin = Origin::Arrays { job_types: Some(job_types) };
         Self { stated: Arc::clone(&self.stated), names: self.names.clone(), origin }

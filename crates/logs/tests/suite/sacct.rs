@@ -156,7 +156,7 @@ fn an_id_that_looks_numbered_is_another_job() {
             submitted + 70
         )
     };
-    // The same run of another user, and once more under the name that the first was given.
+    // A run with the id of another user's, and one more under the id that the first was renamed to.
     let logs = [
         [run("k#2", "ann", 1_700_000_000), run("k", "ann", 1_700_000_000), run("k", "bob", 1_700_000_000)],
         [run("k", "ann", 1_700_000_000), run("k", "bob", 1_700_000_000), run("k#2", "bob", 1_700_000_000)],

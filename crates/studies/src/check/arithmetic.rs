@@ -25,7 +25,7 @@ pub enum View {
     Measured,
     /// Throughput 1 on each type where the job runs.
     Unit,
-    /// The same throughput on all types: that on a reference type, or where the job does not run there, that on its fastest.
+    /// One throughput for all types: that on a reference type, or where the job does not run there, that on its fastest.
     Reference,
 }
 

@@ -96,12 +96,12 @@ pub struct Axis {
 pub struct StopSpec {
     /// Whether a run whose arrival rate provably exceeds what the cluster can serve is recorded and not made.
     pub saturated: bool,
-    /// A run that takes longer than this is given up, and recorded so; no limit by default.
+    /// Wall time after which a run is given up, and recorded so; no limit by default.
     #[serde(deserialize_with = "wall_time")]
     #[schemars(with = "Option<TimeText>")]
     pub wall: Option<Seconds>,
-    /// A run one decision of which takes longer than this is given up, and recorded as one that took too long; no limit by
-    /// default. Rules, which solve no programs, have none, but for a function of Python, which is given up once it has answered.
+    /// Wall time of one decision after which a run is given up, and recorded as one that took too long; no limit by default.
+    /// Rules, which solve no programs, have none, except a Python function, which is given up once it has answered.
     #[serde(deserialize_with = "wall_time")]
     #[schemars(with = "Option<TimeText>")]
     pub decision: Option<Seconds>,

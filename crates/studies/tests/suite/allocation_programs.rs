@@ -25,7 +25,7 @@ impl Draws {
         (low.ln() + self.unit() * (high / low).ln()).exp()
     }
 
-    /// One of these.
+    /// One of these numbers, each with the same probability.
     pub(crate) fn one_of(&mut self, of: &[f64]) -> f64 {
         of[self.below(of.len())]
     }
@@ -41,23 +41,23 @@ impl Draws {
     }
 }
 
-/// Jobs and workers, as numbers.
+/// Numbers of jobs and workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers {
-    /// Workers of each type: [K].
+    /// Number of workers of each type: `[K]`.
     pub(crate) capacity: Vec<f64>,
-    /// Steps per second of each job on each type, zero where it cannot run: [n][K].
+    /// Throughput of each job on each type, steps/s; 0 where it cannot run: `[n][K]`.
     pub(crate) throughput: Vec<Vec<f64>>,
-    /// Workers a job needs at once: [n].
+    /// Number of workers that each job needs at once: `[n]`.
     pub(crate) scale_factor: Vec<f64>,
-    /// Its weight: [n].
+    /// Weight of each job: `[n]`.
     pub(crate) weight: Vec<f64>,
-    /// Its remaining steps: [n].
+    /// Remaining steps of each job: `[n]`.
     pub(crate) steps: Vec<f64>,
 }
 
 impl Numbers {
-    /// `n` jobs on `k` types, a part `zeros` of throughputs zero; demand is 0.3 to 8 times the supply.
+    /// Numbers of `n` jobs on `k` types, with a part `zeros` of throughputs zero; demand is 0.3 to 8 times the supply.
     pub(crate) fn draw(draws: &mut Draws, n: usize, k: usize, zeros: f64) -> Self {
         let speed: Vec<f64> = (0..k).map(|_| draws.log_between(0.2, 1.0)).collect();
         let mut numbers = Self {
@@ -84,14 +84,14 @@ impl Numbers {
         numbers
     }
 
-    /// The shares that exist: (job, type), in the order of their columns.
+    /// Shares that exist: (job, type), in the order of their columns.
     fn shares(&self) -> Vec<(usize, usize)> {
         let all = (0..self.throughput.len()).flat_map(|m| (0..self.capacity.len()).map(move |j| (m, j)));
         all.filter(|&(m, j)| self.throughput[m][j] > 0.0 && self.scale_factor[m] <= self.capacity[j])
             .collect()
     }
 
-    /// Each job's shares and its throughput there: (column, steps per second), shares being the first columns.
+    /// Shares of each job with its throughput there: (column, steps/s); the shares are the first columns.
     fn rates(&self) -> Vec<Vec<(usize, f64)>> {
         let mut rates = vec![Vec::new(); self.throughput.len()];
         for (column, &(m, j)) in self.shares().iter().enumerate() {
@@ -100,7 +100,7 @@ impl Numbers {
         rates
     }
 
-    /// Adds the polytope behind `first` columns that are already there: shares, time rows, capacity rows.
+    /// Adds the polytope after `first` existing columns: shares, time rows, capacity rows.
     fn push_polytope(&self, program: &mut Program, first: usize, cost: impl Fn(usize, usize) -> f64) {
         let share = Range { lower: 0.0, upper: 1.0 };
         let shares = self.shares();
@@ -119,7 +119,7 @@ impl Numbers {
         }
     }
 
-    /// max t with t ≤ factor(m)·thr(m) for every job: max-min fairness, or makespan with factor 1/steps.
+    /// Program max t with t ≤ factor(m)·thr(m) for every job: max-min fairness, or makespan with factor 1/steps.
     pub(crate) fn max_min(&self, factor: impl Fn(usize) -> f64) -> Program {
         let mut program = Program::new(Sense::Maximize);
         program.push_column(Range::NON_NEGATIVE, Range::NON_NEGATIVE, 1.0);
@@ -135,7 +135,7 @@ impl Numbers {
         program
     }
 
-    /// The factor of max-min fairness: s / (weight · throughput under an equal share).
+    /// Factor of max-min fairness: s / (weight · throughput under an equal share).
     pub(crate) fn fairness(&self, m: usize) -> f64 {
         let workers: f64 = self.capacity.iter().sum();
         let equal: f64 =
@@ -143,14 +143,14 @@ impl Numbers {
         if equal > 0.0 { self.scale_factor[m] / (self.weight[m] * equal) } else { 1.0 }
     }
 
-    /// max Σ thr.
+    /// Program max Σ thr.
     pub(crate) fn max_sum(&self) -> Program {
         let mut program = Program::new(Sense::Maximize);
         self.push_polytope(&mut program, 0, |m, j| self.throughput[m][j]);
         program
     }
 
-    /// min Σ s·X (worker time) such that every job has a part `floor` of its best isolated throughput.
+    /// Program min Σ s·X (worker time) in which every job has a part `floor` of its best isolated throughput.
     pub(crate) fn min_work(&self, floor: f64) -> Program {
         let mut program = Program::new(Sense::Minimize);
         self.push_polytope(&mut program, 0, |m, _| self.scale_factor[m]);
@@ -161,7 +161,7 @@ impl Numbers {
         program
     }
 
-    /// max Σ weight·log thr over the jobs that can run, in columns behind the shares. Gives the jobs too.
+    /// Program max Σ weight·log thr over the jobs that can run, in columns after the shares, together with these jobs.
     pub(crate) fn proportional(&self) -> (Program, Vec<usize>) {
         let mut program = Program::new(Sense::Maximize);
         self.push_polytope(&mut program, 0, |_, _| 0.0);

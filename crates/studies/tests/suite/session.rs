@@ -1,4 +1,4 @@
-//! Sessions against decisions from scratch: after any coming and going the same optimum, and the same classes.
+//! Sessions compared with decisions from scratch: the same optimum and the same classes after any arrivals and departures.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -12,7 +12,7 @@ use apportion::{Catalog, Job, PolicyOptions, Problem, Throughputs};
 use apportion_studies::benchmark::Instance;
 use proptest::prelude::*;
 
-/// How closely a session's optimum must agree with one from scratch, relative: both are certified to 1e-6.
+/// Relative tolerance of a session's optimum against one from scratch: both are certified to 1e-6.
 const AGREEMENT: f64 = 1e-7;
 
 const POLICIES: [&str; 7] = [
@@ -55,7 +55,7 @@ fn job(problem: &Problem, position: usize) -> (ActiveJob, Vec<f64>) {
     (problem.jobs()[index].clone(), problem.throughput().row(index).to_vec())
 }
 
-/// Plays changes in a session, and checks it against decisions from scratch after each.
+/// Applies changes in a session, and compares it with decisions from scratch after each.
 fn play(name: &str, instance: &Instance, n_jobs: usize, seed: u64, changes: &[Change]) {
     let start = drawn(instance, n_jobs, seed);
     let others = drawn(instance, 200, seed + 1);
@@ -90,7 +90,7 @@ fn play(name: &str, instance: &Instance, n_jobs: usize, seed: u64, changes: &[Ch
         }
         let context = format!("{name} on {instance}, {n_jobs} jobs, after {change:?}");
         let again = session.decide().unwrap_or_else(|error| panic!("{context}: {error}")).clone();
-        // One that was asked before would add to the isolated time that it kept account of.
+        // A policy that decided before would add to the isolated time that it recorded.
         let mut scratch = policy(name);
         let anew = scratch.allocate(session.problem()).unwrap();
         let (again_report, anew_report) = (again.objective.unwrap(), anew.objective.unwrap());
@@ -108,7 +108,7 @@ fn play(name: &str, instance: &Instance, n_jobs: usize, seed: u64, changes: &[Ch
         let utilization: f64 = written_out.allocation.shares().rows().flatten().sum();
         assert!(utilization > 0.0, "{context}");
         if name.contains("water_filling") || name.contains("hierarchical") {
-            // Levels are the same for all lexicographic optima.
+            // Levels are equal for all lexicographic optima.
             let (again, anew) = (written_out.levels.unwrap(), anew.levels.unwrap());
             let apart = again.iter().zip(&anew).find(|(a, b)| (*a - *b).abs() > 1e-6 * b.abs());
             assert!(apart.is_none(), "{context}: {apart:?}");

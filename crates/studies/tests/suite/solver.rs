@@ -1,4 +1,4 @@
-//! Solvers against each other, on programs with the structure of allocations.
+//! Solvers compared with each other, on programs with the structure of allocations.
 
 #[path = "allocation_programs.rs"]
 mod allocation_programs;
@@ -8,12 +8,12 @@ use apportion::program::Program;
 use apportion::solver::registry::{BACKENDS, default_chain, interior_chain};
 use apportion::solver::{Certificate, Feature, Limits, SolveError, Termination, WarmStart, solve_certified};
 
-/// Instances of the differential test; each is solved by every backend.
+/// Number of instances of the differential test; each is solved by every backend.
 const INSTANCES: u64 = 600;
-/// How closely objectives must agree, relative.
+/// Relative tolerance of objectives.
 const AGREEMENT: f64 = 1e-6;
 
-/// One of four objectives, 1 to 64 jobs on 1 to 6 types.
+/// An instance with one of four objectives, and 1 to 64 jobs on 1 to 6 types.
 fn instance(seed: u64) -> (String, Program) {
     let mut draws = Draws::new(seed);
     let n = 1 + draws.below(64);
@@ -29,8 +29,8 @@ fn instance(seed: u64) -> (String, Program) {
     (format!("seed {seed}: {kind}, {n} jobs, {k} types"), program)
 }
 
-/// The relative difference of two objectives; of one that is zero (a job can run nowhere), the absolute one in
-/// thousands, so that 1e-9 agrees.
+/// Relative difference of two objectives; if one is zero (a job can run nowhere), the absolute difference in thousandths, so
+/// that 1e-9 agrees.
 fn apart(one: f64, other: f64) -> f64 {
     let size = if one.abs() < 1e-12 { 1e-3 } else { one.abs().max(other.abs()) };
     (one - other).abs() / size

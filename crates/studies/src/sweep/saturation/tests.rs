@@ -92,7 +92,7 @@ fn what_the_matrix_lacks_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Two kinds on two types against a search over all divisions of the two types.
+    /// Two kinds on two types, compared with a search over all divisions of the two types.
     #[test]
     fn no_division_of_the_workers_does_better(
         speeds in proptest::collection::vec(proptest::collection::vec(0.2..5.0_f64, 2), 2),
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// Jobs waiting or running when the last of `n_jobs` arrives, first come first served on equal workers.
+/// Number of jobs waiting or running when the last of `n_jobs` arrives, first come first served on equal workers.
 fn n_waiting(throughputs: &Arc<Throughputs>, rate: f64, n_workers: usize, n_jobs: usize) -> usize {
     let options =
         WorkloadOptions::continuous(JobsPerHour::new(rate).mean_gap()).duration(Some(Seconds::new(900.0)));
