@@ -110,10 +110,10 @@ pub struct StopSpec {
     /// leased in them, else as `starved`. Where workers or jobs fail at random, after a hundred times as many.
     #[schemars(range(min = 1), extend("x-unit" = "rounds"))]
     pub rounds: u64,
-    /// Where arrivals never stop, a run is given up once the number of jobs that have arrived has doubled so often from
-    /// the end of the measured window on (from 1000 at least): as `starved` if a measured job ran no step all the
-    /// while, or less than a hundredth of the steps that it had left, as `growing` if the average number of active jobs doubled each time, too.
-    /// Jobs are looked at only when the number of arrivals has doubled since the last look: one that stops just after a look is
+    /// Number of doublings of the arrived jobs, from the end of the measured window on (from 1000 at least), after which a
+    /// run whose arrivals never stop is given up: as `starved` if a measured job ran no step all the while, or less than a
+    /// hundredth of the steps that it had left, as `growing` if the average number of active jobs doubled each time, too.
+    /// Jobs are examined only when the number of arrivals has doubled since the last time: one that stops just after is
     /// noticed up to two doublings later.
     #[schemars(range(min = 2, max = 20))]
     pub doublings: u32,
