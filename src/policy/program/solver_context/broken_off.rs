@@ -9,7 +9,7 @@ impl SolverContext {
         Self { interrupt, ..self }
     }
 
-    /// An error if the decision is broken off or has no time left.
+    /// Checks that the decision is not broken off and has time left.
     pub(in crate::policy::program) fn check_time(&self) -> Result<(), SolvingError> {
         self.broken_off()?;
         if self.limits().time.is_some_and(|time| time.is_zero()) {
@@ -19,7 +19,7 @@ impl SolverContext {
         Ok(())
     }
 
-    /// An error if the decision is broken off.
+    /// Checks that the decision is not broken off.
     pub(in crate::policy::program) fn broken_off(&self) -> Result<(), SolvingError> {
         if !self.limits.interrupt.is_raised() {
             return Ok(());

@@ -28,7 +28,7 @@ impl SolverContext {
         Err(self.proven(program, error))
     }
 
-    /// The same error, in which a claim that the program has no optimum is replaced by what is proven of it.
+    /// The error, with a claim that the program has no optimum replaced by what is proven of the program.
     pub(super) fn proven(&mut self, program: &Program, error: SolvingError) -> SolvingError {
         let SolvingError::Solve(SolveError::NotOptimal { mut attempts, termination }) = error else {
             return error;

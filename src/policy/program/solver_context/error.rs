@@ -1,11 +1,11 @@
-//! Why a decision was not found.
+//! The reasons for which a decision was not found.
 
 use thiserror::Error;
 
 use crate::policy::program::strategy::{GaveUp, Strategy};
 use crate::solver::{SolveError, Termination};
 
-/// Why a decision was not found.
+/// The reason for which a decision was not found.
 #[derive(Clone, Debug, Error)]
 pub(in crate::policy::program) enum SolvingError {
     #[error(transparent)]
@@ -19,18 +19,18 @@ pub(in crate::policy::program) enum SolvingError {
 }
 
 impl SolvingError {
-    /// Is the error that no point satisfies the constraints?
+    /// Whether the error is that no point satisfies the constraints.
     pub(in crate::policy::program) fn is_infeasible(&self) -> bool {
         matches!(self, Self::Solve(SolveError::NotOptimal { termination: Termination::Infeasible, .. }))
     }
 
-    /// Can it be that no point satisfies the constraints: is that proven, or did backends end without an answer?
+    /// Whether it can be that no point satisfies the constraints: it is proven, or backends ended without an answer.
     pub(in crate::policy::program) fn may_be_infeasible(&self) -> bool {
         let Self::Solve(SolveError::NotOptimal { termination, .. }) = self else { return false };
         !matches!(termination, Termination::Unbounded | Termination::TimeLimit | Termination::Interrupted)
     }
 
-    /// Did no backend find a certified optimum of a program? False where the decision was interrupted.
+    /// Whether no backend found a certified optimum of a program. False where the decision was interrupted.
     pub(in crate::policy::program) fn is_unsolved(&self) -> bool {
         matches!(self, Self::Solve(SolveError::NotOptimal { termination, .. }) if *termination != Termination::Interrupted)
     }

@@ -41,8 +41,9 @@ const ROWS_FEW: usize = 512;
 
 /// The method by which a program is tried before its chain of backends.
 pub(super) enum FirstMethod<'a> {
-    /// None, if the chain ends in vertices: it takes the basis of the last program. Else our simplex, if the program
-    /// is linear and small: from that basis or, if it is of another shape, from the basis of the rows' slacks.
+    /// No method before the chain, if that ends in vertices: it takes the basis of the last program. Else our
+    /// simplex, if the program is linear and small: from that basis or, if it is of another shape, from the basis of
+    /// the rows' slacks.
     Last,
     /// An interior-point method, if the program is linear, large, and without a basis to begin with.
     Interior,
@@ -67,13 +68,13 @@ pub(super) struct SolverContext {
     limits: Limits,
     /// The interrupt that breaks off decisions.
     interrupt: Interrupt,
-    /// Measures the time since the decision began.
+    /// The time since the decision began.
     clock: Stopwatch,
     /// The basis of the last program, to start the next one from if that is of the same shape.
     basis: Option<Basis>,
-    /// Was that basis extended to the next program, for which it is feasible but far from optimal?
+    /// Whether that basis was extended to the next program, for which it is feasible but far from optimal.
     grown: bool,
-    /// Will the program after the next hold the next one's optimum, and start from its basis?
+    /// Whether the program after the next will hold the next one's optimum, and start from its basis.
     to_be_held: bool,
     report: SolveReport,
     /// The strategy that was asked for, if one was.
@@ -84,7 +85,7 @@ pub(super) struct SolverContext {
     purpose: Purpose,
     /// Every program as it is solved, where they are recorded.
     recorded: Option<Recording>,
-    /// Is the decision being explained? Then every program is written, even where prices would do.
+    /// Whether the decision is being explained. Then every program is written, even where prices would do.
     explaining: bool,
     /// What the decision has found so far.
     pub(super) found: Found,
@@ -148,7 +149,7 @@ impl SolverContext {
         self.warm = Some(<[WarmPrices; 3]>::default());
     }
 
-    /// Do searches begin with prices of the last decision?
+    /// Whether searches begin with prices of the last decision.
     pub(super) fn starts_warm(&self) -> bool {
         self.warm.is_some()
     }
@@ -165,7 +166,7 @@ impl SolverContext {
         }
     }
 
-    /// May optima be found without writing programs over jobs, if objectives allow it? If not, why.
+    /// Whether optima may be found without writing programs over jobs, if objectives allow it; the error says why not.
     pub(super) fn may_replace_program(&self) -> Result<(), Unfit> {
         match self.asked() {
             _ if self.interior_point.is_none() => Err(Unfit::Backend),
@@ -189,7 +190,7 @@ impl SolverContext {
         Limits { time: time.into_iter().chain(left).min(), ..self.limits.clone() }
     }
 
-    /// The strategy that was asked for, if one was; a program that explains a decision is written all the same.
+    /// The strategy that was asked for, if one was; none while a decision is explained, by a program that is written.
     pub(super) fn asked(&self) -> Option<Strategy> {
         self.asked.filter(|_| !self.explaining)
     }
@@ -301,7 +302,7 @@ impl SolverContext {
         self.explaining = explaining;
     }
 
-    /// Is a decision being explained?
+    /// Whether a decision is being explained.
     pub(super) fn is_explaining(&self) -> bool {
         self.explaining
     }
@@ -361,14 +362,14 @@ impl SolverContext {
         self.solve(program, FirstMethod::Last).ok().filter(|answer| !answer.solution.row_duals.is_empty())
     }
 
-    /// Does the chain for linear programs begin with a method that ends in a vertex? Without HiGHS it does not.
+    /// Whether the chain for linear programs begins with a method that ends in a vertex. Without HiGHS it does not.
     fn ends_in_vertices(&self) -> bool {
         self.linear.first().is_some_and(|first| first.supports(Feature::VertexSolutions))
     }
 
-    /// A small linear program by our simplex, from the basis of the last program if that is of its shape, else from `crash`.
-    /// Where neither gives a basis and the chain does not end in vertices, it begins with all columns at their lower bounds: a
-    /// vertex gives time to few combinations, which rounds can follow.
+    /// Solves a small linear program by our simplex, from the basis of the last program if that is of its shape, else
+    /// from `crash`. Where neither gives a basis and the chain does not end in vertices, it begins with all columns
+    /// at their lower bounds: a vertex gives time to few combinations, which rounds can follow.
     fn try_crash(
         &mut self,
         program: &Program,
@@ -385,7 +386,8 @@ impl SolverContext {
         }
     }
 
-    /// A linear program by our simplex, from a basis; none if it fails, which is no fallback: the chain is asked next.
+    /// Solves a linear program by our simplex, from a basis; none if it fails, which is no fallback: the chain is
+    /// asked next.
     fn try_simplex(&mut self, program: &Program, basis: Basis) -> Result<Option<Answer>, SolvingError> {
         let Some(simplex) = self.simplex.take() else { return Ok(None) };
         let limits = Limits { iterations: Some(SIMPLEX_STEPS_MAX), ..self.limits.clone() };
@@ -400,7 +402,7 @@ impl SolverContext {
         }
     }
 
-    /// A large linear program by an interior-point method, unless there is a basis to begin with, or the next
+    /// Solves a large linear program by an interior-point method, unless there is a basis to begin with, or the next
     /// program is to begin with this one's. None if the backend declines, which is not reported, or fails, which is a
     /// fallback.
     fn try_interior(&mut self, program: &Program) -> Result<Option<Answer>, SolvingError> {
@@ -423,7 +425,8 @@ impl SolverContext {
         }
     }
 
-    /// A program by one backend, which is returned with the outcome; a program that it does not solve is not recorded.
+    /// Solves a program by one backend, which is returned with the outcome; a program that it does not solve is not
+    /// recorded.
     fn try_alone(
         &mut self,
         program: &Program,
@@ -482,12 +485,12 @@ impl SolverContext {
     }
 }
 
-/// Is a basis one of a program of this shape?
+/// Whether a basis has the shape of a program.
 fn fits(basis: &Basis, program: &Program) -> bool {
     basis.columns.len() == program.n_columns() && basis.rows.len() == program.n_rows()
 }
 
-/// The position of a search's prices among those of other goals: a level, a linear sum, logarithms.
+/// The position of a goal's prices among those of all goals: a level, a linear sum, logarithms.
 fn position(goal: Goal<'_>) -> usize {
     match goal {
         Goal::Level | Goal::Above { .. } => 0,
