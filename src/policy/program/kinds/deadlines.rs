@@ -73,7 +73,7 @@ impl LinearKinds {
         Err(GaveUp::Unproven)
     }
 
-    /// Is it known that all members but the dropped ones can have their required throughputs?
+    /// Whether it is known that all members but the dropped ones can have their required throughputs.
     fn all_others_met(
         &mut self,
         solver: &mut SolverContext,
@@ -102,7 +102,7 @@ impl LinearKinds {
         let mut program = self.program.bound().with_demands(&vec![Demand::floor(0.0); n_kinds]).program;
         program.forget_names();
         program.cost.fill(0.0);
-        // from this column on: z_i
+        // columns from `parts` on: z_i
         let parts = program.n_columns();
         for (dropped, jobs) in dropped.iter().zip(&master.reduced().instance.multiplicity) {
             let range = Range { lower: 0.0, upper: if *dropped { 0.0 } else { 1.0 } };

@@ -33,7 +33,7 @@ pub(super) struct Slot {
     pub(super) speed: f64,
     /// Class time of the kind.
     pub(super) time: f64,
-    /// Is it time of pairs within the kind?
+    /// Whether it is time of pairs within the kind.
     pub(super) own: bool,
 }
 
@@ -64,8 +64,8 @@ pub(super) enum Division {
     Impossible(Vec<MemberPrice>),
 }
 
-/// Divides the time of a kind of `jobs`, the fastest first, so that every member has the same fraction, at least `least`, of
-/// its required throughput.
+/// Divides the time of a kind of `jobs` jobs, given as slots with the fastest first. Every member has the same
+/// fraction, at least `least`, of its required throughput.
 pub(super) fn divide(
     solver: &mut SolverContext,
     slots: &[Slot],
@@ -191,12 +191,12 @@ fn by_program(
 /// Time of one slot or several neighboring ones; every member that has some of it has the same proportions of each.
 #[derive(Clone, Debug)]
 struct Mixture {
-    /// Positions of slots, and how much of each.
+    /// (position of the slot, time in it)
     slots: Vec<(usize, f64)>,
     time: f64,
     /// The mean speed.
     speed: f64,
-    /// Is it too short, at less than [`SPREAD_MIN`], for the time of pairs within the kind that it has?
+    /// Whether it has time of pairs within the kind and is shorter than [`SPREAD_MIN`], too short to be spread.
     own: bool,
 }
 

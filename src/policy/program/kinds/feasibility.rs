@@ -17,14 +17,14 @@
 #[derive(Clone, Debug, Default)]
 pub(super) struct Required {
     members: Vec<u32>,
-    /// Steps/s of one job, descending: [members].
+    /// Required throughput of one job, steps/s, descending: [members].
     throughput: Vec<f64>,
-    /// Jobs of the members before, and what they require together: [members + 1].
+    /// Sums over the members before: (jobs, steps/s that they require together), [members + 1].
     sums: Vec<(f64, f64)>,
 }
 
 impl Required {
-    /// Sorts requirements, each (member, jobs, steps/s that a job requires).
+    /// The requirements, each (member, jobs, steps/s that a job requires), in descending order of the last.
     pub(super) fn of(required: impl IntoIterator<Item = (u32, f64, f64)>) -> Self {
         let mut all: Vec<(u32, f64, f64)> = required.into_iter().collect();
         all.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
@@ -40,7 +40,7 @@ impl Required {
         Self { members, throughput, sums }
     }
 
-    /// The members, in this order.
+    /// The members, in descending order of what a job requires.
     pub(super) fn members(&self) -> &[u32] {
         &self.members
     }

@@ -61,7 +61,7 @@ impl LinearKinds {
         if !required || solved.level >= 1.0 - LEVEL_WIDTH { Ok(solved) } else { Err(GaveUp::Unproven) }
     }
 
-    /// Is it known that all members can have their required throughputs?
+    /// Whether it is known that all members can have their required throughputs.
     pub(in crate::policy::program) fn all_deadlines_met(
         &mut self,
         solver: &mut SolverContext,

@@ -32,10 +32,10 @@ use crate::solver::Basis;
 
 /// The gap between an optimum and its bound, relative to it, up to which it counts as proven.
 const GAP_MAX: f64 = 1e-8;
-/// How many members a kind must have, on average, for the kind program to be enough smaller than one over members.
+/// The number of members that a kind must have, on average, for the kind program to be enough smaller than one over members.
 pub(super) const MEMBERS_PER_KIND: usize = 2;
 
-/// Are there too many kinds for a program over them to be enough smaller than one over members?
+/// Whether there are too many kinds for a program over them to be enough smaller than one over members.
 pub(super) fn too_many_kinds(n_kinds: usize, n_members: usize, solver: &SolverContext) -> bool {
     n_kinds * MEMBERS_PER_KIND > n_members && solver.asked() != Some(Strategy::Kinds)
 }
@@ -54,7 +54,7 @@ struct KindSolution {
     level: f64,
     /// The time of each kind's members: [kinds].
     divided: Vec<Vec<MemberTime>>,
-    /// The fraction of its required throughput that the division gives every member.
+    /// The least fraction of its required throughput that the division of any kind gives its members.
     fraction: f64,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct ProvenLevel {
     pub(super) bound: f64,
     /// The value of all time and workers at the prices that prove the bound, in levels: what gaps are relative to.
     size: f64,
-    /// How much the level falls per unit of throughput demanded: ≥ 0, [members].
+    /// Fall of the level per unit of throughput demanded: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
 }
 
@@ -82,8 +82,8 @@ pub(super) enum BoundUse {
     Inequality,
 }
 
-/// The program over kinds of a decision, with the members of each kind. For a linear objective the members of a kind
-/// are also alike in what their throughput is worth.
+/// The kind program of a decision, with the members of each kind. For a linear objective the members of a kind are
+/// also alike in what their throughput is worth.
 #[derive(Debug)]
 pub(super) struct KindProgram {
     /// Members of each kind, in descending order of what they demanded when that was last set: [kinds].
@@ -98,7 +98,7 @@ pub(super) struct KindProgram {
     /// The demands of members: [members].
     demands: Vec<Demand>,
     solved: Option<KindSolution>,
-    /// Where the last program ended.
+    /// The basis at which the last program ended.
     basis: Option<Basis>,
     bound_use: BoundUse,
 }

@@ -284,7 +284,7 @@ impl KindProgram {
         }))
     }
 
-    /// The time that a kind has, the fastest first.
+    /// The slots of a kind's time, the fastest first.
     pub(super) fn slots<'a>(
         &'a self,
         kind: usize,

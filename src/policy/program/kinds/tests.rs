@@ -1,4 +1,4 @@
-//! The bound, at whatever prices.
+//! Bounds by the inequality, which hold at any prices.
 
 use proptest::prelude::*;
 
