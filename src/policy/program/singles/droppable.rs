@@ -14,7 +14,7 @@ use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext};
 use crate::program::{DROPPABLE_SLACK, Goal, Range, Singles};
 use crate::solver::certificate::TOLERANCE;
 
-/// A droppable constraint is met in part if the part is above this and below 1 less this.
+/// Distance from 0 and from 1 above which the part of a droppable constraint that is met counts as partial.
 const PART: f64 = 1e-9;
 /// The most constraints met in part for which the small program is small.
 const PARTLY_MAX: usize = 512;

@@ -35,8 +35,8 @@ fn maximize(
     search(solver, singles, goal, n_columns)
 }
 
-/// Is it known without a program that all droppable constraints can be met at once? It is if prices converge to an optimum of
-/// the objective that meets all of them.
+/// Whether it is known without a program that all droppable constraints can be met at once. It is if prices converge
+/// to an optimum of the objective that meets all of them.
 pub(in crate::policy::program) fn all_droppable_met(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,

@@ -155,7 +155,7 @@ fn count(solver: &mut SolverContext, [columns, rows, terms]: [usize; 3], passes:
     report.iterations += u64::from(passes);
 }
 
-/// Is the bound on a sum of logarithms as close as programs must come? True for other goals, of which the
+/// Whether the bound on a sum of logarithms is as close as programs must come. True for other goals, of which the
 /// certificates say so. The gap is relative to the sum of weights, so it is the relative error of throughputs; the
 /// sum of logarithms itself may be near 0.
 fn is_close(solver: &SolverContext, goal: Goal<'_>, certificate: &Certificate) -> bool {

@@ -51,7 +51,7 @@ pub(in crate::policy::program) struct FixedLevel<'a> {
     pub(in crate::policy::program) given: &'a [f64],
     /// Members that rise no more: [members].
     pub(in crate::policy::program) frozen: &'a [bool],
-    /// Is a type scarce, every worker of it being in use at any optimum? [K]
+    /// Whether a type is scarce, every worker of it being in use at any optimum: [K].
     pub(in crate::policy::program) scarce: &'a [bool],
 }
 
@@ -222,7 +222,7 @@ impl FixedLevel<'_> {
         (left, used)
     }
 
-    /// Is a member's throughput on types that are not `allowed`, [K], no more than rounding?
+    /// Whether a member's throughput on types that are not `allowed`, [K], is no more than rounding.
     fn can_do_without(&self, member: usize, allowed: &[bool]) -> bool {
         let k = allowed.len();
         let throughputs = self.instance.alone(member).iter().zip(&self.given[member * k..(member + 1) * k]);

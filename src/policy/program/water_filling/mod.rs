@@ -26,7 +26,7 @@ const PRICE_MIN: f64 = 1e-7;
 pub(super) struct Filled {
     /// Class time of the columns: [columns].
     pub(super) class_time: Vec<f64>,
-    /// The throughput of each member there: [members].
+    /// The throughput of each member at the optimum: [members].
     pub(super) throughputs: Vec<f64>,
     pub(super) first: FirstLevel,
 }
@@ -62,7 +62,7 @@ impl FirstLevel {
 struct FillState {
     /// Members that rise no more: [members].
     frozen: Vec<bool>,
-    /// The throughput of each: [members].
+    /// The throughput of each member: [members].
     reached: Vec<f64>,
 }
 
@@ -80,7 +80,7 @@ struct Step {
 
 /// A method to raise one level of water filling after another.
 trait Oracle {
-    /// Why the method gives up.
+    /// The reason for which the method gives up.
     type Error;
 
     /// Raises the level at which each member has what it reached and rises by `slope`, [members].
@@ -105,8 +105,9 @@ impl FillState {
         slopes
     }
 
-    /// Lowers what members have reached to `throughputs`, [members], which the class times found give them, so that
-    /// these are feasible for the next level, whatever was rounded. No `throughputs`: nothing is lowered.
+    /// Lowers the throughputs that members have reached to `throughputs`, [members], which the class times found give
+    /// them, so that these are feasible for the next level, whatever was rounded. If `throughputs` is empty, nothing
+    /// is lowered.
     fn cap(&mut self, throughputs: &[f64]) {
         for (reached, throughput) in self.reached.iter_mut().zip(throughputs) {
             *reached = reached.min(throughput.max(0.0));

@@ -26,7 +26,7 @@ pub(super) struct SinglesOracle<'a> {
     n_columns: usize,
     /// Class times: [members × K].
     given: Vec<f64>,
-    /// Is a type scarce, every worker of it being in use at any optimum? [K]
+    /// Whether a type is scarce, every worker of it being in use at any optimum: [K].
     scarce: Vec<bool>,
     /// Worker prices that the next search starts with.
     near: Vec<Vec<f64>>,
@@ -104,7 +104,8 @@ impl Oracle for SinglesOracle<'_> {
 }
 
 impl SinglesOracle<'_> {
-    /// The highest throughput of each member on types that are not scarce, [members]; members that have it are frozen.
+    /// The highest throughput of each member on types that are not scarce, [members]; members that have reached it
+    /// are frozen.
     fn limits(&self, state: &mut FillState) -> Vec<f64> {
         let mut limits = Vec::with_capacity(state.frozen.len());
         for (member, (reached, frozen)) in state.reached.iter().zip(&mut state.frozen).enumerate() {
@@ -135,7 +136,8 @@ impl SinglesOracle<'_> {
         Some((raised, certificate.bound))
     }
 
-    /// Reduces the residual problem to what the prices of a level leave undecided. Are more types scarce then?
+    /// Reduces the residual problem to what the prices of a level leave undecided; returns whether more types are
+    /// scarce then.
     fn fix(&mut self, state: &mut FillState, raised: &RaisedLevel) -> bool {
         let k = self.instance.n_types();
         let fixed = FixedLevel {

@@ -20,7 +20,7 @@ struct ValidInequality {
 }
 
 impl ValidInequality {
-    /// Does the inequality allow a rise from `reached` to `target`, [members] each?
+    /// Whether the inequality allows a rise from `reached` to `target`, [members] each.
     fn allows(&self, reached: &[f64], target: &[f64]) -> bool {
         let priced = self.throughput_price.iter().zip(reached.iter().zip(target));
         priced.map(|(price, (reached, target))| price * (target - reached)).sum::<f64>() <= self.most

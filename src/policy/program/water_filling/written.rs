@@ -26,11 +26,11 @@ type SolvedLevel = (LevelOptimum, Formulation, Answer);
 pub(in crate::policy::program) struct Fixing {
     /// The level at which it saturated, the first being 0; none if it never rose: [members].
     pub(in crate::policy::program) step: Vec<Option<usize>>,
-    /// Per unit of throughput asked of the member there, ≤ 0: [members].
+    /// Change of that level per unit of throughput asked of the member, ≤ 0: [members].
     pub(in crate::policy::program) throughput_price: Vec<f64>,
-    /// Per unit of time that the member had more there: [members].
+    /// Change of that level per unit of time that the member had more: [members].
     pub(in crate::policy::program) time_price: Vec<f64>,
-    /// Per worker more of each type: [steps][K].
+    /// Change of the level of each step per worker more of each type: [steps][K].
     pub(in crate::policy::program) one_more: Vec<Vec<f64>>,
     /// Nonzero duals of the policy's own constraints, by (constraint, member or worker type), per unit of the row: [steps].
     pub(in crate::policy::program) own: Vec<Vec<((usize, usize), f64)>>,
