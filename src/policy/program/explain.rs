@@ -31,7 +31,7 @@ pub(super) struct Explained {
     pub(super) reduced: Reduced,
     pub(super) solved: Optimum,
     pub(super) decision: Decision,
-    /// The decision's throughputs, time and workers; none if that program is over other members.
+    /// The decision's throughputs, time and workers; none if the program that gives the prices is over other members.
     pub(super) held: Option<Held>,
 }
 

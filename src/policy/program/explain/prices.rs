@@ -60,21 +60,21 @@ pub(super) struct Price {
     pub(super) value: f64,
     /// The dual value in the program's own terms, where rows are scaled alike.
     dual: f64,
-    /// Is it more than rounding?
+    /// Whether the price is more than rounding.
     pub(super) counts: bool,
 }
 
 /// The prices of a program's rows, over members: each row of a member speaks for all its jobs at once.
 #[derive(Clone, Debug)]
 pub(super) struct RowPrices {
-    /// Per worker: [K].
+    /// Prices per worker: [K].
     pub(super) capacity: Vec<Price>,
-    /// Per unit of a job's time: [members].
+    /// Prices per unit of a job's time: [members].
     pub(super) time: Vec<Price>,
-    /// Per unit of what the row of the level asks of the member: [members]; none where the program asks nothing of single
-    /// members.
+    /// Prices per unit of what the level row asks of the member: [members]; none where the program asks nothing of
+    /// single members.
     pub(super) level: Vec<Option<Price>>,
-    /// Per unit of a constraint's right side, as it was written: [constraints][members, K or 1].
+    /// Prices per unit of a constraint's right side, as it was written: [constraints][members, K or 1].
     pub(super) own: Vec<Vec<Price>>,
 }
 
@@ -196,7 +196,7 @@ impl RowPrices {
         let instance = bound.instance();
         let objective = objective.filter(|objective| objective.optimal);
         let objective = objective.ok_or("the decision is not proven to be an optimum")?;
-        // Price, room, the side that the room is part of.
+        // (price, room, the side that the room is part of)
         let mut rows: Vec<(f64, f64, f64)> = Vec::new();
         for ((price, used), all) in self.capacity.iter().zip(&held.workers).zip(&instance.capacity) {
             rows.push((price.value, all - used, *all));
@@ -249,7 +249,7 @@ pub(super) fn rise(bound: &BoundObjective<'_>, solved: &Optimum, member: usize) 
     Some(slope.recip())
 }
 
-/// Is there no room between two sides, to a tolerance? `size`: how large the terms of the row can be.
+/// Whether two sides have no room between them, to a tolerance. `size`: how large the terms of the row can be.
 pub(super) fn is_close(sides: Sides, size: f64) -> bool {
     let size = sides.small.abs().max(sides.large.abs()).max(size);
     sides.slack().is_finite() && sides.slack().abs() <= SIDES_MIN * size + SIDES_ZERO

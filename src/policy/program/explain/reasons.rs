@@ -11,7 +11,7 @@ use crate::program::{BoundObjective, Formulation, RowRole, Sense};
 /// The rows with a price that limit the share of each member.
 pub(super) struct Reasons {
     limits: Vec<Vec<Limit>>,
-    /// Would more class time in a column raise the objective by more than rounding, of a member that has time left? [columns]
+    /// Whether more class time would raise the objective by more than rounding, of a member that has time left: [columns].
     gains: Vec<bool>,
 }
 
@@ -45,7 +45,7 @@ impl Reasons {
         self.limits[member].clone()
     }
 
-    /// Would more class time in a column raise the objective by more than rounding, of a member that has time left?
+    /// Whether more class time in a column would raise the objective by more than rounding, of a member that has time left.
     pub(super) fn gains(&self, column: usize) -> bool {
         self.gains[column]
     }
@@ -62,13 +62,14 @@ fn own_constraints(bound: &BoundObjective<'_>, prices: &RowPrices, member: usize
 /// The rows of worker types and of the whole cluster with a price that limit each column's time: capacity, or a constraint of
 /// the policy.
 struct Columns {
-    /// Would more of it take workers with a price? [columns]
+    /// Whether more class time would take workers with a price: [columns].
     capacity: Vec<bool>,
     /// The constraint on worker types or on the whole cluster that has a price there, if one has: [columns].
     constraint: Vec<Option<usize>>,
-    /// Would more of it lower the objective by more than rounding, at the prices of all rows? [columns]
+    /// Whether more class time would lower the objective by more than rounding, at the prices of all rows: [columns].
     unasked: Vec<bool>,
-    /// Would it raise the objective by more than rounding, if all of the member's time were not a limit? [columns]
+    /// Whether more class time would raise the objective by more than rounding, without the price of the member's
+    /// time: [columns].
     gains: Vec<bool>,
 }
 
@@ -109,7 +110,7 @@ impl Columns {
     }
 
     /// The limits of a member on all worker types that it can run on, except where more time would lower the
-    /// objective. None if it has no limit on one of the other types.
+    /// objective. Empty if it has no limit on one of the other types.
     fn limits(&self, bound: &BoundObjective<'_>, member: usize) -> Vec<Limit> {
         let (mut limits, mut capacity) = (Vec::new(), false);
         for term in bound.terms(member) {
@@ -198,7 +199,7 @@ fn limits_at_later_step(
     Some(limits)
 }
 
-/// Has the row of a constraint on the whole cluster a term in a column?
+/// Whether the row of a constraint on the whole cluster has a term in a column.
 fn has_column(formulation: &Formulation, constraint: usize, column: usize) -> bool {
     let role = RowRole::Constraint { constraint, position: 0 };
     let row = formulation.rows.iter().position(|other| *other == role);
@@ -208,11 +209,11 @@ fn has_column(formulation: &Formulation, constraint: usize, column: usize) -> bo
 /// Workers that a job can run on and that idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Idle {
-    /// There are none, or the prices are not known.
+    /// No worker that the job can run on is idle, or the prices are not known.
     None,
-    /// Time on them would not raise the objective.
+    /// Time on idle workers would not raise the objective.
     Unwanted,
-    /// Time on them would raise it, by less than its certificate tells.
+    /// Time on idle workers would raise the objective, by less than its certificate tells.
     Wanted,
 }
 
