@@ -34,18 +34,18 @@ const GAIN_MIN: f64 = 1e-10;
 /// Dual prices of members' throughput and time and of workers, by which columns are priced.
 #[derive(Clone, Debug)]
 pub(super) struct DualPrices {
-    /// A, of the throughput of a job: [members × K].
+    /// A, the price of the throughput of a job: [members × K].
     pub(super) throughput: Vec<f64>,
-    /// μ, of the time of a job: [members].
+    /// μ, the price of the time of a job: [members].
     pub(super) time: Vec<f64>,
-    /// κ, of a worker: `[K]`.
+    /// κ, the price of a worker: `[K]`.
     pub(super) capacity: Vec<f64>,
 }
 
 /// The two largest brackets A·T − μ among the members of a kind.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    /// The largest, and its member.
+    /// The largest bracket, and its member.
     first: (f64, usize),
     second: f64,
 }
@@ -61,7 +61,7 @@ impl Best {
 }
 
 impl DualPrices {
-    /// A·T − μ of a member on a worker type, where it has this speed.
+    /// The bracket A·T − μ of a member on a worker type, where it has this speed.
     fn bracket(&self, member: usize, worker_type: usize, speed: f64) -> f64 {
         self.throughput[member * self.capacity.len() + worker_type] * speed - self.time[member]
     }
@@ -128,10 +128,10 @@ pub(super) struct Priced {
 struct Gains {
     /// The reduced cost that a pair must exceed on each type to enter: `[K]`.
     least: Vec<f64>,
-    /// The largest per worker of each type: `[K]`.
+    /// The largest reduced cost per worker of each type: `[K]`.
     most: Vec<f64>,
-    /// Each member's largest over all types, and its partner there: [members]. With the best on every type there
-    /// would be 1.7 times as many columns, and 1.5 times as many steps.
+    /// Each member's largest reduced cost over all types, and its partner there: [members]. With the best on every
+    /// type there would be 1.7 times as many columns, and 1.5 times as many steps.
     chosen: Vec<Option<(f64, usize)>>,
 }
 
@@ -148,7 +148,7 @@ impl Gains {
 }
 
 impl Pricing {
-    /// No pair is a column yet.
+    /// The pricing of these pairs, none of which is a column yet.
     pub(super) fn new(pairing: Pairing) -> Self {
         Self { pairing, admitted: BTreeSet::new(), unfixed: None }
     }
@@ -274,7 +274,7 @@ impl Pricing {
         self.unfixed = Some(unfixed);
     }
 
-    /// Is a pair fixed at zero on a worker type?
+    /// Whether a pair is fixed at zero on a worker type.
     pub(super) fn is_fixed(&self, (a, b): (usize, usize), worker_type: usize) -> bool {
         self.unfixed.as_ref().is_some_and(|unfixed| !unfixed.has((a, b), worker_type))
     }

@@ -26,7 +26,7 @@ pub(super) struct Pairing {
 /// The kinds that members of a kind may run beside.
 #[derive(Clone, Debug, Default)]
 struct Beside {
-    /// Ascending.
+    /// Kinds that this one may run beside, ascending.
     others: Vec<usize>,
     /// The position of this kind in the `others` of each: [others].
     places: Vec<u32>,

@@ -15,7 +15,7 @@ use crate::program::{
 /// Limits of column generation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PricingLimits {
-    /// Up to this many pairs, all are columns from the start.
+    /// The most pairs for which all are columns from the start.
     pub(super) from: usize,
     /// The relative gain that pairs which are no columns may still have, by their reduced costs, when an optimum over
     /// the columns so far is accepted.
@@ -113,7 +113,7 @@ impl<'a> ProgramColumns<'a> {
         &self.reduced
     }
 
-    /// Are pairs priced, rather than all columns from the start?
+    /// Whether pairs are priced, rather than all columns from the start.
     pub(super) fn is_priced(&self) -> bool {
         self.pricing.is_some()
     }
@@ -271,8 +271,8 @@ impl<'a> ProgramColumns<'a> {
     }
 }
 
-/// Must the answer be a vertex? Which droppable constraints are kept is rounded from one, and a row that holds an optimum leaves
-/// an interior-point method no interior.
+/// Whether the answer must be a vertex. The choice of droppable constraints to keep is rounded from one, and a row
+/// that holds an optimum leaves an interior-point method no interior.
 fn wants_vertex(formulation: &Formulation) -> bool {
     let counts = |auxiliary: &Auxiliary| matches!(auxiliary.role, AuxiliaryRole::Kept { .. });
     formulation.rows.contains(&RowRole::Hold) || formulation.auxiliaries.iter().any(counts)

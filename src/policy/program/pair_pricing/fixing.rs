@@ -14,11 +14,11 @@ const SPEEDS_MAX: usize = 1 << 25;
 /// A pair that is free, which is to say not fixed at zero, on one worker type at least.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnfixedPair<'a> {
-    /// The smaller first.
+    /// The two members, the smaller first.
     pub(super) members: [usize; 2],
-    /// Steps/s of each beside the other: `[K]` each.
+    /// Steps/s of each member beside the other: `[K]` each.
     pub(super) speeds: [&'a [f64]; 2],
-    /// The worker types on which it is not fixed, as bits.
+    /// The worker types on which the pair is not fixed, as bits.
     types: u32,
 }
 
@@ -32,9 +32,9 @@ impl UnfixedPair<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct UnfixedPairs {
     members: Vec<[u32; 2]>,
-    /// The worker types on which each is not fixed, as bits: [pairs].
+    /// The worker types on which each pair is not fixed, as bits: [pairs].
     types: Vec<u32>,
-    /// Steps/s of the first, then of the second: [pairs × 2 × K].
+    /// Steps/s of the first member, then of the second: [pairs × 2 × K].
     speeds: Vec<f64>,
     k: usize,
 }
@@ -76,7 +76,7 @@ impl UnfixedPairs {
         })
     }
 
-    /// Is a pair free on a worker type? False, too, if it does not run there.
+    /// Whether a pair is free on a worker type. False, too, if it does not run there.
     pub(super) fn has(&self, (a, b): (usize, usize), worker_type: usize) -> bool {
         let place = self.members.binary_search_by_key(&[a, b], |pair| pair.map(|member| member as usize));
         place.is_ok_and(|place| self.types[place] >> worker_type & 1 == 1)
