@@ -139,12 +139,12 @@ fn without_capacity(mut formulation: Formulation) -> Formulation {
     formulation
 }
 
-/// Are the bounds of a row 0, or none?
+/// Whether each finite bound of a row is 0.
 fn is_homogeneous(range: &Range) -> bool {
     [range.lower, range.upper].into_iter().all(|bound| bound == 0.0 || bound.is_infinite())
 }
 
-/// Is the objective infinite where a member has no time, and all others have some?
+/// Whether the objective is infinite where a member has no time and all others have some.
 fn is_needed(bound: &BoundObjective<'_>, member: usize) -> bool {
     let is_of = |combination| bound.instance().parts(combination).any(|(part, ..)| part == member);
     let time = |column: &Column| if is_of(column.combination) { 0.0 } else { 1.0 };

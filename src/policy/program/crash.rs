@@ -33,17 +33,17 @@ struct OwnColumn {
 struct RisingMember {
     /// The level row and the time row of the member.
     rows: [usize; 2],
-    /// The columns of the member, at least one.
+    /// Columns of the member alone or in pairs within it, at least one.
     columns: Vec<OwnColumn>,
 }
 
 /// The coefficients of a column.
 #[derive(Clone, Copy, Debug, Default)]
 struct Terms {
-    /// In the time row of its last member.
+    /// Coefficient in the time row of its last member.
     time: f64,
     worker_type: usize,
-    /// In the row of that type.
+    /// Coefficient in the capacity row of that type.
     workers: f64,
     /// The number of level rows with a term in the column.
     n_levels: u32,
@@ -71,8 +71,8 @@ pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     Some(Basis { columns, rows })
 }
 
-/// Does the program maximize a linear objective of shares, and of droppable constraints that are met, under time
-/// rows, capacity rows and linear constraints alone? The slack basis need not keep the constraints: simplex does so
+/// Whether the program maximizes a linear objective of shares, and of droppable constraints that are met, under time
+/// rows, capacity rows and linear constraints alone. The slack basis need not keep the constraints: simplex does so
 /// first.
 fn is_sum(formulation: &Formulation) -> bool {
     let given = |role: &RowRole| {

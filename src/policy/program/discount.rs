@@ -14,8 +14,8 @@ use crate::policy::program::reduce::Reduced;
 use crate::program::{Classes, Instance};
 use crate::workload::Combination;
 
-/// Can the decisions of a policy be discounted? Not where time taken from one job could break a constraint that other
-/// jobs are part of.
+/// Whether the decisions of a policy can be discounted. They cannot where time taken from one job could break a
+/// constraint that other jobs are part of.
 pub(super) fn fits(options: &ProgramOptions) -> bool {
     let mut constraints = options.objective.constraints().iter();
     let together = constraints.any(|constraint| constraint.droppable || constraint.subject.is_none());

@@ -35,7 +35,7 @@ pub enum ProgramPolicyError {
         "a discounted policy needs an objective of throughput and data that do not depend on the other jobs, without `pairs` and without constraints that may be dropped or are on the whole cluster"
     )]
     NotDiscountable,
-    /// No such backend.
+    /// A backend that does not exist.
     #[error(transparent)]
     Backend(#[from] SolveError),
 }

@@ -21,18 +21,19 @@ const LEAST: f64 = 1e-9;
 /// job.
 const ROUNDS_MAX: usize = 64;
 
-/// Jobs that are alike in speeds, size and time, so that an exchange is one for all of them: the same part of the time of each.
+/// Jobs alike in speeds, size and time: each exchange takes the same part of the time of each of them.
 struct Alike {
     /// Positions of the jobs' rows.
     rows: Vec<usize>,
     scale_factor: f64,
-    /// Steps/s: `[K]`.
+    /// Throughput of each job, steps/s: `[K]`.
     speeds: Vec<f64>,
-    /// Time of one of them: `[K]`.
+    /// Time of one job: `[K]`.
     time: Vec<f64>,
 }
 
-/// A possible exchange: of which job class, from which type to which, and what a worker gains, as a part of its fastest throughput.
+/// A possible exchange: its group of jobs, both worker types, and the gain per worker, relative to the job's fastest
+/// throughput.
 struct Exchange {
     group: usize,
     from: usize,

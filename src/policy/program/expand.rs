@@ -106,7 +106,7 @@ struct Pairs<'a> {
     found: Vec<JobPair>,
     /// Pairs of the first jobs asked for, by first job, then by second.
     in_order: Vec<JobPair>,
-    /// Where the pairs of each of those jobs end.
+    /// The ends of the pairs of each of those jobs in `in_order`.
     ends: Vec<u32>,
 }
 
@@ -114,11 +114,11 @@ struct Pairs<'a> {
 /// part to every pair.
 struct ClassPair<'a> {
     jobs: [&'a [u32]; 2],
-    /// None where all pairs are alike.
+    /// Division of the class pair's time; none where all pairs are alike.
     division: Option<Division>,
     /// Position among the class pairs that have time.
     place: u32,
-    /// The part of every pair, where all are alike.
+    /// The part of the class pair's time that every pair has, where all are alike.
     fraction: f64,
     /// The pair that the division is at; none at its end.
     next: Option<JobPair>,

@@ -27,7 +27,7 @@ enum TreeNode {
 struct EntityNode {
     weight: f64,
     inner: InnerRule,
-    /// In order of arrival of their earliest job.
+    /// Children, in order of arrival of their earliest job.
     children: Vec<TreeNode>,
 }
 
@@ -40,8 +40,8 @@ pub(super) struct Hierarchy {
     downwards: Vec<usize>,
 }
 
-/// Which entities have interchangeable jobs, [entities]: all but entities that serve jobs in order of arrival, and those
-/// below them.
+/// Whether the jobs of an entity are interchangeable: [entities]. False for entities that serve jobs in order of
+/// arrival, and for those below them.
 pub(super) fn interchangeable(problem: &Problem) -> Vec<bool> {
     let entities = problem.entities();
     let mut known: Vec<Option<bool>> =
@@ -113,7 +113,7 @@ impl Hierarchy {
     /// `fifo` entity.
     pub(super) fn weights(&self, frozen: &[bool]) -> Vec<f64> {
         let mut weights = vec![0.0; frozen.len()];
-        // Is a job below the entity not frozen?
+        // Whether some job below the entity is not frozen.
         let mut open = vec![false; self.nodes.len()];
         for node in self.downwards.iter().rev() {
             open[*node] = self.nodes[*node].children.iter().any(|child| is_open(child, frozen, &open));
@@ -153,7 +153,7 @@ impl Hierarchy {
     }
 }
 
-/// Is a child, or any job below it, not frozen? `open` has the answer for entities.
+/// Whether a child, or any job below it, is not frozen. `open` has the answer for entities.
 fn is_open(child: &TreeNode, frozen: &[bool], open: &[bool]) -> bool {
     match child {
         TreeNode::Member { member, .. } => !frozen[*member],

@@ -10,7 +10,8 @@ use crate::program::{BoundObjective, Route, Sense};
 /// certificate of a sum of logarithms tolerates as much.
 const CONIC_MIN: f64 = 1e-6;
 
-/// The same where a linear program chose among optima: it leaves more than its tolerance only where numbers are far apart.
+/// The same part where a linear program chose among optima: it leaves more than its tolerance only where numbers are
+/// far apart.
 const LINEAR_MIN: f64 = 1e-4;
 
 /// Workers and time that class times leave unused.
@@ -45,7 +46,7 @@ impl Left {
         Some(Self { idle, free, throughput })
     }
 
-    /// Can a member alone gain by unused workers, in its unused time or in time that it has on a slower type?
+    /// Whether some member alone can gain by unused workers, in its unused time or in time that it has on a slower type.
     fn has_use(&self, bound: &BoundObjective<'_>, class_time: &[f64], least: f64) -> bool {
         let instance = bound.instance();
         let n = instance.n_members();
@@ -156,7 +157,7 @@ fn moves(mut room: f64, free: f64, columns: impl Iterator<Item = (usize, f64)>) 
     sources.map(part).collect()
 }
 
-/// Do class times exceed no constraint by more than `class_time` do?
+/// A check that class times exceed no constraint by more than `class_time` does.
 fn constraints_kept(bound: &BoundObjective<'_>, class_time: &[f64]) -> impl Fn(&[f64]) -> bool {
     let excesses = |time: &[f64]| bound.excesses(&bound.point(time));
     let most = excesses(class_time);

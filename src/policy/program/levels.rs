@@ -12,13 +12,13 @@ use crate::program::{BoundObjective, Demand, Formulation};
 pub(super) struct LevelOptimum {
     /// Class time of the columns, [columns]; empty if a program over kinds raised the level: its time is not divided.
     pub(super) class_time: Vec<f64>,
-    /// The throughput of each member there: [members].
+    /// The throughput of each member at the optimum: [members].
     pub(super) throughputs: Vec<f64>,
     /// The level reached.
     pub(super) level: f64,
     /// An upper bound on the level that no allocation can exceed.
     pub(super) bound: f64,
-    /// How much the level falls per unit of throughput asked for: ≥ 0, [members].
+    /// Fall of the level per unit of throughput asked for: ≥ 0, [members].
     pub(super) demand_price: Vec<f64>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn raise(
     Ok((LevelOptimum::of(master, &formulation, &answer), formulation, answer))
 }
 
-/// The throughputs of all members at class times, [members], or what else the objective's levels ask for.
+/// The throughputs of all members at class times, or the other quantities that the objective's levels ask for: [members].
 pub(super) fn throughputs(bound: &BoundObjective<'_>, class_time: &[f64]) -> Vec<f64> {
     bound.throughputs(&bound.point(class_time)).unwrap_or_default()
 }

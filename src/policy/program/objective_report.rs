@@ -91,7 +91,7 @@ mod tests {
         assert!(is_optimal(1.0, 1.0 + 1e-9, 2.0) && !is_optimal(1.0, 1.001, 2.0));
         // Rounding of an optimum of 0, on both sides of it.
         assert!(is_optimal(1e-13, 4e-12, 1.0) && is_optimal(-1e-13, 4e-12, 1.0));
-        // Small, and no rounding: of an objective that can be 1, or of one that cannot be larger.
+        // Small gaps that are no rounding: of an objective that can be 1, or of one that cannot be larger.
         assert!(!is_optimal(8e-8, 8.0003e-8, 1.0) && !is_optimal(1e-13, 4e-12, 1e-12));
         assert!(!is_optimal(1e-13, 4e-12, f64::INFINITY));
         let infinite = policy.objective_report((f64::INFINITY, f64::INFINITY), 0.0, || f64::INFINITY);

@@ -8,15 +8,15 @@ use crate::program::Objective;
 use crate::solver::Interrupt;
 use crate::spec::Fidelity;
 
-/// Which of several optima to return.
+/// The choice among several optima.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refine {
-    /// Hold the optimum and maximize Σ thr/`thr_eq`, so that no worker idles that a job could use.
+    /// The optimum with the largest Σ thr/`thr_eq`, so that no worker idles that a job could use.
     #[default]
     Utilization,
     /// The lexicographic optimum.
     WaterFilling,
-    /// Near the analytic centre of the optimal face, where an interior-point method without crossover ends.
+    /// An optimum near the analytic centre of the optimal face, where an interior-point method without crossover ends.
     Interior,
     /// The optimum that the solver returns.
     None,
@@ -49,15 +49,15 @@ pub struct ProgramOptions {
     pub name: String,
     /// The objective that the program optimizes.
     pub objective: Objective,
-    /// How throughputs are seen.
+    /// The view that the policy has of throughputs.
     pub view: ThroughputView,
-    /// May two jobs share workers?
+    /// Whether two jobs may share workers.
     pub pairs: bool,
-    /// Which of several optima is returned.
+    /// The choice among several optima.
     pub refine: Refine,
-    /// Do the weights of jobs come from their owners, entity by entity?
+    /// Whether the weights of jobs come from their owners, entity by entity.
     pub hierarchical: bool,
-    /// Is each job's time discounted by what its presence costs the others? For objectives of throughput alone.
+    /// Whether each job's time is discounted by what its presence costs the others. For objectives of throughput alone.
     pub discounted: bool,
     /// Whether the published system's oddities are kept: as `published`, gangs have time where they do not fit, entities serve jobs
     /// as listed, and where one droppable constraint cannot be kept, all are dropped.
@@ -66,9 +66,9 @@ pub struct ProgramOptions {
     pub backend: Option<String>,
     /// The strategy of every decision; the one that suits each problem if none. A problem that it does not fit is an error.
     pub strategy: Option<Strategy>,
-    /// Wall time of a decision after which no further program is begun; unbounded if none. Programs are bounded in steps
-    /// always.
+    /// Wall time of a decision after which no further program is begun; unbounded if none. Programs are always
+    /// bounded in steps.
     pub time_limit: Option<Duration>,
-    /// Ends a decision early, with an error.
+    /// The interrupt that ends a decision early, with an error.
     pub interrupt: Interrupt,
 }

@@ -38,13 +38,13 @@ pub struct ProgramPolicy {
     pub(super) options: ProgramOptions,
     /// Names of the jobs' data that the objective reads.
     pub(super) data: Vec<String>,
-    /// Are pairs left out that time slicing serves as well? Only where throughput alone counts.
+    /// Whether pairs that time slicing serves as well are left out: only where throughput alone counts.
     prune: bool,
-    /// Has it droppable constraints?
+    /// Whether it has droppable constraints.
     pub(super) droppable: bool,
-    /// When pairs are priced in place of being columns from the start.
+    /// The limits of pair pricing: up to how many pairs all are columns from the start.
     pub(super) pricing: PricingLimits,
-    /// Is the analytic centre over jobs found by a program over their classes?
+    /// Whether the analytic centre over jobs is found by a program over their classes.
     pub(super) centred: bool,
     pub(super) solver: SolverContext,
     /// The account of isolated time, where the objective reads it.
@@ -413,8 +413,8 @@ impl ProgramPolicy {
 
 type Chain = Vec<Box<dyn Backend>>;
 
-/// Is the answer an analytic centre that a program over classes finds? It is where the program is linear and no backend
-/// was named.
+/// Whether the answer is an analytic centre that a program over classes finds. It is where an interior optimum is
+/// asked for, the program is linear, and no backend was named.
 fn centred(options: &ProgramOptions) -> bool {
     let linear = options.objective.route() != Route::Conic;
     options.refine == Refine::Interior && options.backend.is_none() && linear

@@ -17,7 +17,7 @@ pub enum Purpose {
     Optimum,
     /// The first of several levels: the policy's objective is this level or its inverse.
     FirstLevel {
-        /// Is the objective the inverse?
+        /// Whether the policy's objective is the inverse of the level.
         inverse: bool,
     },
     /// Raises the members that no level before has fixed, from the levels that all have reached.
@@ -42,7 +42,7 @@ pub struct SolvedProgram {
     pub program: Program,
     /// The purpose of the program.
     pub purpose: Purpose,
-    /// How the value that the program is written for follows from its optimum.
+    /// The map from the program's optimum to the value that the program is written for.
     pub value_map: Option<ValueMap>,
     /// The optimum that was found; none if none was.
     pub optimum: Option<f64>,
@@ -51,7 +51,7 @@ pub struct SolvedProgram {
 }
 
 impl SolvedProgram {
-    /// How the policy's objective follows from the optimum; nothing where it does not, or only of a level that is tried.
+    /// The map from the optimum to the policy's objective; none where it does not follow, or only for a level that is tried.
     pub fn objective_map(&self) -> Option<ValueMap> {
         match (self.purpose, self.value_map?) {
             (Purpose::FirstLevel { inverse: true }, ValueMap::Scaled(scale)) => {
@@ -63,7 +63,7 @@ impl SolvedProgram {
     }
 }
 
-/// Programs as they are solved.
+/// A recording of programs as they are solved.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     programs: Vec<SolvedProgram>,

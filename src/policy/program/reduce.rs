@@ -18,14 +18,14 @@ const IN_TURN_MIN: usize = 1 << 16;
 /// The part of a problem that a policy sees.
 #[derive(Clone, Debug)]
 pub(super) struct Selection<'a> {
-    /// How throughputs are seen.
+    /// The view that the policy has of throughputs.
     pub(super) view: &'a ThroughputView,
-    /// Do pairs count? Then jobs that may share workers with others are different.
+    /// Whether pairs count. Then jobs that may share workers with others are different.
     pub(super) pairs: bool,
-    /// Group interchangeable jobs? Off where a named backend is to end inside the program over jobs, and where some jobs of
-    /// a class lose their constraint.
+    /// Whether interchangeable jobs are grouped. Not where a named backend is to end inside the program over jobs,
+    /// and where some jobs of a class lose their constraint.
     pub(super) classes: bool,
-    /// Do owners matter? Then jobs of different owners are different, and so are jobs whose order decides.
+    /// Whether owners matter. Then jobs of different owners are different, and so are jobs whose order decides.
     pub(super) hierarchical: bool,
     /// Jobs with dropped droppable constraints: [n], or empty if none are dropped.
     pub(super) dropped: &'a [bool],
@@ -77,14 +77,15 @@ struct Followed<'a> {
     equal_share: f64,
 }
 
-/// Where the value of a datum of jobs comes from.
+/// Source of the value of a datum of jobs.
 #[derive(Clone, Copy, Debug)]
 enum Datum<'a> {
-    /// The job itself.
+    /// A number that the job itself states.
     Stated(fn(&ActiveJob) -> f64),
-    /// The account that the policy keeps, or the job itself.
+    /// The isolated time in the account that the policy keeps, or that the job itself states.
     IsolatedElapsed,
-    /// Throughputs and scale factor: jobs that agree in both agree in the datum, so keys do not hold it.
+    /// A number that follows from throughputs and scale factor. Jobs that agree in both agree in the datum, so keys
+    /// do not hold it.
     Derived(fn(&Followed<'_>) -> f64),
     /// 1 for jobs of this owner and of those below it, else 0; none if the problem has no such owner, and so no such job.
     OwnedBy(Option<EntityId>),

@@ -44,13 +44,13 @@ pub enum SessionError {
     Policy {
         /// The policy.
         policy: String,
-        /// Why, in words.
+        /// Reason, in words.
         reason: &'static str,
     },
     /// A problem with data by position, which arrivals and departures would mix up.
     #[error("a session takes no problem with {what}")]
     Positions {
-        /// The data.
+        /// Name of the data.
         what: &'static str,
     },
     /// A job with data out of range.
@@ -79,9 +79,9 @@ pub struct ClassDecision {
     pub shares: Vec<f64>,
     /// The normalized level of one job of each class, where the policy has levels: `[classes]`.
     pub levels: Option<Vec<f64>>,
-    /// How it was solved.
+    /// Report on how the decision was solved.
     pub solve: SolveReport,
-    /// The rules that the policy needs of the mechanism.
+    /// Rules that the policy needs of the mechanism.
     pub rules: RoundRules,
 }
 
@@ -115,7 +115,7 @@ pub struct Session {
     problem: Problem,
     groups: Groups,
     positions: BTreeMap<JobId, JobIndex>,
-    /// The decision on the problem as it is.
+    /// The decision on the problem as it is; none if nothing was decided since the last change.
     decision: Option<ClassDecision>,
 }
 
@@ -151,7 +151,7 @@ impl Session {
         &self.problem
     }
 
-    /// Classes of jobs.
+    /// The number of classes of jobs.
     pub fn n_classes(&self) -> usize {
         self.groups.len()
     }
@@ -309,8 +309,8 @@ impl Session {
     }
 }
 
-/// Why a session cannot decide by a policy on a problem; `None` if it can. The decision must be one over classes of
-/// jobs, and jobs must stay in their classes while they do not change.
+/// Reason why a session cannot decide by a policy on a problem; `None` if it can. The decision must be one over
+/// classes of jobs, and jobs must stay in their classes while they do not change.
 fn unfit(policy: &ProgramPolicy, problem: &Problem) -> Option<&'static str> {
     let options = &policy.options;
     let in_order = || hierarchy::interchangeable(problem).contains(&false);

@@ -103,11 +103,11 @@ fn is_elsewhere(tried: f64, optimum: f64) -> bool {
 /// A program that explains a decision by its duals: kept, or written again where it is needed.
 #[derive(Clone, Debug)]
 pub(super) enum Explaining {
-    /// This one.
+    /// The program itself.
     Kept(Box<Formulation>),
     /// The program that was tried at this level, of these demands.
     Tried(f64, Vec<Demand>),
-    /// The objective's own, which was not written.
+    /// The objective's own program, which was not written.
     Unwritten,
 }
 
@@ -136,7 +136,7 @@ impl Explaining {
 pub(super) struct Task<'a, 'o> {
     pub(super) master: &'a mut ProgramColumns<'o>,
     pub(super) refine: Refine,
-    /// Is the answer the analytic centre over jobs, found by a program over their classes?
+    /// Whether the answer is the analytic centre over jobs, found by a program over their classes.
     pub(super) centred: bool,
     pub(super) hierarchy: Option<&'a Hierarchy>,
 }
@@ -157,7 +157,7 @@ impl Task<'_, '_> {
         outcome
     }
 
-    /// Is the lexicographic optimum asked for, of a level that has one?
+    /// Whether the lexicographic optimum is asked for, of a level that has one.
     pub(super) fn is_lexicographic(&self) -> bool {
         let objective = self.master.objective();
         let levelled = objective.inversion().is_some_and(|inversion| inversion.form() != LevelForm::General);
@@ -342,7 +342,7 @@ impl Task<'_, '_> {
         Ok(singles::without_program(class_time?, found.bound))
     }
 
-    /// The centre of the allocations that give members the largest common part of `throughputs`, [members]: class times.
+    /// Class times at the centre of the allocations that give members the largest common part of `throughputs`, [members].
     fn centre_at(
         &mut self,
         solver: &mut SolverContext,

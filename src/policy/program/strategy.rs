@@ -22,7 +22,7 @@ use crate::policy::program::solve::Task;
 use crate::policy::program::solver_context::{COLUMNS_LARGE, SolverContext, SolvingError};
 use crate::program::{BoundObjective, LevelForm, Route, Sense};
 
-/// How the optimum of a decision is found.
+/// The method by which the optimum of a decision is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
     /// Prices of worker types, for jobs alone; a program is written over the few jobs at most that prices leave tied.
@@ -69,7 +69,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// Why a strategy does not fit a problem, or is not the best one for it.
+/// Reason why a strategy does not fit a problem, or is not the best one for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unfit {
@@ -128,7 +128,7 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// Why a strategy was chosen.
+/// Reason for which a strategy was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -164,7 +164,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why a strategy gave up on a problem.
+/// Reason for which a strategy gave up on a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GaveUp {
@@ -217,12 +217,12 @@ pub(super) fn strategy(
     })
 }
 
-/// Are there pairs, as columns or to become some?
+/// Whether there are pairs, as columns or to become some.
 fn is_paired(task: &Task<'_, '_>) -> bool {
     task.master.is_priced() || !task.master.reduced().instance.pairs.is_empty()
 }
 
-/// Does `singles` fit? If not, why.
+/// Whether `singles` fits; the error says why not.
 fn singles(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     if is_paired(task) {
         return Err(Unfit::Paired);
@@ -234,7 +234,7 @@ fn singles(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     if summed && few { Err(Unfit::FewColumns) } else { Ok(()) }
 }
 
-/// Does `kinds` fit? If not, why.
+/// Whether `kinds` fits; the error says why not.
 fn kinds(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     pairs(task)?;
     form(task, solver)?;
@@ -251,7 +251,7 @@ fn kinds(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     }
 }
 
-/// Does `pairs` fit? If not, why.
+/// Whether `pairs` fits; the error says why not.
 fn pairs(task: &Task<'_, '_>) -> Result<(), Unfit> {
     match () {
         () if task.master.is_priced() => Ok(()),
@@ -260,12 +260,12 @@ fn pairs(task: &Task<'_, '_>) -> Result<(), Unfit> {
     }
 }
 
-/// Is the objective a level of the worst job, or of all in turn?
+/// Whether the objective is a level of the worst job, or of all in turn.
 fn has_level(task: &Task<'_, '_>) -> bool {
     task.master.objective().inversion().is_some()
 }
 
-/// Do the objective's form and the refinement allow an optimum without a program over jobs? If not, why.
+/// Whether the objective's form and the refinement allow an optimum without a program over jobs; the error says why not.
 fn form(task: &Task<'_, '_>, solver: &SolverContext) -> Result<(), Unfit> {
     let bound = task.master.bound();
     let objective = task.master.objective();

@@ -94,7 +94,7 @@ impl Child {
 #[derive(Clone, Debug)]
 struct Group {
     rule: InnerRule,
-    /// In the order in which they become full.
+    /// Children, in the order in which they become full.
     children: Vec<Child>,
     /// The grants of the entity at which each child becomes full: [children].
     granted: Vec<f64>,
