@@ -56,7 +56,7 @@ pub struct AlloXParameters {
     /// The fraction of the waiting jobs, above 0 and at most 1, earliest first, that is matched: at least as many as there are free
     /// workers. The default is Gavel's.
     pub alpha: f64,
-    /// As published or as meant: the run's `semantics` decide.
+    /// Whether the rule is as published or corrected: the run's `semantics` decide.
     #[serde(skip)]
     pub fidelity: Fidelity,
 }
@@ -83,7 +83,7 @@ pub struct AlloX {
 /// A job's turn on a free worker.
 struct Turn {
     job: JobIndex,
-    /// Which queue: of a worker, or of all workers of a type.
+    /// Position of the queue: of a worker, or of all workers of a type.
     queue: usize,
     /// Position from the end of the queue, from 0.
     from_end: usize,
@@ -96,14 +96,15 @@ struct Queues {
 }
 
 impl Queues {
-    /// One of each free worker, in the alphabet's order of their types.
+    /// Queues of single workers, one for each free worker, in alphabetical order of their types.
     fn of_workers(problem: &Problem, handout: &Handout<'_>) -> Self {
         let free = |worker_type| (0..handout.free()[worker_type]).map(move |_| worker_type);
         let worker_types: Vec<WorkerTypeId> = alphabetical(problem).into_iter().flat_map(free).collect();
         Self { n_workers: vec![1; worker_types.len()], worker_types }
     }
 
-    /// One of each type that has free workers: workers of a type are alike, so their turns need not be told apart.
+    /// Queues of worker types, one for each type that has free workers: workers of a type are alike, so their turns
+    /// need not be told apart.
     fn of_types(handout: &Handout<'_>) -> Self {
         let free = handout.free().enumerate().filter(|(_, free)| **free > 0);
         let (worker_types, n_workers) = free.map(|(worker_type, free)| (worker_type, *free as usize)).unzip();
@@ -151,7 +152,7 @@ impl AlloX {
         let delay = |job: &JobIndex| if published { problem.jobs()[*job].elapsed.get() } else { 0.0 };
         let delay: Vec<f64> = jobs.iter().map(delay).collect();
         let time = self.times(problem, jobs);
-        // Divided once, not in the innermost loop.
+        // Divided once for all turns, not in the innermost loop.
         let turns: Vec<(f64, WorkerTypeId)> = (1..=jobs.len())
             .flat_map(|position| queues.worker_types.iter().map(move |kind| (position as f64, *kind)))
             .collect();

@@ -22,7 +22,7 @@ const NONE: usize = usize::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("row {row} of the assignment has no column left of finite cost")]
 pub struct Unassignable {
-    /// The first row that found none (a column, if there are fewer columns than rows).
+    /// The first row without a column (a column without a row, if there are fewer columns than rows).
     pub row: usize,
 }
 
@@ -96,13 +96,13 @@ pub fn assign_chained(
 /// Rows and columns matched so far, with their prices, and the scratch of one search.
 struct Matching<'a> {
     chains: &'a Chains,
-    /// Of each row; `NONE` while it has none.
+    /// The column of each row; `NONE` while it has none.
     column_of: Vec<usize>,
-    /// Of each column.
+    /// The rows of each column.
     rows_of: Vec<Vec<usize>>,
     row_price: Vec<f64>,
     column_price: Vec<f64>,
-    /// Columns worth looking at.
+    /// Columns that the search looks at.
     open: Vec<usize>,
     /// Open columns whose distance is not final.
     waiting: Vec<Reached>,
@@ -113,7 +113,7 @@ struct Matching<'a> {
     unsettled: Unsettled,
 }
 
-/// A column during a search; together, because the loop over them is where the time goes.
+/// A column during a search; its data are together, because the loop over columns takes most of the time.
 #[derive(Clone, Copy)]
 struct Reached {
     column: usize,
@@ -198,7 +198,7 @@ impl<'a> Matching<'a> {
         nearest.map(|(position, _)| position)
     }
 
-    /// Of columns equally near, is `column` to be settled rather than `other`?
+    /// Whether `column` is settled before `other`, which is equally near.
     fn comes_before(&self, column: usize, other: usize) -> bool {
         let later = self.unsettled.place[column] > self.unsettled.place[other];
         match (self.has_room(column), self.has_room(other)) {
@@ -237,7 +237,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Looks from now on at the link after this one, if it is full.
+    /// Opens the link after this one to searches, if this one is full.
     fn open_after(&mut self, column: usize) {
         let next = column + self.chains.capacity.len();
         if next < self.rows_of.len() && !self.has_room(column) {

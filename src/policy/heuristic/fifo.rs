@@ -51,7 +51,7 @@ struct State {
     random: Random,
 }
 
-/// Where draws come from: each fidelity has its own.
+/// The generator of draws: each fidelity has its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Random {
@@ -60,7 +60,7 @@ enum Random {
 }
 
 impl Fifo {
-    /// The rule with nothing running yet; `seed` is the run's.
+    /// The rule with nothing running yet; `seed` is the seed of the run.
     pub fn new(fidelity: Fidelity, seed: u64) -> Self {
         let random = match fidelity {
             Fidelity::Corrected => Random::Corrected(SeedStreams::new(seed).stream(NAME)),
@@ -109,7 +109,7 @@ impl Policy for Fifo {
     }
 }
 
-/// All of its time to every job that has a type.
+/// Rows that give every job with a worker type all of its time there.
 fn rows(problem: &Problem, held: &BTreeMap<JobId, WorkerTypeId>) -> Vec<(Combination<JobIndex>, Vec<f64>)> {
     let row = |(job, active): (JobIndex, &ActiveJob)| {
         let mut shares = vec![0.0; problem.n_types()];
@@ -141,7 +141,7 @@ fn hand_out<'a>(
     handout
 }
 
-/// The published procedure, its oddities included: see the module's documentation.
+/// Decides by the published procedure, its oddities included: see the module's documentation.
 fn as_published(
     problem: &Problem,
     mut running: BTreeMap<JobId, WorkerTypeId>,

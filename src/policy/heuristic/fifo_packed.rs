@@ -39,7 +39,7 @@ const NAME: &str = "fifo_packed";
 pub struct FifoPackedParameters {
     /// Normalized throughput that a pair must exceed, from 0 to 100. The default is Gavel's.
     pub threshold: f64,
-    /// As published or as meant: the run's `semantics` decide.
+    /// Whether the rule is as published or corrected: the run's `semantics` decide.
     #[serde(skip)]
     pub fidelity: Fidelity,
 }
@@ -114,8 +114,8 @@ fn normalized(problem: &Problem, pair: Combination<JobIndex>, worker_type: Worke
     }
 }
 
-/// Places jobs in order until one has room nowhere; the queue left as published, which that one leaves too unless
-/// no worker at all is free.
+/// Places jobs in order until one has room nowhere. Returns the queue left by the published procedure, which lacks
+/// that job, too, unless no worker at all is free.
 fn place(problem: &Problem, handout: &mut Handout<'_>) -> VecDeque<JobIndex> {
     let types = alphabetical(problem);
     let mut queue: VecDeque<JobIndex> = by_arrival(problem).into();

@@ -45,9 +45,9 @@ const NAME: &str = "gandiva";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct GandivaParameters {
-    /// Normalized throughput below which a pair is broken, from 0 to 100. At 1 the two together do what one would alone.
+    /// Normalized throughput below which a pair is broken, from 0 to 100. At 1 the two together do as much as one alone.
     pub threshold: f64,
-    /// As published or as meant: the run's `semantics` decide.
+    /// Whether the rule is as published or corrected: the run's `semantics` decide.
     #[serde(skip)]
     pub fidelity: Fidelity,
 }
@@ -126,7 +126,7 @@ impl Gandiva {
     }
 }
 
-/// The two draws of Gavel, as often as there are jobs at first.
+/// Pairs drawn as by Gavel: two draws, as often as there are jobs at first.
 fn pairs_as_published(
     problem: &Problem,
     mut alone: Vec<JobIndex>,

@@ -24,7 +24,7 @@ const NAME: &str = "isolated";
 /// Every job on an n-th of the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Isolated {
-    /// `corrected` gives no time where a job cannot run.
+    /// Fidelity to the published rule; under `corrected` a job has no time where it cannot run.
     pub fidelity: Fidelity,
 }
 

@@ -71,7 +71,7 @@ impl Default for LasParameters {
     }
 }
 
-/// Of steps that were restated so small a part is a rounding error.
+/// Progress up to this part of a job's steps left is a rounding error, if these were restated.
 const ROUNDING: f64 = 1e-12;
 
 /// Least attained service. Its state: what each job was given, has run and has waited.
@@ -84,9 +84,9 @@ pub struct Las {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
-    /// Calls so far.
+    /// Number of calls so far.
     calls: u64,
-    /// One of each active job, in order of arrival.
+    /// Histories of the active jobs, in order of arrival.
     jobs: Vec<History>,
 }
 
@@ -95,14 +95,14 @@ struct State {
 #[serde(deny_unknown_fields)]
 struct History {
     job: JobId,
-    /// As of the last call.
+    /// Steps left at the last call.
     steps_remaining: f64,
-    /// Have they been restated since, so that they may be off by a rounding error?
+    /// Whether they have been restated since, so that they may be off by a rounding error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_restated: bool,
     elapsed_s: f64,
     worker_type: Option<WorkerTypeId>,
-    /// Worker-seconds, in all and at the last promotion.
+    /// Attained service in all and at the last promotion, worker-seconds.
     attained: f64,
     forgotten: f64,
     /// Time run since the last promotion, time waited since the last run.

@@ -30,7 +30,7 @@ pub use themis::{Themis, ThemisParameters};
 
 /// Parameters of a rule, each with a default and a range.
 pub trait Parameters {
-    /// Refuses what is out of its range.
+    /// Refuses parameters that are out of their range.
     ///
     /// # Errors
     /// With the field and what is wrong with it.
@@ -39,10 +39,11 @@ pub trait Parameters {
     }
 }
 
-/// The largest threshold of a pair's normalized throughput that is believed; two of equal speed come to 2.
+/// The largest threshold of a pair's normalized throughput that is accepted; two jobs that do not slow each other
+/// down have 2.
 const THRESHOLD_MAX: f64 = 100.0;
 
-/// Refuses the value of a field.
+/// Refuses the value of a field unless it is fine.
 fn expect(
     is_fine: bool,
     field: &'static str,

@@ -23,7 +23,7 @@ const NAME: &str = "proportional";
 /// Every job on all worker types, by their size, for the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Proportional {
-    /// `corrected` gives no time where a job cannot run.
+    /// Fidelity to the published rule; under `corrected` a job has no time where it cannot run.
     pub fidelity: Fidelity,
 }
 

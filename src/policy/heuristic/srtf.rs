@@ -24,7 +24,7 @@ use crate::problem::Problem;
 
 const NAME: &str = "srtf";
 
-/// What is compared between jobs.
+/// Quantity by which jobs are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -41,7 +41,7 @@ pub enum Measure {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ShortestParameters {
-    /// What is compared between jobs.
+    /// Quantity by which jobs are compared.
     pub measure: Measure,
     /// Whether a job further back may take workers that a job before it cannot use. Otherwise the queue blocks at the first
     /// job that does not fit.

@@ -28,7 +28,7 @@ impl Snapshot {
         Self { cluster, jobs: BTreeMap::new(), pairs: BTreeMap::new(), extra: BTreeMap::new() }
     }
 
-    /// A job arrives: workers, steps, steps/s per type.
+    /// Adds a job that has just arrived: workers, steps, steps/s per type.
     pub(super) fn job(&mut self, id: usize, scale_factor: u32, steps: f64, throughput: &[f64]) {
         let active = ActiveJob {
             scale_factor,
@@ -38,14 +38,14 @@ impl Snapshot {
         self.jobs.insert(id, (active, throughput.to_vec()));
     }
 
-    /// How long ago it arrived.
+    /// Sets the time since a job's arrival.
     pub(super) fn elapsed(&mut self, id: usize, seconds: f64) {
         if let Some((active, _)) = self.jobs.get_mut(&id) {
             active.elapsed = Seconds::new(seconds);
         }
     }
 
-    /// Steps/s of the two beside each other, per type.
+    /// Sets the steps/s of two jobs beside each other, per type.
     pub(super) fn pair(&mut self, first: usize, second: usize, throughput: &[[f64; 2]]) {
         self.pairs.insert((first, second), throughput.to_vec());
     }
@@ -54,7 +54,7 @@ impl Snapshot {
         self.extra.insert(name.to_owned(), column);
     }
 
-    /// Time passes, in which jobs do steps.
+    /// Lets time pass, in which jobs do steps.
     pub(super) fn pass(&mut self, seconds: f64, done: &[(usize, f64)]) {
         for (id, (active, _)) in &mut self.jobs {
             active.elapsed += Seconds::new(seconds);
@@ -64,7 +64,7 @@ impl Snapshot {
         }
     }
 
-    /// A job ends.
+    /// Removes a job that ends.
     pub(super) fn leave(&mut self, id: usize) {
         self.jobs.remove(&id);
     }
@@ -86,7 +86,7 @@ impl Snapshot {
     }
 }
 
-/// What a policy gives: `job: type` for all of the time there, `job: type share` for less.
+/// The shares that a policy gives: `job: type` for all of the time there, `job: type share` for less.
 pub(super) fn given(policy: &mut impl Policy, snapshot: &Snapshot) -> Vec<String> {
     let problem = snapshot.problem();
     let allocation = policy.allocate(&problem).unwrap().allocation;

@@ -41,7 +41,7 @@ const NAME: &str = "themis";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ThemisParameters {
-    /// How long a job holds its workers, above 0. The default is that of the paper's evaluation.
+    /// Time for which a job holds its workers, above 0. The default is that of the paper's evaluation.
     #[cfg_attr(feature = "schema", schemars(extend("x-unit" = "s")))]
     pub lease_s: f64,
     /// The fairness knob in [0, 1]: offers go to the fraction 1 − this of the jobs first. The default is that of the
@@ -74,7 +74,7 @@ pub struct Themis {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
-    /// One of each active job, in order of arrival.
+    /// Histories of the active jobs, in order of arrival.
     jobs: Vec<History>,
     leftovers: Stream,
 }
@@ -84,16 +84,16 @@ struct State {
 #[serde(deny_unknown_fields)]
 struct History {
     job: JobId,
-    /// As of the last call.
+    /// Steps left at the last call.
     steps_remaining: f64,
     elapsed_s: f64,
     isolated_throughput: f64,
-    /// D_m.
+    /// D_m, isolated time of the work done so far.
     isolated_s: f64,
     lease: Option<Lease>,
 }
 
-/// Workers held.
+/// A lease of workers of one type, with the time left of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lease {
@@ -108,7 +108,7 @@ impl Themis {
         Self { parameters, state: State { jobs: Vec::new(), leftovers } }
     }
 
-    /// How many of the bidders are offered workers first.
+    /// Number of bidders that are offered workers first.
     fn n_offered(&self, n_bidders: usize) -> usize {
         let fraction = (1.0 - self.parameters.fairness).clamp(0.0, 1.0);
         #[expect(

@@ -20,7 +20,7 @@ pub struct Handout<'a> {
 }
 
 impl<'a> Handout<'a> {
-    /// All workers free.
+    /// A handout with all workers free.
     pub fn new(problem: &'a Problem) -> Self {
         let free = problem.cluster().types().iter().map(|worker_type| worker_type.n_workers).collect();
         Self { problem, free, placed: BTreeMap::new() }
@@ -31,22 +31,22 @@ impl<'a> Handout<'a> {
         &self.free
     }
 
-    /// The type each placed job was given.
+    /// The worker type that each placed job was given.
     pub fn placed(&self) -> &BTreeMap<JobIndex, WorkerTypeId> {
         &self.placed
     }
 
-    /// The type each placed job was given, by the job's id, as a policy remembers it.
+    /// The worker type that each placed job was given, by the job's id, as a policy remembers it.
     pub fn held(&self) -> BTreeMap<JobId, WorkerTypeId> {
         self.placed.iter().map(|(job, worker_type)| (self.problem.jobs()[*job].id, *worker_type)).collect()
     }
 
-    /// Are there workers enough of this type?
+    /// Whether enough workers of this type are free.
     pub fn has_room(&self, job: JobIndex, worker_type: WorkerTypeId) -> bool {
         self.free.get(worker_type).is_some_and(|free| *free >= self.problem.jobs()[job].scale_factor)
     }
 
-    /// Are there workers enough of this type, and does the job run on it?
+    /// Whether enough workers of this type are free, and the job runs on it.
     pub fn fits(&self, job: JobIndex, worker_type: WorkerTypeId) -> bool {
         self.has_room(job, worker_type) && self.problem.throughput()[(job, worker_type)] > 0.0
     }
@@ -81,7 +81,7 @@ impl<'a> Handout<'a> {
         }
     }
 
-    /// Lets jobs keep the types they have while there is room, the earliest arrivals first.
+    /// Lets jobs keep their worker types while there is room, the earliest arrivals first.
     pub fn keep(&mut self, held: impl Fn(JobId) -> Option<WorkerTypeId>) {
         for job in by_arrival(self.problem) {
             if let Some(worker_type) = held(self.problem.jobs()[job].id)
@@ -101,7 +101,7 @@ impl<'a> Handout<'a> {
         self.decide_until(policy, None)
     }
 
-    /// [`decide`](Self::decide), to be decided anew after some time, in seconds.
+    /// Decides as [`decide`](Self::decide), with a new decision due after some time, in seconds.
     ///
     /// # Errors
     /// If shares break a constraint, which would be our bug.
@@ -169,7 +169,7 @@ pub fn positions(problem: &Problem) -> BTreeMap<JobId, JobIndex> {
     problem.jobs().enumerate().map(|(job, active)| (active.id, job)).collect()
 }
 
-/// Worker types in the alphabet's order, that of everything Gavel does with them.
+/// Worker types in alphabetical order, in which Gavel does everything with them.
 pub fn alphabetical(problem: &Problem) -> Vec<WorkerTypeId> {
     let types = problem.cluster().types();
     let mut order: Vec<WorkerTypeId> = types.ids().collect();

@@ -17,9 +17,9 @@ struct Sequence {
     policy: String,
     seed: u64,
     workers: [u32; 3],
-    /// Scale factor, then steps/s per worker type.
+    /// (scale factor, steps/s on each of three worker types)
     jobs: Vec<(u32, f64, f64, f64)>,
-    /// Active jobs, and what each was given.
+    /// Active jobs, and the shares that they were given.
     calls: Vec<(Vec<usize>, serde_json::Value)>,
 }
 
@@ -46,7 +46,7 @@ pub(in crate::policy::heuristic) fn problem(workers: [u32; 2], jobs: &[(u32, [f6
     problem_of(&workers, &jobs)
 }
 
-/// The type each job has all of its time on: [n].
+/// The worker type on which each job has all of its time: [n].
 pub(in crate::policy::heuristic) fn given(decision: &Decision) -> Vec<Option<usize>> {
     let allocation = &decision.allocation;
     let mut given = vec![None; allocation.effective_throughput().len()];

@@ -1,4 +1,4 @@
-//! What holds of every rule on any problem: it decides, within the allocation polytope, and the same again.
+//! Properties of every rule on any problem: it decides, within the allocation polytope, and the same again.
 
 use proptest::prelude::*;
 

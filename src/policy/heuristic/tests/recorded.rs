@@ -20,9 +20,9 @@ struct Sequence {
     policy: String,
     seed: u64,
     workers: [u32; 3],
-    /// [kind of job × type], steps/s.
+    /// Steps/s alone: [kind of job × type].
     isolated: Vec<[f64; 3]>,
-    /// [kind × kind × type], steps/s of the two.
+    /// Steps/s of the two jobs: [kind × kind × type].
     colocated: Option<Vec<Vec<[[f64; 2]; 3]>>>,
     alpha: Option<f64>,
     threshold: Option<f64>,
@@ -31,9 +31,9 @@ struct Sequence {
 
 #[derive(Deserialize)]
 struct Call {
-    /// Id, kind, scale factor, steps remaining, elapsed.
+    /// (id, kind, scale factor, steps remaining, elapsed time)
     jobs: Vec<(usize, usize, u32, f64, f64)>,
-    /// Members, type, share; without what is 0.
+    /// (members, worker type, share), without shares of 0
     given: Vec<(Vec<usize>, usize, f64)>,
 }
 
@@ -72,7 +72,7 @@ impl Sequence {
     }
 }
 
-/// Members, type, share of everything that is not 0, sorted.
+/// (members, worker type, share) of every share that is not 0, sorted.
 fn given(policy: &mut dyn Policy, snapshot: &Snapshot) -> Vec<(Vec<usize>, usize, f64)> {
     let problem = snapshot.problem();
     let allocation = policy.allocate(&problem).unwrap().allocation;
