@@ -1,4 +1,4 @@
-//! The allocation seam: the trait a policy implements, and what it answers.
+//! The interface of policies: the trait that a policy implements, and its decision.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub use crate::program::Sense;
 use crate::solver::{ConflictSize, SolveError};
 use crate::units::{Seconds, Steps};
 
-/// Decides time shares. A function of the problem and of its own declared, serializable state.
+/// A policy that decides time shares: a function of the problem and of its own declared, serializable state.
 pub trait Policy: fmt::Debug + Send {
-    /// The name users know it by.
+    /// The name by which users know the policy.
     fn name(&self) -> &str;
 
     /// Decides the time shares of the jobs in `problem`; called at re-computation events only. A problem
@@ -42,7 +42,7 @@ pub trait Policy: fmt::Debug + Send {
         serde_json::Value::Null
     }
 
-    /// Takes back what [`state`](Self::state) gave.
+    /// Restores a state that [`state`](Self::state) returned.
     ///
     /// # Errors
     /// If the value was not written by this policy.
@@ -50,14 +50,15 @@ pub trait Policy: fmt::Debug + Send {
         if state.is_null() { Ok(()) } else { Err(PolicyError::State { policy: self.name().to_owned() }) }
     }
 
-    /// A job has so many steps more to go than the last problem said, or fewer if they are negative, without having run any:
-    /// what the policy remembers of its steps follows. One that remembers none has nothing to do.
+    /// Adds steps to those that a job had left in the last problem, or takes them away if they are negative, without
+    /// a run of the job. A policy that remembers the job's steps corrects them; one that remembers none has nothing
+    /// to do.
     fn restate_steps(&mut self, job: JobId, more: Steps) {
         let _ = (job, more);
     }
 }
 
-/// What a policy answers, with its evidence.
+/// A policy's decision, with its evidence.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The shares, checked.
@@ -66,11 +67,11 @@ pub struct Decision {
     pub objective: Option<ObjectiveReport>,
     /// The normalized level of every job, where the policy has levels: `[n]`.
     pub levels: Option<Vec<f64>>,
-    /// How it was solved; none for closed forms and heuristics.
+    /// Report on how the decision was solved; none for closed forms and heuristics.
     pub solve: Option<SolveReport>,
     /// Jobs whose droppable constraints were dropped.
     pub dropped: Vec<JobIndex>,
-    /// What the policy needs of the mechanism.
+    /// Rules that the policy needs of the mechanism.
     pub rules: RoundRules,
 }
 
@@ -92,13 +93,13 @@ impl Decision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectiveReport {
-    /// Direction.
+    /// Direction in which the objective is optimized.
     pub sense: Sense,
     /// Value of the allocation returned, recomputed from it, in the objective's unit; penalties of soft constraints
     /// included.
     pub value: f64,
-    /// What no allocation can beat, from dual values; where droppable constraints were dropped, no allocation that drops those of
-    /// the same jobs.
+    /// Bound from dual values that no allocation can beat; where droppable constraints were dropped, no allocation
+    /// that drops those of the same jobs.
     pub bound: f64,
     /// |bound − value| / max(|value|, |bound|); for sums of logarithms, max with 1 besides. Where both are
     /// below 1e-11 of the largest value that the objective can have, the optimum is 0 but for rounding, and the gap is no larger than
@@ -106,34 +107,34 @@ pub struct ObjectiveReport {
     pub gap_relative: f64,
     /// Largest constraint violation of the shares returned.
     pub violation_max: f64,
-    /// Is the gap within the certificate's tolerance?
+    /// Whether the gap is within the certificate's tolerance.
     pub optimal: bool,
-    /// Is the optimum lexicographic? Then all this is of its first level, the least of all jobs', and nothing is certified of
-    /// the levels above it.
+    /// Whether the optimum is lexicographic. Then this report is on its first level, the least of all jobs', and
+    /// nothing is certified of the levels above it.
     pub first_level_only: bool,
 }
 
 /// Wall time of the parts of a solve, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SolveSeconds {
-    /// Grouping and building the program.
+    /// Grouping of jobs and building of the program.
     pub build: f64,
-    /// Inside backends.
+    /// Time inside backends.
     pub solve: f64,
-    /// Certifying what they answered.
+    /// Certification of the backends' answers.
     pub certify: f64,
-    /// Expanding classes to jobs and checking the allocation.
+    /// Expansion of classes to jobs and the check of the allocation.
     pub expand: f64,
 }
 
 impl SolveSeconds {
-    /// All of it.
+    /// Sum of all parts, in seconds.
     pub fn total(self) -> f64 {
         self.build + self.solve + self.certify + self.expand
     }
 }
 
-/// How large a program is.
+/// Size of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramSize {
     /// Classes of interchangeable jobs.
@@ -146,12 +147,12 @@ pub struct ProgramSize {
     pub terms: usize,
 }
 
-/// How a decision was solved.
+/// Report on how a decision was solved.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct SolveReport {
-    /// How the optimum was found.
+    /// Strategy by which the optimum was found.
     pub strategy: Strategy,
-    /// Why so.
+    /// Reason for which that strategy was chosen.
     pub reason: Reason,
     /// Strategies that were tried before, each with why it gave up.
     pub gave_up: Vec<(Strategy, GaveUp)>,
@@ -160,7 +161,7 @@ pub struct SolveReport {
     pub backend: Option<String>,
     /// `linear`, `parametric` or `conic`: [`Route::name`](crate::program::Route::name).
     pub route: String,
-    /// Where the time went.
+    /// Wall time by part of the solve.
     pub seconds: SolveSeconds,
     /// Iterations of all programs, and passes over all jobs of all searches.
     pub iterations: u64,
@@ -182,27 +183,29 @@ pub struct SolveReport {
 /// The order in which a round fills worker types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TypeOrder {
-    /// As the throughput matrix lists them, fastest first.
+    /// Order of the throughput matrix, fastest first.
     #[default]
     Speed,
-    /// Shuffled anew each round, for policies that do not look at speed.
+    /// Random order, shuffled anew each round, for policies that do not look at speed.
     Shuffled,
 }
 
-/// What a policy needs of the mechanism: data, so that nothing downstream asks for its name.
+/// Rules that a policy needs of the mechanism: data, so that nothing downstream asks for its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundRules {
     /// Combinations with priority 0 are skipped, not used as fillers.
     pub skip_zero_priority: bool,
     /// The order of worker types.
     pub type_order: TypeOrder,
-    /// Pairs without a share fill workers left free, as single jobs do: policies that share space.
+    /// Whether pairs without a share fill workers left free, as single jobs do: for policies that share space.
     pub pair_fillers: bool,
-    /// Nothing runs longer than its share of the time, though workers idle: policies that limit what all jobs have together.
+    /// Whether nothing runs longer than its share of the time, though workers idle: for policies that limit the total
+    /// over jobs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub within_shares: bool,
-    /// The policy is asked again at the first boundary so long after this decision, though nothing has changed and
-    /// the last reset was a moment ago: rules of which time itself is a part. None = when something changes.
+    /// Time after this decision from which the policy is asked again, at the next boundary, though nothing has
+    /// changed and the last reset was a moment ago: for rules of which time itself is a part. None = when something
+    /// changes.
     pub recompute_after: Option<Seconds>,
 }
 
@@ -211,16 +214,16 @@ pub struct RoundRules {
 pub struct Conflict {
     /// The constraint as the policy has it.
     pub constraint: String,
-    /// Position of the job that it is of, the first of several that are alike; none if it is of no job.
+    /// Position of the job with this constraint, the first of several that are alike; none if it is not on a job.
     pub job: Option<usize>,
-    /// How many jobs are alike.
+    /// Number of jobs that are alike.
     pub n_alike: usize,
-    /// The worker type that it is of; none if it is of a job, or of the whole cluster.
+    /// Worker type with this constraint; none if it is on a job, or on the whole cluster.
     pub worker_type: Option<WorkerTypeId>,
-    /// Is it droppable, and kept since all droppable constraints of its jobs can be?
+    /// Whether it is droppable, and kept since all droppable constraints of its jobs can be.
     pub is_droppable: bool,
-    /// The part of its right side that the left side reaches at most, or takes at least, where no other constraint is kept; none
-    /// if it can be kept by itself, or the right side is 0.
+    /// Largest, or least, value that its left side can have where no other constraint is kept, as a part of its right
+    /// side; none if it can be kept by itself, or the right side is 0.
     pub possible: Option<f64>,
     /// The part of its right side with which it could be kept beside the other conflicting constraints; none if that is not
     /// known, or `possible` says more.
@@ -312,7 +315,7 @@ impl PolicyError {
     }
 }
 
-/// Why a policy gave no decision.
+/// Reason for which a policy gave no decision.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PolicyError {
@@ -325,7 +328,7 @@ pub enum PolicyError {
         field: String,
         /// Position of the job.
         job: usize,
-        /// The values that are allowed, in words.
+        /// Values that are allowed, in words.
         expected: String,
     },
     /// A datum the policy reads that the problem does not have at all, or of which one value is out of range.
@@ -335,7 +338,7 @@ pub enum PolicyError {
         policy: String,
         /// The datum.
         field: String,
-        /// Why the datum does not do.
+        /// Fault of the datum, in words.
         problem: String,
     },
     /// Numbers of the policy's program overflow.
@@ -353,7 +356,7 @@ pub enum PolicyError {
     Infeasible {
         /// The policy.
         policy: String,
-        /// Why, in words.
+        /// Reason, in words.
         reason: String,
     },
     /// Constraints of the policy contradict one another.
@@ -371,17 +374,17 @@ pub enum PolicyError {
     Unbounded {
         /// The policy.
         policy: String,
-        /// Why, in words.
+        /// Reason, in words.
         reason: String,
     },
-    /// The strategy asked for is none for the problem.
+    /// A strategy that was asked for and does not fit the problem, or gave up on it.
     #[error("policy `{policy}` cannot decide by `{strategy}`: {why}")]
     Strategy {
         /// The policy.
         policy: String,
         /// The strategy that was asked for.
         strategy: Strategy,
-        /// Why it is none.
+        /// Reason for which the strategy was not used.
         why: GaveUp,
     },
     /// No solver certified an optimum.
@@ -392,16 +395,16 @@ pub enum PolicyError {
     Allocation {
         /// The policy.
         policy: String,
-        /// Which one.
+        /// The constraint that the shares break.
         #[source]
         source: AllocationError,
     },
-    /// A network gave nothing to decide by.
+    /// A network with an output from which nothing can be decided.
     #[error("policy `{policy}` cannot decide: {reason}")]
     Undecided {
         /// The policy.
         policy: String,
-        /// Why, in words.
+        /// Reason, in words.
         reason: String,
     },
     /// The policy panicked, or there is no thread on which it could decide: our bug, its author's or the machine's.
@@ -418,15 +421,15 @@ pub enum PolicyError {
         /// The policy.
         policy: String,
     },
-    /// What the policy would be shown cannot be stated.
+    /// A problem that cannot be stated, so that it cannot be shown to the policy.
     #[error("policy `{policy}` has nothing to decide on: {source}")]
     Problem {
         /// The policy.
         policy: String,
-        /// Why not.
+        /// Fault of the problem.
         source: ProblemError,
     },
-    /// A checkpoint's state is not this policy's.
+    /// A state in a checkpoint that was not written by this policy.
     #[error("the saved state is not one of policy `{policy}`")]
     State {
         /// The policy.

@@ -1,4 +1,4 @@
-//! Why a job gets its share: the constraints that bind, and what they cost.
+//! Explanations of job shares: the constraints that bind, and their prices.
 
 use crate::index::{Id, JobIndex, WorkerTypeId};
 use crate::policy::decision::{Decision, ObjectiveReport};
@@ -11,20 +11,20 @@ use crate::program::expression::{Dimension, Subject};
 pub struct Explanation {
     /// The decision explained.
     pub decision: Decision,
-    /// The form of the policy's program, and why it has that form; that there is none, for rules.
+    /// The form of the policy's program, and why it has that form; for rules, that there is none.
     pub reason: String,
-    /// What the worker types' capacity is worth: `[K]`.
+    /// Use and price of each worker type's capacity: `[K]`.
     pub types: Vec<TypeExplanation>,
-    /// Data that the policy reads and that follow from the workers there are: what one worker more changes is said with these
-    /// held as they are.
+    /// Data that the policy reads and that follow from the number of workers: the gain of one worker more is stated
+    /// with these held as they are.
     pub held: Vec<String>,
-    /// Job by job: `[n]`.
+    /// Explanation of each job's share: `[n]`.
     pub jobs: Vec<JobExplanation>,
     /// The policy's own constraints: those on jobs, then those on worker types, then those on the whole cluster.
     pub constraints: Vec<ConstraintExplanation>,
-    /// Why no price is shown, where a program was solved and its prices are not known.
+    /// Reason why no price is shown, where a program was solved and its prices are not known.
     pub prices_unknown: Option<&'static str>,
-    /// The program whose dual values these are, over classes of interchangeable jobs; none without one.
+    /// The program with these dual values, over classes of interchangeable jobs; none without one.
     pub program: Option<SolvedProgram>,
 }
 
@@ -33,29 +33,30 @@ pub struct Explanation {
 pub struct TypeExplanation {
     /// Workers in use, summed over shares.
     pub workers_used: f64,
-    /// Workers there are.
+    /// Workers in the cluster.
     pub workers: f64,
-    /// Are all of them given away, to a tolerance?
+    /// Whether all of its workers are given away, to a tolerance.
     pub binds: bool,
-    /// What one worker more gains at most if all data stay what they are, those that the number of workers is part of, too, and no
-    /// job fits there that does not now (its dual value); none without a program, or where its prices are not known.
+    /// Largest gain from one worker more (its dual value), if all data stay as they are, also those that follow from
+    /// the number of workers, and no job fits there that does not now; none without a program, or where its prices
+    /// are not known.
     pub one_more: Option<f64>,
 }
 
 /// One of the policy's own constraints, with the rows that it has in the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstraintExplanation {
-    /// As the policy file has it.
+    /// Text of the constraint in the policy file.
     pub text: String,
-    /// What it holds for each of; none if it is one constraint on the whole cluster.
+    /// Subject of each row, a job or a worker type; none if it is one constraint on the whole cluster.
     pub subject: Option<Subject>,
     /// The unit of its sides.
     pub unit: Dimension,
-    /// What a unit of violation costs, where it may be violated.
+    /// Cost of a unit of violation, where it may be violated.
     pub penalty: Option<f64>,
-    /// May it be dropped for jobs?
+    /// Whether it may be dropped for jobs.
     pub droppable: bool,
-    /// One for each job `[n]`, or for each worker type `[K]`, or one for the whole cluster.
+    /// Row for each job `[n]`, or for each worker type `[K]`, or one for the whole cluster.
     pub rows: Vec<ConstraintRow>,
 }
 
@@ -67,38 +68,39 @@ pub struct ConstraintRow {
     pub price: Option<f64>,
     /// Room between the two sides in the decision, below 0 where the constraint is exceeded; +∞ where a side is no limit.
     pub slack: f64,
-    /// Is there no room, to a tolerance?
+    /// Whether there is no room between the sides, to a tolerance.
     pub binds: bool,
-    /// Is it exceeded, by more than the tolerance?
+    /// Whether it is exceeded by more than the tolerance.
     pub exceeded: bool,
-    /// Was it dropped for the job?
+    /// Whether it was dropped for the job.
     pub dropped: bool,
 }
 
-/// What holds a job where it is. Where a program was solved, its prices say so, or nothing does.
+/// Reason for a job's share: the constraint or bound that holds it. Where a program was solved, only its prices tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// One of the policy's own constraints, whose row for the job has a price.
     Constraint,
-    /// It sets the objective: its demand for throughput has a positive price.
+    /// The objective: the job sets it, as its demand for throughput has a positive price.
     Bottleneck,
-    /// It runs all the time.
+    /// The job's time: it runs all the time.
     Time,
-    /// More time would take workers, or what a constraint allows of them, that have a price; without a program: every
-    /// worker type that it can run on is given away.
+    /// Workers: more time would take workers, or what a constraint allows of them, that have a price; without a
+    /// program: every worker type that the job can run on is given away.
     Capacity,
-    /// It had more time, which was taken for what its presence costs the others.
+    /// The discount: the job had more time, which was taken for what its presence costs the others.
     Discount,
     /// Nothing: it has time left that the objective does not ask for; without a program: workers that it can run on idle.
     Free,
     /// Nothing: it has time left on workers that idle, which would raise the objective by less than its certificate tells.
     Unrefined,
-    /// The prices do not say, as where all workers that it can run on are given away at a price of 0, or are not known.
+    /// Unknown: the prices do not say, as where all workers that it can run on are given away at a price of 0, or are
+    /// not known.
     Unexplained,
 }
 
 impl Binding {
-    /// Its name in JSON, in CSV and in Python.
+    /// Name of the reason in JSON, in CSV and in Python.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Constraint => "constraint",
@@ -113,7 +115,7 @@ impl Binding {
     }
 }
 
-/// A row with a price that a job's share stands in.
+/// A row with a price that limits a job's share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The row of one of the policy's own constraints, by position: the job's, of a worker type that it can run on, or of the
@@ -128,35 +130,35 @@ pub enum Limit {
 /// The step of water filling at which a job's level was fixed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fixed {
-    /// Which step, the first being 1.
+    /// Number of the step, from 1.
     pub step: usize,
-    /// Of how many.
+    /// Number of all steps.
     pub steps: usize,
     /// The job's level.
     pub level: f64,
     /// Change of the level that rose at that step if there were one worker more of a type: `[K]`; none for a type whose workers
     /// had a price at an earlier step, since one more of them raises that level first.
     pub one_more: Vec<Option<f64>>,
-    /// Its change per step/s asked of the job; none where levels are of something else than throughput.
+    /// Change of that level per step/s asked of the job; none where levels are of something else than throughput.
     pub throughput_price: Option<f64>,
-    /// Its change per unit of time the job had beyond all of it: more than 0 where time bound the job.
+    /// Change of that level per unit of time the job had beyond all of it: more than 0 where time bound the job.
     pub time_price: f64,
-    /// Its change per unit added to the right side of each of the policy's own constraints, as it is written: of the job's row
-    /// alone, of each worker type's, or of the whole cluster's, [constraints][1, or K]; none for a row with a price at an earlier
-    /// step.
+    /// Change of that level per unit added to the right side of each of the policy's own constraints, as it is
+    /// written: of the job's row alone, of each worker type's, or of the whole cluster's, [constraints][1, or K];
+    /// none for a row with a price at an earlier step.
     pub constraints: Vec<Vec<Option<f64>>>,
 }
 
-/// One job's part.
+/// Explanation of one job's share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobExplanation {
     /// Its share of time, over all worker types and partners.
     pub time: f64,
     /// The constraint or bound that holds the job where it is.
     pub binding: Binding,
-    /// Does it set the objective: has its demand for throughput a price?
+    /// Whether the job sets the objective: its demand for throughput has a price.
     pub sets_objective: bool,
-    /// Rows with a price that hold its share: empty where the prices do not say, or there are none.
+    /// Rows with a price that limit its share: empty where the prices do not say, or there are none.
     pub limits: Vec<Limit>,
     /// Change of the objective per step/s that is asked of the job; none without a program, where its prices are not known,
     /// and where the objective asks no throughput of single jobs.
@@ -166,15 +168,15 @@ pub struct JobExplanation {
     pub time_price: Option<f64>,
     /// The part of its time that the job keeps, where a policy discounts it.
     pub discount: Option<f64>,
-    /// Where its level was fixed, under water filling.
+    /// Step of water filling at which its level was fixed; none without water filling.
     pub fixed: Option<Fixed>,
 }
 
-/// Below this a worker type's idle capacity, or a job's idle time, counts as none.
+/// Idle capacity of a worker type, or idle time of a job, below which it counts as none.
 pub(in crate::policy) const IDLE_MIN: f64 = 1e-6;
 
 impl Explanation {
-    /// What can be read off the shares alone, for policies without a program.
+    /// Explanation from the shares alone, for policies without a program.
     pub fn of_shares(problem: &Problem, decision: Decision, reason: String) -> Self {
         let types = used(problem, &decision);
         let jobs = job_times(problem, &decision)
@@ -195,7 +197,7 @@ impl Explanation {
         Self { decision, reason, types, held: Vec::new(), jobs, constraints, prices_unknown, program: None }
     }
 
-    /// What holds a job, in words: half a sentence about it.
+    /// Reason for a job's share in words: half a sentence.
     ///
     /// # Panics
     /// If the problem has no such job.
@@ -210,7 +212,7 @@ impl Explanation {
         }
     }
 
-    /// What holds a job, in words, without the level at which it was fixed.
+    /// Reason for a job's share in words, without the level at which it was fixed.
     fn reason_in_words(&self, part: &JobExplanation) -> String {
         let all_the_time = part.time >= 1.0 - IDLE_MIN;
         let has_program = self.program.is_some();

@@ -1,4 +1,4 @@
-//! The round seam: deciding inside a round, one decision at a time, on concrete servers.
+//! The interface of decisions inside a round, one at a time, on concrete servers.
 //!
 //! Every [`Policy`](super::Policy) becomes a [`RoundPolicy`] through the mechanism; learned schedulers that place on
 //! servers implement it directly, as a policy of one's own may. Whoever runs the round
@@ -36,10 +36,10 @@ pub struct Ran {
     pub combination: Combination<JobId>,
     /// The type of its workers.
     pub worker_type: WorkerTypeId,
-    /// How long it held them, once however many they were.
+    /// Time for which it held them, counted once however many they were.
     pub time: Seconds,
-    /// Steps/s that each member was seen to make; 0 where nothing was seen or what it ran was lost, and of a second member
-    /// that there is not.
+    /// Throughput observed of each member, steps/s; 0 where none was observed or its work was lost, and for a second
+    /// member that does not exist.
     pub throughput: [f64; 2],
 }
 
@@ -48,19 +48,19 @@ pub struct Ran {
 pub struct Resizable {
     /// The job.
     pub job: JobId,
-    /// The numbers, ascending, that which it has among them.
+    /// Numbers of workers, ascending, the current one among them.
     pub sizes: Vec<u32>,
-    /// Steps/s alone on the fewest servers with each, as far as they are known: [size × type]. What was measured of the job at
-    /// the size that it has is in all of them.
+    /// Steps/s alone on the fewest servers with each number, as far as they are known: [size × type]. The
+    /// measurements of the job at its current size are part of all of them.
     pub throughput: Vec<Vec<f64>>,
 }
 
-/// Where a worker is.
+/// Type and server of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// Its type.
+    /// Type of the worker.
     pub worker_type: WorkerTypeId,
-    /// Its server; all workers of one are of one type.
+    /// Server of the worker; all workers of a server are of one type.
     pub server: ServerId,
 }
 
@@ -75,11 +75,11 @@ pub struct RoundView<'a> {
     pub round_length: Seconds,
     /// The cluster.
     pub cluster: &'a Cluster,
-    /// Where each worker is, of those that are down too.
+    /// Location of each worker, also of those that are down.
     pub locations: &'a IndexVec<WorkerId, Location>,
     /// Active jobs and throughputs.
     pub problem: &'a Problem,
-    /// Of the jobs, those that may be given other numbers of workers, by id.
+    /// Jobs that may be given other numbers of workers, by id.
     pub resizable: &'a [Resizable],
     /// Leases of the previous round.
     pub previous: &'a [Placed],
@@ -89,21 +89,21 @@ pub struct RoundView<'a> {
     pub placed: &'a [Placed],
     /// Free workers of each type, ascending.
     pub free: &'a IndexVec<WorkerTypeId, Vec<WorkerId>>,
-    /// Why the last decision was rejected, if it was.
+    /// Reason for which the last decision was rejected, if it was.
     pub rejected: Option<&'a str>,
 }
 
-/// One decision.
+/// One decision of a round policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoundDecision {
     /// Run these jobs on these workers until the round ends.
     Place(Placed),
-    /// Change the number of workers of a job, to another of its [sizes](Resizable): it is not placed in this round yet, and
-    /// keeps the number until it is changed again.
+    /// Change the number of workers of a job to another of its [sizes](Resizable): it is not placed in this round
+    /// yet, and keeps the number until it is changed again.
     Resize {
         /// The job.
         job: JobId,
-        /// Its workers from now on.
+        /// Number of its workers from now on.
         workers: u32,
     },
     /// Take a job placed earlier in this round off its workers.
@@ -111,26 +111,27 @@ pub enum RoundDecision {
         /// The job.
         job: JobId,
     },
-    /// Nothing more.
+    /// End the round: nothing more is decided.
     EndRound,
 }
 
-/// Decides inside rounds.
+/// A policy that decides inside rounds.
 pub trait RoundPolicy: fmt::Debug + Send {
-    /// Its name.
+    /// The name of the policy.
     fn name(&self) -> &str;
 
-    /// Could it ever place these jobs on these workers, were they alone and all of them free? A scheduler of jobs that really
-    /// run refuses one that could not, rather than let it keep the policy from all others.
+    /// Checks that the policy could ever place these jobs on these workers, were they alone and all of them free. A
+    /// scheduler of jobs that really run refuses one that could not, rather than let it keep the policy from all
+    /// others.
     ///
     /// # Errors
-    /// If it could not: says why, and what would help.
+    /// If it could not: the reason, and what would help.
     fn check(&self, view: &RoundView<'_>) -> Result<(), String> {
         let _ = view;
         Ok(())
     }
 
-    /// A round starts.
+    /// Starts a round.
     ///
     /// # Errors
     /// If the policy cannot decide at all.
@@ -147,7 +148,7 @@ pub trait RoundPolicy: fmt::Debug + Send {
         serde_json::Value::Null
     }
 
-    /// Takes back what [`state`](Self::state) gave.
+    /// Restores a state that [`state`](Self::state) returned.
     ///
     /// # Errors
     /// If the value was not written by this policy.
