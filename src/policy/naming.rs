@@ -40,8 +40,8 @@ pub fn check_worker_types(document: &PolicyDocument, cluster: &Cluster) -> Resul
     Err(document.error_naming(name, message, suggestion(name, known())))
 }
 
-/// Refuses a policy that names an owner which is none of `known`, those of `of`: "the snapshot", for one. The policy would take
-/// that name for an owner without jobs.
+/// Refuses a policy that names an owner which is not in `known`, the owners of `of` ("the snapshot", for one). The
+/// policy would take that name for an owner without jobs.
 ///
 /// # Errors
 /// At the place in the document where the owner is named, or where the document itself is at fault.

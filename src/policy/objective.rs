@@ -7,12 +7,12 @@ use crate::spec::nearest::suggestion;
 use crate::spec::policy::{ConstraintDocument, Parameter, Program, Refine};
 use crate::spec::{PolicyDocument, PolicyKind, SpecError};
 
-/// The checked objective of a program; nothing for a heuristic.
+/// The checked objective of a program; none for a heuristic.
 ///
 /// # Errors
-/// With file, line and column of what is wrong: syntax, an unknown name, a dimension, the curvature, a column
-/// that is not used, a refinement that the objective has no levels for, a soft
-/// constraint where one level is raised after the other.
+/// With file, line and column of the fault: syntax, an unknown name, a dimension, the curvature, a column that is not
+/// used, a refinement that the objective has no levels for, a soft constraint where one level is raised after the
+/// other.
 pub fn objective_of(document: &PolicyDocument) -> Result<Option<Objective>, SpecError> {
     let PolicyKind::Program(program) = &document.kind else { return Ok(None) };
     let vocabulary = vocabulary(document, program)?;
@@ -53,7 +53,7 @@ pub fn objective_of(document: &PolicyDocument) -> Result<Option<Objective>, Spec
     Ok(Some(objective))
 }
 
-/// Why the first soft constraint cannot be one, if there is one; `by`: what raises level after level.
+/// Error at the first soft constraint, if there is one. `by` names the method that raises level after level.
 fn first_soft(text: &ObjectiveText, by: &'static str) -> Option<ObjectiveError> {
     let lists = [
         (&text.for_each_job, Place::ForEachJob as fn(usize) -> Place),
@@ -68,7 +68,7 @@ fn first_soft(text: &ObjectiveText, by: &'static str) -> Option<ObjectiveError> 
     })
 }
 
-/// The built-in names, and the file's own columns and parameters.
+/// The built-in names, and the columns and parameters of the policy file.
 fn vocabulary(document: &PolicyDocument, program: &Program) -> Result<Vocabulary, SpecError> {
     let mut vocabulary = Vocabulary::default();
     let mut complaints = Complaints::default();
@@ -116,7 +116,7 @@ fn vocabulary(document: &PolicyDocument, program: &Program) -> Result<Vocabulary
     Ok(vocabulary)
 }
 
-/// Where a constraint says what violation costs.
+/// Path of the field in which a constraint states its penalty.
 fn soft_of(place: &Place) -> Option<String> {
     match place {
         Place::ForEachJob(position) => Some(format!("for_each_job[{position}].soft")),

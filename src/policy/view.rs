@@ -1,4 +1,4 @@
-//! What a policy believes of throughputs, and the reference throughputs derived from it.
+//! Views of throughputs that policies have, and the reference throughputs derived from them.
 //!
 //! | symbol     | shape   | unit    | here                                                                       |
 //! |------------|---------|---------|----------------------------------------------------------------------------|
@@ -15,21 +15,21 @@ use crate::problem::Problem;
 /// A throughput view, orthogonal to the objective.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThroughputView {
-    /// As measured.
+    /// Throughputs as measured.
     Measured,
-    /// 1 where the job can run: a policy that does not look at speed.
+    /// 1 step/s where the job can run: a policy that does not look at speed.
     Unit {
-        /// 1 also where it cannot, as the published system has it.
+        /// Whether it is 1 also where the job cannot run, as the published system has it.
         everywhere: bool,
     },
-    /// Every worker type taken to run at the speed of a reference type; at the job's fastest, where the job
-    /// cannot run on that.
+    /// Speed of a reference type on every worker type; the job's fastest, where the job cannot run on the reference type.
     Reference {
-        /// The reference: the first of these that the cluster has.
+        /// Names of reference types: the first that the cluster has is the reference.
         worker_types: Vec<String>,
-        /// Where it has none of them: its first worker type, the fastest in the order of the matrix.
+        /// Whether the first worker type, the fastest in the order of the matrix, is the reference where the cluster
+        /// has none of them.
         or_fastest: bool,
-        /// At that speed also where the job cannot run, as the published system has it.
+        /// Whether the job has that speed also where it cannot run, as the published system has it.
         everywhere: bool,
     },
 }
@@ -102,7 +102,7 @@ pub fn equal_share(problem: &Problem, row: &[f64]) -> f64 {
     row.iter().zip(workers).map(|(speed, workers)| speed * workers).sum::<f64>() / total
 }
 
-/// The isolated share x[m, ·] of a job at this scale factor among `n_jobs`: what 1/n of the cluster would be.
+/// The isolated share x[m, ·] of a job at this scale factor among `n_jobs`: its share of 1/n of the cluster.
 pub fn isolated_share(problem: &Problem, scale_factor: u32, n_jobs: usize) -> Vec<f64> {
     let parts = n_jobs as f64 * f64::from(scale_factor);
     let mut shares: Vec<f64> =

@@ -61,7 +61,7 @@ fn every_program_and_rule_of_the_folder_is_shipped() {
     assert_eq!(files.len(), shipped.len(), "a policy has two lines in src/spec/policy/embedded.rs");
 }
 
-/// Checks place (line, column, width), message and help of the first complaint about a policy's body.
+/// Checks place (line, column, width), message and help of the first error in a policy's body.
 #[track_caller]
 fn assert_complaint(body: &str, place: (usize, usize, usize), message: &str, help: &str) {
     let found = complaint(body);
