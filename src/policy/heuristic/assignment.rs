@@ -222,7 +222,7 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Lets each row on the path to `sink` take the column after it.
+    /// Assigns to each row on the path to `sink` the column after it.
     fn augment(&mut self, start: usize, sink: usize) {
         let mut column = sink;
         loop {
@@ -260,7 +260,7 @@ impl Unsettled {
         Self { place: backwards.clone(), column: backwards, n, moved: Vec::new() }
     }
 
-    /// Restores the initial order.
+    /// Restores the initial reverse order.
     fn reset(&mut self) {
         let total = self.column.len();
         for place in self.moved.drain(..) {

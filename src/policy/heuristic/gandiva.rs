@@ -147,7 +147,7 @@ fn pairs_as_published(
     pairs
 }
 
-/// Neighbours in a random order of the jobs of each scale factor, where they can share a type.
+/// Pairs of neighbours in a random order of the jobs of each scale factor, where they can share a type.
 fn pairs_as_meant(problem: &Problem, alone: &[JobIndex], stream: &mut Stream) -> Vec<Combination<JobIndex>> {
     let mut by_scale_factor: BTreeMap<u32, Vec<JobIndex>> = BTreeMap::new();
     for job in alone {

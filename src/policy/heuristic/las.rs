@@ -105,10 +105,10 @@ struct History {
     /// Attained service in all and at the last promotion, worker-seconds.
     attained: f64,
     forgotten: f64,
-    /// Time run since the last promotion, time waited since the last run.
+    /// Time run since the last promotion and time waited since the last run, s.
     ran_s: f64,
     waited_s: f64,
-    /// The call at which it first got workers.
+    /// Number of the call at which it first got workers.
     started: Option<u64>,
 }
 
@@ -139,7 +139,7 @@ impl Las {
         (after > 0.0 && after.is_finite()).then_some(after)
     }
 
-    /// Brings a job's history to now and promotes the job if it has waited too long.
+    /// The history of a job brought up to date; the job is promoted if it has waited too long.
     fn brought_up(&self, problem: &Problem, job: JobIndex, known: Option<&History>) -> History {
         let active = &problem.jobs()[job];
         let (steps_remaining, elapsed_s) = (active.steps_remaining.get(), active.elapsed.get());

@@ -121,7 +121,7 @@ impl Themis {
     }
 }
 
-/// Brings a job's history to now: isolated time of the work done, and the time left of its lease.
+/// The history of a job brought up to date: isolated time of the work done, and the time left of its lease.
 fn brought_up(problem: &Problem, job: JobIndex, known: Option<&History>) -> History {
     let active = &problem.jobs()[job];
     let (steps_remaining, elapsed_s) = (active.steps_remaining.get(), active.elapsed.get());

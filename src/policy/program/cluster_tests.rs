@@ -60,7 +60,7 @@ fn price(problem: &Problem, kind: usize) -> f64 {
     problem.cluster().types()[Id::from_index(kind)].price.unwrap().get()
 }
 
-/// Jobs belong to the two owners in turn.
+/// 1 for a job of the owner `one`, else 0: jobs belong to the two owners in turn.
 fn of_one(problem: &Problem, job: JobIndex) -> f64 {
     let owner = problem.jobs()[job].entity.unwrap();
     f64::from(u8::from(problem.entities()[owner].name == "one"))
@@ -71,7 +71,7 @@ fn isolated(problem: &Problem, job: JobIndex) -> f64 {
     crate::policy::view::isolated(problem, size, problem.throughput().row(job))
 }
 
-/// An objective as policy files have it, and whether it is a sum of what jobs have or the least of it.
+/// Objectives as policy files have them, each with whether it is a sum over jobs rather than the least of them.
 const OBJECTIVES: [(&str, bool); 3] = [
     ("sum_over_jobs(throughput / isolated_throughput)", true),
     ("min_over_jobs(throughput / isolated_throughput)", false),

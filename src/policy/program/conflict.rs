@@ -29,7 +29,7 @@ const NEEDED: &str = "throughput > 0, without which the objective is infinite";
 pub(super) enum Stage {
     /// Before it is known which droppable constraints are dropped.
     Undropped,
-    /// After that: all other droppable constraints are kept.
+    /// After it is known which are dropped: all other droppable constraints are kept.
     Dropped,
 }
 
@@ -192,9 +192,9 @@ fn place(formulation: &Formulation, row: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// How nearly a constraint can be kept where the rows `freed`, its own among them, are not: the largest value of its
-/// left side, or the least where that is to be small, relative to its right side. `None` where the right side is no
-/// number above 0, or where the constraint can then be kept.
+/// The value nearest to its right side that the left side of a constraint can have without the rows `freed`, its own
+/// among them: the largest value, or the least where that is to be small, relative to the right side. `None` where
+/// the right side is no number above 0, or where the constraint can then be kept.
 fn reached(
     bound: &BoundObjective<'_>,
     formulation: &Formulation,

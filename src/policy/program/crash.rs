@@ -10,7 +10,7 @@
 use crate::program::{Auxiliary, AuxiliaryRole, Formulation, RowRole, Sense};
 use crate::solver::{Basis, BasisStatus};
 
-/// The most rounds of prices.
+/// The most rounds in which prices are adjusted.
 const ROUNDS: u32 = 30;
 /// The fraction of the upper bound on the level that a column must let its member reach to be chosen by its price.
 const AIM: f64 = 0.95;
@@ -52,7 +52,7 @@ struct Terms {
 /// The capacity row of each worker type, and its upper bound.
 type Capacity = Vec<(usize, f64)>;
 
-/// The crash basis of a program; nothing if it has another form.
+/// The crash basis of a program; none if the program has another form.
 pub(super) fn crash_basis(formulation: &Formulation) -> Option<Basis> {
     let program = &formulation.program;
     let mut columns = vec![BasisStatus::Lower; program.n_columns()];

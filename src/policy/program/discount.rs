@@ -22,8 +22,8 @@ pub(super) fn fits(options: &ProgramOptions) -> bool {
     !(options.pairs || together || options.objective.depends_on_other_jobs())
 }
 
-/// The members without one job of member `left_out`; none if there is no other job. Only the instance is without that
-/// job; the classes are still those of all jobs.
+/// The reduced problem without one job of member `left_out`; none if there is no other job. Only the instance is
+/// without that job; the classes are still those of all jobs.
 pub(super) fn without(reduced: &Reduced, left_out: usize) -> Option<Reduced> {
     let mut remaining = reduced.clone();
     let instance = &mut remaining.instance;

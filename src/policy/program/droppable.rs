@@ -13,7 +13,7 @@ use crate::policy::program::solver_context::{SolverContext, SolvingError};
 use crate::policy::program::tolerances::WHOLE;
 use crate::program::{DROPPABLE_SLACK, Range};
 
-/// Relaxations after which the best answer found, if there is one, ends the search.
+/// The most relaxations that are solved; then the best answer found, if there is one, ends the search.
 const NODES_MAX: u32 = 4_000;
 
 /// Drops members so that the droppable constraints of all others can be met; the pairs that this takes are columns

@@ -1,4 +1,4 @@
-//! Why options make no policy, and what errors of a policy's programs mean to its users.
+//! Errors of options that make no policy, and of a policy's programs, in the users' terms.
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ use crate::program::{BindError, BoundObjective, Sense};
 use crate::solver::{SolveError, Termination, check};
 use crate::spec::nearest::suggestion;
 
-/// Why options do not make a policy.
+/// Reason for which options do not make a policy.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ProgramPolicyError {

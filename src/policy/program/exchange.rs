@@ -59,7 +59,7 @@ impl ProgramPolicy {
         self
     }
 
-    /// Makes the exchanges of a decision if they were asked for, and the policy neither sees speeds nor tells worker
+    /// Makes the exchanges in a decision, if they were asked for and the policy neither sees speeds nor tells worker
     /// types apart in another way.
     pub(super) fn exchange(&mut self, problem: &Problem, decision: &mut Decision) -> Result<(), PolicyError> {
         let options = &self.options;
@@ -84,7 +84,8 @@ impl ProgramPolicy {
     }
 }
 
-/// The allocation after all exchanges, and how many jobs have part in one; none if there are none. Pairs are left as they are.
+/// The allocation after all exchanges, and the number of jobs in them; none if there is no exchange. Pairs are left
+/// as they are.
 pub(super) fn on_faster_types(
     problem: &Problem,
     allocation: &Allocation,
@@ -144,7 +145,7 @@ fn idle_workers(problem: &Problem, shares: &[(Combination<JobIndex>, Vec<f64>)])
 /// A job's size, the bits of its speeds and of its time, `[K]` each, and the position of its row.
 type Key = (u32, Vec<u64>, Vec<u64>, usize);
 
-/// Jobs alone that have time, those that are alike together, in order of the first of each.
+/// Groups of jobs alone that have time and are alike, in order of the first job of each.
 fn alike(problem: &Problem, shares: &[(Combination<JobIndex>, Vec<f64>)]) -> Vec<Alike> {
     let has_time = |(_, (combination, row)): &(usize, &(Combination<JobIndex>, Vec<f64>))| {
         !combination.is_pair() && row.iter().any(|share| *share > LEAST)

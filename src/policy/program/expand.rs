@@ -14,11 +14,11 @@ use crate::workload::Combination;
 /// tests, so that they have several such blocks.
 const BLOCK: usize = if cfg!(test) { 16 } else { 4096 };
 
-/// How many jobs ahead second jobs are prefetched: a second job mostly follows its first by fewer jobs, as both are
-/// equally far in their classes.
+/// The number of jobs by which the prefetching of second jobs is ahead: a second job mostly follows its first by
+/// fewer jobs, as both are equally far in their classes.
 const AHEAD: usize = 16_384;
 
-/// A pair of jobs, and its part of its class pair's time.
+/// A pair of jobs, and its fraction of its class pair's time.
 #[derive(Clone, Copy, Debug, Default)]
 struct JobPair {
     first: u32,

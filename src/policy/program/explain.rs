@@ -107,7 +107,7 @@ pub(super) fn explain(problem: &Problem, bound: &BoundObjective<'_>, explained: 
     explanation
 }
 
-/// The data that the objective or a constraint reads and that follow from how many workers there are.
+/// The data that the objective or a constraint reads and that follow from the number of workers.
 fn derived(objective: &Objective) -> Vec<String> {
     let vocabulary = objective.vocabulary();
     let held = |slot: &usize| objective.uses(*slot) && vocabulary.datum(*slot).is_derived();
@@ -133,7 +133,7 @@ fn idle(
     }
 }
 
-/// The data that the rows of the policy's own constraints are made from.
+/// The sources of the rows of the policy's own constraints.
 struct ConstraintSources<'a> {
     bound: &'a BoundObjective<'a>,
     reduced: &'a Reduced,

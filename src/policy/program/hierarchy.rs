@@ -18,7 +18,7 @@ use crate::program::Classes;
 enum TreeNode {
     /// A class of `n_jobs` jobs, with the weight of one job.
     Member { member: usize, weight: f64, n_jobs: f64 },
-    /// An entity, by its place.
+    /// An entity, by its position.
     Entity(usize),
 }
 

@@ -10,8 +10,8 @@ use crate::program::{BoundObjective, Route, Sense};
 /// certificate of a sum of logarithms tolerates as much.
 const CONIC_MIN: f64 = 1e-6;
 
-/// The same part where a linear program chose among optima: it leaves more than its tolerance only where numbers are
-/// far apart.
+/// The like of [`CONIC_MIN`] where a linear program chose among optima: it leaves more than its tolerance only where
+/// numbers are far apart.
 const LINEAR_MIN: f64 = 1e-4;
 
 /// Workers and time that class times leave unused.

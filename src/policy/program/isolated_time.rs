@@ -12,7 +12,7 @@ use crate::policy::view::{self, ThroughputView};
 use crate::problem::Problem;
 use crate::units::Steps;
 
-/// The isolated time of a job at the last decision, and what is needed to bring it up to date.
+/// The isolated time of a job at the last decision, with the data that bring it up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Account {
     accumulated_s: f64,

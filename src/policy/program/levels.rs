@@ -41,7 +41,7 @@ impl LevelOptimum {
     }
 }
 
-/// The highest common level of `demands` by a program, which is returned with its answer. The memory of an `old`
+/// The highest common level of `demands`, by a program, which is returned with its answer. The memory of an `old`
 /// formulation over the same columns is used again.
 pub(super) fn raise(
     solver: &mut SolverContext,

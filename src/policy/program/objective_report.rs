@@ -8,7 +8,7 @@ use crate::policy::program::program_columns::ProgramColumns;
 use crate::program::{BoundObjective, Point, Route};
 use crate::solver::certificate::TOLERANCE;
 
-/// The part of the largest possible value below which value and bound of an objective are 0 up to rounding.
+/// The fraction of the largest possible value below which value and bound of an objective are 0 up to rounding.
 const NOTHING: f64 = 1e-11;
 
 /// The largest relative violation of a policy's own constraints that is a solver's rounding: in linear programs, and

@@ -361,7 +361,7 @@ fn kinds_drop_as_few_as_programs() {
     assert!(overloaded > 12 && 4 * pooled > 3 * overloaded, "{overloaded} overloaded, {pooled} by kinds");
 }
 
-/// Jobs whose pairs are worth more and less than time slicing.
+/// Jobs with pairs of which some are worth more than time slicing, some less.
 pub(super) fn assorted(n: usize, seed: u32) -> Vec<Drawn> {
     let mut state = seed.wrapping_mul(2_654_435_761).max(1);
     let mut next = || {
@@ -478,7 +478,7 @@ proptest! {
     }
 }
 
-/// How far a max-min optimum is from each constraint: shares, then idle time, idle workers, and level above the least.
+/// Distances of a max-min optimum from each constraint: shares, then idle time, idle workers, and level above the least.
 fn distances(problem: &Problem, decision: &Decision) -> Vec<f64> {
     let (mut time, mut idle) = (vec![1.0; problem.n_jobs()], Vec::new());
     idle.extend(problem.cluster().types().iter().map(|kind| f64::from(kind.n_workers)));

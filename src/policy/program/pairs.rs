@@ -92,7 +92,7 @@ impl Pairing {
         })
     }
 
-    /// How many jobs a member stands for.
+    /// The number of jobs of a member.
     pub(super) fn n_jobs(&self, member: usize) -> usize {
         self.n_jobs[member]
     }
@@ -102,7 +102,7 @@ impl Pairing {
         self.scale_factors[member]
     }
 
-    /// Every pair of members, (smaller, larger) in order; the same twice for a member of two jobs or more.
+    /// Every pair of members, (smaller, larger) in order, also of a member of two jobs or more with itself.
     pub(super) fn all(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.n_jobs.len()).flat_map(move |a| {
             let mut later = Vec::new();
@@ -111,7 +111,8 @@ impl Pairing {
         })
     }
 
-    /// Puts the pairs of a member with itself and later ones into a list, in order: the other, and the steps/s of both, `[K]`.
+    /// Fills a list with the pairs of a member with itself and later members, in order: (other member, steps/s of
+    /// each, `[K]`).
     pub(super) fn later<'a>(&'a self, a: usize, list: &mut Vec<(usize, &'a [f64], &'a [f64])>) {
         for (other, mine, theirs) in self.both(self.kinds.class_of(a)) {
             let others = self.kinds.members(other).iter().map(|b| *b as usize);
@@ -196,7 +197,7 @@ fn first_of(classes: &Classes, member: usize) -> usize {
     classes.members(member)[0] as usize
 }
 
-/// Writes the key of a member's kind: what its throughputs, alone and beside others, depend on.
+/// Writes the key of a member's kind, the data on which its throughputs, alone and beside others, depend.
 fn write_kind(problem: &Problem, classes: &Classes, member: usize, key: &mut [u64]) {
     let job = JobIndex::from_index(first_of(classes, member));
     let active = &problem.jobs()[job];
@@ -210,7 +211,7 @@ fn write_kind(problem: &Problem, classes: &Classes, member: usize, key: &mut [u6
     }
 }
 
-/// Looks up the throughputs of two kinds at a time.
+/// A lookup of throughputs, for two kinds at a time.
 struct Lookup<'a> {
     problem: &'a Problem,
     prune: bool,

@@ -27,7 +27,7 @@ const GAP_MAX: f64 = 1e-9;
 const CUT_WIDTH: f64 = 4.0 * f64::EPSILON;
 /// The part of the gap that a step of Newton's method must close.
 const PROGRESS_MIN: f64 = 0.01;
-/// Levels tried; Newton's method takes a handful.
+/// The most levels that are tried; Newton's method takes a handful.
 const STEPS_MAX: u32 = 60;
 
 /// The best worst level, from both sides.

@@ -201,7 +201,7 @@ impl ProgramPolicy {
         let solved = self.optimum_in_time(&mut master, hierarchy.as_ref())?;
         let elapsed = clock.elapsed().as_secs_f64();
         let mut decision = self.decide(problem, &master, &solved)?;
-        // Jobs with a constraint that was to be kept and is not: the solver was inaccurate.
+        // Jobs whose constraint was to be kept and is not: the solver was inaccurate.
         let missed = std::mem::take(&mut decision.dropped);
         let constraints = objective.constraints();
         let of_deadlines = constraints.iter().any(|one| one.droppable && one.reads_deadline());

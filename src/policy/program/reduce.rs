@@ -32,7 +32,7 @@ pub(super) struct Selection<'a> {
     /// Whether the published system's oddities are kept: as `published`, jobs may have time on types with too few
     /// workers for them.
     pub(super) fidelity: Fidelity,
-    /// Per-job data to carry, by name.
+    /// Names of the per-job data to carry.
     pub(super) data: &'a [String],
     /// Isolated time by the policy's own accounts, in place of the problem's: [n], or empty.
     pub(super) isolated_elapsed: &'a [f64],
@@ -43,7 +43,7 @@ pub(super) struct Selection<'a> {
 pub(super) struct Reduced {
     pub(super) instance: Instance,
     pub(super) classes: Classes,
-    /// Pairs of members among the combinations, behind the singles: (member, member), the same twice for a class
+    /// Pairs of members among the combinations, behind the singles: (member, member), equal for the pair of a class
     /// with itself. None at first: they are added as they become columns.
     pub(super) pairs: Vec<(usize, usize)>,
     /// `thr_eq` of one job of each member, as the view has it: [members].
@@ -67,7 +67,7 @@ pub(super) fn reduce(problem: &Problem, selection: &Selection<'_>) -> Reduced {
     keys.gather(Classes::singletons(n), |class| &words[class * width..(class + 1) * width])
 }
 
-/// The numbers of a class from which derived data follow.
+/// Data of a class from which derived data follow.
 #[derive(Debug)]
 struct Followed<'a> {
     problem: &'a Problem,

@@ -5,7 +5,7 @@ use crate::policy::program::reduce::Reduced;
 use crate::policy::program::tolerances::SHARE_MIN;
 use crate::program::{BoundObjective, Column};
 
-/// The part of an objective's value that dropping shares as rounding may change.
+/// The fraction of an objective's value by which dropping shares as rounding may change it.
 const CHANGE_MAX: f64 = 1e-9;
 
 /// A droppable constraint counts as kept up to this violation, relative to the larger of its sides: solvers are no more exact.

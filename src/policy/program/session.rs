@@ -35,7 +35,7 @@ use crate::program::{BoundObjective, Groups, Objective};
 use crate::solver::timing::Stopwatch;
 use crate::spec::Fidelity;
 
-/// Why a session does not begin, or refuses a change.
+/// Reason for which a session does not begin, or refuses a change.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -85,7 +85,7 @@ pub struct ClassDecision {
     pub rules: RoundRules,
 }
 
-/// A policy, a problem that jobs come to and go from, and the last decision.
+/// A policy with a problem in which jobs come and go, and the last decision.
 ///
 /// ```
 /// use apportion::policy::Session;

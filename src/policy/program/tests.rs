@@ -169,7 +169,7 @@ fn two_like_jobs_on_one_worker_are_discounted_to_a_quarter() {
 
 const NASH: &str = "sum_over_jobs(log(throughput / equal_share_throughput))";
 
-/// Throughputs of all jobs.
+/// Throughputs of all jobs under a policy.
 fn throughputs(options: ProgramOptions, problem: &Problem) -> Vec<f64> {
     let decision = ProgramPolicy::try_new(options).unwrap().allocate(problem).unwrap();
     decision.allocation.effective_throughput().iter().copied().collect()
@@ -268,7 +268,7 @@ fn steps_that_are_not_stated_are_asked_for() {
     );
 }
 
-/// How many droppable constraints of the jobs in `chosen` can be kept at once, all or none, by a program of its own.
+/// Whether the droppable constraints of the jobs in `chosen` can all be kept at once, by a program of its own.
 fn can_keep(jobs: &[([f64; 2], u32, f64, Option<f64>)], workers: [u32; 2], chosen: u32) -> bool {
     let kept = |index: usize| chosen & (1 << index) != 0;
     let jobs: Vec<_> = jobs

@@ -56,7 +56,7 @@ impl Held {
 /// One row's price.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Price {
-    /// Change of the policy's objective per unit of what the row says.
+    /// Change of the policy's objective per unit of the row's side.
     pub(super) value: f64,
     /// The dual value in the program's own terms, where rows are scaled alike.
     dual: f64,

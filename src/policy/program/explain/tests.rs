@@ -19,7 +19,7 @@ const MOVED: f64 = 1e-4;
 /// A job: throughputs on fast and slow workers, steps that remain, seconds since it came.
 type Job = ([f64; 2], f64, f64);
 
-/// These jobs on fast and slow workers at 10 and 5 dollars an hour.
+/// A problem of jobs on fast and slow workers at 10 and 5 dollars an hour.
 fn problem(workers: [u32; 2], jobs: &[Job]) -> Problem {
     let cluster = crate::Cluster::try_new([("fast", workers[0]), ("slow", workers[1])]).unwrap();
     let cluster = cluster.with_price("fast", DollarsPerWorkerHour::new(10.0)).unwrap();
@@ -36,7 +36,7 @@ fn problem(workers: [u32; 2], jobs: &[Job]) -> Problem {
     builder.build().unwrap()
 }
 
-/// Jobs of which nothing but throughputs counts.
+/// Jobs for which only throughputs matter: all other data are alike.
 fn jobs<const N: usize>(throughputs: [[f64; 2]; N]) -> Vec<Job> {
     throughputs.map(|throughput| (throughput, 100.0, 100.0)).to_vec()
 }

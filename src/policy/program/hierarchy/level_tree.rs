@@ -8,7 +8,7 @@
 use super::{Hierarchy, TreeNode};
 use crate::problem::InnerRule;
 
-/// The speeds at which members rise.
+/// A source of the rates at which throughputs rise with the level.
 pub(in crate::policy::program) trait Rising {
     /// The rise of throughputs per unit of the level, 0 for members that are `frozen` or wait: [members].
     fn slopes(&self, frozen: &[bool]) -> Vec<f64>;

@@ -26,7 +26,7 @@ pub(super) struct Saturation {
     members: Vec<usize>,
 }
 
-/// The sides of the inequality.
+/// The two sides of the inequality, at prices.
 struct Sides {
     /// Σ_i n_i·M_i + Σ_j w_j·κ_j.
     supply: f64,

@@ -55,12 +55,12 @@ impl Required {
         self.throughput[place]
     }
 
-    /// How many members require more than a speed.
+    /// The number of members that require more than a speed.
     pub(super) fn n_above(&self, speed: f64) -> usize {
         self.throughput.partition_point(|each| *each > speed)
     }
 
-    /// The fraction f with Σ (f·r − speed)⁺ = `above`, and how many members require more than the speed then.
+    /// The fraction f with Σ (f·r − speed)⁺ = `above`, and the number of members that require more than the speed then.
     fn fraction(&self, above: f64, speed: f64) -> (f64, usize) {
         let fraction = |n: usize| {
             let (jobs, throughput) = self.sums[n];
@@ -87,7 +87,7 @@ pub(super) struct Tightest {
     pub(super) fraction: f64,
     /// The speed θ.
     pub(super) speed: f64,
-    /// How many members require more than the speed at that fraction of their requirements.
+    /// The number of members that require more than the speed at that fraction of their requirements.
     pub(super) n_members: usize,
 }
 

@@ -25,7 +25,7 @@ const WORTH_MIN: f64 = 1e-12;
 /// The most programs that are solved for one level.
 const ROUNDS_MAX: u32 = 200;
 
-/// A column of the kind program, as one of its kinds sees it.
+/// A column of the kind program, with the data of one of its kinds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KindColumn {
     /// Throughput of a job of the kind, steps/s.

@@ -17,7 +17,7 @@ use crate::decomposition::PrimalDual;
 use crate::decomposition::SCARCE_MIN;
 use crate::program::Instance;
 
-/// Time pays for its workers if its cost exceeds its value by less than this part of the cost, which is rounding.
+/// The fraction of the cost of time by which it may exceed its value, as rounding, if the time pays for its workers.
 const TIGHT: f64 = 1e-6;
 /// A type of which the jobs outside the residual problem leave less than this part has no workers left.
 const LEFT_MIN: f64 = 1e-9;
@@ -35,9 +35,9 @@ const FULL: f64 = 1e-9;
 pub(in crate::policy::program) struct ResidualProblem<'a> {
     /// The data of the problem, with the workers that all other members leave.
     pub(in crate::policy::program) instance: Cow<'a, Instance>,
-    /// The places of its members among all, ascending.
+    /// Positions of its members among all, ascending.
     pub(in crate::policy::program) members: Vec<usize>,
-    /// The places of its worker types among all.
+    /// Positions of its worker types among all.
     pub(in crate::policy::program) types: Vec<usize>,
 }
 
@@ -64,7 +64,7 @@ struct Alternatives {
 }
 
 impl<'a> ResidualProblem<'a> {
-    /// The whole problem, before any level is fixed.
+    /// The residual problem before any level is fixed: the whole problem.
     pub(in crate::policy::program) fn all(instance: &'a Instance) -> Self {
         let (members, types) = ((0..instance.n_members()).collect(), (0..instance.n_types()).collect());
         Self { instance: Cow::Borrowed(instance), members, types }

@@ -4,7 +4,7 @@ use crate::policy::program::solver_context::{Answer, SolverContext};
 use crate::program::{Program, Range, Sense, Singles};
 use crate::solver::{Basis, BasisStatus};
 
-/// The program; rows of jobs are pushed by its user.
+/// The tie-breaking program; rows of jobs are pushed by its user.
 pub(super) struct TieBreak<'a> {
     pub(super) program: Program,
     singles: &'a Singles<'a>,

@@ -17,7 +17,7 @@ struct KindsOracle<'a, 'o> {
     master: &'a ProgramColumns<'o>,
 }
 
-/// Fills from nothing; fails where programs over jobs must be written.
+/// The lexicographic optimum, filled from throughputs of 0; fails where programs over jobs must be written.
 pub(in crate::policy::program) fn fill_kinds(
     solver: &mut SolverContext,
     master: &mut ProgramColumns<'_>,

@@ -35,7 +35,7 @@ pub(super) struct SinglesOracle<'a> {
     raised: Option<RaisedLevel>,
 }
 
-/// Fills from nothing; fails where a program must be written.
+/// The lexicographic optimum, filled from throughputs of 0; fails where a program must be written.
 pub(in crate::policy::program) fn fill_singles(
     solver: &mut SolverContext,
     master: &ProgramColumns<'_>,

@@ -31,7 +31,7 @@ impl SinglesOracle<'_> {
     /// Rises to the highest feasible level among the levels at which some member reaches its limit, [members], or as
     /// near to it as [`ATTEMPTS_MAX`] searches come; `None` if the levels are not known or prices do not converge.
     ///
-    /// What members have at any of these levels is known in closed form. If a search proves a level infeasible, its
+    /// The throughputs at any of these levels are known in closed form. If a search proves a level infeasible, its
     /// prices also exclude all levels above some lower one, which is tried next (Newton's step); if that converges
     /// slowly, levels are bisected.
     pub(super) fn skip_saturated(
