@@ -11,7 +11,7 @@ use crate::program::{ConstraintText, ObjectiveText, Program, Sense};
 use crate::solver::{Backend, Feature, Limits, Solution, SolveError, Termination, WarmStart};
 use crate::units::{Seconds, Steps};
 
-/// Jobs of (scale factor, steps/s, steps) on one worker type.
+/// A problem of jobs, (scale factor, steps/s, steps) each, on one worker type.
 fn problem(n_workers: u32, jobs: &[(u32, f64, f64)]) -> Problem {
     let mut builder = ProblemBuilder::new(Arc::new(crate::Cluster::try_new([("v100", n_workers)]).unwrap()));
     for (index, (scale_factor, speed, steps)) in jobs.iter().enumerate() {

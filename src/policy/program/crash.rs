@@ -97,7 +97,7 @@ fn level_column(formulation: &Formulation) -> Option<usize> {
     (is_level && alone && raised && formulation.rows.iter().all(known)).then_some(level)
 }
 
-/// The members that must rise with the level, and the capacity rows; nothing if one has no column of its own.
+/// The members that must rise with the level, and the capacity rows; none if one has no column of its own.
 fn rising(formulation: &Formulation, level: usize) -> Option<(Vec<RisingMember>, Capacity)> {
     let program = &formulation.program;
     let mut terms = vec![Terms::default(); level];

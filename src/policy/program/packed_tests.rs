@@ -80,7 +80,7 @@ pub(super) struct Drawn {
     row: prop::sample::Index,
     weight: f64,
     hours: f64,
-    /// Time to the SLO over the time it takes alone on the fastest workers.
+    /// Time to the SLO, relative to the time that the job takes alone on the fastest workers.
     slack: f64,
 }
 
@@ -383,8 +383,8 @@ pub(super) fn assorted(n: usize, seed: u32) -> Vec<Drawn> {
         .collect()
 }
 
-/// A search for pairs that is cut off long before its end says what those it never looked at may be worth: its bound
-/// holds over all of them.
+/// A search for pairs that is cut off long before its end bounds the worth of the pairs that it did not price: its
+/// bound holds over all pairs.
 #[test]
 fn a_search_for_pairs_that_is_cut_off_bounds_what_it_missed() {
     for objective in objectives() {

@@ -69,7 +69,7 @@ impl Pairing {
         Self { scale_factors: scale_factors.collect(), kinds, n_jobs, beside }
     }
 
-    /// Steps/s of a job of one kind beside one of another, `[K]`; nothing if they may not share workers.
+    /// Steps/s of a job of one kind beside one of another, `[K]`; none if they may not share workers.
     fn beside(&self, kind: usize, other: usize) -> Option<&[f64]> {
         let Beside { others, speeds, .. } = &self.beside[kind];
         let place = others.binary_search(&other).ok()?;
@@ -122,7 +122,7 @@ impl Pairing {
         list.sort_unstable_by_key(|(b, ..)| *b);
     }
 
-    /// The pair of two members; nothing if they may not share workers.
+    /// The pair of two members; none if they may not share workers.
     pub(super) fn pair(&self, a: usize, b: usize) -> Option<InstancePair> {
         self.pair_of((a, self.kinds.class_of(a)), (b, self.kinds.class_of(b)))
     }

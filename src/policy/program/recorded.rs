@@ -77,7 +77,7 @@ impl Recording {
         self.classes = Some(Arc::new(classes.clone()));
     }
 
-    /// Sets how a value follows from the next program's optimum.
+    /// Sets the map from the next program's optimum to a value.
     pub(super) fn means(&mut self, value_map: ValueMap) {
         self.value_map = Some(value_map);
     }

@@ -17,7 +17,7 @@ fn options(sense: Sense, text: &str) -> ProgramOptions {
     options_of(&ObjectiveText::new(sense, text))
 }
 
-/// A policy of this objective over jobs alone, refined.
+/// Options of a policy with this objective over jobs alone, refined.
 pub(super) fn options_of(text: &ObjectiveText) -> ProgramOptions {
     ProgramOptions {
         name: "tested".to_owned(),
@@ -41,7 +41,7 @@ fn dropping() -> ProgramOptions {
     options_of(&text)
 }
 
-/// The sum that refining maximizes: throughputs, each over the one at an equal share.
+/// The sum that refining maximizes: Σ throughput ÷ throughput at an equal share.
 pub(super) fn worth(problem: &Problem, decision: &Decision) -> f64 {
     let got = decision.allocation.effective_throughput();
     let worth = |(index, got): (JobIndex, &f64)| {
@@ -50,7 +50,7 @@ pub(super) fn worth(problem: &Problem, decision: &Decision) -> f64 {
     got.enumerate().map(worth).sum()
 }
 
-/// Jobs of (throughputs, scale factor, steps, time to the SLO), on fast and slow workers.
+/// A problem of jobs, (throughputs, scale factor, steps, time to the SLO) each, on fast and slow workers.
 fn problem(workers: [u32; 2], jobs: &[([f64; 2], u32, f64, Option<f64>)]) -> Problem {
     let cluster = crate::Cluster::try_new([("fast", workers[0]), ("slow", workers[1])]).unwrap();
     let mut builder = ProblemBuilder::new(Arc::new(cluster));

@@ -67,7 +67,7 @@ impl Rising for Rates<'_> {
     }
 }
 
-/// A member, or a group of children by its place.
+/// A member, or a group of children, by its position.
 #[derive(Clone, Copy, Debug)]
 enum ChildKind {
     Member { member: usize, n_jobs: f64 },

@@ -68,7 +68,7 @@ impl KindProgram {
     }
 
     /// An upper bound on the linear objective in which a unit of throughput is worth `worth` `(kind, worker type)`, of
-    /// allocations that give members what is demanded at the level; nothing if there is none.
+    /// allocations that give members what is demanded at the level; none if the prices give no bound.
     pub(super) fn linear_bound(
         &self,
         master: &ProgramColumns<'_>,
@@ -80,7 +80,7 @@ impl KindProgram {
         bound.is_finite().then_some(bound)
     }
 
-    /// The level at which the first members have all of their time at their fastest; nothing if levels are bounded by prices
+    /// The level at which the first members have all of their time at their fastest; none if levels are bounded by prices
     /// alone, or no member demands more with the level.
     pub(super) fn saturation(&self) -> Option<Saturation> {
         if self.bound_use == BoundUse::Inequality {
@@ -108,7 +108,7 @@ impl KindProgram {
     }
 
     /// The sides of the inequality at a program's dual values, where a linear objective adds `worth` to the price of
-    /// throughput; nothing if the program has other rows than the level's and the cuts', as that of a refined sum has.
+    /// throughput; none if the program has other rows than the level's and the cuts', as that of a refined sum has.
     fn sides(
         &self,
         master: &ProgramColumns<'_>,

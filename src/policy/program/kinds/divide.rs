@@ -79,7 +79,7 @@ pub(super) fn divide(
     }
 }
 
-/// Divides time by stretches of the required mean speeds; nothing if that would give members less than `least` of their
+/// Divides time by stretches of the required mean speeds; `None` if that would give members less than `least` of their
 /// requirements, or have a job run beside itself.
 fn by_stretches(
     slots: &[Slot],
@@ -229,7 +229,7 @@ fn fraction_of(mixtures: &[Mixture], required: &Required) -> f64 {
     tightest(mixtures.iter().map(|mixture| (mixture.speed, mixture.time)), required).fraction
 }
 
-/// Mixes every slot that must be spread with time of a neighbor, the one that costs less; nothing if either neighbor leaves
+/// Mixes every slot that must be spread with time of a neighbor, the one that costs less; `None` if either neighbor leaves
 /// members less than the fraction `least`.
 fn mix(mixtures: &mut Vec<Mixture>, required: &Required, least: f64) -> Option<()> {
     while let Some(at) = mixtures.iter().position(|mixture| mixture.own) {

@@ -23,7 +23,7 @@ pub(in crate::policy::program) struct LinearKinds {
     pub(super) program: KindProgram,
     /// The worth of a unit of throughput in the objective: [kinds].
     worth: Vec<f64>,
-    /// The factor of that worth for throughput on each worker type: `[K]`.
+    /// The factor of that worth on each worker type: `[K]`.
     by_type: Vec<f64>,
 }
 

@@ -86,7 +86,7 @@ pub(super) enum BoundUse {
 /// also alike in what their throughput is worth.
 #[derive(Debug)]
 pub(super) struct KindProgram {
-    /// Members of each kind, in descending order of what they demanded when that was last set: [kinds].
+    /// Members of each kind, in descending order of their demands when these were last set: [kinds].
     members: Vec<Vec<u32>>,
     /// The largest minimum of throughputs, of which level programs over kinds are made.
     objective: Objective,

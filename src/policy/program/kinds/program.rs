@@ -315,7 +315,7 @@ pub(super) fn push_scaled(program: &mut Program, least: f64, terms: Vec<(usize, 
     scale
 }
 
-/// A basis extended by basic rows to a program of this size; nothing if it has other columns or more rows.
+/// A basis extended by basic rows to a program of this size; none if it has other columns or more rows.
 pub(super) fn with_rows(mut basis: Basis, n_columns: usize, n_rows: usize) -> Option<Basis> {
     if basis.columns.len() != n_columns || basis.rows.len() > n_rows {
         return None;

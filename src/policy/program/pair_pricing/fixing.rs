@@ -40,7 +40,7 @@ pub(super) struct UnfixedPairs {
 }
 
 impl UnfixedPairs {
-    /// All pairs; nothing if there are too many of them, or of worker types.
+    /// All pairs; none if there are too many of them, or of worker types.
     pub(super) fn all(pairing: &Pairing, instance: &Instance) -> Option<Self> {
         let (n, k) = (instance.n_members(), instance.n_types());
         if k > u32::BITS as usize {

@@ -183,7 +183,7 @@ impl SolverContext {
         self
     }
 
-    /// The limits of the next program or search: the time is what is left of the decision's.
+    /// The limits of the next program or search, with the time that is left of the decision's.
     pub(super) fn limits(&self) -> Limits {
         let time = self.limits.time.map(|time| time.saturating_sub(self.clock.elapsed()));
         let left = self.limits.interrupt.left();
@@ -260,7 +260,7 @@ impl SolverContext {
         }
     }
 
-    /// Records how the policy's value follows from the next program's.
+    /// Records the map from the next program's value to the policy's.
     pub(super) fn means(&mut self, formulation: &Formulation) {
         if let Some(recorded) = &mut self.recorded {
             recorded.means(formulation.value_map);

@@ -115,7 +115,7 @@ impl FillState {
     }
 }
 
-/// Raises all members from `base`, [members], until all are saturated; the first level.
+/// Raises all members from `base`, [members], until all are saturated; returns the first level.
 fn water_fill<O: Oracle>(
     oracle: &mut O,
     solver: &mut SolverContext,

@@ -139,7 +139,7 @@ impl Oracle for WrittenOracle<'_, '_> {
     }
 }
 
-/// The lowest level, as throughput per unit of slope, that rising members have reached; 0 if none rises.
+/// The lowest level, throughput per unit of slope, that a rising member has reached; 0 if none rises.
 fn lowest_reached(slope: &[f64], reached: &[f64]) -> f64 {
     let rising = slope.iter().zip(reached).filter(|(slope, _)| **slope > 0.0);
     let level_before = rising.map(|(slope, reached)| reached / slope).fold(f64::INFINITY, f64::min);
