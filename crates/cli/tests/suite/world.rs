@@ -348,7 +348,7 @@ fn tails_and_jobs_done_are_beside_the_mean() {
         let (mean, median, tail) = (of(""), of("_p50"), of("_p99"));
         assert!(0.0 < median && median < tail && mean < tail, "{world}: {mean} {median} {tail}");
         assert_eq!(row["jobs_done"], 12, "{world}");
-        let text = table("text");
+        let text = table("table");
         assert!(text.contains(&format!("completion_p99{unit}")) && text.contains("jobs_done"), "{text}");
     }
 }
