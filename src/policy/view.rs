@@ -29,7 +29,8 @@ pub enum ThroughputView {
         /// Whether the first worker type, the fastest in the order of the matrix, is the reference where the cluster
         /// has none of them.
         or_fastest: bool,
-        /// Whether the job has that speed also where it cannot run, as the published system has it.
+        /// Whether a job that runs on the reference type has that speed also where it cannot run, as the published
+        /// system has it.
         everywhere: bool,
     },
 }
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(row, [4.0, 4.0]);
         reference("fast", false).row(&problem, JobIndex::from_index(1), &mut row);
         assert_eq!(row, [0.0, 3.0]);
-        // As published, everywhere; but at what speed, where the reference has none?
+        // As published, everywhere; but not for a job that has no speed on the reference.
         reference("slow", true).row(&problem, JobIndex::from_index(1), &mut row);
         assert_eq!(row, [3.0, 3.0]);
         reference("fast", true).row(&problem, JobIndex::from_index(1), &mut row);
