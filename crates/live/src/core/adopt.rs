@@ -185,8 +185,8 @@ impl Core {
 /// Gives a scheduler the state in which the stored one was last, without the jobs that were over since. Returns the numbers of
 /// all jobs that were in it.
 ///
+/// # Errors
 /// If the state cannot be taken, in words: then the scheduler knows of no job.
-/// If it cannot be taken, in words: then the scheduler knows of no job.
 pub(super) fn restore(
     scheduler: &mut Scheduler,
     stored: &Stored,

@@ -53,8 +53,8 @@ pub(super) fn set(tree: &mut Value, field: &str, value: Value) {
 
 /// A value of a field in canonical form.
 ///
+/// # Errors
 /// If it is not a value of the field, with the message of serde.
-/// If it is none, with what serde says of it.
 pub fn canonical_value(field: &str, value: Value) -> Result<Option<Value>, serde_json::Error> {
     let mut probe = Value::Object(Map::new());
     set(&mut probe, field, value);
