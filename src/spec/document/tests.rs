@@ -320,7 +320,7 @@ fn complaints_after_the_first_are_counted_and_not_made() {
     assert_eq!(n_made, LISTED_MAX);
     let error = source.all_at(complaints).unwrap_err();
     assert_eq!((error.diagnostics.len(), error.n_more), (LISTED_MAX, 4_000 - LISTED_MAX));
-    assert_eq!((error.diagnostics[1].line, error.diagnostics[1].column), (1, 8 + 20 + 17));
+    assert_eq!((error.diagnostics[1].line, error.diagnostics[1].column), (1, 8 + 20 + 16));
     assert!(error.to_string().ends_with("\nand 3980 more"), "{error}");
     let joined = SpecError::join([error.clone(), error]).unwrap_err();
     assert_eq!((joined.diagnostics.len(), joined.n_more), (2 * LISTED_MAX, 2 * (4_000 - LISTED_MAX)));
