@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::solver::interrupt::Interrupt;
 use crate::solver::timing::Stopwatch;
 
-/// Something a program or caller may need of a solver.
+/// A capability of a solver that a program or a caller may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// Exponential cones.
@@ -28,37 +28,37 @@ pub enum Feature {
     AnyStructure,
 }
 
-/// When to give up, and how exact to be.
+/// Limits of a solve: when to give up, and how exact to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Wall time, if bounded.
+    /// Limit on wall time, if there is one.
     pub time: Option<Duration>,
-    /// Iterations, if bounded.
+    /// Limit on iterations, if there is one.
     pub iterations: Option<u32>,
     /// Feasibility and optimality tolerance, relative to a well-scaled program.
     pub tolerance: f64,
     /// Threads a solver may use.
     pub threads: u32,
-    /// Ends the solve early. Our own methods and Clarabel check it as they go; other backends get the time left to it
-    /// as their limit.
+    /// Condition that ends the solve early. Our own methods and Clarabel check it as they go; for other backends, policies
+    /// lower the time limit to the time that is left to it.
     pub interrupt: Interrupt,
 }
 
 impl Limits {
-    /// Is it time to give up, by a clock that was started with the work?
+    /// Whether to give up: the time limit is over by `clock`, started with the work, or the interrupt is raised.
     pub fn is_over(&self, clock: &Stopwatch) -> bool {
         self.time.is_some_and(|time| clock.elapsed() >= time) || self.interrupt.is_raised()
     }
 }
 
 impl Default for Limits {
-    /// No bound on time; 1e-9; one thread.
+    /// Limits without a bound on time or iterations, with a tolerance of 1e-9 and one thread.
     fn default() -> Self {
         Self { time: None, iterations: None, tolerance: 1e-9, threads: 1, interrupt: Interrupt::default() }
     }
 }
 
-/// Why a backend stopped. Each value is a claim of the backend, which only a certificate proves.
+/// Reason why a backend stopped. Each value is a claim of the backend, which only a certificate proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Termination {
@@ -72,17 +72,17 @@ pub enum Termination {
     InfeasibleOrUnbounded,
     /// The backend stopped close to an optimum, outside its own tolerance.
     Inaccurate,
-    /// Out of time.
+    /// The time limit was reached or, in our own methods, the interrupt was raised.
     TimeLimit,
-    /// Broken off from outside.
+    /// The interrupt was raised.
     Interrupted,
-    /// Out of iterations.
+    /// The limit on iterations was reached.
     IterationLimit,
     /// The backend gave up for numerical or internal reasons.
     Failed,
 }
 
-/// Where a column or row stands in a basis.
+/// Status of a column or row in a basis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BasisStatus {
     /// In the basis.
@@ -119,8 +119,8 @@ impl Basis {
 pub struct WarmStart {
     /// A basis of matching shape.
     pub basis: Option<Basis>,
-    /// The basis is feasible and need not be near an optimum, as when columns were added: the primal simplex method
-    /// goes on from it, the dual one would start anew.
+    /// Whether the basis is feasible, though perhaps far from an optimum, as when columns were added. HiGHS goes on
+    /// from it by the primal simplex method, as the dual one would start anew.
     pub feasible: bool,
     /// Column values of matching length, for backends that can start without a basis.
     pub columns: Option<Vec<f64>>,
@@ -133,9 +133,9 @@ pub struct WarmStart {
 /// holds: y is the change of the objective per unit of the bound.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// Why the backend stopped.
+    /// Reason why the backend stopped.
     pub termination: Termination,
-    /// Column values: `[columns]`; empty if there are none to give.
+    /// Column values: `[columns]`; empty if the backend gives none.
     pub columns: Vec<f64>,
     /// Change of the objective per unit of each row's binding bound: `[rows]`; empty if not given.
     pub row_duals: Vec<f64>,
@@ -149,7 +149,7 @@ pub struct Solution {
     pub basis: Option<Basis>,
 }
 
-/// Why a backend gave no [`Solution`] at all.
+/// Error of a backend that gave no [`Solution`], or of a chain without a certified optimum.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SolveError {
@@ -169,12 +169,12 @@ pub enum SolveError {
         /// Why the backend declined, in words.
         reason: String,
     },
-    /// No such backend in this build.
+    /// This build has no backend of this name.
     #[error("unknown backend `{name}`, expected one of {expected}")]
     UnknownBackend {
         /// The name asked for.
         name: String,
-        /// The names there are.
+        /// The names of the backends in this build.
         expected: String,
     },
     /// The program is not in standard form.
@@ -196,7 +196,8 @@ pub enum SolveError {
     NotOptimal {
         /// The outcome of each backend, in words.
         attempts: String,
-        /// How the last one ended; [`Termination::Failed`] where it claims an optimum that breaks a constraint.
+        /// Claim that there is no optimum, if a backend made it; else the termination of the last backend, which is
+        /// [`Termination::Failed`] where it claims an optimum that breaks a constraint.
         termination: Termination,
     },
 }
@@ -206,7 +207,7 @@ pub trait Backend: fmt::Debug + Send {
     /// The name of the backend, as users write it.
     fn name(&self) -> &'static str;
 
-    /// Does the backend support a feature?
+    /// Whether the backend supports a feature.
     fn supports(&self, feature: Feature) -> bool;
 
     /// Solves a program, from a warm start where given and supported.

@@ -14,9 +14,9 @@ pub struct Certified {
     pub solution: Solution,
     /// The certificate of the answer.
     pub certificate: Certificate,
-    /// The backend that gave it.
+    /// The backend that gave the answer.
     pub backend: &'static str,
-    /// A line for each backend before it that failed; each counts as a fallback.
+    /// A line for each backend that failed before; each counts as a fallback.
     pub fallbacks: Vec<String>,
     /// Iterations of all backends together.
     pub iterations: u64,
@@ -27,13 +27,15 @@ pub struct Certified {
 /// The outcomes of the backends tried so far, with the tightest bound that they prove.
 #[derive(Debug, Default)]
 struct Attempts {
+    /// The outcome of each failed attempt, in words.
     lines: Vec<String>,
     iterations: u64,
     certify_seconds: f64,
-    /// The tightest bound any backend's duals have proven.
+    /// The tightest bound on the objective that the duals of any backend have proven.
     bound: Option<f64>,
     /// The claim that there is no optimum, if a backend made it.
     claim: Option<Termination>,
+    /// Termination of the last backend that gave an answer.
     last: Option<Termination>,
 }
 
@@ -146,7 +148,7 @@ fn without_forced(
 }
 
 impl Attempts {
-    /// The certificate of an answer, judged with the tightest bound there is, which it may tighten.
+    /// The certificate of an answer by the tightest bound of all answers so far, which this one may tighten.
     fn judge(&mut self, program: &Program, solution: &Solution) -> Certificate {
         if self.bound.is_none() {
             let certificate = Certificate::of(program, solution);
@@ -202,7 +204,7 @@ impl Attempts {
     }
 }
 
-/// How a backend ended, in words: that there is no optimum is only claimed.
+/// Description of how a backend ended, in which the absence of an optimum is called a claim.
 fn ended(termination: Termination) -> String {
     let claim = match termination {
         Termination::Infeasible => "infeasible",

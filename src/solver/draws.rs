@@ -1,6 +1,6 @@
 //! Random numbers for tests.
 
-/// Numbers in [0, 1), the same for a seed on every machine (Knuth's MMIX constants).
+/// Generator of numbers in [0, 1), whose sequence for a seed is the same on every machine (Knuth's MMIX constants).
 pub(crate) struct Draws(pub(crate) u64);
 
 impl Draws {
@@ -9,7 +9,7 @@ impl Draws {
         (self.0 >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A whole number below `n`.
+    /// A random whole number below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (0..n).rev().find(|at| self.next() * (*at as f64 + 1.0) < 1.0).unwrap_or(0)
     }

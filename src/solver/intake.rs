@@ -6,7 +6,7 @@
 use crate::program::{Cone, ConeKind, Program, Range};
 use crate::solver::backend::{Backend, Feature, Solution, SolveError, Termination};
 
-/// Checks a program for a backend. An answer where it needs no solver; none where it is to be solved.
+/// Checks a program for a backend. Returns the answer if it needs no solver, none if the program is to be solved.
 pub(super) fn admit(backend: &dyn Backend, program: &Program) -> Result<Option<Solution>, SolveError> {
     check(program)?;
     for cone in &program.cones {
@@ -66,7 +66,7 @@ fn holds_at_constants(cone: &Cone) -> bool {
     }
 }
 
-/// Refuses what is not in standard form: lengths that disagree, positions out of range, a column twice in one
+/// Refuses programs that are not in standard form: lengths that disagree, positions out of range, a column twice in one
 /// row, NaN anywhere, infinite numbers outside bounds, cones with the wrong number of entries.
 pub(crate) fn check(program: &Program) -> Result<(), SolveError> {
     let malformed = |what: String| Err(SolveError::Malformed { what });
@@ -169,7 +169,7 @@ fn check_cones(program: &Program) -> Result<(), SolveError> {
     Ok(())
 }
 
-/// Says what is wrong with a range: NaN, or infinite on the wrong side.
+/// Description of a range with NaN or with an infinite bound on the wrong side; none for any other range.
 fn wrong_range(range: Range) -> Option<String> {
     let wrong = range.lower.is_nan()
         || range.upper.is_nan()

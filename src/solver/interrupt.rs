@@ -16,19 +16,20 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Raised, too, while this flag is true.
+    /// The interrupt, raised also while this flag is true.
     #[must_use]
     pub fn with_flag(self, flag: Arc<AtomicBool>) -> Self {
         Self { flag: Some(flag), ..self }
     }
 
-    /// Raised, too, once the time `after` has passed since the stopwatch `since` was started.
+    /// The interrupt, raised also once the time `after` has passed since the stopwatch `since` was started.
     #[must_use]
     pub fn with_end(self, since: Stopwatch, after: Duration) -> Self {
         Self { until: Some((since, after)), ..self }
     }
 
-    /// Raised, too, in a decision that takes longer than this wall time; see [`of_decision`](Self::of_decision).
+    /// The interrupt, raised also in a decision that takes longer than this wall time; see
+    /// [`of_decision`](Self::of_decision).
     #[must_use]
     pub fn with_decision(self, time: Duration) -> Self {
         Self { decision: Some(time), ..self }
@@ -46,19 +47,19 @@ impl Interrupt {
         begun
     }
 
-    /// Is work to be broken off now?
+    /// Whether work is to be broken off now.
     pub fn is_raised(&self) -> bool {
         let flagged = self.flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
         flagged || self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// The time until its end, if it has one.
+    /// Wall time that is left until the end of the interrupt, if it has one.
     pub fn left(&self) -> Option<Duration> {
         self.until.map(|(since, after)| after.saturating_sub(since.elapsed()))
     }
 }
 
-/// Interrupts are equal if they have the same flag and the same ends.
+/// Equality of interrupts: the same flag and the same ends.
 impl PartialEq for Interrupt {
     fn eq(&self, other: &Self) -> bool {
         let flag = |own: &Self| own.flag.as_ref().map(Arc::as_ptr);

@@ -1,4 +1,4 @@
-//! Solvers: what each takes, what each answers, and a certificate that trusts none of them.
+//! Solvers of linear and conic programs, and a certificate that trusts none of them.
 //!
 //! In: a [`Program`](crate::program::Program). Out: a [`Solution`] with its evidence. Nothing here knows of jobs.
 //! [`solve_certified`] is the way in; [`registry`] has the backends by name; [`conformance`] is what a new one

@@ -15,9 +15,9 @@ use crate::solver::simplex::Simplex;
 pub struct Entry {
     /// The name of the backend.
     pub name: &'static str,
-    /// Other names it answers to.
+    /// Other names of the backend.
     pub aliases: &'static [&'static str],
-    /// A description of one line.
+    /// A one-line description.
     pub summary: &'static str,
     make: fn() -> Box<dyn Backend>,
 }
@@ -29,7 +29,7 @@ impl Entry {
     }
 }
 
-/// Every backend of this build; those of HiGHS need the feature `highs`.
+/// Every backend of this build; HiGHS needs the feature `highs`, microlp the feature `good_lp`.
 pub const BACKENDS: &[Entry] = &[
     #[cfg(feature = "highs")]
     Entry {
@@ -98,7 +98,7 @@ pub fn backend(name: &str) -> Result<Box<dyn Backend>, SolveError> {
 /// The entry of this name or alias.
 ///
 /// # Errors
-/// As [`backend`].
+/// [`SolveError::UnknownBackend`], as for [`backend`].
 pub fn entry(name: &str) -> Result<&'static Entry, SolveError> {
     BACKENDS.iter().find(|entry| entry.name == name || entry.aliases.contains(&name)).ok_or_else(|| {
         let expected: Vec<String> = BACKENDS.iter().map(|entry| format!("`{}`", entry.name)).collect();
@@ -126,11 +126,11 @@ pub fn interior_chain(program: &Program) -> Vec<Box<dyn Backend>> {
     if program.is_linear() { made(&["clarabel", "highs-interior"]) } else { made(&["clarabel", "separable"]) }
 }
 
-/// The named backend first, then the others of `chain`, so that a program which the first declines, such as one with
-/// cones, is still solved.
+/// A chain of the named backend, then the others of `chain`, so that a program which the first declines, such as one
+/// with cones, is still solved.
 ///
 /// # Errors
-/// As [`backend`].
+/// [`SolveError::UnknownBackend`], as for [`backend`].
 pub fn led_by(name: &str, chain: Vec<Box<dyn Backend>>) -> Result<Vec<Box<dyn Backend>>, SolveError> {
     let first = backend(name)?;
     let others: Vec<_> = chain.into_iter().filter(|backend| backend.name() != first.name()).collect();

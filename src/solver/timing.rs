@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Measures how long something took. No result may depend on it, limits on time and interrupts apart.
+/// A stopwatch of wall time. No result may depend on it, limits on time and interrupts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopwatch {
     started: Instant,

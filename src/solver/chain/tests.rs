@@ -3,7 +3,7 @@ use crate::program::Range;
 use crate::solver::backend::Feature;
 use crate::solver::intake::without_columns;
 
-/// Answers what it is told to, and counts how often it is asked.
+/// A backend that gives a set answer to every program.
 #[derive(Debug)]
 struct Mock {
     name: &'static str,
@@ -22,7 +22,7 @@ impl Backend for Mock {
     }
 }
 
-/// max x with x ≤ 2 by a row.
+/// Program that maximizes x, where a row says x ≤ 2.
 fn program() -> Program {
     let mut program = Program::new(Sense::Maximize);
     program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 5.0 }, 1.0);
