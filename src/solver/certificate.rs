@@ -18,7 +18,7 @@ use propagation::boxes;
 /// The most that [`Certificate::optimal`] allows of the violation and of the gap, each relative as documented there.
 pub const TOLERANCE: f64 = 1e-6;
 
-/// An objective below this part of the largest term it can have is judged absolutely, by that part.
+/// The least size by which a gap is divided, as a part of the largest term that the objective can have.
 pub(crate) const OBJECTIVE_FLOOR: f64 = 1e-3;
 
 /// Evidence for an answer, independent of the solver that gave it.
@@ -26,17 +26,18 @@ pub(crate) const OBJECTIVE_FLOOR: f64 = 1e-3;
 pub struct Certificate {
     /// The largest violation of a column's bounds, a row or a cone. A row's is relative to its largest finite
     /// bound or the largest size one of its terms can have, whichever is larger; a column's to its largest finite
-    /// bound; a cone's to max(1, the entries). Infinite if there is no primal answer.
+    /// bound, implied ones included; a cone's to max(1, the size of its entries). Infinite if there is no primal answer.
     pub violation_max: f64,
     /// The objective at the primal answer, offset included; NaN if there is none.
     pub primal: f64,
-    /// No feasible point does better than this: an upper bound to maximize, a lower one to minimize. Infinite in
-    /// that direction if nothing is proven.
+    /// The proven bound on the objective, which no feasible point beats: an upper bound to maximize, a lower one to
+    /// minimize. Infinite in that direction if nothing is proven.
     pub bound: f64,
+    /// The relative gap:
     /// |bound − primal| / max(|primal|, |bound|, 1e-3·S), where S is the largest |cost·x| that one column can
-    /// have within its implied bounds; with exponential cones at least by the largest |cost|.
+    /// have within its implied bounds; with exponential cones, the divisor is at least the largest |cost|.
     pub gap_relative: f64,
-    /// Violation and gap are both within [`TOLERANCE`].
+    /// Whether violation and gap are both within [`TOLERANCE`].
     pub optimal: bool,
 }
 
@@ -46,14 +47,16 @@ impl Certificate {
         Self::with_bound(program, solution, None)
     }
 
-    /// As [`of`](Self::of), by the dual values alone: a bound that the boxes of columns prove without them does not count.
+    /// Judges an answer as [`of`](Self::of) does, but by the dual values alone: a bound that the boxes of columns prove
+    /// without them does not count.
     pub fn by_duals(program: &Program, solution: &Solution) -> Self {
         let boxes = boxes(program);
         let proven = bound::bound_of_duals_in(program, &boxes, &solution.row_duals, &solution.cone_duals);
         Self::judged(program, solution, &boxes, proven)
     }
 
-    /// As [`of`](Self::of), with a bound proven by other means (another backend's duals, say) where it is tighter.
+    /// Judges an answer as [`of`](Self::of) does, with a bound proven by other means (another backend's duals, say) where it
+    /// is tighter.
     pub fn with_bound(program: &Program, solution: &Solution, known: Option<f64>) -> Self {
         let boxes = boxes(program);
         let by_duals = bound::dual_bound_in(program, &boxes, &solution.row_duals, &solution.cone_duals);
@@ -137,7 +140,7 @@ fn violation(program: &Program, boxes: &[Range], x: &[f64]) -> f64 {
     program.cones.iter().map(|cone| cone_violation(cone, x)).fold(worst, f64::max)
 }
 
-/// How far a cone's entries are outside it, relative to max(1, their size).
+/// The violation of a cone by its entries, relative to max(1, their size).
 fn cone_violation(cone: &Cone, x: &[f64]) -> f64 {
     let value = |entry: usize| {
         let form = &cone.entries[entry];

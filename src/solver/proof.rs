@@ -11,20 +11,20 @@ use crate::solver::backend::{Limits, Termination};
 use crate::solver::chain::{Certified, solve_certified};
 use crate::solver::registry;
 
-/// The part of its scale by which a row must be relaxed, at least, for the rows to contradict one another.
+/// The necessary relaxation of rows, as a part of their scales, above which the rows contradict one another.
 const RELAXED_MIN: f64 = 1e-9;
 
 /// The part of its scale by which a row may be violated by a point that satisfies it.
 const VIOLATED_MAX: f64 = 1e-6;
 
-/// What is proven of a program's rows.
+/// Standing of a program's rows, as far as it is proven.
 #[derive(Clone, Debug)]
 pub(super) enum Standing {
-    /// They contradict one another, by multipliers of these rows.
+    /// The rows contradict one another, as multipliers of these rows prove.
     Contradiction(Vec<usize>),
-    /// A point satisfies them.
+    /// The rows are satisfied at this point: [columns].
     Satisfied(Vec<f64>),
-    /// Neither.
+    /// Neither is proven.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ pub fn without_optimum(program: &Program, claim: Termination, limits: &Limits) -
         .then_some(Termination::Unbounded)
 }
 
-/// Do the rows of a program contradict one another?
+/// The standing of a program's rows: contradictory by proof of a dual bound, satisfied at a point, or unknown.
 pub(super) fn standing(program: &Program, limits: &Limits) -> Standing {
     if contradictory(program) {
         let empty = |row: &usize| program.rows[*row].lower > program.rows[*row].upper;
@@ -77,7 +77,7 @@ pub(super) fn standing(program: &Program, limits: &Limits) -> Standing {
     standing
 }
 
-/// The rows whose multipliers are more than rounding; `first_of_row` is that of [`relaxed`].
+/// The rows whose multipliers are more than rounding; `first_of_row` is the second value of [`relaxed`].
 fn multiplied(duals: &[f64], first_of_row: &[usize]) -> Vec<usize> {
     let largest = duals.iter().fold(0.0_f64, |most, dual| most.max(dual.abs()));
     let counts =
@@ -90,16 +90,16 @@ fn contradictory(program: &Program) -> bool {
     program.columns.iter().chain(&program.rows).any(|range| range.lower > range.upper)
 }
 
-/// A certified optimum. Our simplex comes last: its multipliers are exact at a vertex, which an interior point's are not
-/// where columns have no bound.
+/// The certified optimum of a program; none if no backend finds one. Our simplex comes last: its multipliers are exact at
+/// a vertex, which an interior point's are not where columns have no bound.
 pub(super) fn certified(program: &Program, limits: &Limits) -> Option<Certified> {
     let mut chain = registry::default_chain(program);
     chain.extend(registry::backend("simplex"));
     solve_certified(program, &mut chain, limits, None).ok()
 }
 
-/// minimize t, with each row relaxed by t times its scale. Each row becomes none, one or two rows; the second value
-/// has the position of the first of them, and the end: [rows + 1].
+/// The program that minimizes t, with each row relaxed by t times its scale. Each row becomes none, one or two rows; the
+/// second value has the position of the first of them, and the end: [rows + 1].
 fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
     let mut first_of_row = Vec::with_capacity(program.n_rows() + 1);
     let mut relaxed = Program::new(Sense::Minimize);
@@ -124,7 +124,7 @@ fn relaxed(program: &Program, with_cones: bool) -> (Program, Vec<usize>) {
     (relaxed, first_of_row)
 }
 
-/// The largest number of a row; 1 if there is none but 0.
+/// The largest magnitude among a row's coefficients and finite bounds; 1 if all are 0.
 pub(super) fn row_scale(program: &Program, row: usize) -> f64 {
     let size = program.row(row).fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
     let ends = [program.rows[row].lower, program.rows[row].upper].into_iter().filter(|end| end.is_finite());

@@ -14,12 +14,12 @@
 use crate::program::{ConeKind, Program, Range, Sense};
 use crate::solver::certificate::propagation::boxes;
 
-/// A reduced cost towards an infinite end of a box counts as 0 below this part of the magnitudes that it is a sum of:
-/// it is rounding.
+/// The part of the magnitudes that it is a sum of up to which a reduced cost towards an infinite end of a box counts as
+/// rounding of 0.
 const NOISE: f64 = 1e-13;
 /// Rounding of a sum, relative to the sum of magnitudes.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
-/// Sweeps of the repair of reduced costs.
+/// The most sweeps of the repair of reduced costs.
 const SWEEPS: usize = 3;
 
 /// The bound that duals prove on the objective, offset included: no feasible point is above it (to maximize) or
@@ -70,19 +70,22 @@ fn sign(sense: Sense) -> f64 {
 struct Multipliers<'a> {
     program: &'a Program,
     boxes: &'a [Range],
+    /// The factor that makes the objective one to maximize: 1 or −1.
     sign: f64,
+    /// Multipliers y of rows: [rows].
     rows: Vec<f64>,
+    /// Multipliers z of cones: [cones][entries].
     cones: Vec<Vec<f64>>,
 }
 
-/// Reduced costs, and the sum of magnitudes behind each.
+/// Reduced costs, each with the sum of the magnitudes of its terms: [columns].
 struct Reduced {
     costs: Vec<f64>,
     magnitudes: Vec<f64>,
 }
 
 impl Reduced {
-    /// Does this column pull towards an infinite end of its box, by more than rounding?
+    /// Whether the reduced cost of this column points to an infinite end of its box, by more than rounding.
     fn escapes(&self, column: usize, range: Range) -> bool {
         let cost = self.costs[column];
         let end = if cost > 0.0 { range.upper } else { range.lower };
@@ -91,7 +94,7 @@ impl Reduced {
 }
 
 impl<'a> Multipliers<'a> {
-    /// Repaired duals; none if they have the wrong lengths, or are not finite.
+    /// The multipliers of repaired duals; none if the duals have the wrong lengths, or are not finite.
     fn repaired(
         program: &'a Program,
         boxes: &'a [Range],
@@ -119,7 +122,7 @@ impl<'a> Multipliers<'a> {
         Some(multipliers)
     }
 
-    /// Sets multipliers of infinite bounds to 0: others prove nothing.
+    /// Sets multipliers of infinite bounds to 0, as with any other the bound would be infinite.
     fn cut_signs(&mut self) {
         for (dual, range) in self.rows.iter_mut().zip(&self.program.rows) {
             let bound = if *dual > 0.0 { range.upper } else { range.lower };

@@ -3,13 +3,14 @@
 
 use crate::program::{Program, Range};
 
-/// Passes over the rows. Each carries a bound one row further: from a row of time to a share and from there to a
-/// level takes two.
+/// The most passes over the rows. Each carries a bound one row further: from a job's row of time to a share, and from
+/// there to a level, takes two.
 const ROUNDS: usize = 3;
-/// Every bound found is loosened by this, relative: more than the rounding in it.
+/// The relative part by which [`fill`] loosens every bound it finds: more than the rounding in it.
 const MARGIN: f64 = 1e-9;
 
-/// Ranges that hold at every feasible point within the implied bounds, finite where a row makes them so.
+/// Ranges of columns that hold at every feasible point within the implied bounds, finite where a row makes them so:
+/// [columns].
 pub(super) fn boxes(program: &Program) -> Vec<Range> {
     let mut boxes: Vec<Range> = program
         .implied

@@ -164,7 +164,7 @@ struct Numbers {
     point: Vec<f64>,
     costs: Vec<f64>,
     coefficients: Vec<f64>,
-    /// Below and above the point's value of each row; none is infinite.
+    /// Distances of each row's value at the point from its bounds below and above, none for an infinite bound: [ROWS].
     slacks: Vec<(Option<f64>, Option<f64>)>,
     row_duals: Vec<f64>,
     cone_duals: Vec<f64>,
@@ -193,7 +193,7 @@ fn numbers() -> impl Strategy<Value = Numbers> {
         })
 }
 
-/// A linear part around a feasible point; the program and the point.
+/// A linear program around a feasible point, and that point.
 fn around(numbers: &Numbers) -> (Program, Vec<f64>) {
     let sense = if numbers.maximize { Sense::Maximize } else { Sense::Minimize };
     let mut program = Program::new(sense);
@@ -214,7 +214,7 @@ fn around(numbers: &Numbers) -> (Program, Vec<f64>) {
     (program, numbers.point.clone())
 }
 
-/// Adds two exponential cones and a second-order cone that hold at the point, extended.
+/// Adds two exponential cones and a second-order cone, and extends the point so that they hold at it.
 fn with_cones(program: &mut Program, point: &mut Vec<f64>, numbers: &Numbers) {
     let single = |constant, column| Affine { constant, terms: vec![(column, 1.0)] };
     for (position, of) in [(0, 1), (1, 2)] {
