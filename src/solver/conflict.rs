@@ -18,7 +18,7 @@ use crate::solver::timing::Stopwatch;
 /// The most programs that are solved in a search for the smallest contradiction.
 const TRIES_MAX: usize = 400;
 
-/// The most terms of all those programs together; each has all terms of the original.
+/// The most terms of all programs of a search together; each program has all terms of the original.
 const TERMS_MAX: usize = 4_000_000;
 
 /// The most rows of a contradiction that are left out one by one where the smallest is not found.
@@ -27,7 +27,7 @@ const LEFT_OUT_MAX: usize = 200;
 /// The part of its scale by which a point may miss a row and still satisfy it.
 const MISSED_MAX: f64 = 1e-9;
 
-/// How small a contradiction is known to be.
+/// Known minimality of a contradiction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictSize {
     /// No contradiction has fewer rows.
@@ -43,7 +43,7 @@ pub enum ConflictSize {
 pub struct ConflictingRows {
     /// The rows, in order.
     pub rows: Vec<usize>,
-    /// How small the set is known to be.
+    /// Known minimality of the set.
     pub size: ConflictSize,
 }
 
@@ -66,7 +66,7 @@ pub fn conflict(program: &Program, candidates: &[usize], limits: &Limits) -> Opt
     Some(ConflictingRows { rows, size: found.1 })
 }
 
-/// The rows at the positions that are set.
+/// The candidates whose flags are set.
 fn rows_of(candidates: &[usize], kept: &[bool]) -> Vec<usize> {
     candidates.iter().zip(kept).filter(|(_, kept)| **kept).map(|(row, _)| *row).collect()
 }
@@ -75,7 +75,7 @@ fn count(kept: &[bool]) -> usize {
     kept.iter().filter(|kept| **kept).count()
 }
 
-/// A search for the smallest contradiction. Sets of candidates are [candidates].
+/// A search for the smallest contradiction. Sets of candidates are flags by position: [candidates].
 struct Search<'a> {
     program: &'a Program,
     candidates: &'a [usize],
@@ -83,7 +83,7 @@ struct Search<'a> {
     clock: Stopwatch,
     /// Programs that may still be solved.
     tries: usize,
-    /// Has every set so far been proven to be a contradiction or satisfiable?
+    /// Whether every set so far has been proven to be a contradiction or satisfiable.
     is_settled: bool,
     /// The smallest contradiction found.
     best: Vec<bool>,
@@ -124,7 +124,7 @@ impl<'a> Search<'a> {
         Limits { time, ..self.limits.clone() }
     }
 
-    /// Do these candidates contradict one another? The rows of a contradiction are candidates, by position.
+    /// The standing of these candidates. The rows of a contradiction are positions of candidates.
     fn standing_of(&mut self, kept: &[bool]) -> Standing {
         self.tries = self.tries.saturating_sub(1);
         match standing(&self.part(kept), &self.limits()) {
@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
                     return self.is_settled.then(|| self.best.clone());
                 }
                 Standing::Satisfied(point) => self.extended(hitting, &point),
-                // What cannot be proven is taken for satisfiable, and then nothing is called the smallest.
+                // A set of which nothing is proven is taken for satisfiable, and then no contradiction is called the smallest.
                 Standing::Unknown => {
                     self.is_settled = false;
                     hitting

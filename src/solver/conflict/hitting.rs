@@ -3,8 +3,8 @@
 /// The most sets of elements that are looked at for one size.
 const STEPS_MAX: usize = 200_000;
 
-/// A smallest set of elements below `n` that has one of each set, [n], if it is known that none has fewer than `least`
-/// elements; none if a set is empty, or if it takes too many steps.
+/// A smallest set of elements below `n` that has one element of each set, as flags [n]; `least` is a known lower bound on
+/// its size. None if a set is empty, or if the search takes too many steps.
 pub(super) fn smallest_hitting(sets: &[Vec<usize>], n: usize, least: usize) -> Option<Vec<bool>> {
     if sets.iter().any(Vec::is_empty) {
         return None;
@@ -22,14 +22,17 @@ pub(super) fn smallest_hitting(sets: &[Vec<usize>], n: usize, least: usize) -> O
 /// A search for a hitting set of a given size.
 struct Hitting<'a> {
     sets: &'a [Vec<usize>],
+    /// Whether each element is in the set: [n].
     chosen: Vec<bool>,
-    /// Elements with which all hitting sets were looked at already: [n].
+    /// Whether all hitting sets with an element were looked at already: [n].
     forbidden: Vec<bool>,
+    /// Steps that may still be taken.
     steps: usize,
 }
 
 impl Hitting<'_> {
-    /// Can so many elements more hit all sets? Then they are chosen. None if it takes too many steps.
+    /// Chooses at most `left` more elements so that all sets are hit; false if no choice hits all. None if it takes too many
+    /// steps.
     fn hit(&mut self, left: usize) -> Option<bool> {
         self.steps = self.steps.checked_sub(1)?;
         let is_open = |element: &usize| !self.forbidden[*element];
