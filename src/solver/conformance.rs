@@ -42,7 +42,7 @@ pub struct Case {
     pub name: &'static str,
     /// The right answer to the case.
     pub expected: Expected,
-    /// The optimum is unique in the duals too, so each can be checked by moving its bound.
+    /// Whether the optimum is unique in the duals too, so that each can be checked by moving its bound.
     pub duals_unique: bool,
     /// The program.
     pub program: fn() -> Program,
@@ -77,8 +77,9 @@ impl fmt::Display for Failure {
     }
 }
 
-/// How far a bound is moved to check a dual, and how far the slope may be off, both relative to max(1, size).
+/// The distance by which a bound is moved to check a dual, relative to max(1, its size).
 const STEP: f64 = 1e-3;
+/// The largest difference of a dual from the measured slope, relative to the slope's size, taken between 1 and 1,000.
 const SLOPE_TOLERANCE: f64 = 1e-3;
 
 /// Runs a backend on all cases but its exclusions, and returns the failures.
@@ -103,7 +104,7 @@ pub fn run(backend: &mut dyn Backend) -> Vec<Failure> {
 /// Runs a backend on one case.
 ///
 /// # Errors
-/// What was wrong, in words.
+/// A description of the fault.
 pub fn run_case(backend: &mut dyn Backend, case: &Case) -> Result<(), String> {
     let program = (case.program)();
     let lacks = |feature| !backend.supports(feature);

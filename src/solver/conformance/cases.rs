@@ -57,7 +57,7 @@ pub const CASES: &[Case] = &[
     case!("a distance", distance, Optimal(3.535_533_905_932_737_7), duals),
 ];
 
-/// A program of columns (bounds, implied bounds are the same; cost) and rows.
+/// A program of columns (bounds, which are its implied bounds too, and cost) and rows (bounds and coefficients).
 fn program(sense: Sense, columns: &[(Range, f64)], rows: &[(Range, &[f64])]) -> Program {
     let mut program = Program::new(sense);
     for &(range, cost) in columns {
@@ -145,7 +145,7 @@ fn fixed_column() -> Program {
     maximize(&[(Range::exactly(2.0), 2.0), (Range::NON_NEGATIVE, 1.0)], &[(Range::at_most(5.0), &[1.0, 1.0])])
 }
 
-/// Both at their lower bounds, −2 and −3; the row has room.
+/// Both columns are at their lower bounds, −2 and −3; the row has room.
 fn negative_bounds() -> Program {
     minimize(
         &[(between(-2.0, -1.0), 1.0), (between(-3.0, 4.0), 1.0)],
@@ -183,7 +183,7 @@ fn empty_row_holds() -> Program {
     maximize(&[(SHARE, 1.0)], &[(between(-1.0, 1.0), &[])])
 }
 
-/// Along (1, 1).
+/// The objective grows without end along (1, 1).
 fn unbounded_ray() -> Program {
     maximize(
         &[(Range::NON_NEGATIVE, 1.0), (Range::NON_NEGATIVE, 1.0)],
@@ -199,7 +199,7 @@ fn unbounded_below() -> Program {
     minimize(&[(Range::FREE, 1.0), (SHARE, 1.0)], &[(Range::at_most(4.0), &[1.0, 1.0])])
 }
 
-/// Four rows through (1, 1).
+/// Four rows meet in (1, 1).
 fn degenerate() -> Program {
     maximize(
         &[(Range::NON_NEGATIVE, 1.0), (Range::NON_NEGATIVE, 1.0)],
@@ -224,12 +224,12 @@ fn assignment() -> Program {
     program
 }
 
-/// 2·3 − 1.
+/// Each column is at its better bound: 2·3 − 1.
 fn no_rows() -> Program {
     maximize(&[(between(0.0, 3.0), 2.0), (between(1.0, 5.0), -1.0)], &[])
 }
 
-/// Nothing costs anything: the offset.
+/// No column has a cost, so that the offset is the optimum.
 fn no_rows_no_bounds() -> Program {
     let mut program = maximize(&[(Range::FREE, 0.0)], &[]);
     program.offset = 3.0;
@@ -379,7 +379,7 @@ fn disc() -> Program {
     program
 }
 
-/// From (3, 4) to the half-plane x + y ≤ 2: 5 / √2.
+/// The distance from (3, 4) to the half-plane x + y ≤ 2: 5 / √2.
 fn distance() -> Program {
     let mut program = minimize(
         &[(between(-9.0, 9.0), 0.0), (between(-9.0, 9.0), 0.0), (Range::NON_NEGATIVE, 1.0)],
@@ -393,7 +393,7 @@ fn distance() -> Program {
     program
 }
 
-/// Programs that are not in standard form, and what is wrong with each.
+/// Programs that are not in standard form, each with a description of its fault.
 pub(super) fn malformed() -> Vec<(&'static str, Program)> {
     let change = |what, edit: fn(&mut Program)| {
         let mut program = at_most_rows();
