@@ -21,7 +21,7 @@ use tableau::{State, Tableau, sign};
 pub struct Simplex {
     /// Scaling factors of the last program; used again where the next has the same shape and comes with a basis.
     factors: Option<Factors>,
-    /// Are factors never used again?
+    /// Whether factors are never used again.
     forgetful: bool,
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use crate::program::{Range, Sense};
     use crate::solver::backend::BasisStatus;
 
-    /// maximize a level, `size` times which is at most a column that is at most 1.
+    /// Program that maximizes a level t subject to size·t ≤ x and x ≤ 1.
     fn program(size: f64) -> Program {
         let mut program = Program::new(Sense::Maximize);
         program.push_column(Range::NON_NEGATIVE, Range { lower: 0.0, upper: 1.0 }, 0.0);

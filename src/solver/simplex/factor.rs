@@ -5,17 +5,20 @@
 //! over get their logicals: any selection of columns leads to a basis. Later pivots are kept as a product of their
 //! columns (the product form of the inverse) until the factors are made anew.
 
-/// A pivot is at least this part of the largest there is in its column.
+/// The least pivot, as a part of the largest entry that its column could be pivoted on.
 const THRESHOLD: f64 = 0.1;
-/// A column counts as dependent on others if elimination leaves no entry above this part of its largest.
+/// The part of its largest entry above which elimination must leave an entry of a column; else the column counts as
+/// dependent on others.
 const DEPENDENT: f64 = 1e-9;
 
 /// A sparse matrix, column by column.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
-    /// Where each column's terms start: [columns + 1].
+    /// Position of each column's first term, then the number of terms: [columns + 1].
     pub(super) starts: Vec<usize>,
+    /// Row of each term.
     pub(super) rows: Vec<u32>,
+    /// Coefficient of each term.
     pub(super) values: Vec<f64>,
 }
 
@@ -51,6 +54,7 @@ pub(super) struct Factor {
     lower: Columns,
     /// U by position: terms in earlier positions, without the diagonal.
     upper: Columns,
+    /// The diagonal of U, by position.
     diagonal: Vec<f64>,
     /// The row on which each position was eliminated.
     row: Vec<u32>,
@@ -58,7 +62,7 @@ pub(super) struct Factor {
     pivots: Vec<(u32, f64)>,
     /// The entering columns' entries in other positions, by pivot.
     others: Columns,
-    /// Zero between uses: [rows].
+    /// A column by row while it is eliminated, zero between uses: [rows].
     work: Vec<f64>,
 }
 
@@ -66,14 +70,15 @@ pub(super) struct Factor {
 struct Reach<'a> {
     /// Number of terms of all wanted columns in each row: [rows].
     row_counts: &'a [u32],
-    /// Number of columns visited before this one.
+    /// Number of columns eliminated before this one.
     stamp: u32,
     /// The stamp at which each row was last seen: [rows].
     seen: Vec<u32>,
+    /// Positions on the way to the present one, each with its next term.
     stack: Vec<(usize, usize)>,
     /// Positions in the reverse of the order in which they are to be eliminated.
     order: Vec<usize>,
-    /// Rows without a position yet.
+    /// Rows visited that have no position yet.
     open: Vec<usize>,
 }
 
@@ -235,7 +240,7 @@ impl Factor {
         true
     }
 
-    /// Pivots since the factors were made.
+    /// Number of pivots since the factors were made.
     pub(super) fn n_pivots(&self) -> usize {
         self.pivots.len()
     }

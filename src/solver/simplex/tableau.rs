@@ -10,16 +10,18 @@ use crate::program::{Program, Sense};
 use crate::solver::backend::{Basis, BasisStatus};
 use crate::solver::simplex::factor::{Columns, Factor};
 
-/// The numbers of a program.
+/// The coefficients, costs and bounds of a program.
 #[derive(Debug)]
 pub(super) struct Tableau {
+    /// The terms of the columns, column by column.
     pub(super) columns: Columns,
     /// The terms of the columns, row by row.
     pub(super) by_row: Columns,
     /// The cost of each column, to be minimized: [columns].
     pub(super) cost: Vec<f64>,
-    /// Bounds: [variables] each.
+    /// Lower bounds: [variables].
     pub(super) lower: Vec<f64>,
+    /// Upper bounds: [variables].
     pub(super) upper: Vec<f64>,
     pub(super) n_rows: usize,
 }
@@ -30,9 +32,9 @@ pub(super) struct State {
     pub(super) factor: Factor,
     /// The variable of each position: [rows].
     pub(super) basic: Vec<u32>,
-    /// [variables]
+    /// Status of each variable: [variables].
     pub(super) status: Vec<BasisStatus>,
-    /// [variables]
+    /// Value of each variable: [variables].
     pub(super) value: Vec<f64>,
 }
 
@@ -90,7 +92,7 @@ impl Tableau {
         }
     }
 
-    /// The status of a variable out of the basis: `wanted` if it has that bound.
+    /// The status of a variable out of the basis: `wanted` if the variable has that bound, else its other bound or free.
     fn outside(&self, variable: usize, wanted: BasisStatus) -> BasisStatus {
         let (below, above) = (self.lower[variable].is_finite(), self.upper[variable].is_finite());
         match wanted {
@@ -149,7 +151,7 @@ impl Tableau {
         self.revalue(state);
     }
 
-    /// Computes the values of basic variables from all others'.
+    /// Computes the values of basic variables from those of all others.
     fn revalue(&self, state: &mut State) {
         let mut right = vec![0.0; self.n_rows];
         for variable in 0..self.n_variables() {
@@ -166,7 +168,7 @@ impl Tableau {
     }
 }
 
-/// The factor with which the objective is minimized: 1 or −1.
+/// The factor that makes the objective one to minimize: 1 or −1.
 pub(super) fn sign(program: &Program) -> f64 {
     match program.sense {
         Sense::Maximize => -1.0,

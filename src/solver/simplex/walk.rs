@@ -12,17 +12,17 @@ use crate::solver::backend::{BasisStatus, Limits, Termination};
 use crate::solver::simplex::tableau::{State, Tableau};
 use crate::solver::timing::Stopwatch;
 
-/// Pivots after which factors are made anew.
+/// Number of pivots after which factors are made anew.
 const PIVOTS_MAX: usize = 32;
 /// The least pivot, in scaled units.
 const PIVOT_MIN: f64 = 1e-9;
 /// The largest relative difference between a pivot computed by row and by column.
 const AGREE: f64 = 1e-6;
-/// Steps without length after which the first variables are taken.
+/// The most steps in a row without length; after more, Bland's rule chooses variables.
 const STALLED_MAX: u32 = 100;
-/// The limit on steps where none is given, for each row and column.
+/// The limit on steps where none is given, for each row and column and for 100 more.
 const STEPS_PER_SIZE: u64 = 20;
-/// Steps between two looks at the clock.
+/// Number of steps between two looks at the clock.
 const LOOK_EVERY: u64 = 16;
 
 /// Runs the simplex method from a state, and returns why it stopped and how many steps it took.
@@ -77,14 +77,14 @@ const UP: Way = -1.0;
 const DOWN: Way = 1.0;
 const BOTH: Way = f64::NAN;
 
-/// Variables that are tested together for entering.
+/// Number of variables that are tested together for entering.
 const TOGETHER: usize = 8;
 
 enum Step {
     Taken,
-    /// Nothing blocks.
+    /// No bound blocks the step.
     Unbounded,
-    /// The pivot is too small.
+    /// The pivot of the variable that blocks is too small.
     Unsafe,
 }
 
@@ -94,8 +94,9 @@ struct Block {
     position: usize,
     /// The entry of the direction at this variable, without sign.
     pivot: f64,
-    /// The length of step at which it is at its bound.
+    /// The length of step at which the variable is at its bound.
     at: f64,
+    /// The bound that the variable reaches.
     bound: BasisStatus,
 }
 
@@ -106,8 +107,9 @@ struct Walk<'a> {
     costs: Vec<f64>,
     /// Prices of rows.
     prices: Vec<f64>,
+    /// The column of the entering variable by row, zero between uses.
     column: Vec<f64>,
-    /// The direction of basic variables, by position.
+    /// The change of each basic variable per unit of the entering one, negated, by position.
     direction: Vec<f64>,
     /// The way in which each variable may enter: [variables].
     ways: Vec<Way>,
@@ -115,10 +117,11 @@ struct Walk<'a> {
     reduced: Vec<f64>,
     /// The squared length of the edge along which a variable enters, estimated from below: [variables].
     weights: Vec<f64>,
-    /// The row of the last pivot: of variables.
+    /// The row of the last pivot, in terms of the basis: [variables].
     row: Vec<f64>,
-    /// Are reduced costs those of the second phase, at this basis?
+    /// Whether reduced costs are those of the second phase at this basis.
     priced: bool,
+    /// Number of steps without length since the last one with a length.
     stalled: u32,
 }
 
@@ -142,7 +145,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Computes reduced costs: of the objective if no basic variable is out of its bounds, else of the sum of
-    /// distances from bounds. True if none is.
+    /// distances from bounds. True if no basic variable is out of its bounds.
     fn price(&mut self, state: &State) -> bool {
         let Tableau { lower, upper, .. } = self.tableau;
         let mut feasible = true;
@@ -187,7 +190,7 @@ impl<'a> Walk<'a> {
         cost - terms.map(|(row, value)| value * self.prices[row]).sum::<f64>()
     }
 
-    /// The variable to enter, with its reduced cost.
+    /// The variable to enter, with its reduced cost; none if no variable lowers the cost.
     fn entering(&self) -> Option<(usize, f64)> {
         let mut best: Option<usize> = None;
         let mut most = 0.0;
@@ -212,8 +215,8 @@ impl<'a> Walk<'a> {
         best.map(|variable| (variable, self.reduced[variable]))
     }
 
-    /// Can one of these variables be better than the best so far? As that is rare, all are tested at once, without
-    /// branches.
+    /// Whether one of these variables may be better than the best so far. As that is rare, all are tested at once,
+    /// without branches.
     #[inline]
     fn may_enter(&self, reduced: &[f64], weights: &[f64], ways: &[Way], most: f64) -> bool {
         let of = |slice| <&[f64; TOGETHER]>::try_from(slice);
@@ -340,7 +343,7 @@ impl<'a> Walk<'a> {
         best
     }
 
-    /// Every bound that a step meets, in order of position.
+    /// Calls `each` with every bound that a step meets, in order of position.
     fn blocks(&self, state: &State, sign: f64, feasible: bool, mut each: impl FnMut(Block)) {
         let Tableau { lower, upper, .. } = self.tableau;
         for (position, along) in self.direction.iter().enumerate() {
