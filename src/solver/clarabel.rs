@@ -19,7 +19,7 @@ const NAME: &str = "clarabel";
 /// Residuals and relative gap within which a solve that got stuck counts as inaccurate, not failed.
 const CLOSE: f64 = 1e-5;
 
-/// Clarabel.
+/// The Clarabel backend.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clarabel;
 
@@ -104,7 +104,7 @@ fn without_rows(program: &Program) -> Solution {
     answer
 }
 
-/// Where a row of Clarabel's came from.
+/// The part of a program that a row of Clarabel's came from.
 #[derive(Clone, Copy, Debug)]
 enum Origin {
     /// Both bounds of a row, or its upper one.
@@ -120,13 +120,17 @@ enum Origin {
 /// A program in Clarabel's form, rows in its order: equalities, inequalities, cones.
 #[derive(Debug)]
 struct Form {
-    /// +1 to maximize, −1 to minimize.
+    /// The sense of the program: +1 to maximize, −1 to minimize.
     sign: f64,
+    /// The origin of each row: [rows].
     origins: Vec<Origin>,
+    /// The right-hand side b: [rows].
     bounds: Vec<f64>,
+    /// Position of each row's first term, then the number of terms: [rows + 1].
     row_starts: Vec<usize>,
     term_columns: Vec<usize>,
     term_values: Vec<f64>,
+    /// The cones that the slacks s of consecutive rows are in.
     cones: Vec<SupportedConeT<f64>>,
 }
 
@@ -216,7 +220,7 @@ impl Form {
         self.origins.push(origin);
     }
 
-    /// The coefficients, column by column.
+    /// The coefficients A, column by column.
     fn matrix(&self, n_columns: usize) -> CscMatrix<f64> {
         let mut starts = vec![0; n_columns + 1];
         for &column in &self.term_columns {
@@ -275,7 +279,7 @@ fn termination_of(status: SolverStatus, close: bool) -> Termination {
         SolverStatus::Solved | SolverStatus::AlmostSolved => Termination::Optimal,
         SolverStatus::NumericalError | SolverStatus::InsufficientProgress if close => Termination::Inaccurate,
         SolverStatus::PrimalInfeasible | SolverStatus::AlmostPrimalInfeasible => Termination::Infeasible,
-        // A ray along which the objective improves, whether or not any point is feasible.
+        // This status claims a ray along which the objective improves, whether or not any point is feasible.
         SolverStatus::DualInfeasible | SolverStatus::AlmostDualInfeasible => {
             Termination::InfeasibleOrUnbounded
         }

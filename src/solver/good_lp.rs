@@ -56,7 +56,7 @@ impl Backend for MicroLp {
     }
 }
 
-/// A program in good_lp's terms.
+/// A program as variables, an objective and constraints of good_lp.
 struct Modelled {
     variables: ProblemVariables,
     columns: Vec<Variable>,

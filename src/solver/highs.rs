@@ -17,17 +17,17 @@ use crate::solver::highs::parallel::most_parallel;
 use crate::solver::intake::{admit, without_columns};
 use crate::solver::scaling::Scaled;
 
-/// Steps after which the interior-point method gives up where no limit is asked for: it takes some twenty, and where
-/// coefficients are fifteen decades apart it goes on for ever.
+/// Number of steps after which the interior-point method gives up where no limit is asked for: it takes some twenty, and
+/// where coefficients are fifteen decades apart it goes on for ever.
 const IPM_STEPS_MAX: usize = 500;
 
 /// The number of rows that are multiples of one another above which presolve is off, as it compares each with each.
 const PARALLEL_MAX: usize = 500;
 
-/// HiGHS's number of the primal simplex method.
+/// HiGHS's number of the primal simplex method in its option `simplex_strategy`.
 const PRIMAL: i32 = 4;
 
-/// Which of HiGHS's algorithms.
+/// An algorithm of HiGHS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Dual simplex: a vertex, warm starts.
@@ -38,7 +38,7 @@ pub enum Method {
     Interior,
 }
 
-/// HiGHS with one of its methods.
+/// The backend of HiGHS with one of its methods.
 #[derive(Clone, Copy, Debug)]
 pub struct Highs {
     method: Method,
@@ -146,7 +146,7 @@ impl Highs {
     }
 }
 
-/// The factor with which the objective is minimized: 1 or −1.
+/// The factor that makes the objective one to minimize: 1 or −1.
 fn sign(program: &Program) -> f64 {
     match program.sense {
         Sense::Maximize => -1.0,
@@ -228,7 +228,7 @@ fn termination_of(status: HighsModelStatus) -> Termination {
         HighsModelStatus::UnboundedOrInfeasible => Termination::InfeasibleOrUnbounded,
         HighsModelStatus::ReachedTimeLimit => Termination::TimeLimit,
         HighsModelStatus::ReachedIterationLimit => Termination::IterationLimit,
-        // how interior point without crossover says that it came close
+        // the status by which interior point without crossover says that it came close
         HighsModelStatus::Unknown => Termination::Inaccurate,
         // programs without columns never get here, and no bound or target is ever set
         HighsModelStatus::ModelEmpty
@@ -243,7 +243,7 @@ fn termination_of(status: HighsModelStatus) -> Termination {
         | HighsModelStatus::PresolveError
         | HighsModelStatus::SolveError
         | HighsModelStatus::PostsolveError
-        // the enum may grow; what we do not know proves nothing
+        // the enum may grow; an unknown status proves nothing
         | _ => Termination::Failed,
     }
 }

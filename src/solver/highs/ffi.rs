@@ -18,7 +18,7 @@ pub(super) fn set_basis(model: &mut Model, basis: &Basis) -> bool {
     status != highs_sys::STATUS_ERROR
 }
 
-/// The basis HiGHS ended with; none if it has none or one we cannot express.
+/// The basis HiGHS ended with; none if it has none, or one that [`Basis`] cannot express.
 pub(super) fn basis(solved: &mut SolvedModel, n_columns: usize, n_rows: usize) -> Option<Basis> {
     let model = solved.as_mut_ptr();
     let mut columns: Vec<HighsInt> = vec![0; n_columns];
@@ -58,7 +58,7 @@ fn status_of(code: HighsInt) -> Option<BasisStatus> {
     }
 }
 
-/// Has HiGHS read a model file: the judge of our LP and MPS text.
+/// The model that HiGHS reads from a file, to judge our LP and MPS text; none if it fails.
 #[cfg(test)]
 pub(crate) fn read_model(path: &std::path::Path) -> Option<Model> {
     let mut model = Model::new(highs::ColProblem::new());

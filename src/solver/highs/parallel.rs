@@ -5,7 +5,7 @@
 
 use crate::program::Program;
 
-/// The last bits of a coefficient that are ignored in comparisons of rows: rounding may differ there.
+/// Number of last bits of a coefficient that are ignored in comparisons of rows: rounding may differ there.
 const ROUNDED_BITS: u32 = 8;
 
 /// The size of the largest set of rows that are multiples of one another.

@@ -5,7 +5,7 @@ use super::*;
 use crate::program::text::{to_lp, to_mps};
 use crate::solver::conformance::{CASES, Expected};
 
-/// Has HiGHS read a text and solve what it read; the objective.
+/// The optimum that HiGHS finds of the program it reads from a text.
 fn solved_from(text: &str, extension: &str) -> Result<f64, String> {
     let file = tempfile::Builder::new().suffix(extension).tempfile().unwrap();
     std::fs::write(file.path(), text).unwrap();
@@ -17,7 +17,7 @@ fn solved_from(text: &str, extension: &str) -> Result<f64, String> {
     }
 }
 
-/// HiGHS's own readers are the judge of what we write.
+/// HiGHS's own readers are the judge of our LP and MPS text.
 #[test]
 fn lp_and_mps_text_read_back_as_the_same_program() {
     let mut checked = 0;
