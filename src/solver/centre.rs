@@ -27,7 +27,7 @@ use crate::solver::timing::Stopwatch;
 use lines::Lines;
 
 const NAME: &str = "centre";
-/// Σ μ·w at the start, relative to Σ |q·v| there.
+/// The sum of the products μ·w at the start, relative to Σ |q·v| there.
 const FIRST_GAP: f64 = 100.0;
 /// At the start, z of a column satisfies its dual row, except that v·z is kept between this part of μ·w and μ·w
 /// divided by it.
@@ -40,7 +40,7 @@ const STEP: f64 = 0.9995;
 const STEPS_MAX: u32 = 120;
 /// The most centring steps at the end of the path; Newton's method takes about four.
 const CENTRING_STEPS_MAX: u32 = 20;
-/// The relative distance of products v·z from μ·w at which centring ends.
+/// The largest relative distance of products v·z from μ·w at which centring ends.
 const OFF_PATH_MAX: f64 = 1e-4;
 /// The relative distance of products v·z from μ·w above which the answer is refused: rounding keeps it from the
 /// centre.
@@ -50,18 +50,19 @@ const OUT_OF_REACH: f64 = 1e-4;
 /// A solution of normal equations is exact if it misses no more than this part of the right-hand side.
 const EXACT: f64 = 1e-12;
 
-/// How much the logarithm of each column and of each row's slack counts: > 0.
+/// Weights, > 0, of the logarithms of columns and of rows' slacks.
 #[derive(Clone, Debug)]
 pub struct BarrierWeights {
-    /// `[columns]`.
+    /// Weight of each column: `[columns]`.
     pub columns: Vec<f64>,
-    /// `[rows]`.
+    /// Weight of each row's slack: `[rows]`.
     pub rows: Vec<f64>,
 }
 
-/// Finds the weighted analytic centre of the optima of a linear program whose rows are one-sided and whose columns
-/// have a lower bound and no upper one. A free column gets a lower bound that it cannot reach, which is right where it has
-/// the same value at every optimum, as a level has. It fails on other programs, and where rounding stops it too early.
+/// A method that finds the weighted analytic centre of the optima of a linear program whose rows are one-sided and whose
+/// columns have a lower bound and no upper one, or are fixed. A free column gets a lower bound that it cannot reach, which is
+/// right where it has the same value at every optimum, as a level has. The method fails on other programs, and where rounding
+/// stops it too early.
 #[derive(Clone, Debug)]
 pub struct Centre {
     weights: BarrierWeights,
@@ -128,24 +129,29 @@ impl Backend for Centre {
     }
 }
 
-/// minimize q·v subject to G v = b, v ≥ 0: columns from their lower bounds, then a slack for each row.
+/// A program as the method takes it: minimize q·v subject to G v = b, v ≥ 0, where v has the columns from their lower
+/// bounds, then a slack for each row.
 struct Form {
+    /// The sense of the program: +1 to maximize, −1 to minimize.
     sign: f64,
     matrix: Matrix,
-    /// Columns of the program by column here, and their lower bounds.
+    /// The program's column, and its lower bound, of each column here.
     columns: Vec<(usize, f64)>,
-    /// The matrix's columns and its rows without slacks, laid out for products with vectors.
+    /// The matrix's columns without slacks, laid out for products with vectors.
     by_column: Lines,
+    /// The matrix's rows without slacks, laid out for products with vectors.
     by_row: Lines,
+    /// Costs q of columns; those of slacks, all 0, are left out.
     cost: Vec<f64>,
+    /// Bounds b: [rows].
     bounds: Vec<f64>,
-    /// Columns, then slacks.
+    /// Weights w of columns, then of slacks.
     weights: Vec<f64>,
     /// The sum of the weights.
     weight: f64,
-    /// The row here of each row of the program, and the sign it was multiplied by; none for a row without bounds.
+    /// The row here of each row of the program, and the sign by which it was multiplied; none for a row without bounds.
     row_of: Vec<Option<(usize, f64)>>,
-    /// The program's columns that are fixed, and at what.
+    /// The value of each column of the program that is fixed, 0 for others: [the program's columns].
     fixed: Vec<f64>,
 }
 
@@ -261,22 +267,22 @@ fn transposed(terms: &[Vec<(usize, f64)>], n_rows: usize) -> Vec<Vec<(usize, f64
     rows
 }
 
-/// A point of the method: v, z > 0 and y, with the quantities computed from them.
+/// A point of the method: v, z > 0 and y, with the quantities that follow from them.
 struct State {
     v: Vec<f64>,
     z: Vec<f64>,
     y: Vec<f64>,
-    /// v / z.
+    /// The diagonal of the normal equations, v / z.
     ratio: Vec<f64>,
-    /// b − G v.
+    /// The residual of rows, b − G v.
     primal: Vec<f64>,
-    /// q − Gᵀ y − z.
+    /// The residual of columns and slacks, q − Gᵀ y − z.
     dual: Vec<f64>,
     /// Plans of the normal equations of earlier steps.
     plans: Vec<Rc<Plan>>,
 }
 
-/// How exactly normal equations are solved: a predictor only says how far to aim, and needs few digits.
+/// The accuracy to which normal equations are solved: a predictor only says how far to aim, and needs few digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Digits {
     Few,
@@ -306,7 +312,7 @@ impl State {
         state
     }
 
-    /// Computes what follows from v, z and y.
+    /// Computes the quantities that follow from v, z and y.
     fn look(&mut self, form: &Form) {
         self.ratio.clear();
         self.ratio.extend(self.v.iter().zip(&self.z).map(|(v, z)| v / z));
@@ -320,7 +326,7 @@ impl State {
         }
     }
 
-    /// Σ v·z / Σ w.
+    /// The weighted mean μ of the products, Σ v·z / Σ w.
     fn mu(&self, form: &Form) -> f64 {
         let products: f64 = self.v.iter().zip(&self.z).map(|(v, z)| v * z).sum();
         products / form.weight
@@ -360,7 +366,7 @@ impl State {
         self.take(form, &step, STEP)
     }
 
-    /// Takes a Newton step towards the point of the path at μ. False if it leads nowhere.
+    /// Takes a Newton step towards the point of the path at μ. False if the step leads nowhere.
     fn centre(&mut self, form: &Form, mu: f64) -> bool {
         let Some(factor) = Factor::of(&form.matrix, &self.ratio, &mut self.plans) else { return false };
         let complementarity: Vec<f64> =
@@ -388,7 +394,7 @@ impl State {
         goes_on
     }
 
-    /// Solves the normal equations for a right-hand side: y and Gᵀ y.
+    /// The solution y of the normal equations for a right-hand side, and Gᵀ y.
     fn solve(&self, form: &Form, factor: &Factor, right: &[f64], digits: Digits) -> (Vec<f64>, Vec<f64>) {
         match digits {
             Digits::All => factor.solve_refined(form, &self.ratio, right, EXACT),

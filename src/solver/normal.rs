@@ -13,18 +13,18 @@ pub(super) use sums::Plan;
 
 /// Products of G and of its transpose with vectors.
 pub(super) trait Products {
-    /// G v.
+    /// The product G v: [rows].
     fn times(&self, v: &[f64]) -> Vec<f64>;
 
-    /// Gᵀ y.
+    /// The product Gᵀ y: [columns and slacks].
     fn transposed(&self, y: &[f64]) -> Vec<f64>;
 }
 
-/// G: columns of a few terms each, then a slack for each row.
+/// The matrix G: columns of a few terms each, then a slack for each row.
 #[derive(Clone, Debug)]
 pub(super) struct Matrix {
     n_rows: usize,
-    /// Where each column's terms begin: [columns + 1].
+    /// Position of each column's first term, then the number of terms: [columns + 1].
     starts: Vec<usize>,
     /// Row of each term.
     term_rows: Vec<usize>,
@@ -46,17 +46,17 @@ impl Matrix {
         Self { n_rows, starts, term_rows, term_values, structure }
     }
 
-    /// Columns, slacks apart.
+    /// Number of columns, slacks apart.
     pub(super) fn n_columns(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Rows.
+    /// Number of rows.
     pub(super) fn n_rows(&self) -> usize {
         self.n_rows
     }
 
-    /// Where a column's terms begin.
+    /// Position of a column's first term.
     pub(super) fn start(&self, column: usize) -> usize {
         self.starts[column]
     }
@@ -104,8 +104,8 @@ impl Products for Matrix {
 }
 
 impl Factor {
-    /// Solves the normal equations for a right-hand side: y and Gᵀ y. If y misses more than the fraction `exact` of the
-    /// right-hand side, one step of iterative refinement follows, and is kept where it helps: nearly dependent rows cost
+    /// The solution y of the normal equations for a right-hand side, and Gᵀ y. If y misses more than the fraction `exact` of
+    /// the right-hand side, one step of iterative refinement follows, and is kept where it helps: nearly dependent rows cost
     /// a factor most of its digits.
     pub(super) fn solve_refined(
         &self,

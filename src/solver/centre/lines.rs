@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+/// Number of lines whose products are summed side by side.
 const LANES: usize = 4;
 
 /// Lines of a sparse matrix, in an order in which four products with a vector are summed side by side, so that an
@@ -10,10 +11,11 @@ const LANES: usize = 4;
 pub(super) struct Lines {
     /// The lines, longest first, four of about the same length together.
     order: Vec<usize>,
-    /// Where each four begin among the terms: [fours + 1].
+    /// Position of the first terms of each four lines, then the number of all: [fours + 1].
     starts: Vec<usize>,
-    /// Places of the terms. Shorter lines are filled up with terms of value 0 at place 0.
+    /// Places of the terms of four lines. Shorter lines are filled up with terms of value 0 at place 0.
     places: Vec<[u32; LANES]>,
+    /// Coefficients of the terms of four lines.
     values: Vec<[f64; LANES]>,
 }
 

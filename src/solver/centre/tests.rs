@@ -2,7 +2,7 @@ use super::*;
 use crate::program::Range;
 use crate::solver::Certificate;
 
-/// max x₀ + x₁ + x₂ + t with the x sharing 1 and t at most 2: every division of 1 is optimal.
+/// Program that maximizes x₀ + x₁ + x₂ + t where the x share 1 and t is at most 2: every division of 1 is optimal.
 fn divided() -> Program {
     let mut program = Program::new(Sense::Maximize);
     for _ in 0..3 {
@@ -35,7 +35,7 @@ fn optima_are_divided_by_weight() {
 
 #[test]
 fn what_no_optimum_leaves_idle_is_shared_with_the_slack() {
-    // Nothing is worth anything: the centre of the whole simplex, slack included.
+    // Without costs, the answer is the centre of the whole simplex, slack included.
     let mut program = divided();
     program.cost = vec![0.0; 4];
     let answer = centred(&program, weights(&[1.0, 2.0, 1.0, 1.0], &[4.0, 6.0])).unwrap();

@@ -22,11 +22,12 @@ use super::sums::Plan;
 const TIMES_MEDIAN: usize = 4;
 /// The number of terms that a linking row or a long column exceeds in any case.
 const TERMS_MIN: usize = 16;
-/// Part of a diagonal below which a pivot is rounding.
+/// The part of the diagonal entry, before elimination, up to which a pivot is rounding.
 const PIVOT_MIN: f64 = 1e-14;
-/// Part of a diagonal below which a pivot within a block is weak: its row is made a linking one.
+/// The part of the diagonal entry, before elimination, up to which a pivot in a block is weak: its row is made a linking
+/// one.
 const WEAK: f64 = 1e-6;
-/// Rounds of finding weak pivots.
+/// The most rounds of factoring blocks to find weak pivots.
 const ROUNDS_MAX: usize = 4;
 /// The most links for which weak rows are made linking rows: equations of links are dense, a weak pivot costs digits only.
 const LINKS_MAX: usize = 500;
@@ -41,11 +42,13 @@ pub(super) enum Place {
 /// The division of rows into blocks and links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlockStructure {
+    /// The place of each row: [rows].
     pub(super) rows: Vec<Place>,
-    /// Rows of each block.
+    /// Number of rows of each block.
     pub(super) sizes: Vec<usize>,
     /// The place of each column among the links, if it is long.
     pub(super) long: Vec<Option<usize>>,
+    /// Number of linking rows and long columns.
     pub(super) n_links: usize,
 }
 
@@ -227,10 +230,13 @@ struct Pivoted {
     m: usize,
     /// Upper part with the pivots, multipliers below: [m × m].
     lu: Vec<f64>,
+    /// The matrix's row at each place: [m].
     rows: Vec<usize>,
+    /// The matrix's column at each place: [m].
     columns: Vec<usize>,
+    /// The factor by which each row and column was scaled: [m].
     scale: Vec<f64>,
-    /// Pivots above rounding.
+    /// Number of pivots above rounding.
     rank: usize,
 }
 
@@ -257,7 +263,7 @@ impl Pivoted {
         Some(pivoted)
     }
 
-    /// Eliminates with the largest remaining entry as the pivot; false if all of them are rounding.
+    /// Eliminates with the largest remaining entry as the pivot; false if all entries that remain are rounding.
     fn eliminate(&mut self) -> bool {
         let (m, at) = (self.m, self.rank);
         let (mut largest, mut row) = (PIVOT_MIN, m);
@@ -341,12 +347,12 @@ fn factor(n: usize, lower: &mut [f64], mut weak: impl FnMut(usize)) -> Option<()
     Some(())
 }
 
-/// Takes a multiple of a column from another.
+/// Subtracts a multiple of a column from another.
 fn subtract(factor: f64, column: &[f64], from: &mut [f64]) {
     from.iter_mut().zip(column).for_each(|(value, entry)| *value -= factor * entry);
 }
 
-/// Takes the multiples of four columns by their first entries from another column.
+/// Subtracts the multiples of four columns by their first entries from another column.
 fn subtract_four(columns: [&[f64]; 4], from: &mut [f64]) {
     let n = from.len();
     let [a, b, c, d] = columns.map(|column| &column[..n]);
@@ -412,7 +418,7 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
     (sums[0] + sums[1]) + (sums[2] + sums[3]) + remainder_sum
 }
 
-/// The largest of the magnitudes of numbers, in four lanes, without branches.
+/// The largest magnitude of the numbers, found in four lanes, without branches.
 fn magnitude(values: &[f64]) -> f64 {
     let larger = |most: f64, value: &f64| if value.abs() > most { value.abs() } else { most };
     let fours = values.chunks_exact(4);

@@ -9,9 +9,9 @@ use super::factor::{BlockStructure, Place};
 /// The entry to which each product of two terms is added, for one block structure.
 pub(in crate::solver) struct Plan {
     pub(super) structure: BlockStructure,
-    /// The entry of each pair of terms: columns that are not long, their terms, the terms up to that one.
+    /// The entry of each pair of terms, in order of columns that are not long, of their terms, and of terms up to that one.
     into: Vec<u32>,
-    /// Where each block begins among the entries; the links come last: [blocks + 1]. A block of n rows has its lower part
+    /// Position of each block's first entry, then that of the links: [blocks + 1]. A block of n rows has its lower part
     /// [n × n] by columns, then its border [n × links].
     starts: Vec<usize>,
     /// The place of each row in the order of blocks, links last: [rows].
@@ -48,7 +48,7 @@ impl Plan {
         plan
     }
 
-    /// The entry of two rows, whichever comes first.
+    /// The position of the entry of two rows, in whichever order they are given.
     fn entry(&self, one: Place, other: Place) -> usize {
         let m = self.structure.n_links;
         match (one, other) {
@@ -65,12 +65,12 @@ impl Plan {
         }
     }
 
-    /// Entries of all blocks; those of the links [links × links] come behind.
+    /// Number of entries of all blocks; the entries of the links [links × links] come behind.
     pub(super) fn n_entries_of_blocks(&self) -> usize {
         self.starts[self.structure.sizes.len()]
     }
 
-    /// Rows in blocks and links.
+    /// Number of rows in blocks and of links.
     pub(super) fn n_ordered(&self) -> usize {
         self.structure.sizes.iter().sum::<usize>() + self.structure.n_links
     }
