@@ -34,8 +34,8 @@ const NAME: &str = "separable";
 
 /// Residuals and relative gap within which a path that got stuck counts as inaccurate, not failed.
 const CLOSE: f64 = 1e-5;
-/// Multiplications for a step's elimination of blocks above which a program is declined: Clarabel's sparse factors are
-/// faster then. 1,000 jobs on 456 worker types take 2e8, and some eighty times as long as by Clarabel.
+/// Number of multiplications for a step's elimination of blocks above which a program is declined: Clarabel's sparse
+/// factors are faster then. 1,000 jobs on 456 worker types take 2e8, and some eighty times as long as by Clarabel.
 const ELIMINATION_MAX: f64 = 1e8;
 
 /// The separable backend.

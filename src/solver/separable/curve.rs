@@ -14,16 +14,16 @@ const ROUNDING: f64 = 8.0 * f64::EPSILON;
 /// The function of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// γ·log(u/γ).
+    /// The logarithm γ·log(u/γ), where `scale` is γ.
     Logarithm { scale: f64 },
-    /// √(c·u); is u the sum t + d?
+    /// The root √(c·u), where `factor` is c; u is the sum t + d if `is_sum`, else the difference t − d.
     Root { factor: f64, is_sum: bool },
-    /// m²/u; is u the sum t + d?
+    /// The inverse m²/u, where `root` is m; u is the sum t + d if `is_sum`, else the difference t − d.
     Inverse { root: f64, is_sum: bool },
 }
 
 impl Shape {
-    /// The function's value.
+    /// The value of the function at u.
     pub(super) fn value(self, u: f64) -> f64 {
         match self {
             Self::Logarithm { scale } => scale * (u / scale).ln(),
@@ -32,7 +32,7 @@ impl Shape {
         }
     }
 
-    /// The size of its slope, κ·u^(−p).
+    /// The size of the function's slope at u, κ·u^(−p).
     pub(super) fn slope(self, u: f64) -> f64 {
         match self {
             Self::Logarithm { scale } => scale / u,
@@ -41,7 +41,7 @@ impl Shape {
         }
     }
 
-    /// p.
+    /// The exponent p of the slope.
     pub(super) fn power(self) -> f64 {
         match self {
             Self::Logarithm { .. } => 1.0,
@@ -50,7 +50,7 @@ impl Shape {
         }
     }
 
-    /// +1 if the column is above the function, which falls; −1 if it is below, and the function rises.
+    /// The side of the function that the column is on: +1 above, where the function falls; −1 below, where it rises.
     pub(super) fn side(self) -> f64 {
         if matches!(self, Self::Inverse { .. }) { 1.0 } else { -1.0 }
     }
@@ -78,17 +78,17 @@ impl Shape {
     }
 }
 
-/// A cone as a curve.
+/// A cone as a curve: a bound of α·y + β by a function of a linear form u.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub(super) shape: Shape,
     /// The column y.
     pub(super) column: usize,
-    /// α > 0.
+    /// The factor α > 0 of y.
     pub(super) factor: f64,
-    /// β.
+    /// The constant β.
     pub(super) constant: f64,
-    /// u.
+    /// The linear form u.
     pub(super) form: Affine,
 }
 
@@ -130,7 +130,7 @@ impl Curve {
     }
 }
 
-/// one + sign · other, without terms that cancel.
+/// The form one + sign · other, without terms that cancel.
 fn combined(one: &Affine, other: &Affine, sign: f64) -> Affine {
     let mut terms = one.terms.clone();
     terms.extend(other.terms.iter().map(|&(column, value)| (column, sign * value)));

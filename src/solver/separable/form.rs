@@ -15,25 +15,25 @@ use crate::solver::intake::without_columns;
 use crate::solver::normal::{Matrix, Products};
 use crate::solver::separable::curve::{Curve, Shape};
 
-/// A curve and where its parts are.
+/// A curve, and the columns and rows of its parts.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub(super) shape: Shape,
     pub(super) curve: Curve,
-    /// Column of u.
+    /// The column of u.
     pub(super) u: usize,
-    /// Column of s; none where the curve's column is in no row.
+    /// The column of s; none where the curve's column is in no row.
     pub(super) s: Option<usize>,
     /// The row that ties u to its form, or to the argument of an earlier curve.
     pub(super) link: usize,
-    /// The column of that argument, and the factor on it that gives u, a constant apart; none if tied to its form.
+    /// The column of that argument, and the factor on it that gives u, a constant apart; none if u is tied to its form.
     pub(super) tie: Option<(usize, f64)>,
     /// Number of terms of u in its own link and in the links of curves tied to it; the terms of the Jacobian come
-    /// after.
+    /// after these.
     pub(super) n_ties: usize,
-    /// c_k.
+    /// The cost c_k of the function.
     pub(super) cost: f64,
-    /// J_k, the function's rows and coefficients there, in the order of the terms of u.
+    /// The coefficients J_k of the function, as (row, coefficient), in the order of the terms of u.
     pub(super) jacobian: Vec<(usize, f64)>,
 }
 
@@ -45,10 +45,10 @@ impl Placed {
     }
 }
 
-/// The place of a column of the program in the form.
+/// The place of a column of the program in the form: a column here, a fixed value, or a curve.
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// x = origin + direction · v.
+    /// A column x = origin + direction · v.
     Plain {
         at: usize,
         origin: f64,
@@ -62,20 +62,22 @@ enum Source {
 /// A program as the method takes it.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
+    /// The sense of the program: +1 to maximize, −1 to minimize.
     sign: f64,
-    /// Terms of u in rows other than its own change with u: see [`Placed::jacobian`].
+    /// The matrix G. Terms of u in rows that are no links change with u: see [`Placed::jacobian`].
     pub(super) matrix: Matrix,
-    /// q: [columns].
+    /// Costs q: [columns].
     pub(super) cost: Vec<f64>,
-    /// b: [rows].
+    /// Bounds b: [rows].
     pub(super) bounds: Vec<f64>,
-    /// Is the row an inequality? [rows].
+    /// Whether each row is an inequality: [rows].
     pub(super) has_slack: Vec<bool>,
     pub(super) curves: Vec<Placed>,
-    /// How far each column can reach, where that is known, else 0: [columns].
+    /// The length of each column's implied range where it is known and finite, else 0: [columns].
     pub(super) sizes: Vec<f64>,
+    /// The place here of each column of the program.
     sources: Vec<Source>,
-    /// The rows here of each row of the program, and the sign that each was multiplied by.
+    /// The rows here of each row of the program, each with the sign by which it was multiplied.
     row_of: Vec<Vec<(usize, f64)>>,
 }
 
@@ -105,8 +107,7 @@ impl Parts {
 }
 
 impl Form {
-    /// The form of a program; if one of its cones is no curve of a column of its own, or for another reason, why it
-    /// has none.
+    /// The form of a program, or the reason why it has none, such as a cone that is no curve of a column of its own.
     pub(super) fn of(program: &Program) -> Result<Self, &'static str> {
         let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
         let curves = curves(program)?;
@@ -183,7 +184,7 @@ impl Form {
     }
 }
 
-/// Puts the terms of an argument's form into the row that ties it.
+/// Puts the terms of an argument's form into the row that ties the argument.
 fn put(form: &Affine, sources: &[Source], link: usize, parts: &mut Parts) -> Result<(), &'static str> {
     for &(column, value) in &form.terms {
         match sources[column] {
@@ -240,7 +241,7 @@ fn curves(program: &Program) -> Result<Vec<Curve>, &'static str> {
     Ok(found)
 }
 
-/// Is the column of each curve in a row?
+/// Whether the column of each curve is in a row: [curves].
 fn column_is_in_rows(program: &Program, curves: &[Curve]) -> Vec<bool> {
     let mut used = vec![false; program.n_columns()];
     for (column, value) in program.term_columns.iter().zip(&program.term_values) {
@@ -249,7 +250,7 @@ fn column_is_in_rows(program: &Program, curves: &[Curve]) -> Vec<bool> {
     curves.iter().map(|curve| used[curve.column]).collect()
 }
 
-/// Places the columns that are no curve's.
+/// The place of each column of the program; the positions of curves are filled in later.
 fn sources(program: &Program, curves: &[Curve], parts: &mut Parts) -> Result<Vec<Source>, &'static str> {
     let sign = if program.sense == Sense::Maximize { 1.0 } else { -1.0 };
     let mut is_curve = vec![false; program.n_columns()];

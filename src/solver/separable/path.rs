@@ -14,9 +14,9 @@ const STEP: f64 = 0.995;
 const STEP_CURVED: f64 = 0.7;
 /// The largest relative growth, in a step, of the argument of a function in rows, for the same reason.
 const GROWTH_MAX: f64 = 1.0;
-/// Steps after which the best point so far is the answer; a path takes twenty to fifty.
+/// Number of steps after which the best point so far is the answer; a path takes twenty to fifty.
 const STEPS_MAX: u32 = 200;
-/// Steps without progress after which the path ends: rounding allows no more.
+/// Number of steps without progress after which the path ends: rounding allows no more.
 const STEPS_IDLE_MAX: u32 = 40;
 /// The part of the tolerance at which the path ends.
 const AIM: f64 = 1e-2;
@@ -28,9 +28,12 @@ const GAP_MIN: f64 = 0.1;
 /// The end of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum End {
-    /// Close enough, or rounding allows no more: the larger of residuals and gap at the best point, relative.
+    /// The path came close enough, or rounding or [`STEPS_MAX`] ended it. The value is the larger of the residual and the
+    /// gap at the best point, both relative.
     Off(f64),
+    /// The time limit was reached or the interrupt raised.
     TimeLimit,
+    /// The given limit on iterations was reached.
     IterationLimit,
 }
 
@@ -48,17 +51,19 @@ pub(super) struct Path<'a> {
     matrix: Matrix,
     /// Plans of the normal equations of earlier steps.
     plans: Vec<Rc<Plan>>,
-    /// w of columns and slacks; 0 for arguments of functions and where a row has no slack.
+    /// Weights w of columns and slacks; 0 for arguments of functions and where a row has no slack.
     weights: Vec<f64>,
+    /// The sum of the weights.
     weight: f64,
     point: Point,
-    /// D.
+    /// The diagonal D of the normal equations.
     ratio: Vec<f64>,
-    /// b − G v − Σ J F.
+    /// The residual of rows, b − G v − Σ J F.
     primal: Vec<f64>,
-    /// q − Gᵀy − z; for the argument of a function in rows, less what the residual of its s contributes.
+    /// The residual of columns and slacks, q − Gᵀy − z; for the argument of a function in rows, less the part that the
+    /// residual of its s contributes.
     dual: Vec<f64>,
-    /// log(κ·λ/(z·u^p)), 0 on the path: [curves].
+    /// The distance log(κ·λ/(z·u^p)) of each curve from the path, where it is 0: [curves].
     bends: Vec<f64>,
     /// The size of the objective, or the largest worth λ·|F′(u)|·u of a function if that is larger.
     reference: f64,
@@ -67,6 +72,7 @@ pub(super) struct Path<'a> {
     /// The largest residual: of each row, relative to its bound or 1; of columns, summed up in units of the
     /// objective, relative to `reference`.
     residual: f64,
+    /// The larger of residual and gap at the best point so far, and that point.
     best: (f64, Point),
     steps: u32,
 }
@@ -149,7 +155,7 @@ impl<'a> Path<'a> {
         End::Off(self.best.0)
     }
 
-    /// Steps taken.
+    /// Number of steps taken.
     pub(super) fn steps(&self) -> u32 {
         self.steps
     }
@@ -229,7 +235,7 @@ impl<'a> Path<'a> {
         self.reference = reference;
     }
 
-    /// v·z of a column or slack; 0 for arguments.
+    /// The product v·z of a column or slack; 0 for arguments of functions.
     fn product(&self, at: usize) -> f64 {
         if self.weights[at] > 0.0 { self.point.v[at] * self.point.z[at] } else { 0.0 }
     }
@@ -256,8 +262,8 @@ impl<'a> Path<'a> {
         self.take(&step)
     }
 
-    /// Takes the longest part of a step at which all stays positive and arguments change by no more than their
-    /// limits. False if it leads nowhere.
+    /// Takes the longest part of a step at which columns, slacks and z stay positive and arguments change by no more than
+    /// their limits. False if the step leads nowhere.
     fn take(&mut self, step: &Point) -> bool {
         let Point { v, z, y } = &mut self.point;
         let (mut primal, mut dual) = (1.0_f64, 1.0_f64);
@@ -321,7 +327,7 @@ impl<'a> Path<'a> {
         let mut dz: Vec<f64> = (0..v.len())
             .map(|at| if self.weights[at] > 0.0 { (aims[at] - z[at] * dv[at]) / v[at] } else { 0.0 })
             .collect();
-        // Where the function is in rows, z of its argument is set from λ and u after the step: see `take`.
+        // Where a function is in rows, z of its argument is set from λ and u after the step: see `take`.
         for (Placed { shape, u, .. }, bend) in self.form.curves.iter().zip(&self.bends) {
             dz[*u] = z[*u] * (bend - shape.power() * dv[*u] / v[*u]);
         }

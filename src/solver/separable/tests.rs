@@ -7,7 +7,7 @@ fn form(constant: f64, terms: &[(usize, f64)]) -> Affine {
     Affine { constant, terms: terms.to_vec() }
 }
 
-/// Says what the column y is beside the column x: 1/x, √x or log x.
+/// The cone that bounds the column y by 1/x, √x or log x of the column x.
 fn cone(shape: Shape, x: usize, y: usize) -> Cone {
     let (kind, entries) = match shape {
         Shape::Logarithm { .. } => {
@@ -30,7 +30,7 @@ const INVERSE: Shape = Shape::Inverse { root: 2.0, is_sum: false };
 const ROOT: Shape = Shape::Root { factor: 2.0, is_sum: false };
 const LOGARITHM: Shape = Shape::Logarithm { scale: 1.0 };
 
-/// Σ c_j·f(x_j) over Σ x ≤ 1: columns x₀, y₀, x₁, y₁, …
+/// Program with the objective Σ c_j·f(x_j) and the row Σ x ≤ 1: columns x₀, y₀, x₁, y₁, …
 fn shared(shape: Shape, costs: &[f64]) -> Program {
     let sense = if shape == INVERSE { Sense::Minimize } else { Sense::Maximize };
     let y_range = if shape == LOGARITHM { Range::FREE } else { Range::NON_NEGATIVE };
@@ -44,12 +44,12 @@ fn shared(shape: Shape, costs: &[f64]) -> Program {
     program
 }
 
-/// Sizes over eight decades.
+/// Sizes that range over eight decades: [n].
 fn unlike(n: u32) -> Vec<f64> {
     (0..n).map(|job| 10.0_f64.powf(f64::from(job % 17) / 2.0)).collect()
 }
 
-/// Solves, and judges against the known value and the known shares.
+/// Solves a program, and compares the answer with the known value and the known shares.
 fn check(program: &Program, value: f64, shares: impl Fn(usize) -> f64) -> Solution {
     let answer = Separable.solve(program, &Limits::default(), None).unwrap();
     let certificate = Certificate::of(program, &answer);
@@ -105,7 +105,7 @@ fn answers_do_not_depend_on_units() {
     assert_eq!(one.columns, million.columns);
 }
 
-/// t + Σ c_j·y_j over y_j ≥ 1/x_j, a_j·y_j ≤ t and Σ x ≤ 1: t is column 0.
+/// Program with the objective t + Σ c_j·y_j, where y_j ≥ 1/x_j, a_j·y_j ≤ t and Σ x ≤ 1: t is the last column.
 fn with_worst(costs: &[f64], parts: &[f64]) -> Program {
     let mut program = shared(INVERSE, costs);
     let level = program.push_column(Range::FREE, Range { lower: 0.0, upper: 1e12 }, 1.0);
@@ -217,7 +217,7 @@ fn what_is_no_sum_of_curves_it_declines() {
     let mut linear = shared(ROOT, &[1.0, 2.0]);
     linear.cones.clear();
     assert!(declined(&linear));
-    // y of two cones
+    // a column y of two cones
     let mut twice = shared(ROOT, &[1.0, 2.0]);
     twice.cones[1] = cone(ROOT, 2, 1);
     assert!(declined(&twice));
@@ -238,7 +238,7 @@ fn what_is_no_sum_of_curves_it_declines() {
     let mut bounded = shared(ROOT, &[1.0, 2.0]);
     bounded.columns[1].upper = 0.5;
     assert!(declined(&bounded));
-    // worth nothing
+    // a cone whose column has no cost
     assert!(declined(&shared(LOGARITHM, &[1.0, 0.0])));
 }
 
