@@ -20,22 +20,24 @@ const ROUNDING: f64 = 4.0 * f64::EPSILON;
 #[derive(Debug)]
 pub(super) struct Reduced {
     pub(super) program: Program,
-    /// Was this cone of the original left out? [cones].
+    /// Whether each cone of the original was left out: [cones].
     left_out: Vec<bool>,
-    /// Has one of the cones left out no interior?
+    /// Whether one of the cones left out has no interior.
     pub(super) is_flat: bool,
 }
 
 /// The bounds that the columns of a program have at each of its points, as far as they are known.
 struct Reach<'a> {
     program: &'a Program,
+    /// The known bounds of each column: [columns].
     columns: Vec<Range>,
     left_out: Vec<bool>,
     is_flat: bool,
+    /// Whether the present pass has changed any bound or left out a cone.
     changed: bool,
 }
 
-/// Do the rows of a program leave a cone no interior?
+/// Whether the rows of a program leave one of its cones no interior.
 pub(crate) fn has_flat_cone(program: &Program) -> bool {
     Reduced::of(program).is_some_and(|reduced| reduced.is_flat)
 }
@@ -60,7 +62,7 @@ impl Reduced {
         reach.reduced()
     }
 
-    /// A solution of the reduced program as one of the original, with its certificate there. `bound` is the bound
+    /// The solution of the original program from one of the reduced program, with its certificate. `bound` is the bound
     /// that the certificate of the reduced program proves.
     pub(super) fn recover(
         &self,
@@ -210,7 +212,7 @@ impl Reach<'_> {
     }
 }
 
-/// Is each column in a cone that is left out, and bounded by it?
+/// Whether each column is in a cone that is left out, and may be bounded by it: [columns].
 fn bounded_by_cones(program: &Program, left_out: &[bool]) -> Vec<bool> {
     let mut bounded = vec![false; program.n_columns()];
     let out = program.cones.iter().zip(left_out).filter(|(_, left_out)| **left_out);
@@ -220,13 +222,13 @@ fn bounded_by_cones(program: &Program, left_out: &[bool]) -> Vec<bool> {
     bounded
 }
 
-/// The column y, α and β of a form α·y + β; none for a form of none or several columns.
+/// The column y, the factor α and the constant β of a form α·y + β; none for a form of no column or of several.
 fn of_one(form: &Affine) -> Option<(usize, f64, f64)> {
     let [(column, factor)] = form.terms[..] else { return None };
     Some((column, factor, form.constant))
 }
 
-/// The range of y where α·y + β is within another.
+/// The range of y where α·y + β is within the given range.
 fn solved_for((_, factor, constant): (usize, f64, f64), range: Range) -> Range {
     let (one, other) = ((range.lower - constant) / factor, (range.upper - constant) / factor);
     Range { lower: one.min(other), upper: one.max(other) }
@@ -278,12 +280,12 @@ mod tests {
     use crate::solver::backend::Limits;
     use crate::solver::{registry, solve_certified};
 
-    /// A form of no column but one.
+    /// The form factor · x + constant of one column x.
     fn of(column: usize, factor: f64, constant: f64) -> Affine {
         Affine { constant, terms: vec![(column, factor)] }
     }
 
-    /// Columns x from 0 to 2 and y without bounds, and a cone.
+    /// Program of columns x from 0 to 2 and y without bounds, with y as the objective, and of a cone.
     fn program(sense: Sense, kind: ConeKind, entries: Vec<Affine>) -> Program {
         let mut program = Program::new(sense);
         let range = Range { lower: 0.0, upper: 2.0 };
@@ -293,7 +295,7 @@ mod tests {
         program
     }
 
-    /// Maximize y ≤ √x.
+    /// Program that maximizes y ≤ √x.
     fn root() -> Program {
         program(
             Sense::Maximize,
@@ -302,13 +304,13 @@ mod tests {
         )
     }
 
-    /// Maximize y ≤ log x.
+    /// Program that maximizes y ≤ log x.
     fn logarithm() -> Program {
         let one = Affine { constant: 1.0, terms: Vec::new() };
         program(Sense::Maximize, ConeKind::Exponential, vec![of(1, 1.0, 0.0), one, of(0, 1.0, 0.0)])
     }
 
-    /// Minimize y ≥ 1/x.
+    /// Program that minimizes y ≥ 1/x.
     fn inverse() -> Program {
         let two = Affine { constant: 2.0, terms: Vec::new() };
         let with = |sign: f64| Affine { constant: 0.0, terms: vec![(0, sign), (1, 1.0)] };

@@ -13,22 +13,25 @@
 use crate::program::Program;
 use crate::solver::backend::Solution;
 
-/// Passes over the coefficients; each is cheap beside a solve, and few improve anything after the fourth.
+/// Number of passes over the coefficients; each is cheap beside a solve, and few improve anything after the fourth.
 const PASSES: usize = 6;
-/// The largest finite bound is brought to at least 1 and at most this.
+/// The most that the largest finite bound may be after scaling; the least is 1.
 const BOUND_MAX: f64 = 1_048_576.0;
 
-/// A program in units that suit absolute tolerances, and the way back.
+/// A program in units that suit absolute tolerances, and the factors that lead back.
 #[derive(Debug)]
 pub(super) struct Scaled {
     /// The scaled program that is sent to the backend.
     pub(super) program: Program,
+    /// The factor C of each column: [columns].
     columns: Vec<f64>,
+    /// The factor R of each row: [rows].
     rows: Vec<f64>,
+    /// The factor σ on the objective.
     objective: f64,
 }
 
-/// The factors by which rows and columns are multiplied.
+/// The factors by which the coefficients of rows and columns are multiplied.
 #[derive(Clone, Debug)]
 pub(super) struct Factors {
     pub(super) rows: Vec<f64>,
@@ -64,7 +67,7 @@ impl Scaled {
         Factors { rows: self.rows, columns: self.columns }
     }
 
-    /// Takes a solution of the scaled program back to the units of the original.
+    /// The solution of the original program from one of the scaled program.
     pub(super) fn recover(&self, original: &Program, mut solution: Solution) -> Solution {
         for (value, factor) in solution.columns.iter_mut().zip(&self.columns) {
             *value *= factor;
@@ -173,7 +176,7 @@ mod tests {
     use crate::solver::backend::Termination;
     use crate::solver::intake::without_columns;
 
-    /// max t with t ≤ 1e-7·x, x ≤ 1.
+    /// Program that maximizes t, with t ≤ 1e-7·x and x ≤ 1.
     fn tiny_level() -> Program {
         let mut program = Program::new(Sense::Maximize);
         program.offset = 3.0;
