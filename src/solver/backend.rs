@@ -166,7 +166,7 @@ pub enum SolveError {
     Declined {
         /// The backend.
         backend: &'static str,
-        /// Why the backend declined, in words.
+        /// Reason why the backend declined, in words.
         reason: String,
     },
     /// This build has no backend of this name.
@@ -180,7 +180,7 @@ pub enum SolveError {
     /// The program is not in standard form.
     #[error("malformed program: {what}")]
     Malformed {
-        /// Why the program is malformed, in words.
+        /// Description of the fault in the program.
         what: String,
     },
     /// The library behind the backend failed.

@@ -55,7 +55,7 @@ pub struct Exclusion {
     pub backend: &'static str,
     /// The case.
     pub case: &'static str,
-    /// Why the failure is not ours to mend.
+    /// Reason why the failure cannot be mended here.
     pub reason: &'static str,
 }
 
@@ -67,7 +67,7 @@ pub const EXCLUSIONS: &[Exclusion] = &[];
 pub struct Failure {
     /// The case.
     pub case: &'static str,
-    /// How the answer was wrong, in words.
+    /// Description of the fault in the answer.
     pub what: String,
 }
 

@@ -153,7 +153,7 @@ fn recession(program: &Program) -> Program {
 mod tests {
     use super::*;
 
-    /// maximize x + y subject to x − y ≤ 1, x, y ≥ 0.
+    /// Program that maximizes x + y subject to x − y ≤ 1, x, y ≥ 0.
     fn open() -> Program {
         let mut program = Program::new(Sense::Maximize);
         for _ in 0..2 {

@@ -58,7 +58,7 @@ pub(super) fn bound_of_duals_in(
     program.offset + sign(program.sense) * multipliers.map_or(f64::INFINITY, |duals| duals.value())
 }
 
-/// 1 to maximize, −1 to minimize.
+/// The factor that makes the objective one to maximize: 1 or −1.
 fn sign(sense: Sense) -> f64 {
     match sense {
         Sense::Maximize => 1.0,

@@ -37,7 +37,7 @@ fn a_conflict_has_the_rows_that_contradict_one_another_and_no_other() {
     assert_eq!(conflict(&program, &[low, idle, high], &limits), None);
 }
 
-/// Rows of which every three, and no two, contradict one another, beside many of which only all together do.
+/// Three rows that contradict one another only together, beside six others that do so only together.
 #[test]
 fn three_rows_are_found_where_a_proof_takes_six() {
     let mut program = columns(9);

@@ -125,12 +125,12 @@ fn mixed_rows() -> Program {
     program
 }
 
-/// 2x + y with 1 ≤ x + y ≤ 3 and x ≤ 3: all on x.
+/// The optimum of 2x + y with 1 ≤ x + y ≤ 3 has all of the sum on x.
 fn range_binds_above() -> Program {
     maximize(&[(Range::NON_NEGATIVE, 2.0), (Range::NON_NEGATIVE, 1.0)], &[(between(1.0, 3.0), &[1.0, 1.0])])
 }
 
-/// 2x + 3y with 2 ≤ x + y ≤ 5: as little as may be, all on x.
+/// The optimum of 2x + 3y with 2 ≤ x + y ≤ 5 has the least sum, all on x.
 fn range_binds_below() -> Program {
     minimize(&[(Range::NON_NEGATIVE, 2.0), (Range::NON_NEGATIVE, 3.0)], &[(between(2.0, 5.0), &[1.0, 1.0])])
 }
@@ -328,7 +328,7 @@ fn large_bounds() -> Program {
     maximize(&[(Range::NON_NEGATIVE, 1.0), (between(0.0, 1e7), 2.0)], &[(Range::at_most(2e7), &[1.0, 1.0])])
 }
 
-/// (x, 1, z) in the exponential cone says x ≤ ln z.
+/// The cone that says x ≤ ln z: (x, 1, z) in the exponential cone.
 fn logarithm(of: usize, at_most: usize) -> Cone {
     Cone {
         kind: ConeKind::Exponential,
