@@ -15,7 +15,7 @@ fn answer(columns: &[f64], row_duals: &[f64]) -> Solution {
     }
 }
 
-/// Program that maximizes 3x + 2y, x + y ≤ 4, x + 3y ≤ 8, 0 ≤ x ≤ 3, 0 ≤ y: 11 at (3, 1) with duals (2, 0).
+/// Program that maximizes 3x + 2y subject to x + y ≤ 4, x + 3y ≤ 8, 0 ≤ x ≤ 3, 0 ≤ y: 11 at (3, 1), duals (2, 0).
 fn two_shares() -> Program {
     let mut program = Program::new(Sense::Maximize);
     let x = Range { lower: 0.0, upper: 3.0 };
