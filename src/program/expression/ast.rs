@@ -1,4 +1,4 @@
-//! Expressions as trees, and how they are written.
+//! Expressions as trees, and their written form.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::vocabulary::{OWNED_BY, Variable};
 pub struct Span {
     /// The first byte of the span.
     pub offset: usize,
-    /// How long it is.
+    /// The length of the span.
     pub width: usize,
 }
 
@@ -23,7 +23,7 @@ impl Span {
     }
 }
 
-/// An expression and its place in the text. Two are equal if they say the same, wherever they stand.
+/// An expression and its place in the text. Two expressions are equal if their trees are, wherever they stand.
 #[derive(Clone, Debug)]
 pub struct Expr {
     /// The operation, atom or number at this place.
@@ -43,18 +43,18 @@ impl PartialEq for Expr {
 pub enum Node {
     /// `2`, `0.5[steps/s]`.
     Number {
-        /// At least 0: a minus is a [`Node::Negate`].
+        /// The number, at least 0: a minus is a [`Node::Negate`].
         value: f64,
-        /// The unit in brackets.
+        /// The unit in brackets; [`Dimension::NONE`] without one.
         dimension: Dimension,
     },
-    /// A datum of the job at hand, or with a type of that worker type.
+    /// A datum of the job at hand or, with a type, of that worker type.
     Data {
-        /// Its slot in the vocabulary.
+        /// The slot of the datum in the vocabulary.
         slot: usize,
-        /// Its name.
+        /// The name of the datum.
         name: String,
-        /// The worker type, for data of worker types.
+        /// The worker type, for a datum of worker types.
         of: Option<TypeRef>,
     },
     /// `throughput`, `time_on(type)`: a variable of the job at hand, of one worker type or of all.
@@ -63,26 +63,26 @@ pub enum Node {
     OwnedBy(String),
     /// −x.
     Negate(Box<Expr>),
-    /// x + y and its kin.
+    /// x + y, x − y, x · y or x / y.
     Binary(Operator, Box<Expr>, Box<Expr>),
     /// `x^0.5`: data to a power that is a number.
     Power(Box<Expr>, f64),
-    /// `log(x)` and its kin.
+    /// `log(x)`, `min(x, y)`…: a function of its arguments.
     Call(Function, Vec<Expr>),
-    /// `min_over_jobs(x)` and its kin.
+    /// `min_over_jobs(x)`…: a fold of x over all jobs or all worker types.
     Reduce(Reduction, Box<Expr>),
 }
 
-/// Which worker type is meant.
+/// A reference to a worker type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeRef {
-    /// `type`: the one that an enclosing reduction or constraint list ranges over.
+    /// `type`: the worker type that an enclosing reduction or constraint list ranges over.
     Bound,
-    /// One by name.
+    /// A worker type by its name.
     Named(String),
 }
 
-/// The four operations.
+/// The four arithmetic operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Operator {
@@ -140,13 +140,13 @@ impl fmt::Display for TypeRef {
     }
 }
 
-/// How the datum of jobs of an owner is written, which is its name in an [`Instance`](crate::program::Instance).
+/// The datum that marks an owner's jobs as it is written, `owned_by("research")`: its name in an [`Instance`](crate::program::Instance).
 pub fn owned_by(owner: &str) -> String {
     let quote = if owner.contains('"') { '\'' } else { '"' };
     format!("{OWNED_BY}({quote}{owner}{quote})")
 }
 
-/// The owner of a datum of this name, if it is one of the jobs of an owner.
+/// The owner in the name of a datum, if that is written as [`owned_by`] writes it.
 pub fn owner_of(datum: &str) -> Option<&str> {
     let quoted = datum.strip_prefix(OWNED_BY)?.strip_prefix('(')?.strip_suffix(')')?;
     let quote = |text: &str| text.starts_with('"') || text.starts_with('\'');
@@ -154,7 +154,7 @@ pub fn owner_of(datum: &str) -> Option<&str> {
 }
 
 impl Expr {
-    /// Calls `visit` with each of its nodes.
+    /// Calls `visit` with each node of the expression, each before its parts.
     pub fn each<'e>(&'e self, visit: &mut impl FnMut(&'e Node)) {
         visit(&self.node);
         match &self.node {
@@ -168,7 +168,7 @@ impl Expr {
         }
     }
 
-    /// Is there a node of this kind anywhere in it?
+    /// Whether the expression contains a node of this kind.
     pub fn contains(&self, kind: &impl Fn(&Node) -> bool) -> bool {
         kind(&self.node)
             || match &self.node {
@@ -179,7 +179,7 @@ impl Expr {
             }
     }
 
-    /// Does it depend on the allocation?
+    /// Whether the expression depends on the allocation.
     pub fn varies(&self) -> bool {
         self.contains(&|node| matches!(node, Node::Variable(..)))
     }
@@ -198,7 +198,7 @@ impl Expr {
 }
 
 impl fmt::Display for Expr {
-    /// As one would type it, with no parentheses but those that are needed; reads back as the same tree.
+    /// Writes the expression as one would type it, with only the parentheses that are needed; it reads back as the same tree.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.node {
             Node::Number { value, dimension } if dimension.is_none() => write!(f, "{value:?}"),

@@ -8,14 +8,14 @@ use super::functions::{Domain, Fold, Function};
 use super::sign::Sign;
 use super::vocabulary::{Atom, OWNED_BY_ATOM, Vocabulary};
 
-/// What is known of an expression.
+/// The properties of an expression that are known before there are numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
-    /// Its dimension; a literal 0 has any.
+    /// The dimension; `None` for a literal 0, which agrees with any.
     pub dimension: Option<Dimension>,
-    /// Its sign, for every allocation.
+    /// The sign, whatever the allocation.
     pub sign: Sign,
-    /// Does it depend on the allocation?
+    /// Whether it depends on the allocation.
     pub varies: bool,
 }
 
@@ -26,10 +26,11 @@ impl Facts {
     }
 }
 
-/// Works out dimension, sign and dependence, and refuses what makes no sense for any numbers.
+/// Works out the facts of an expression, and refuses one that makes no sense whatever its numbers are.
 ///
 /// # Errors
-/// Where dimensions differ that must agree, a divisor may be 0, or a function's argument leaves its domain.
+/// Where dimensions differ that must agree, a divisor may be 0, or the argument of a function or the base of a power may
+/// leave its domain.
 pub fn facts(expression: &Expr, vocabulary: &Vocabulary) -> Result<Facts, ExpressionError> {
     match &expression.node {
         Node::Number { value, dimension } => {
@@ -175,7 +176,7 @@ fn call(
     }
 }
 
-/// Refuses an argument below 0; data that may be 0 too, where 0 has no value.
+/// Refuses an argument that may be below 0, and data that may be 0 where the function has no value at 0.
 fn check_domain(
     function: Function,
     domain: Domain,

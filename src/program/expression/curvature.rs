@@ -14,7 +14,7 @@ use super::vocabulary::Vocabulary;
 /// The curvature of an expression, simplest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Curvature {
-    /// No allocation changes it.
+    /// Constant: no allocation changes it.
     Constant,
     /// A linear form plus a constant.
     Affine,
@@ -25,7 +25,7 @@ pub enum Curvature {
 }
 
 impl Curvature {
-    /// Its name.
+    /// Name of the curvature in messages and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Constant => "constant",
@@ -35,12 +35,12 @@ impl Curvature {
         }
     }
 
-    /// Constant, affine or convex.
+    /// Whether it is constant, affine or convex.
     pub fn is_convex(self) -> bool {
         self != Self::Concave
     }
 
-    /// Constant, affine or concave.
+    /// Whether it is constant, affine or concave.
     pub fn is_concave(self) -> bool {
         self != Self::Convex
     }
@@ -59,7 +59,7 @@ impl Curvature {
 pub struct Shape {
     /// The curvature.
     pub curvature: Curvature,
-    /// Is it piecewise linear?
+    /// Whether the expression is piecewise linear.
     pub piecewise_linear: bool,
 }
 
@@ -184,8 +184,8 @@ fn call(function: Function, arguments: &[Expr], vocabulary: &Vocabulary) -> Resu
     if rule.several { extreme(name, &parts, rule.curvature) } else { composed(rule.name, rule, parts[0]) }
 }
 
-/// The shape of a function of one argument. An increasing one keeps the curvature of its argument, which must be its own; a
-/// decreasing one turns it around.
+/// The shape of a function of one argument, which has the function's own curvature. The argument must be affine, or of
+/// the same curvature if the function is increasing, of the opposite one if it is decreasing.
 fn composed(name: &str, rule: &FunctionRule, (argument, shape): Part<'_>) -> Result<Shape, ExpressionError> {
     let (fits, expected) = if rule.increasing == (rule.curvature == Curvature::Concave) {
         (shape.curvature.is_concave(), "an affine or concave argument")
@@ -199,7 +199,7 @@ fn composed(name: &str, rule: &FunctionRule, (argument, shape): Part<'_>) -> Res
     Ok(Shape { curvature: rule.curvature, piecewise_linear })
 }
 
-/// The shape of a smallest (concave) or largest (convex) of parts.
+/// The shape of the smallest (`result` concave) or the largest (`result` convex) of some parts.
 fn extreme(
     name: impl Fn() -> String,
     parts: &[Part<'_>],

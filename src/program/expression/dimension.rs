@@ -1,4 +1,4 @@
-//! Physical dimensions of quantities, and how units are written in policy files.
+//! Physical dimensions of quantities, and the units that policy files write for them.
 //!
 //! Base units: `steps`, `s`, `h`, `$`, `workers`. Hours are apart from seconds, because prices are given per
 //! hour and nothing converts silently: `3600[s/h]` does it in the open.
@@ -7,7 +7,7 @@ use std::fmt;
 
 const NAMES: [&str; 5] = ["steps", "s", "h", "$", "workers"];
 
-/// Exponents of the base units, counted in halves so that square roots have one.
+/// A physical dimension: exponents of the base units, counted in halves so that square roots have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dimension {
     halves: [i32; 5],
@@ -27,7 +27,7 @@ impl Dimension {
     /// Dollars per worker-hour.
     pub const PRICE: Self = Self { halves: [0, 0, -2, 2, -2] };
 
-    /// Is it a plain number's?
+    /// Whether this is the dimension of a plain number.
     pub fn is_none(self) -> bool {
         self == Self::NONE
     }
@@ -59,7 +59,7 @@ impl Dimension {
         Self { halves }
     }
 
-    /// Reads `steps/s`, `$/h/workers`, `s^2`, `1`.
+    /// Reads a unit such as `steps/s`, `$/h/workers`, `s^2` or `1`; `None` if the text is no unit.
     ///
     /// ```
     /// use apportion::program::expression::Dimension;

@@ -1,4 +1,4 @@
-//! Complaints about an expression, each with the stretch of text it is about.
+//! Errors in expressions, each with its place in the text.
 
 use thiserror::Error;
 
@@ -26,7 +26,7 @@ pub enum ExpressionErrorKind {
     /// A character that no expression has.
     #[error("unexpected character `{0}`")]
     Character(char),
-    /// A number that cannot be read, is not finite, or is so small that it is not believed.
+    /// A number that cannot be read, is not finite, or lies between 0 and 1e-100.
     #[error("`{0}` is not a finite number that is 0 or at least 1e-100")]
     Number(String),
     /// A quotation mark without its partner.
@@ -56,20 +56,20 @@ pub enum ExpressionErrorKind {
     UnknownName {
         /// The name.
         name: String,
-        /// The names there are.
+        /// The names that expressions may use.
         known: Vec<String>,
     },
-    /// A function with too few or too many arguments, or a name used without its own.
+    /// A function with too few or too many arguments, or an atom without the argument that it takes or with one that it does not.
     #[error("`{name}` takes {expected}, found {found}")]
     Arguments {
-        /// The function.
+        /// The name of the function, reduction or atom.
         name: String,
-        /// How many it takes.
+        /// The number of arguments that it takes, in words.
         expected: &'static str,
-        /// How many it was given.
+        /// The number of arguments that it was given.
         found: usize,
     },
-    /// A quantity of one job where no job is at hand, or of a type where no type is.
+    /// A quantity of one job where no job is at hand, or of one worker type where none is.
     #[error("`{name}` is of one {}, and none is at hand here", subject_name(*.subject))]
     Unbound {
         /// The quantity.
@@ -77,7 +77,7 @@ pub enum ExpressionErrorKind {
         /// The subject of the quantity.
         subject: Subject,
     },
-    /// A reduction where a job (or type) is already at hand.
+    /// A reduction over jobs (or worker types) where a job (or worker type) is already at hand.
     #[error("`{name}` inside a place that is already about one {}", subject_name(*.subject))]
     Nested {
         /// The reduction.
@@ -88,23 +88,23 @@ pub enum ExpressionErrorKind {
     /// A lexicographic reduction anywhere but at the top of a maximized objective.
     #[error("`lexicographic_min_over_jobs` stands only as the whole of what is maximized")]
     Lexicographic,
-    /// A lexicographic reduction of something that gives no level per job.
+    /// A lexicographic reduction of an expression that gives no level per job.
     #[error("the order of levels needs an expression that grows with each job's `throughput`, named once")]
     LexicographicLevel,
-    /// Two things of different dimension added or compared.
+    /// Two quantities of different dimensions that are added, subtracted or compared.
     #[error("{operation} of `{left}` and `{right}`, expected equal dimensions")]
     Dimensions {
-        /// `sum`, `comparison`, ….
+        /// The operation: `sum`, `difference` or `comparison`.
         operation: &'static str,
-        /// Dimension of the one.
+        /// Dimension of the left quantity.
         left: Dimension,
-        /// Dimension of the other.
+        /// Dimension of the right quantity.
         right: Dimension,
     },
     /// A dimension without a square root.
     #[error("square root of `{0}`, which has no unit")]
     RootDimension(Dimension),
-    /// A power of something that depends on the allocation.
+    /// A power of a quantity that depends on the allocation.
     #[error("`{0}` depends on the allocation; only data may be raised to a power")]
     PowerOfVariable(String),
     /// A power of a quantity with a unit.
@@ -115,7 +115,7 @@ pub enum ExpressionErrorKind {
         /// The dimension of the base.
         dimension: Dimension,
     },
-    /// A power of what may be 0 or below, where it has no value.
+    /// A power of a base that may be below 0 or, where the exponent is at most 0, may be 0.
     #[error("`{base}` to the power of {exponent:?}, where the base must be {expected} and is {known}")]
     PowerDomain {
         /// The base.
@@ -127,7 +127,7 @@ pub enum ExpressionErrorKind {
         /// The sign that the base is known to have.
         known: String,
     },
-    /// Division by what may be 0.
+    /// Division by a quantity that may be 0.
     #[error("division by `{divisor}`, which may be 0 (it is {known})")]
     DivisionByZero {
         /// The divisor.
@@ -135,7 +135,7 @@ pub enum ExpressionErrorKind {
         /// The sign that the divisor is known to have.
         known: String,
     },
-    /// A logarithm, root or inverse of what may be negative.
+    /// A logarithm, root or inverse of a quantity that may be below 0, or a logarithm or inverse of data that may be 0.
     #[error("`{function}` of `{argument}`, which must not be below 0 and is {known}")]
     Domain {
         /// The function.
@@ -148,9 +148,9 @@ pub enum ExpressionErrorKind {
     /// A product of two quantities that depend on the allocation.
     #[error("product of `{left}` and `{right}`, which both depend on the allocation")]
     Product {
-        /// One factor.
+        /// The left factor.
         left: String,
-        /// The other.
+        /// The right factor.
         right: String,
     },
     /// A quotient of two quantities that depend on the allocation.
@@ -161,12 +161,12 @@ pub enum ExpressionErrorKind {
         /// The divisor.
         right: String,
     },
-    /// A convex or concave part multiplied by something of unknown sign.
+    /// A convex or concave part multiplied or divided by data of unknown sign.
     #[error("`{part}` is multiplied by `{factor}`, whose sign is not known")]
     SignUnknown {
-        /// The part.
+        /// The convex or concave part.
         part: String,
-        /// The factor.
+        /// The data of unknown sign.
         factor: String,
     },
     /// A sum of a convex and a concave part.
@@ -182,7 +182,7 @@ pub enum ExpressionErrorKind {
     /// A function of an argument whose curvature breaks the rules.
     #[error("`{function}` of `{argument}`, which is {found}, expected {expected}")]
     Curvature {
-        /// The function, reduction or place.
+        /// The function or reduction, `division`, or the direction of the objective.
         function: String,
         /// The argument of the function.
         argument: String,
@@ -209,10 +209,10 @@ pub enum ExpressionErrorKind {
     /// A penalty that is not a finite number above 0.
     #[error("penalty {0}, expected a finite number above 0")]
     Penalty(f64),
-    /// A soft constraint beside an objective that is solved level by level.
+    /// A soft constraint beside an objective that is solved level by level, or in the inverse of the level.
     #[error("a soft constraint beside an objective that is not linear or conic")]
     SoftParametric,
-    /// A soft constraint where levels are raised one after the other: what excess costs the first is not known to the others.
+    /// A soft constraint where levels are raised one after another: later steps do not know the penalty that an earlier one paid.
     #[error("a soft constraint where one level is raised after the other, by `{0}`")]
     SoftLexicographic(&'static str),
     /// A column that is declared and never used.
@@ -237,7 +237,7 @@ impl ExpressionError {
         Self { kind, span }
     }
 
-    /// A remedy: what would be accepted, in words.
+    /// Advice for people on what would be accepted; `None` where there is none.
     pub fn help(&self) -> Option<String> {
         use ExpressionErrorKind as Kind;
         let text = match &self.kind {

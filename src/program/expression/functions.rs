@@ -1,4 +1,4 @@
-//! Functions and reductions: a table of what the rules of composition need to know of each.
+//! Functions and reductions, with a table of the properties that the rules of composition need.
 
 use std::fmt;
 
@@ -20,12 +20,12 @@ pub enum Function {
     Max,
 }
 
-/// What the arguments of a function must be.
+/// The range that the arguments of a function must lie in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// At least 0.
     NonNegative,
-    /// Above 0. (Of an argument that varies, at least 0 is enough: the objective keeps it above.)
+    /// Above 0. (For an argument that varies with the allocation, at least 0 is enough: the objective keeps it above.)
     Positive,
 }
 
@@ -38,28 +38,28 @@ impl fmt::Display for Domain {
     }
 }
 
-/// What is known of a function.
+/// The properties of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionRule {
-    /// As it is written.
+    /// Name of the function in expressions.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description for people, in a few words.
     pub meaning: &'static str,
-    /// Does it take two arguments or more? Else it takes one.
+    /// Whether it takes two arguments or more; else it takes one.
     pub several: bool,
-    /// Its curvature.
+    /// Curvature of the function in its arguments.
     pub curvature: Curvature,
-    /// Is it increasing? Else it is decreasing.
+    /// Whether it is increasing; else it is decreasing.
     pub increasing: bool,
-    /// Is it piecewise linear?
+    /// Whether it is piecewise linear.
     pub piecewise_linear: bool,
-    /// What its arguments must be.
+    /// The range that its arguments must lie in; none if any number will do.
     pub domain: Option<Domain>,
-    /// Its value; of several arguments, the value of two.
+    /// Value at two arguments; a function of one ignores the second, and one of several folds its arguments by it.
     pub value: fn(f64, f64) -> f64,
 }
 
-/// What is known of each function, at the place of its variant, which is its place in [`Function::ALL`], too.
+/// The rule of each function, at the position of its variant, which is its position in [`Function::ALL`], too.
 static RULES: [FunctionRule; Function::ALL.len()] = [
     FunctionRule {
         name: "log",
@@ -114,50 +114,50 @@ static RULES: [FunctionRule; Function::ALL.len()] = [
 ];
 
 impl Function {
-    /// All of them.
+    /// All functions, in the order of their variants.
     pub const ALL: [Self; 5] = [Self::Log, Self::Sqrt, Self::Inv, Self::Min, Self::Max];
 
-    /// What is known of it.
+    /// The properties of the function.
     #[inline]
     pub fn rule(self) -> &'static FunctionRule {
         &RULES[self as usize]
     }
 
-    /// As it is written.
+    /// Name of the function in expressions.
     pub fn name(self) -> &'static str {
         self.rule().name
     }
 
-    /// The function of this name.
+    /// The function with this name, if there is one.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|function| function.name() == name)
     }
 }
 
-/// How a reduction folds.
+/// The operation of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// The smallest.
+    /// The smallest value.
     Min,
-    /// The largest.
+    /// The largest value.
     Max,
-    /// The sum.
+    /// The sum of the values.
     Sum,
-    /// The smallest, then among its optima the next smallest, and so on.
+    /// The smallest value; among its optima, the next smallest, and so on.
     LexicographicMin,
 }
 
 /// A fold over all jobs or all worker types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reduction {
-    /// How.
+    /// The operation of the reduction.
     pub fold: Fold,
-    /// Over what.
+    /// The subject that it ranges over: jobs or worker types.
     pub over: Subject,
 }
 
 impl Reduction {
-    /// All of them.
+    /// All reductions.
     pub const ALL: [Self; 7] = [
         Self { fold: Fold::Min, over: Subject::Job },
         Self { fold: Fold::Max, over: Subject::Job },
@@ -168,7 +168,7 @@ impl Reduction {
         Self { fold: Fold::Sum, over: Subject::WorkerType },
     ];
 
-    /// The reduction of this name.
+    /// The reduction with this name, if there is one.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reduction| reduction.to_string() == name)
     }

@@ -1,10 +1,10 @@
-//! Text into tokens.
+//! The lexer: from text to tokens.
 
 use super::ast::{Comparison, Span};
 use super::dimension::Dimension;
 use super::error::{ExpressionError, ExpressionErrorKind as Kind};
 
-/// A piece of text that means something by itself.
+/// A token: the smallest piece of text with a meaning of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Number(f64),
@@ -17,7 +17,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// As people would call it.
+    /// Name of the token in error messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Number(value) => format!("the number {value:?}"),
@@ -31,7 +31,7 @@ impl Token {
     }
 }
 
-/// All tokens with their places; the last is [`Token::End`].
+/// The tokens of a text with their places; the last is [`Token::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Span)>, ExpressionError> {
     let mut tokens = Vec::new();
     let mut offset = 0;
@@ -74,15 +74,15 @@ fn token(rest: &str, next: char, offset: usize) -> Result<(Token, usize), Expres
     }
 }
 
-/// What stands between the first character and the next `close`.
+/// The text between the first character and the next `close`; `None` without a `close`.
 fn enclosed(rest: &str, close: char) -> Option<&str> {
     rest[1..].find(close).map(|end| &rest[1..=end])
 }
 
-/// The least number above 0 that an expression may have.
+/// The smallest number above 0 that an expression may contain.
 const LEAST: f64 = 1e-100;
 
-/// Is a number 0 as it is written, and not by rounding?
+/// Whether a number is 0 as it is written, and not by rounding.
 fn is_zero(text: &str) -> bool {
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     mantissa.bytes().all(|byte| matches!(byte, b'0' | b'.'))

@@ -1,4 +1,4 @@
-//! The language in which policy files say what they want: text to a checked tree.
+//! The expression language of policy files: from text to a checked tree.
 //!
 //! In: text and a [`Vocabulary`]. Out: an [`Expr`] whose names, physical dimensions, signs and curvature were
 //! checked, or an [`ExpressionError`] with its place. Numbers come later: nothing here knows an instance.
@@ -27,7 +27,7 @@ pub use vocabulary::{Absent, Atom, Measure, Source, Subject, Variable, Vocabular
 /// The longest expression that is read, in bytes. It also bounds how deep a tree can be.
 pub const LENGTH_MAX: usize = 1000;
 
-/// The deepest nesting of parentheses that is read.
+/// The deepest nesting of factors, by parentheses, arguments and minus signs, that is read.
 pub const DEPTH_MAX: usize = 64;
 
 #[cfg(test)]

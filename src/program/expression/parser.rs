@@ -1,4 +1,4 @@
-//! Tokens into trees. Names are resolved as they are read, so every complaint knows its place.
+//! The parser: from tokens to trees. Names are resolved as they are read, so every error knows its place.
 //!
 //!   comparison = sum ("<=" | ">=" | "==") sum
 //!   sum        = product (("+" | "-") product)*
@@ -14,17 +14,17 @@ use super::lexer::{Token, tokens};
 use super::vocabulary::{Atom, OWNED_BY, Subject, TYPE, Variable, Vocabulary};
 use super::{DEPTH_MAX, LENGTH_MAX};
 
-/// What is at hand where an expression stands.
+/// The subjects at hand where an expression stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// One job.
+    /// Whether one job is at hand.
     pub job: bool,
-    /// One worker type.
+    /// Whether one worker type is at hand.
     pub worker_type: bool,
 }
 
 impl Scope {
-    /// Neither: the place of an objective.
+    /// Neither a job nor a worker type: the place of an objective, or of a constraint on the whole cluster.
     pub const GLOBAL: Self = Self { job: false, worker_type: false };
     /// One job: the place of a `for_each_job` constraint.
     pub const JOB: Self = Self { job: true, worker_type: false };
@@ -46,7 +46,7 @@ pub fn parse(text: &str, vocabulary: &Vocabulary, scope: Scope) -> Result<Expr, 
 /// Reads a comparison of two expressions.
 ///
 /// # Errors
-/// As [`parse`].
+/// Where the text is no comparison of expressions, or a name is unknown or out of its place.
 pub fn parse_comparison(
     text: &str,
     vocabulary: &Vocabulary,
@@ -148,7 +148,7 @@ impl<'a> Parser<'a> {
         Ok(factor)
     }
 
-    /// What may be raised to a power.
+    /// Reads the base of a power: a number, a named quantity, a call, or a sum in parentheses.
     fn base(&mut self) -> Result<Expr, ExpressionError> {
         let start = self.span();
         match self.token().clone() {
@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `^0.5` behind a base, if it stands there.
+    /// Reads an exponent, such as `^0.5`, behind a base; the base itself without one.
     fn power(&mut self, base: Expr) -> Result<Expr, ExpressionError> {
         if !self.take('^') {
             return Ok(base);
@@ -253,12 +253,12 @@ impl<'a> Parser<'a> {
         ExpressionError::new(Kind::UnknownName { name: name.to_owned(), known }, span)
     }
 
-    /// The worker type that an atom is of, if it is of one.
+    /// Reads the worker type behind an atom that is of one; `None` for other atoms.
     fn type_of(&mut self, atom: &Atom, start: Span) -> Result<Option<TypeRef>, ExpressionError> {
         if atom.by_type { self.type_argument(&atom.name, start).map(Some) } else { Ok(None) }
     }
 
-    /// `("research")`, behind the name.
+    /// Reads the owner behind `owned_by`, such as `("research")`.
     fn owned_by(&mut self, start: Span) -> Result<Expr, ExpressionError> {
         if !self.scope.job {
             let kind = Kind::Unbound { name: OWNED_BY.to_owned(), subject: Subject::Job };
@@ -280,7 +280,7 @@ impl<'a> Parser<'a> {
         Ok(Expr { node: Node::OwnedBy(owner), span: start.to(last) })
     }
 
-    /// `(type)`, `(v100)` or `("a100-80gb")`.
+    /// Reads a worker type in parentheses: `(type)`, `(v100)` or `("a100-80gb")`.
     fn type_argument(&mut self, name: &str, start: Span) -> Result<TypeRef, ExpressionError> {
         if !self.take('(') {
             let expected = "one argument, `type` or the name of a worker type";

@@ -1,15 +1,15 @@
-//! What is known of a quantity's sign before there are numbers.
+//! Signs of quantities, as far as they are known before there are numbers.
 
 use std::fmt;
 
-/// Which signs a quantity may have.
+/// The signs that a quantity may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sign {
-    /// It may be below 0.
+    /// Whether it may be below 0.
     pub below: bool,
-    /// It may be 0.
+    /// Whether it may be 0.
     pub zero: bool,
-    /// It may be above 0.
+    /// Whether it may be above 0.
     pub above: bool,
 }
 
@@ -18,7 +18,7 @@ impl Sign {
     pub const POSITIVE: Self = Self { below: false, zero: false, above: true };
     /// At least 0.
     pub const NON_NEGATIVE: Self = Self { below: false, zero: true, above: true };
-    /// Nothing is known.
+    /// Any sign: nothing is known.
     pub const ANY: Self = Self { below: true, zero: true, above: true };
 
     /// The sign of a number.
@@ -26,28 +26,28 @@ impl Sign {
         Self { below: value < 0.0, zero: value == 0.0, above: value > 0.0 }
     }
 
-    /// Never below 0.
+    /// Whether the quantity is never below 0.
     pub fn is_non_negative(self) -> bool {
         !self.below
     }
 
-    /// Never above 0.
+    /// Whether the quantity is never above 0.
     pub fn is_non_positive(self) -> bool {
         !self.above
     }
 
-    /// Is `value` allowed?
+    /// Whether the quantity may have this value.
     pub fn admits(self, value: f64) -> bool {
         (self.below && value < 0.0) || (self.zero && value == 0.0) || (self.above && value > 0.0)
     }
 
-    /// −x.
+    /// The sign of −x.
     #[must_use]
     pub fn negated(self) -> Self {
         Self { below: self.above, zero: self.zero, above: self.below }
     }
 
-    /// x + y.
+    /// The sign of x + y.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let cancel = (self.below && other.above) || (self.above && other.below);
@@ -61,7 +61,7 @@ impl Sign {
         }
     }
 
-    /// x · y; also x / y where y is not 0.
+    /// The sign of x · y; also of x / y where y is not 0.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         Self {
@@ -71,13 +71,13 @@ impl Sign {
         }
     }
 
-    /// x / y, where y is not 0.
+    /// The sign of x / y, where y is not 0.
     #[must_use]
     pub fn over(self, other: Self) -> Self {
         self.times(Self { zero: false, ..other })
     }
 
-    /// Either of two.
+    /// The signs that either of two quantities may have.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Sign {
         }
     }
 
-    /// The smaller of two.
+    /// The sign of the smaller of two quantities.
     #[must_use]
     pub fn min(self, other: Self) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Sign {
         }
     }
 
-    /// The larger of two.
+    /// The sign of the larger of two quantities.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         self.negated().min(other.negated()).negated()

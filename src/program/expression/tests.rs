@@ -18,7 +18,7 @@ fn check(text: &str) -> Result<(Facts, Shape), ExpressionError> {
     Ok((facts(&expression, &vocabulary)?, shape(&expression, &vocabulary)?))
 }
 
-/// The stretch of text that a complaint is about, and its message.
+/// The span of an expression's error as text, and its message.
 fn complaint(text: &str, scope: Scope) -> (String, String) {
     let vocabulary = vocabulary();
     let result = parse(text, &vocabulary, scope)
@@ -279,7 +279,7 @@ const VALID: [&str; 9] = [
     "min_over_jobs(sqrt(throughput + 1[steps/s]))",
 ];
 
-/// Reads a text in every way there is; whatever it is, none may panic, and a complaint lies inside the text.
+/// Reads a text as an objective and as a constraint; nothing may panic, and an error lies inside the text.
 fn read_in_every_way(text: &str) {
     use crate::program::{ConstraintText, Objective, ObjectiveText, Sense};
     for sense in [Sense::Maximize, Sense::Minimize] {

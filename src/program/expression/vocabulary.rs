@@ -13,13 +13,13 @@ use super::dimension::Dimension;
 use super::functions::{Function, Reduction};
 use super::sign::Sign;
 
-/// Stands for the worker type at hand, where one is expected.
+/// The word for the worker type at hand, where a worker type is expected.
 pub(super) const TYPE: &str = "type";
 
 /// The name of the datum that tells an owner's jobs from others.
 pub(super) const OWNED_BY: &str = "owned_by";
 
-/// Its entry, which takes an owner's name in parentheses.
+/// The entry of `owned_by`, which takes an owner's name in parentheses.
 pub(super) static OWNED_BY_ATOM: Atom = Atom::of_job(
     OWNED_BY,
     (Dimension::NONE, Sign::NON_NEGATIVE),
@@ -27,12 +27,12 @@ pub(super) static OWNED_BY_ATOM: Atom = Atom::of_job(
     "1 for a job of this owner, or of an owner below it; 0 for any other",
 );
 
-/// What an atom is of, and what a reduction ranges over.
+/// The subject of an atom, or of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Each job has its own.
+    /// Jobs: each has its own value.
     Job,
-    /// Each worker type has its own.
+    /// Worker types: each has its own value.
     WorkerType,
 }
 
@@ -41,27 +41,27 @@ pub enum Subject {
 pub enum Variable {
     /// The effective throughput of a job.
     Throughput,
-    /// The part of it that comes from one worker type.
+    /// The part of a job's effective throughput that comes from one worker type.
     ThroughputOn,
     /// The share of time that a job has on one worker type.
     TimeOn,
-    /// The workers of one type that a job holds over time, half of those that it shares.
+    /// The workers of one type that a job holds, by its share of time there; half of them where it shares them.
     WorkersOn,
 }
 
-/// What a job gets from its time on a worker type; a variable adds it up over its worker types.
+/// A quantity that a job gets from its time on a worker type; a variable adds it up over one worker type or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Steps/s: its throughput there by its share of time.
+    /// Throughput on the worker type by share of time, steps/s.
     Throughput,
-    /// Its share of time.
+    /// Share of time.
     Time,
-    /// Workers: those that it holds, half of them where it shares them, by its share of time.
+    /// Workers held by share of time; half of them where they are shared.
     Workers,
 }
 
 impl Measure {
-    /// The one of the three that this measures.
+    /// The one of three values that is of this measure.
     #[inline]
     pub fn of<T>(self, throughput: T, time: T, workers: T) -> T {
         match self {
@@ -77,47 +77,47 @@ impl Measure {
 pub enum Absent {
     /// This value. A datum whose default is +∞ may be +∞.
     Is(f64),
-    /// Nothing: the decision is refused.
+    /// No value: the decision is refused.
     Refused,
 }
 
-/// Where the values of an atom come from.
+/// The source of an atom's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
     /// The allocation.
     Allocation,
-    /// The problem states them.
+    /// The problem, which states the values; for those it leaves out, the default.
     Stated(Absent),
-    /// The problem states them, 0 where it does not, or the policy keeps account of them from decision to decision; they
-    /// depend on which other jobs there are.
+    /// The problem, which states the values (0 where it does not), or the policy, which keeps account of them from
+    /// decision to decision; they depend on which other jobs there are.
     Accumulated,
-    /// They follow from throughputs, scale factors and workers.
+    /// Throughputs, scale factors and workers, from which the values follow.
     Derived {
-        /// Do they depend on which other jobs there are?
+        /// Whether they depend on which other jobs there are.
         among_others: bool,
     },
 }
 
-/// An entry of the vocabulary.
+/// An entry of the vocabulary: a named quantity and its properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atom {
-    /// Its name.
+    /// Name in expressions.
     pub name: Cow<'static, str>,
-    /// What it means, in a few words.
+    /// Description for people, in a few words.
     pub meaning: &'static str,
-    /// Does each job have its own value, or each worker type?
+    /// The subject that has a value each: jobs or worker types.
     pub subject: Subject,
-    /// Is it of one worker type, which stands in parentheses behind the name?
+    /// Whether it is of one worker type, which stands in parentheses behind the name.
     pub by_type: bool,
     /// Its physical dimension.
     pub dimension: Dimension,
-    /// What its values are known to be; those of data are checked when an objective is bound.
+    /// The signs that its values may have; values of data are checked when an objective is bound.
     pub sign: Sign,
-    /// Where its values come from.
+    /// The source of its values.
     pub source: Source,
 }
 
-/// The variables, in the order of [`Variable::ALL`].
+/// The entries of the variables, in the order of [`Variable::ALL`].
 static VARIABLES: [Atom; Variable::ALL.len()] = [
     Atom::of_job(
         "throughput",
@@ -145,7 +145,7 @@ static VARIABLES: [Atom; Variable::ALL.len()] = [
     ),
 ];
 
-/// The data that every problem has.
+/// The entries of the built-in data, which policies read without declaring them.
 static DATA: &[Atom] = &[
     Atom::of_job(
         "weight",
@@ -253,7 +253,7 @@ impl Atom {
         Self { name, meaning, subject, by_type: true, dimension, sign, source }
     }
 
-    /// Its curvature as a function of the allocation.
+    /// The curvature of the atom as a function of the allocation.
     pub fn curvature(&self) -> Curvature {
         match self.source {
             Source::Allocation => Curvature::Affine,
@@ -261,17 +261,17 @@ impl Atom {
         }
     }
 
-    /// Does its value for a job depend on which other jobs there are?
+    /// Whether its value for a job depends on which other jobs there are.
     pub fn depends_on_other_jobs(&self) -> bool {
         matches!(self.source, Source::Accumulated | Source::Derived { among_others: true })
     }
 
-    /// Does it follow from the workers of the cluster?
+    /// Whether its values are derived from throughputs, scale factors and workers.
     pub fn is_derived(&self) -> bool {
         matches!(self.source, Source::Derived { .. })
     }
 
-    /// Is this a value that it may have?
+    /// Whether it may have this value.
     pub fn admits(&self, value: f64) -> bool {
         let infinite = value == f64::INFINITY && self.source == Source::Stated(Absent::Is(value));
         self.sign.admits(value) && (value.is_finite() || infinite)
@@ -279,21 +279,21 @@ impl Atom {
 }
 
 impl Variable {
-    /// All of them.
+    /// All variables, in the order of their entries.
     pub const ALL: [Self; 4] = [Self::Throughput, Self::ThroughputOn, Self::TimeOn, Self::WorkersOn];
 
-    /// The variable of this name.
+    /// The variable with this name, if there is one.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|variable| variable.atom().name == name)
     }
 
-    /// Its entry.
+    /// The entry of the variable.
     #[inline]
     pub fn atom(self) -> &'static Atom {
         &VARIABLES[self as usize]
     }
 
-    /// What it adds up.
+    /// The measure that the variable adds up.
     #[inline]
     pub fn measure(self) -> Measure {
         match self {
@@ -304,7 +304,7 @@ impl Variable {
     }
 }
 
-/// All data by slot: the built-in ones, then the columns that a policy declares. Besides, its parameters.
+/// The names that a policy's expressions may use: data by slot, built-in ones before the policy's columns, and its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vocabulary {
     data: Vec<Atom>,
@@ -312,15 +312,15 @@ pub struct Vocabulary {
 }
 
 impl Default for Vocabulary {
-    /// The built-in data.
+    /// The vocabulary of the built-in data alone.
     fn default() -> Self {
         Self { data: DATA.to_vec(), parameters: Vec::new() }
     }
 }
 
 impl Vocabulary {
-    /// Adds a per-job column that the caller supplies; its slot, or nothing if the name is taken or is not a
-    /// name (letters, digits and `_`, not starting with a digit).
+    /// Adds a per-job column, whose values the problem states, and returns its slot; `None` if the name is taken or is
+    /// not a name (letters, digits and `_`, not starting with a digit).
     pub fn add_column(&mut self, name: &str, dimension: Dimension, sign: Sign) -> Option<usize> {
         if !self.is_free(name) {
             return None;
@@ -331,27 +331,27 @@ impl Vocabulary {
         Some(self.data.len() - 1)
     }
 
-    /// Adds a number with a name, which expressions read as the number itself; nothing if the name is taken or is none, as for a
-    /// column.
+    /// Adds a parameter: a number with a name, which expressions read as the number itself. `None` if the name is taken
+    /// or is not a name, as for a column.
     pub fn add_parameter(&mut self, name: &str, value: f64, dimension: Dimension) -> Option<()> {
         let is_free = self.is_free(name);
         is_free.then(|| self.parameters.push((name.to_owned(), value, dimension)))
     }
 
-    /// The number of this name.
+    /// The value and dimension of the parameter with this name, if there is one.
     pub(super) fn parameter(&self, name: &str) -> Option<(f64, Dimension)> {
         let found = self.parameters.iter().find(|(other, ..)| other == name);
         found.map(|(_, value, dimension)| (*value, *dimension))
     }
 
-    /// Can something new have this name?
+    /// Whether a name is valid and not taken.
     fn is_free(&self, name: &str) -> bool {
         let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         let is_name = starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         is_name && name != TYPE && !self.names().any(|taken| taken == name)
     }
 
-    /// The slot of a datum.
+    /// The slot of the datum with this name, if there is one.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.data.iter().position(|datum| datum.name == name)
     }
@@ -361,12 +361,12 @@ impl Vocabulary {
         &self.data[slot]
     }
 
-    /// How many data there are.
+    /// Number of data.
     pub fn len(&self) -> usize {
         self.data.len()
     }
 
-    /// No data?
+    /// Whether there are no data.
     pub fn is_empty(&self) -> bool {
         self.data.is_empty()
     }
