@@ -1,11 +1,10 @@
 //! The Conic Benchmark Format (CBF), version 3: the first that has exponential cones.
 //!
-//! Constraints are affine forms in cones, and there are no ranges: each bound of a row is a constraint of its own, and so is
-//! a bound of a column that is no sign. The format has no names either, so comments give them by position, and nothing reads
-//! these but people.
+//! Constraints are affine forms in cones, and there are no ranges: each bound of a row is a constraint of its own, and so
+//! is a bound of a column that no cone states. The format has no names either: comments for people give them by position.
 //!
-//! An exponential cone of the format is {(u, v, w): u ≥ v·exp(w/v), v > 0} and its closure, which is ours with its entries the
-//! other way about. A second-order cone is the same in both.
+//! An exponential cone of the format is {(u, v, w): u ≥ v·exp(w/v), v > 0} and its closure: [`ConeKind::Exponential`]
+//! with its entries in reverse order. Second-order cones are the same in both.
 
 use std::fmt::Write;
 
@@ -16,7 +15,7 @@ use crate::program::text::number;
 /// The version of the format that is written.
 const VERSION: u32 = 3;
 
-/// A form of the constraints, of which the constant is added to the terms.
+/// An affine form of a constraint: its terms plus a constant.
 struct Form {
     name: String,
     terms: Vec<(usize, f64)>,
@@ -37,7 +36,7 @@ impl Constraints {
         push_run(&mut self.cones, cone);
     }
 
-    /// Adds the bounds of a form, `name` being what it is called.
+    /// Adds the bounds of a form as constraints; comments of the text call it `name`.
     fn push_range(&mut self, name: &str, terms: &[(usize, f64)], range: Range) {
         let form = |side: &str, bound: f64| Form {
             name: format!("{name}{side}"),
@@ -65,7 +64,7 @@ fn push_run(cones: &mut Vec<(&'static str, usize)>, cone: &'static str) {
     }
 }
 
-/// The cone of a column that says its bounds, if there is one.
+/// The cone that states exactly these bounds of a column, if there is one.
 fn cone_of(range: Range) -> Option<&'static str> {
     let zero = Range { lower: 0.0, upper: 0.0 };
     let non_positive = Range::at_most(0.0);
@@ -182,7 +181,7 @@ fn write_all(
     write_list(text, "BCOORD", constants.map(|(row, form)| format!("{row} {}", number(form.constant))))
 }
 
-/// A section that deals entries out to cones; left out without entries.
+/// Writes a section that assigns entries to cones; nothing without entries.
 fn write_cones(
     text: &mut String,
     keyword: &str,
@@ -196,7 +195,7 @@ fn write_cones(
     cones.iter().try_for_each(|(cone, n)| writeln!(text, "{cone} {n}"))
 }
 
-/// A section of lines, their number ahead; left out without any.
+/// Writes a section of lines, their number first; nothing without lines.
 fn write_list(text: &mut String, keyword: &str, lines: impl Iterator<Item = String>) -> std::fmt::Result {
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() {

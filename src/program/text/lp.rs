@@ -6,7 +6,7 @@ use crate::program::standard::{Program, Range, Sense};
 use crate::program::text::names::unique_names;
 use crate::program::text::{TextError, check_linear, number};
 
-/// Terms on a line; readers limit its length.
+/// Most terms on a line, whose length readers limit.
 const TERMS_PER_LINE: usize = 8;
 
 /// A linear program as LP text. A row with two bounds becomes two rows, the second named `…_lower`; rows without
@@ -29,7 +29,7 @@ const TERMS_PER_LINE: usize = 8;
 pub fn to_lp(program: &Program) -> Result<String, TextError> {
     check_linear(program, "LP")?;
     let columns = unique_names(program.n_columns(), "x", |column| program.column_name(column));
-    // behind the rows' own names, those of the lower halves of ranges
+    // names of the rows, then names of the rows that hold the lower bounds of ranges
     let rows = unique_names(2 * program.n_rows(), "r", |row| match row.checked_sub(program.n_rows()) {
         None => program.row_name(row),
         Some(row) => format!("{}_lower", program.row_name(row)),
@@ -83,7 +83,7 @@ fn write_all(text: &mut String, program: &Program, columns: &[String], rows: &[S
     Ok(())
 }
 
-/// ` + 2 x - 3 y`, wrapped; ` 0 x` of the first column where there is nothing, because a form must not be empty.
+/// Writes a linear form such as ` + 2 x - 3 y`, wrapped; without terms, ` 0 x` with the first column, because a form must not be empty.
 fn write_form(
     text: &mut String,
     terms: impl Iterator<Item = (usize, f64)>,
@@ -109,7 +109,7 @@ fn write_signed(text: &mut String, value: f64) -> std::fmt::Result {
     write!(text, " {sign} {}", number(value.abs()))
 }
 
-/// Nothing for 0 to infinity, the format's own bounds.
+/// Writes the bounds of a column; nothing for 0 to infinity, the format's default.
 fn write_bounds(text: &mut String, name: &str, range: Range) -> std::fmt::Result {
     let Range { lower, upper } = range;
     if range == Range::NON_NEGATIVE {

@@ -1,8 +1,8 @@
 //! Programs as LP, MPS and CBF text, for people and for other solvers.
 //!
-//! Rows and columns keep their names as far as the formats allow: what is no letter, digit, dot or underscore
-//! becomes an underscore (several in a row, one), and names that then agree are numbered. Numbers are written so that reading them gives
-//! the same bits. CBF alone has cones; it has no names, which then stand in comments.
+//! Rows and columns keep their names as far as the formats allow: a run of characters other than letters, digits and dots
+//! becomes one underscore, and names that then agree are numbered. Numbers are written so that reading them gives the
+//! same bits. Only CBF has cones; it has no names, so they stand in comments.
 
 mod cbf;
 mod lp;
@@ -17,22 +17,22 @@ pub use cbf::to_cbf;
 pub use lp::to_lp;
 pub use mps::to_mps;
 
-/// Why a program cannot be written.
+/// An error that keeps a program from being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// It has cones.
+    /// The program has cones, which the format cannot express.
     #[error("{format} text is for linear programs, and this one has {cones} cones: CBF text has these, too")]
     Cones {
-        /// The format.
+        /// Name of the format.
         format: &'static str,
-        /// How many cones.
+        /// Number of cones.
         cones: usize,
     },
-    /// A row's bounds contradict each other: MPS can only say how far they are apart.
+    /// The bounds of a row contradict each other: MPS can only give the distance between them.
     #[error("the bounds of row {row} contradict each other, which {format} text cannot say")]
     Contradictory {
-        /// The format.
+        /// Name of the format.
         format: &'static str,
         /// The row's position.
         row: usize,

@@ -58,7 +58,7 @@ fn write_all(text: &mut String, program: &Program, columns: &[String], rows: &[S
     Ok(())
 }
 
-/// The type of a row. A range is an at-most row with an entry in RANGES; a row without bounds is a second N row.
+/// The type of a row in MPS. A range is an at-most row with an entry in RANGES; a row without bounds is another N row.
 fn kind(range: Range) -> char {
     match (range.lower.is_finite(), range.upper.is_finite()) {
         (true, true) if range.is_point() => 'E',
@@ -68,7 +68,7 @@ fn kind(range: Range) -> char {
     }
 }
 
-/// Column by column; one without terms gets a zero in the objective, because it must be listed.
+/// Writes the terms column by column; a column without terms gets a 0 in the objective, because it must be listed.
 fn write_columns(
     text: &mut String,
     program: &Program,
@@ -93,7 +93,7 @@ fn write_columns(
     Ok(())
 }
 
-/// Nothing for 0 to infinity, the format's own bounds.
+/// Writes the bounds of a column; nothing for 0 to infinity, the format's default.
 fn write_bounds(text: &mut String, name: &str, range: Range) -> std::fmt::Result {
     let Range { lower, upper } = range;
     if range == Range::NON_NEGATIVE {
@@ -105,7 +105,7 @@ fn write_bounds(text: &mut String, name: &str, range: Range) -> std::fmt::Result
     if range.is_point() {
         return writeln!(text, " FX BND {name} {}", number(lower));
     }
-    // said even if it is zero: readers differ on what an upper bound below zero does to it
+    // the lower bound is written even if it is 0: readers differ on its value beside an upper bound below 0
     if lower == f64::NEG_INFINITY {
         writeln!(text, " MI BND {name}")?;
     } else {

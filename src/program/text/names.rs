@@ -1,11 +1,11 @@
-//! Names that LP and MPS text take.
+//! Names of rows and columns in LP, MPS and CBF text.
 
 use std::collections::BTreeSet;
 
-/// Longest name written; CPLEX's limit.
+/// Longest name that is written: CPLEX's limit.
 const LENGTH_MAX: usize = 255;
 
-/// Words that mean something in LP text, or that we use ourselves.
+/// Names that are keywords of LP text, or that the texts here use themselves.
 const RESERVED: &[&str] = &[
     "bin", "binaries", "binary", "bound", "bounds", "end", "free", "gen", "general", "generals", "inf",
     "infinity", "int", "integer", "integers", "max", "maximise", "maximize", "min", "minimise", "minimize",
@@ -13,7 +13,7 @@ const RESERVED: &[&str] = &[
     "subject", "such", "that", "to",
 ];
 
-/// One name for each position, all different.
+/// One valid name for each position, all different even where case does not count.
 pub(super) fn unique_names(count: usize, prefix: &str, name: impl Fn(usize) -> String) -> Vec<String> {
     let mut taken = BTreeSet::new();
     (0..count)

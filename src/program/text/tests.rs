@@ -4,7 +4,7 @@ use super::names::unique_names;
 use super::*;
 use crate::program::standard::{Affine, Cone, ConeKind, Range, Sense};
 
-/// One of everything: all kinds of row and of column, an empty row, an unused column, an offset.
+/// A program with all kinds of rows and columns, an empty row, an unused column and an offset.
 pub(crate) fn one_of_everything() -> Program {
     let mut program = Program::new(Sense::Maximize);
     program.offset = -2.5;
