@@ -14,14 +14,14 @@ use super::standard::{Affine, Range, Sense};
 /// The demand of a member: throughput(m) ≥ slope·t + base.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
-    /// Throughput per unit of the level, ≥ 0; 0 = a fixed floor.
+    /// Throughput per unit of the level, ≥ 0; 0 for a fixed floor.
     pub slope: f64,
     /// Throughput at level 0, ≥ 0.
     pub base: f64,
 }
 
 impl Demand {
-    /// A fixed floor.
+    /// A fixed floor: the same throughput at every level.
     pub const fn floor(throughput: f64) -> Self {
         Self { slope: 0.0, base: throughput }
     }
@@ -38,8 +38,8 @@ impl BoundObjective<'_> {
         self.with_demands_again(demands, None)
     }
 
-    /// The level program of `demands`, as by [`with_demands`](Self::with_demands), in the memory of an old formulation
-    /// if that is over the same columns.
+    /// The level program of `demands`, as [`with_demands`](Self::with_demands) gives it, in the memory of an old
+    /// formulation if that is over the same columns.
     ///
     /// # Panics
     /// If the objective has no levels.

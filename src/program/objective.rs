@@ -1,4 +1,4 @@
-//! Objectives: what is maximized or minimized under which constraints, checked, with the route to its optimum.
+//! Checked objectives: an expression to maximize or minimize, its constraints, and the route to the optimum.
 
 use thiserror::Error;
 
@@ -11,19 +11,19 @@ use super::expression::{
 use super::inversion::{Bound, Inversion, LevelForm};
 use super::standard::Sense;
 
-/// How an optimum is found.
+/// The way in which an optimum is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// One linear program.
     Linear,
-    /// A linear program per level tried.
+    /// One linear program per level tried.
     Parametric,
     /// One program with exponential or second-order cones.
     Conic,
 }
 
 impl Route {
-    /// As outputs spell it.
+    /// Name of the route in outputs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Linear => "linear",
@@ -36,7 +36,7 @@ impl Route {
 /// An objective and its constraints as they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectiveText {
-    /// Direction.
+    /// The direction: maximize or minimize.
     pub sense: Sense,
     /// The objective.
     pub objective: String,
@@ -60,32 +60,32 @@ impl ObjectiveText {
 /// A constraint as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstraintText {
-    /// Two expressions and a comparison.
+    /// Two expressions with a comparison between them.
     pub text: String,
-    /// What a unit of violation costs, in units of the objective; hard if absent.
+    /// Penalty per unit of violation, in units of the objective; the constraint is hard if absent.
     pub soft: Option<f64>,
-    /// May it be dropped for jobs, as few as possible, where not all can keep it?
+    /// Whether it may be dropped for jobs, as few as possible, where not all can keep it.
     pub droppable: bool,
 }
 
 impl ConstraintText {
-    /// A constraint that every job keeps.
+    /// A constraint that must hold.
     pub fn hard(text: impl Into<String>) -> Self {
         Self { text: text.into(), soft: None, droppable: false }
     }
 
-    /// One that pays `penalty` for each unit of violation.
+    /// A constraint whose violation costs `penalty` per unit.
     pub fn soft(text: impl Into<String>, penalty: f64) -> Self {
         Self { text: text.into(), soft: Some(penalty), droppable: false }
     }
 
-    /// One that is dropped for as few jobs as possible.
+    /// A constraint that is dropped for as few jobs as possible.
     pub fn droppable(text: impl Into<String>) -> Self {
         Self { text: text.into(), soft: None, droppable: true }
     }
 }
 
-/// Which of an objective's texts is meant.
+/// A reference to one of an objective's texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The objective.
@@ -100,11 +100,11 @@ pub enum Place {
     Column(String),
 }
 
-/// What is wrong with an objective, and in which of its texts.
+/// An error in an objective, and the text in which it stands.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{error}")]
 pub struct ObjectiveError {
-    /// Which text.
+    /// The text in which the error stands.
     pub place: Place,
     /// The error, with its place in the text.
     pub error: ExpressionError,
@@ -113,34 +113,34 @@ pub struct ObjectiveError {
 /// A checked constraint, `excess` ≤ 0 (or = 0) for each job or each worker type, or once for the whole cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraint {
-    /// As it was written.
+    /// The text of the constraint, as it was written.
     pub text: String,
-    /// What it ranges over; none if it is one constraint on the whole cluster.
+    /// The subject that it ranges over; none if it is one constraint on the whole cluster.
     pub subject: Option<Subject>,
     /// The smaller side less the larger one, as it was written.
     pub excess: Expr,
-    /// How its left side compares with its right one, as it was written.
+    /// The comparison of its left side with its right side, as it was written.
     pub comparison: Comparison,
-    /// What a unit of violation costs; hard if absent.
+    /// Penalty per unit of violation, in units of the objective; the constraint is hard if absent.
     pub soft: Option<f64>,
-    /// May it be dropped for jobs?
+    /// Whether it may be dropped for jobs.
     pub droppable: bool,
     /// The inversion that makes a hard constraint linear where its excess is curved.
     pub(crate) inversion: Option<Inversion>,
 }
 
 impl Constraint {
-    /// Must the excess be 0?
+    /// Whether the excess must be 0.
     pub fn is_equality(&self) -> bool {
         self.comparison == Comparison::Equal
     }
 
-    /// Does it read a job's deadline?
+    /// Whether it reads a job's deadline, as `slo_remaining`.
     pub fn reads_deadline(&self) -> bool {
         self.excess.contains(&|node| matches!(node, Node::Data { name, .. } if name == "slo_remaining"))
     }
 
-    /// Does it limit what the allocation gives, so that more may break it?
+    /// Whether it limits what the allocation gives, so that giving more may violate it.
     pub fn is_limit(&self) -> bool {
         let small = match &self.excess.node {
             Node::Binary(Operator::Subtract, small, _) => small,
@@ -149,7 +149,7 @@ impl Constraint {
         self.is_equality() || small.varies()
     }
 
-    /// The unit of its two sides.
+    /// The physical dimension of its two sides.
     pub fn dimension(&self, vocabulary: &Vocabulary) -> Dimension {
         facts(&self.excess, vocabulary).ok().and_then(|facts| facts.dimension).unwrap_or(Dimension::NONE)
     }
@@ -228,7 +228,7 @@ impl Objective {
         }
     }
 
-    /// Does the objective or a constraint read the datum at this slot?
+    /// Whether the objective or a constraint reads the datum at this slot.
     pub fn uses(&self, slot: usize) -> bool {
         let mut expressions = vec![&self.expression];
         expressions.extend(self.constraints.iter().map(|constraint| &constraint.excess));
@@ -236,14 +236,14 @@ impl Objective {
         expressions.into_iter().any(|expression| expression.contains(&here))
     }
 
-    /// Does it read a datum that depends on which other jobs there are?
+    /// Whether it reads a datum that depends on which other jobs there are.
     pub fn depends_on_other_jobs(&self) -> bool {
         let depends = |slot: &usize| self.vocabulary.datum(*slot).depends_on_other_jobs();
         (0..self.vocabulary.len()).filter(depends).any(|slot| self.uses(slot))
     }
 
-    /// Names of the per-job data the objective and its constraints read, sorted by slot, those of owners last: what the
-    /// policy sees of a job beyond its throughputs and scale factor.
+    /// Names of the per-job data that the objective and its constraints read, by slot, with data of owners last: all that
+    /// the policy sees of a job beyond its throughputs and scale factor.
     pub fn job_data(&self) -> Vec<String> {
         let of_jobs = |slot: &usize| self.vocabulary.datum(*slot).subject == Subject::Job;
         let slots = (0..self.vocabulary.len()).filter(of_jobs).filter(|slot| self.uses(*slot));
@@ -257,18 +257,18 @@ impl Objective {
         self.constraints.iter().for_each(|constraint| constraint.excess.each(visit));
     }
 
-    /// Is effective throughput the only variable that it reads?
+    /// Whether effective throughput is the only variable that it reads.
     pub fn reads_throughput_only(&self) -> bool {
         !Variable::ALL[1..].iter().any(|variable| self.reads_variable(*variable))
     }
 
-    /// Does it read a job's time on worker types, or the workers that it holds by it?
+    /// Whether it reads a job's time on worker types, or the workers that the job holds by it.
     pub fn reads_time(&self) -> bool {
         let of_time = |variable: &Variable| variable.measure() != Measure::Throughput;
         Variable::ALL.into_iter().filter(of_time).any(|variable| self.reads_variable(variable))
     }
 
-    /// Does it read a variable? Effective throughput counts as read, because other parts of the engine ask for it.
+    /// Whether it reads a variable. Effective throughput counts as read, because other parts of the engine ask for it.
     pub fn reads_variable(&self, variable: Variable) -> bool {
         let read = |node: &Node| matches!(node, Node::Variable(other, _) if *other == variable);
         variable == Variable::Throughput || self.reads(&read)
@@ -280,7 +280,7 @@ impl Objective {
         expressions.any(|expression| expression.contains(what))
     }
 
-    /// Direction.
+    /// The direction: maximize or minimize.
     pub fn sense(&self) -> Sense {
         self.sense
     }
@@ -290,22 +290,22 @@ impl Objective {
         &self.expression
     }
 
-    /// The constraints: those on jobs, then those on worker types, then those on the whole cluster.
+    /// The constraints on jobs, then on worker types, then on the whole cluster.
     pub fn constraints(&self) -> &[Constraint] {
         &self.constraints
     }
 
-    /// Does a constraint limit what jobs have, each, on a worker type or together?
+    /// Whether a constraint limits what the allocation gives (see [`Constraint::is_limit`]).
     pub fn has_limits(&self) -> bool {
         self.constraints.iter().any(Constraint::is_limit)
     }
 
-    /// The names it was checked with.
+    /// The vocabulary that it was checked with.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
 
-    /// How its optimum is found.
+    /// The way in which its optimum is found.
     pub fn route(&self) -> Route {
         self.route
     }
@@ -315,17 +315,17 @@ impl Objective {
         self.inversion.as_ref()
     }
 
-    /// Is it `lexicographic_min_over_jobs`?
+    /// Whether it is `lexicographic_min_over_jobs`.
     pub fn is_lexicographic(&self) -> bool {
         matches!(&self.expression.node, Node::Reduce(reduction, _) if reduction.fold == Fold::LexicographicMin)
     }
 
-    /// Is 1/level the column of its linear program?
+    /// Whether its linear program has a column 1/level in place of the level.
     pub(crate) fn is_by_inverse(&self) -> bool {
         objective_by_inverse(&self.expression, self.inversion.as_ref(), &self.vocabulary)
     }
 
-    /// Why this route, in a sentence.
+    /// The reason for the route, for people.
     pub fn reason(&self) -> String {
         let cones = "cones, because a logarithm, root or inverse is added up over jobs";
         match (self.route, self.inversion.as_ref().map(Inversion::form)) {
@@ -346,8 +346,8 @@ impl Objective {
     }
 }
 
-/// Is 1/t the column of the program? It is where the level t is minimized and never below 0, and no linear program with t
-/// itself will do.
+/// Whether 1/t is the column of the program: where the level t is minimized and never below 0, and no linear program with
+/// t itself will do.
 fn objective_by_inverse(expression: &Expr, inversion: Option<&Inversion>, vocabulary: &Vocabulary) -> bool {
     let inverse = inversion.is_some_and(|inversion| inversion.form() == LevelForm::AffineInInverse);
     let minimized = matches!(&expression.node, Node::Reduce(reduction, _) if reduction.fold == Fold::Max);
@@ -473,7 +473,6 @@ fn check_constraint(
     Ok((Constraint { text, subject, excess, comparison, soft, droppable, inversion }, conic))
 }
 
-/// The dimension of an objective's value, for reports.
 impl Objective {
     /// The physical dimension of the objective's value.
     pub fn dimension(&self) -> Dimension {

@@ -6,14 +6,14 @@ use super::evaluation::{Quantity, Variables};
 use super::expression::{Expr, Fold, Function, Node, Subject, Variable};
 use super::standard::{Range, Sense};
 
-/// The part by which bounds that are derived from a reference value are widened, so that rounding does not make them too
-/// tight to be bounds.
+/// Relative amount by which bounds derived from a reference value are widened, so that rounding does not make them too
+/// tight.
 const WIDENING: f64 = 1e-9;
 
 /// Ranges of the variables, for one job of each member.
 #[derive(Clone, Debug)]
 pub(crate) struct Reach {
-    /// Of each variable: `[members]`, or [members × K] for one of a worker type; empty if it is not read.
+    /// Ranges by variable: `[members]`, or [members × K] for a variable of a worker type; empty if it is not read.
     values: [Vec<Range>; Variable::ALL.len()],
 }
 
@@ -23,7 +23,7 @@ impl Reach {
         Self::of_jobs(bound, false)
     }
 
-    /// The ranges that they allow one job of each member by itself.
+    /// The ranges that these rows allow one job of each member by itself.
     pub(crate) fn of_one_job(bound: &BoundObjective<'_>) -> Self {
         Self::of_jobs(bound, true)
     }
@@ -62,7 +62,7 @@ impl Reach {
                     add(term.worker_type, scale_factor, alike * term.time, term.throughput / term.time);
                 }
             }
-            // All of its time, on the fastest types first.
+            // The most that a job can get: all of its time, on the fastest types first.
             order.clear();
             order.extend(0..k);
             order.sort_by(|a, b| best[*b].total_cmp(&best[*a]).then(a.cmp(b)));
@@ -86,12 +86,12 @@ impl Reach {
         reach
     }
 
-    /// Effective throughput: `[members]`.
+    /// Ranges of effective throughput: `[members]`, steps/s.
     fn throughput(&mut self) -> &mut [Range] {
         &mut self.values[Variable::Throughput as usize]
     }
 
-    /// These ranges with throughputs bounded from below: every optimum is at least as good as `reference`, the value of
+    /// The ranges with throughputs bounded from below: every optimum is at least as good as `reference`, the value of
     /// some feasible allocation.
     pub(crate) fn tightened(mut self, bound: &BoundObjective<'_>, reference: f64) -> Self {
         let (Some(inversion), Some(levels)) = (bound.objective.inversion(), bound.levels()) else {
@@ -106,7 +106,8 @@ impl Reach {
         self
     }
 
-    /// In a sum that is maximized, the part of every job is at least the reference less the best parts of all others.
+    /// The ranges tightened for a sum over jobs: in an optimum, each job's part is at least as good as the reference less
+    /// the best parts of all others.
     fn tightened_by_sum(mut self, bound: &BoundObjective<'_>, reference: f64) -> Self {
         let objective = bound.objective;
         let Node::Reduce(reduction, inner) = &objective.expression().node else { return self };
@@ -192,7 +193,7 @@ impl Quantity for Range {
 
     fn of(self, function: Function) -> Self {
         if function == Function::Inv {
-            // The argument of such a part may exceed 0 here, by rounding or by a bound that is not tight.
+            // The range of such an argument may cross 0 here, by rounding or by a bound that is not tight.
             return reciprocal(self);
         }
         let rule = function.rule();
@@ -222,7 +223,7 @@ fn times(x: Range, y: Range) -> Range {
     Range { lower: fold(f64::INFINITY, f64::min), upper: fold(f64::NEG_INFINITY, f64::max) }
 }
 
-/// 1/x for x on one side of 0; anything for an x on both.
+/// The range of 1/x: of any size if x may lie on both sides of 0.
 fn reciprocal(x: Range) -> Range {
     if x.lower >= 0.0 {
         Range { lower: 1.0 / x.upper, upper: if x.lower == 0.0 { f64::INFINITY } else { 1.0 / x.lower } }

@@ -56,7 +56,7 @@ pub enum Goal<'a> {
 /// A sum of logarithms: Σ weight·log(throughput) + constant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logarithms {
-    /// Of all jobs of a member, > 0: `[members]`.
+    /// Weight of each member's logarithm, for all its jobs together, > 0: `[members]`.
     pub weight: Vec<f64>,
     /// The constant term.
     pub constant: f64,
@@ -97,8 +97,8 @@ impl BoundObjective<'_> {
         known.then_some((Singles { instance: self.instance, demand }, logarithms))
     }
 
-    /// Is the objective a weighted sum of logarithms of throughputs and constants, without pairs and constraints? The
-    /// values of weights are not looked at.
+    /// Whether the objective is a weighted sum of logarithms of throughputs plus constants, without pairs and
+    /// constraints. The values of weights are not checked.
     pub fn adds_logarithms(&self) -> bool {
         let ones = |part: Inversion| logarithm(part.steps.iter().map(|step| (step.kind, 1.0)));
         self.summand_of_logarithms().and_then(ones).is_some()
@@ -120,14 +120,14 @@ impl BoundObjective<'_> {
         part.is_of_throughput().then_some(part)
     }
 
-    /// Are levels in terms of throughput, and has the policy no constraints of its own?
+    /// Whether levels are in terms of throughput and the policy has no constraints of its own.
     pub fn is_of_throughputs(&self) -> bool {
         let by_throughput = self.objective.inversion().is_some_and(Inversion::is_of_throughput);
         by_throughput && self.objective.constraints().is_empty()
     }
 }
 
-/// The weight a and the constant b if steps, each with its datum, make a·log x + b of a throughput x; `None` if they
+/// The weight a and the constant b of steps, each with its datum, that make a·log x + b of a throughput x; `None` if they
 /// make another function of it, or if a is not finite and > 0.
 fn logarithm(steps: impl Iterator<Item = (StepKind, f64)>) -> Option<(f64, f64)> {
     let (mut weight, mut constant, mut inside) = (1.0, 0.0, false);
@@ -154,18 +154,18 @@ impl<'a> Singles<'a> {
 }
 
 impl Singles<'_> {
-    /// The members' other data.
+    /// The instance that the members belong to.
     pub fn instance(&self) -> &Instance {
         self.instance
     }
 
-    /// May a member have time of a worker type?
+    /// Whether a member can have time on a worker type.
     #[inline]
     pub fn runs(&self, member: usize, worker_type: usize) -> bool {
         self.instance.runs_alone(member, worker_type)
     }
 
-    /// The most class time that a member can have of a worker type: 0 where it cannot run.
+    /// The most class time that a member can have on a worker type; 0 where it cannot run.
     #[inline]
     pub fn most(&self, member: usize, worker_type: usize) -> f64 {
         let Instance { capacity, multiplicity, scale_factor, .. } = self.instance;
@@ -173,7 +173,7 @@ impl Singles<'_> {
         if self.runs(member, worker_type) { most } else { 0.0 }
     }
 
-    /// The throughput of a member that has all of its time on its fastest worker type.
+    /// The throughput of a job of a member that has all of its time on its fastest worker type, steps/s.
     #[inline]
     pub fn fastest(&self, member: usize) -> f64 {
         let speeds = self.instance.alone(member).iter().enumerate();
@@ -187,7 +187,8 @@ impl Singles<'_> {
         self.limit_above(member, 0.0)
     }
 
-    /// The level that a member reaches above throughput `base` with all of its time on its fastest worker type.
+    /// The level that a member reaches above throughput `base` with all of its time on its fastest worker type; +∞ if the
+    /// level demands nothing of it.
     #[inline]
     pub fn limit_above(&self, member: usize, base: f64) -> f64 {
         let demand = self.demand[member];

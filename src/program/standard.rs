@@ -33,7 +33,7 @@ impl Sense {
     }
 }
 
-/// A set that an affine image of the columns must lie in.
+/// The kind of a cone: a set in which affine forms of the columns must lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConeKind {
     /// {(x, y, z): y > 0, y·exp(x/y) ≤ z} and its closure; three entries.
@@ -45,9 +45,9 @@ pub enum ConeKind {
 /// One cone and the affine forms that must lie in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cone {
-    /// Which set.
+    /// The kind of cone.
     pub kind: ConeKind,
-    /// Each entry: a constant plus a sparse linear form.
+    /// The entries, each a constant plus a sparse linear form.
     pub entries: Vec<Affine>,
 }
 
@@ -63,43 +63,43 @@ pub struct Affine {
 /// A range: lower ≤ value ≤ upper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// May be −∞.
+    /// The lower end; may be −∞.
     pub lower: f64,
-    /// May be +∞.
+    /// The upper end; may be +∞.
     pub upper: f64,
 }
 
 impl Range {
-    /// At least `lower`.
+    /// The range of values of at least `lower`.
     pub const fn at_least(lower: f64) -> Self {
         Self { lower, upper: f64::INFINITY }
     }
-    /// At most `upper`.
+    /// The range of values of at most `upper`.
     pub const fn at_most(upper: f64) -> Self {
         Self { lower: f64::NEG_INFINITY, upper }
     }
-    /// Exactly `value`.
+    /// The range of exactly one value.
     pub const fn exactly(value: f64) -> Self {
         Self { lower: value, upper: value }
     }
-    /// Nothing but one value? By definition, not by tolerance.
+    /// Whether both ends are the same number, exactly and not within a tolerance.
     #[expect(clippy::float_cmp, reason = "a point is a range whose ends are the same number")]
     pub fn is_point(&self) -> bool {
         self.lower == self.upper
     }
-    /// No bound.
+    /// The range without bounds.
     pub const FREE: Self = Self { lower: f64::NEG_INFINITY, upper: f64::INFINITY };
-    /// Between 0 and infinity.
+    /// The range from 0 to infinity.
     pub const NON_NEGATIVE: Self = Self { lower: 0.0, upper: f64::INFINITY };
 }
 
-/// Writes the name of a column or row of this position.
+/// A function that writes the name of the column or row at a position.
 pub type Namer = Arc<dyn Fn(usize) -> String + Send + Sync>;
 
 /// A program in standard form. Rows are stored one after another (compressed sparse rows).
 #[derive(Clone)]
 pub struct Program {
-    /// Direction.
+    /// Direction of the objective.
     pub sense: Sense,
     /// Constant of the objective.
     pub offset: f64,
@@ -111,13 +111,13 @@ pub struct Program {
     pub implied: Vec<Range>,
     /// Row bounds: `[rows]`.
     pub rows: Vec<Range>,
-    /// Where each row's terms start: [rows + 1].
+    /// Position of each row's first term, then the number of terms: [rows + 1].
     pub row_starts: Vec<usize>,
-    /// Columns of the terms.
+    /// Columns of the terms: `[terms]`.
     pub term_columns: Vec<usize>,
-    /// Coefficients of the terms.
+    /// Coefficients of the terms: `[terms]`.
     pub term_values: Vec<f64>,
-    /// Cones.
+    /// Cones in which affine forms of the columns must lie.
     pub cones: Vec<Cone>,
     names: Option<(Namer, Namer)>,
 }
@@ -135,7 +135,7 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// No columns, no rows, to add to.
+    /// An empty program, to which columns and rows are added.
     pub fn new(sense: Sense) -> Self {
         Self {
             sense,
@@ -152,17 +152,17 @@ impl Program {
         }
     }
 
-    /// Columns.
+    /// Number of columns.
     pub fn n_columns(&self) -> usize {
         self.cost.len()
     }
 
-    /// Rows, cones apart.
+    /// Number of rows; cones do not count.
     pub fn n_rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// No cones: any linear solver will do.
+    /// Whether the program has no cones, so that any linear solver will do.
     pub fn is_linear(&self) -> bool {
         self.cones.is_empty()
     }
@@ -183,12 +183,12 @@ impl Program {
         self.offset + self.cost.iter().zip(x).map(|(cost, value)| cost * value).sum::<f64>()
     }
 
-    /// The column's name, for people: given, or `x` and its position.
+    /// Name of a column for people: the name given to it, or `x` and its position.
     pub fn column_name(&self, column: usize) -> String {
         self.names.as_ref().map_or_else(|| format!("x{column}"), |(namer, _)| namer(column))
     }
 
-    /// The row's name, for people: given, or `r` and its position.
+    /// Name of a row for people: the name given to it, or `r` and its position.
     pub fn row_name(&self, row: usize) -> String {
         self.names.as_ref().map_or_else(|| format!("r{row}"), |(_, namer)| namer(row))
     }
@@ -209,7 +209,8 @@ impl Program {
         self.term_values.reserve_exact(n_terms);
     }
 
-    /// Leaves the first columns and the first rows, whose terms are in no other columns, without costs or names.
+    /// Cuts the program down to its first columns and rows, without costs, offset, cones and names. The rows that stay
+    /// must have no terms in columns that go.
     pub(crate) fn truncate(&mut self, n_columns: usize, n_rows: usize) {
         self.cost.clear();
         self.cost.resize(n_columns, 0.0);
@@ -223,7 +224,7 @@ impl Program {
         (self.offset, self.names) = (0.0, None);
     }
 
-    /// Takes the names away, and with them what they are made from.
+    /// Removes the names, and with them the data that they are made from.
     pub(crate) fn forget_names(&mut self) {
         self.names = None;
     }
@@ -239,7 +240,7 @@ impl Program {
         self.rows.len() - 1
     }
 
-    /// Takes the last row away.
+    /// Removes the last row.
     pub(crate) fn pop_row(&mut self) {
         self.rows.pop();
         self.row_starts.truncate(self.rows.len() + 1);
