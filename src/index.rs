@@ -1,8 +1,8 @@
 //! Dense identifiers, and vectors and matrices indexed by them.
 //!
 //! An identifier is a position; names stay in the files and tables they came from. A vector over one kind of
-//! identifier cannot be indexed by another. What turns one into the other is inlined: crates that build incrementally inline
-//! nothing of other crates that does not ask for it.
+//! identifier cannot be indexed by another. Conversions between positions and identifiers are marked `#[inline]`: an incremental
+//! build inlines nothing of another crate without it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,14 +10,14 @@ use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 
-/// A dense identifier: a position that knows what it counts.
+/// A dense identifier: a position with a type of its own for each kind of thing it counts.
 pub trait Id: Copy + Eq + Ord + fmt::Debug {
     /// The identifier of position `index`.
     ///
     /// # Panics
     /// If `index` exceeds `u32::MAX`.
     fn from_index(index: usize) -> Self;
-    /// The position.
+    /// The position of this identifier.
     fn index(self) -> usize;
 }
 
@@ -49,7 +49,7 @@ macro_rules! id {
 }
 
 id!(
-    /// A job of a workload: its position in order of arrival. The same in every round.
+    /// A job of a workload: its position in order of arrival, which stays for the whole run.
     JobId
 );
 id!(
@@ -95,7 +95,7 @@ pub struct IndexVec<I, T> {
 }
 
 impl<I: Id, T> IndexVec<I, T> {
-    /// No items yet.
+    /// An empty vector.
     pub const fn new() -> Self {
         Self { items: Vec::new(), index: PhantomData }
     }
@@ -106,7 +106,7 @@ impl<I: Id, T> IndexVec<I, T> {
         I::from_index(self.items.len() - 1)
     }
 
-    /// Puts another item in the place of one, which is given back.
+    /// Replaces an item and returns the old one.
     ///
     /// # Panics
     /// If there is no such item.
@@ -114,7 +114,7 @@ impl<I: Id, T> IndexVec<I, T> {
         std::mem::replace(&mut self.items[id.index()], item)
     }
 
-    /// Takes an item out; the last one takes its place.
+    /// Removes an item and returns it; the last item takes its place.
     ///
     /// # Panics
     /// If there is no such item.
@@ -122,17 +122,17 @@ impl<I: Id, T> IndexVec<I, T> {
         self.items.swap_remove(id.index())
     }
 
-    /// Makes room for so many more items.
+    /// Reserves room for `n_items` more items.
     pub fn reserve(&mut self, n_items: usize) {
         self.items.reserve_exact(n_items);
     }
 
-    /// How many items.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// No items?
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -152,7 +152,7 @@ impl<I: Id, T> IndexVec<I, T> {
         self.items.iter().enumerate().map(|(index, item)| (I::from_index(index), item))
     }
 
-    /// The item, if there is one of this identifier.
+    /// The item of this identifier; `None` past the end.
     pub fn get(&self, id: I) -> Option<&T> {
         self.items.get(id.index())
     }
@@ -217,12 +217,12 @@ impl<R: Id, C: Id> Matrix<R, C> {
         Self { values: vec![0.0; n_rows * n_columns], n_columns, index: PhantomData }
     }
 
-    /// No rows yet, each to have `n_columns` values.
+    /// An empty matrix for rows of `n_columns` values.
     pub fn with_columns(n_columns: usize) -> Self {
         Self::zeros(0, n_columns)
     }
 
-    /// Rows given one after another.
+    /// A matrix from its values, row after row.
     ///
     /// # Panics
     /// If the values do not fill whole rows.
@@ -232,7 +232,7 @@ impl<R: Id, C: Id> Matrix<R, C> {
         Self { values, n_columns, index: PhantomData }
     }
 
-    /// Makes room for so many more rows.
+    /// Reserves room for `n_rows` more rows.
     pub fn reserve(&mut self, n_rows: usize) {
         self.values.reserve_exact(n_rows * self.n_columns);
     }
@@ -248,7 +248,7 @@ impl<R: Id, C: Id> Matrix<R, C> {
         id
     }
 
-    /// Takes a row out; the last one takes its place.
+    /// Removes a row; the last row takes its place.
     ///
     /// # Panics
     /// If there is no such row.
@@ -258,12 +258,12 @@ impl<R: Id, C: Id> Matrix<R, C> {
         self.values.truncate(last);
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.values.len().checked_div(self.n_columns).unwrap_or(0)
     }
 
-    /// Columns.
+    /// Number of columns.
     pub fn n_columns(&self) -> usize {
         self.n_columns
     }
@@ -273,7 +273,7 @@ impl<R: Id, C: Id> Matrix<R, C> {
         &self.values[row.index() * self.n_columns..(row.index() + 1) * self.n_columns]
     }
 
-    /// One row, to write to.
+    /// One row, as a mutable slice over the columns.
     pub fn row_mut(&mut self, row: R) -> &mut [f64] {
         &mut self.values[row.index() * self.n_columns..(row.index() + 1) * self.n_columns]
     }

@@ -2,27 +2,27 @@
 
 // Modules are declared in import order: each may mention only those above it.
 
-// nouns
+// Quantities, identifiers and inputs.
 pub mod units;
 pub mod index;
 pub mod cluster;
 pub mod throughput;
 pub mod workload;
 pub mod spec;
-// one decision
+// One decision: from a problem to an allocation.
 pub mod problem;
 pub mod program;
 pub mod solver;
 pub mod decomposition;
 pub mod allocation;
 pub mod policy;
-// rounds over time
+// Rounds over time.
 pub mod mechanism;
 pub mod scheduler;
 pub mod simulator;
-// after the run
+// Statistics after the run.
 pub mod metrics;
-// around it
+// Policies by name.
 pub mod catalog;
 
 pub use allocation::Allocation;

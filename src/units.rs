@@ -19,7 +19,7 @@ macro_rules! quantity {
         pub struct $name(f64);
 
         impl $name {
-            /// Nothing of it.
+            /// The quantity 0.
             pub const ZERO: Self = Self(0.0);
 
             #[doc = concat!("A quantity of `value` ", $unit, ".")]
@@ -46,12 +46,12 @@ macro_rules! quantity {
                 Self(self.0.max(other.0))
             }
 
-            /// A total order, in which NaN comes last; sorts use it, never `partial_cmp`.
+            /// The total order of `f64::total_cmp`; sorts use it, never `partial_cmp`.
             pub fn total_cmp(&self, other: &Self) -> std::cmp::Ordering {
                 self.0.total_cmp(&other.0)
             }
 
-            /// Neither infinite nor NaN.
+            /// Whether the number is neither infinite nor NaN.
             pub const fn is_finite(self) -> bool {
                 self.0.is_finite()
             }
@@ -142,7 +142,7 @@ quantity!(
     JobsPerHour, "jobs/h"
 );
 
-/// Steps at a throughput take a time.
+/// The time that steps take at a throughput.
 impl Div<StepsPerSecond> for Steps {
     type Output = Seconds;
     fn div(self, throughput: StepsPerSecond) -> Seconds {
@@ -150,7 +150,7 @@ impl Div<StepsPerSecond> for Steps {
     }
 }
 
-/// Steps in a time are a throughput.
+/// The throughput of steps in a time.
 impl Div<Seconds> for Steps {
     type Output = StepsPerSecond;
     fn div(self, time: Seconds) -> StepsPerSecond {
@@ -158,7 +158,7 @@ impl Div<Seconds> for Steps {
     }
 }
 
-/// A throughput held for a time makes steps.
+/// The steps that a throughput makes in a time.
 impl Mul<Seconds> for StepsPerSecond {
     type Output = Steps;
     fn mul(self, time: Seconds) -> Steps {
@@ -166,7 +166,7 @@ impl Mul<Seconds> for StepsPerSecond {
     }
 }
 
-/// A price paid for worker-hours is money.
+/// The cost of worker-hours at a price.
 impl Mul<WorkerHours> for DollarsPerWorkerHour {
     type Output = Dollars;
     fn mul(self, time: WorkerHours) -> Dollars {
@@ -180,12 +180,12 @@ impl Seconds {
         self.0 / 3600.0
     }
 
-    /// `n_workers` workers busy for this long.
+    /// The worker-hours of `n_workers` workers over this span.
     pub fn of_workers(self, n_workers: f64) -> WorkerHours {
         WorkerHours(self.hours() * n_workers)
     }
 
-    /// Reads `90`, `90s`, `15min`, `2h` or `3d`.
+    /// Reads a duration: `90`, `90s`, `15min`, `2h` or `3d`; `None` for other text or a negative number.
     ///
     /// ```
     /// use apportion::Seconds;
