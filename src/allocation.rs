@@ -22,8 +22,8 @@ pub const VIOLATION_MAX: f64 = 1e-6;
 
 /// X: [combination × worker type] in [0, 1], a member of the allocation polytope.
 ///
-/// Made only by a check, of all rows at once ([`Allocation::check`]) or one by one ([`AllocationBuilder`]), so whoever
-/// holds one may rely on it; the one exception says so in its name ([`Allocation::overcommitted`]) and in
+/// Every allocation has passed a check, of all rows at once ([`Allocation::check`]) or row by row ([`AllocationBuilder`]).
+/// The one exception, which may exceed capacities, is [`Allocation::overcommitted`]; its excess is in
 /// [`violation_max`](Allocation::violation_max).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
@@ -33,39 +33,43 @@ pub struct Allocation {
     violation_max: f64,
 }
 
-/// An allocation in the making. Each row is checked as it comes, while it is at hand: a million of them are no million
-/// vectors, and are gone through once.
+/// Builder of an allocation that checks each row as it is added: a million rows need no million vectors and are read only
+/// once.
 #[derive(Debug)]
 pub struct AllocationBuilder<'a> {
     problem: &'a Problem,
     combinations: Vec<Combination<JobIndex>>,
     shares: Shares,
-    /// `[n]`.
+    /// Time and throughput that each job has so far: `[n]`.
     received: Vec<Received>,
-    /// Given away: `[K]`.
+    /// Workers given away so far, of each type: `[K]`.
     workers: Vec<f64>,
     violation_max: f64,
 }
 
-/// What a job has received so far, and what decides with whom it may share: one look at memory for both.
+/// Time and throughput of one job so far, beside its sharer (what decides which jobs it may share with): one read of memory
+/// for both.
 #[derive(Clone, Copy, Debug)]
 struct Received {
     sharer: Sharer,
-    /// steps/s.
+    /// Effective throughput, in steps/s.
     throughput: f64,
+    /// Sum of the job's shares.
     time: f64,
 }
 
-/// What two jobs are given together, of which pairs of such jobs are given parts: looked up and checked once for all of
-/// them.
+/// Shares of a pair of jobs, looked up and checked once for all pairs of jobs with the same two sharers, each of which gets a
+/// part of them.
 #[derive(Clone, Debug)]
 pub struct Together {
     sharers: [Sharer; 2],
-    /// `[K]`
+    /// Shares: `[K]`.
     shares: Vec<f64>,
+    /// The largest share.
     share_max: f64,
+    /// Sum of the shares.
     time: f64,
-    /// Of each of the two, in steps/s.
+    /// Effective throughput of each of the two jobs, in steps/s.
     throughput: [f64; 2],
 }
 
@@ -101,7 +105,7 @@ pub enum AllocationError {
         /// Workers there are.
         capacity: f64,
     },
-    /// Time where a member cannot run, or a pair of different scale factors.
+    /// A share where a member cannot run, or a pair of different scale factors.
     #[error("combination {combination} cannot run on worker type {worker_type}")]
     CannotRun {
         /// Position of the combination.
@@ -131,8 +135,8 @@ impl Allocation {
         builder.finish()
     }
 
-    /// As [`check`](Self::check), but worker types may be given away more than once: only for repeating a published
-    /// heuristic that does so. The excess, relative to the workers there are, is in
+    /// Checks shares as [`check`](Self::check) does, but worker types may be given away more than once: only for repeating a
+    /// published heuristic that does so. The excess, relative to the workers there are, is in
     /// [`violation_max`](Self::violation_max); a mechanism places each worker once whatever the shares say.
     ///
     /// # Errors
@@ -170,7 +174,7 @@ impl Allocation {
 }
 
 impl<'a> AllocationBuilder<'a> {
-    /// No rows yet.
+    /// A builder without rows.
     pub fn new(problem: &'a Problem) -> Self {
         let nothing = |job| Received { sharer: problem.sharer(job), throughput: 0.0, time: 0.0 };
         Self {
@@ -230,8 +234,8 @@ impl<'a> AllocationBuilder<'a> {
         Ok(())
     }
 
-    /// Adds a row of every job alone, in order, and makes room for so many to follow. `of` tells which of `kinds`,
-    /// [kinds × K], each job's shares are; those below 0 by no more than [`VIOLATION_MAX`] become 0.
+    /// Adds a row of every job alone, in order, and reserves room for `n_to_follow` more rows. `of`, `[n]`, is each job's row
+    /// in `kinds`, the distinct rows of shares: [kinds × K]. Shares below 0 by no more than [`VIOLATION_MAX`] become 0.
     ///
     /// # Errors
     /// If a share is out of its range.
@@ -267,16 +271,16 @@ impl<'a> AllocationBuilder<'a> {
         Ok(())
     }
 
-    /// Reads what these jobs have received into the processor's caches, for rows that follow: job after job is memory in order,
-    /// which is many times faster to read than where the second jobs of pairs are.
+    /// Reads the records of these jobs into the processor's caches, for rows that follow: records in order are many times faster
+    /// to read than the scattered ones of the second jobs of pairs.
     pub fn prefetch(&self, jobs: Range<usize>) {
         let n = self.received.len();
         let received = &self.received[jobs.start.min(n)..jobs.end.min(n)];
         black_box(received.iter().map(|received| received.time).sum::<f64>());
     }
 
-    /// These shares for two such jobs, `[K]`, for parts of them to be pushed; `None` where that takes a look at each pair:
-    /// where pairs are given one by one, or have what they may not have.
+    /// Shares of a pair, `[K]`, for [`push_part`](Self::push_part); `None` where each pair must be checked by itself: where
+    /// co-located throughputs are given pair by pair, or the shares are not allowed for these jobs.
     pub fn together(&self, jobs: [JobIndex; 2], shares: Vec<f64>) -> Option<Together> {
         let sharers = jobs.map(|job| self.received[job.index()].sharer);
         let (mut time, mut share_max, mut throughput) = (0.0, 0.0_f64, [0.0; 2]);
@@ -292,7 +296,7 @@ impl<'a> AllocationBuilder<'a> {
         fits.then_some(Together { sharers, shares, share_max, time, throughput })
     }
 
-    /// Adds a row: this part, 0 to 1, of what such jobs are given together.
+    /// Adds a row: this part, 0 to 1, of the shares `of` for a pair.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -329,7 +333,7 @@ impl<'a> AllocationBuilder<'a> {
         Ok(())
     }
 
-    /// The allocation, if its rows fit together.
+    /// The allocation, after the check of times and capacities.
     ///
     /// # Errors
     /// If a job has more than all of its time, or a worker type is given away more than once, by more than
@@ -341,7 +345,7 @@ impl<'a> AllocationBuilder<'a> {
         }
     }
 
-    /// All but capacity checked, whose first excess is beside.
+    /// The allocation with all but capacities enforced, and the first capacity that is exceeded.
     fn checked(mut self) -> Result<(Allocation, Option<AllocationError>), AllocationError> {
         for (job, received) in self.received.iter().enumerate() {
             if received.time > 1.0 + VIOLATION_MAX {
@@ -362,7 +366,7 @@ impl<'a> AllocationBuilder<'a> {
         let checked = Allocation {
             combinations: self.combinations.into(),
             shares: self.shares,
-            // In the place of what was received.
+            // Collected in the memory of `received`.
             effective_throughput: self.received.into_iter().map(|received| received.throughput).collect(),
             violation_max: self.violation_max,
         };
@@ -370,7 +374,7 @@ impl<'a> AllocationBuilder<'a> {
     }
 }
 
-/// Refuses shares out of range; puts those that are a little below 0 at 0.
+/// Refuses shares out of range, and sets shares slightly below 0 to 0.
 fn check_shares(
     combination: impl Fn() -> usize,
     shares: &mut [f64],
@@ -393,7 +397,7 @@ fn check_shares(
 }
 
 impl fmt::Display for Allocation {
-    /// One line a combination: its jobs' positions and its shares.
+    /// One line for each combination: its jobs' positions and its shares.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (id, combination) in self.combinations.enumerate() {
             let jobs: Vec<String> = combination.members().map(|job| job.to_string()).collect();

@@ -8,31 +8,31 @@ use crate::index::{CombinationId, Id, Matrix, WorkerTypeId};
 
 /// X: [combination × worker type].
 ///
-/// Rows that many jobs have alike are kept once. To compare, and in documents, it is the matrix of all rows.
+/// Equal rows of jobs alone are kept once. Comparison and serialization work on the matrix of all rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Matrix<CombinationId, WorkerTypeId>", into = "Matrix<CombinationId, WorkerTypeId>")]
 pub struct Shares {
-    /// The kept row of each of the first combinations; those that follow have rows of their own, in order, behind theirs.
+    /// The kept row of each of the first combinations; later combinations have rows of their own, in order, after those rows.
     alike: Vec<u32>,
-    /// How many rows the first combinations have among them.
+    /// Number of kept rows of the first combinations; 0 where `alike` is empty.
     n_kinds: usize,
-    /// [kept rows × K], row after row.
+    /// Shares of the kept rows, row after row: [kept rows × K].
     kept: Vec<f64>,
     n_types: usize,
 }
 
 impl Shares {
-    /// No rows yet, each to have this many shares.
+    /// No rows yet, for rows of `n_types` shares.
     pub(super) fn with_types(n_types: usize) -> Self {
         Self { alike: Vec::new(), n_kinds: 0, kept: Vec::new(), n_types }
     }
 
-    /// Makes room for so many more rows of their own.
+    /// Reserves room for `n_rows` more rows of their own.
     pub(super) fn reserve(&mut self, n_rows: usize) {
         self.kept.reserve_exact(n_rows * self.n_types);
     }
 
-    /// The first rows: for each, which of `kinds` it is; [kinds × K].
+    /// Sets the first rows: `of` is the row in `kinds` of each; `kinds` is [kinds × K].
     ///
     /// # Panics
     /// If there are rows already, or one is of no kind.
@@ -46,7 +46,7 @@ impl Shares {
         }
     }
 
-    /// Adds a row: the row as it is kept, to be put right.
+    /// Adds a row and returns it as it is kept, for corrections.
     #[inline]
     pub(super) fn push(&mut self, shares: impl IntoIterator<Item = f64>) -> &mut [f64] {
         let begin = self.kept.len();
@@ -56,7 +56,7 @@ impl Shares {
         row
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn n_rows(&self) -> usize {
         let kept = self.kept.len().checked_div(self.n_types).unwrap_or(0);
         kept - self.n_kinds + self.alike.len()

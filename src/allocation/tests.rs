@@ -1,4 +1,4 @@
-//! Rows one by one, all at once and by parts.
+//! Tests of rows pushed one by one, all at once and by parts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::index::JobId;
 use crate::problem::{ActiveJob, Colocation, ProblemBuilder, matrix_columns};
 use crate::throughput::Throughputs;
 
-/// A job of each of the first rows of the matrix, on two worker types.
+/// A problem with one job for each of the first `n_jobs` rows of the matrix, on two worker types.
 fn problem(n_jobs: usize, colocation: impl FnOnce(Arc<Throughputs>) -> Colocation) -> Problem {
     let throughputs = Throughputs::embedded("osdi20").unwrap();
     let cluster = Arc::new(crate::Cluster::try_new([("v100", 8), ("k80", 8)]).unwrap());
@@ -35,7 +35,7 @@ fn job(index: usize) -> JobIndex {
 #[test]
 fn parts_are_rows_like_others_whoever_they_are_of() {
     let problem = problem(4, by_row);
-    // as they were asked for, the other way round, and jobs of other rows
+    // the same order of jobs, the other order, and jobs of other rows
     for (asked, pair) in [([0, 1], [0, 1]), ([1, 0], [0, 1]), ([0, 1], [2, 3])] {
         let builder = AllocationBuilder::new(&problem);
         let whole = builder.together(asked.map(job), vec![0.5, 0.25]).unwrap();
@@ -91,7 +91,7 @@ fn pairs_given_one_by_one_are_looked_at_one_by_one() {
     });
     let builder = AllocationBuilder::new(&problem);
     assert!(builder.together([job(0), job(1)], vec![0.5, 0.0]).is_none());
-    // nor is there a whole of what is not to be had
+    // shares that are not allowed, or of the wrong number, give none either
     let problem = self::problem(2, by_row);
     let builder = AllocationBuilder::new(&problem);
     for shares in [vec![-0.5, 0.5], vec![f64::NAN, 0.0], vec![0.5]] {
