@@ -7,7 +7,7 @@ use super::expression::Subject;
 pub(crate) struct At {
     pub(crate) member: usize,
     pub(crate) worker_type: usize,
-    /// Is it evaluated for each job of the member?
+    /// Whether the expression is evaluated for each job of the member.
     pub(crate) of_job: bool,
 }
 
@@ -17,7 +17,7 @@ impl At {
         self.of_job.then_some(self.member)
     }
 
-    /// The job or the worker type at a position; neither for what is of the whole cluster.
+    /// The place of the job or the worker type at a position; of neither for the whole cluster.
     pub(crate) fn of(subject: Option<Subject>, position: usize) -> Self {
         match subject {
             None => Self::default(),
@@ -26,7 +26,7 @@ impl At {
         }
     }
 
-    /// Its position among the places of a subject.
+    /// The position of the place among the places of a subject; 0 for the whole cluster.
     pub(crate) fn position(self, subject: Option<Subject>) -> usize {
         match subject {
             None => 0,

@@ -14,20 +14,20 @@ use super::objective::{Constraint, Objective};
 use super::standard::Sense;
 use super::terms::Terms;
 
-/// Why an objective cannot be bound to an instance.
+/// An error that keeps an objective from being bound to an instance.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum BindError {
     /// A datum that the objective reads and the instance lacks.
     #[error("`{name}` is not given")]
     Missing {
-        /// The datum.
+        /// Name of the datum.
         name: String,
     },
     /// A datum out of its range.
     #[error("`{name}` of member {position} is {value}, expected a number {expected}")]
     Value {
-        /// The datum.
+        /// Name of the datum.
         name: String,
         /// Position of the member, or of the worker type.
         position: usize,
@@ -39,11 +39,11 @@ pub enum BindError {
     /// A worker type that the objective or a constraint names and the cluster lacks.
     #[error("{named_by} names worker type `{name}`, expected one of {}", known.join(", "))]
     UnknownWorkerType {
-        /// The type.
+        /// Name of the worker type.
         name: String,
-        /// Which text names it: the objective, or a constraint as it is written.
+        /// The text that names it: the objective, or a constraint as it is written.
         named_by: String,
-        /// The types there are.
+        /// The worker types of the cluster.
         known: Vec<String>,
     },
     /// A member without a column: it can run on no worker type.
@@ -57,7 +57,7 @@ pub enum BindError {
     NoJobs,
 }
 
-/// The coefficients of one column in the throughput and in the time of one job of a member.
+/// The coefficients of one column in the throughput, time and workers of one job of a member.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Term {
     /// The column.
@@ -72,14 +72,14 @@ pub struct Term {
     pub workers: f64,
 }
 
-/// What a job of a member gets on a worker type.
+/// The throughput, time and workers that a job of a member gets on a worker type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Got {
     /// Effective throughput, steps/s.
     pub throughput: f64,
     /// Share of time.
     pub time: f64,
-    /// Workers by that share, half of those that are shared.
+    /// Workers held, by that share of time; half of them where they are shared.
     pub workers: f64,
 }
 
@@ -87,19 +87,19 @@ pub struct Got {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     n_types: usize,
-    /// Of each variable, if it is read: `[members]`, or [members × K] for one of a worker type.
+    /// Values by variable, if it is read: `[members]`, or [members × K] for a variable of a worker type.
     values: [Option<Vec<f64>>; Variable::ALL.len()],
 }
 
 impl Point {
-    /// No time for any member. `reads`: which variables will be asked for.
+    /// The point at which no member has time. `reads` tells which variables will be asked for.
     pub fn zero(n_members: usize, n_types: usize, reads: impl Fn(Variable) -> bool) -> Self {
         let length = |variable: Variable| n_members * if variable.atom().by_type { n_types } else { 1 };
         let zeros = |variable| reads(variable).then(|| vec![0.0; length(variable)]);
         Self { n_types, values: Variable::ALL.map(zeros) }
     }
 
-    /// Adds what a job of a member gets on a worker type.
+    /// Adds the throughput, time and workers that a job of a member gets on a worker type.
     pub fn add(&mut self, member: usize, worker_type: usize, got: Got) {
         for (variable, values) in Variable::ALL.into_iter().zip(&mut self.values) {
             if let Some(values) = values {
@@ -110,7 +110,7 @@ impl Point {
         }
     }
 
-    /// The values of a variable: `[members]`, or [members × K] for one of a worker type; none if it is not read.
+    /// The values of a variable: `[members]`, or [members × K] for a variable of a worker type; empty if it is not read.
     pub fn of(&self, variable: Variable) -> &[f64] {
         self.values[variable as usize].as_deref().unwrap_or_default()
     }
@@ -129,7 +129,7 @@ pub struct BoundObjective<'a> {
     pub(crate) binding: Binding,
     data: Vec<&'a [f64]>,
     named_types: BTreeMap<String, usize>,
-    /// Of the owners that it names, which members are theirs.
+    /// The members of each owner that the objective names, by owner: `[members]`, 1 for a member of the owner, else 0.
     owned: BTreeMap<&'a str, &'a [f64]>,
 }
 
@@ -177,7 +177,7 @@ impl Objective {
     /// `binding` was made.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind), except that values of data are not checked again.
+    /// If a datum it reads is missing, or a worker type it names does not exist; all else is not checked again.
     pub fn bind_again<'a>(
         &'a self,
         instance: &'a Instance,
@@ -296,17 +296,17 @@ impl<'a> BoundObjective<'a> {
         self.binding.levels.clone()
     }
 
-    /// The level of one job of `member` at this throughput.
+    /// The level of one job of `member` at this throughput; `None` where the objective has no levels.
     pub fn level(&self, member: usize, throughput: f64) -> Option<f64> {
         self.levels().map(|levels| levels.level(member, throughput))
     }
 
-    /// The throughput that one job of `member` requires for the objective to reach a level.
+    /// The throughput that one job of `member` requires for the objective to reach a level; `None` where it has no levels.
     pub fn required(&self, member: usize, level: f64) -> Option<Required> {
         self.levels().map(|levels| levels.required(member, level))
     }
 
-    /// The throughputs that the level asks for, at a point: `[members]`; nothing if the objective has no levels.
+    /// The throughputs that the level asks for, at a point: `[members]`; `None` if the objective has no levels.
     pub fn throughputs(&self, point: &Point) -> Option<Vec<f64>> {
         let inversion = self.objective.inversion()?;
         if inversion.is_of_throughput() {
@@ -315,13 +315,13 @@ impl<'a> BoundObjective<'a> {
         Some(self.of_members(inversion.throughput(), point))
     }
 
-    /// No time for any member.
+    /// The point at which no member has time.
     pub(crate) fn no_time(&self) -> Point {
         let reads = |variable| self.objective.reads_variable(variable);
         Point::zero(self.instance.n_members(), self.instance.n_types(), reads)
     }
 
-    /// The values of the variables at class times: `[columns]`.
+    /// The point of class times, `[columns]`: the values of the variables there.
     pub fn point(&self, class_time: &[f64]) -> Point {
         let mut point = self.no_time();
         for (column, given) in self.binding.columns.iter().zip(class_time) {
@@ -345,7 +345,7 @@ impl<'a> BoundObjective<'a> {
         }
     }
 
-    /// The penalties of soft constraints at a point, each times the excess of every job or worker type.
+    /// The sum of the penalties of soft constraints at a point, each times the excess of every job or worker type.
     fn penalties(&self, point: &Point) -> f64 {
         let cost = |constraint: &Constraint| {
             let Some(penalty) = constraint.soft else { return 0.0 };
@@ -371,7 +371,7 @@ impl<'a> BoundObjective<'a> {
         self.objective.constraints().iter().map(excess).collect()
     }
 
-    /// Every member, or every worker type.
+    /// The places of a subject: every member, or every worker type.
     pub(crate) fn places(&self, subject: Subject) -> impl Iterator<Item = At> + use<> {
         self.places_of(Some(subject))
     }
@@ -386,7 +386,7 @@ impl<'a> BoundObjective<'a> {
         (0..n).map(move |position| At::of(subject, position))
     }
 
-    /// The number of jobs for which one row of a constraint counts.
+    /// The number of jobs that one row of a constraint stands for; 1 unless it is a constraint on jobs.
     pub(crate) fn count_of(&self, constraint: &Constraint, at: At) -> f64 {
         constraint.subject.map_or(1.0, |subject| self.count(subject, at))
     }
@@ -399,7 +399,7 @@ impl<'a> BoundObjective<'a> {
         })
     }
 
-    /// The number of jobs for which one place of a reduction counts.
+    /// The number of jobs that one place of a reduction stands for; 1 for a worker type.
     pub(crate) fn count(&self, subject: Subject, at: At) -> f64 {
         match subject {
             Subject::Job => self.instance.multiplicity[at.member],
@@ -421,7 +421,7 @@ impl<'a> BoundObjective<'a> {
         }
     }
 
-    /// Which members are of an owner that the objective names: `[members]`.
+    /// The members of an owner that the objective names: `[members]`, 1 for a member of the owner, else 0.
     pub(crate) fn owned_by(&self, owner: &str) -> &'a [f64] {
         self.owned[owner]
     }

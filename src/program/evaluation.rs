@@ -7,12 +7,12 @@ use super::at::At;
 use super::binding::{BoundObjective, Point, quotient};
 use super::expression::{Expr, Fold, Function, Node, Operator, Subject, Variable};
 
-/// Members that one walk evaluates.
+/// Number of members that one walk evaluates at once.
 const LANES: usize = 16;
 
 /// A number, or a range of numbers.
 pub(super) trait Quantity: Copy {
-    /// This number.
+    /// The quantity that is exactly this number.
     fn exactly(value: f64) -> Self;
     /// −x
     fn negated(self) -> Self;
@@ -24,9 +24,9 @@ pub(super) trait Quantity: Copy {
     fn over(self, other: Self) -> Self;
     /// x to a power; x is data, at least 0.
     fn power(self, exponent: f64) -> Self;
-    /// A function of one argument.
+    /// The value of a function of one argument.
     fn of(self, function: Function) -> Self;
-    /// The smaller or the larger.
+    /// The smaller or the larger of two, as `with` selects.
     fn select(self, other: Self, with: fn(f64, f64) -> f64) -> Self;
 }
 
@@ -65,9 +65,9 @@ impl Quantity for f64 {
     }
 }
 
-/// Values of the variables.
+/// Values of variables at places.
 pub(super) trait Variables {
-    /// A number, or a range.
+    /// The type of a value: a number, or a range.
     type Quantity: Quantity;
     /// The value of a variable at the place of a member, or member · K + type if it is of a worker type.
     fn value(&self, variable: Variable, place: usize) -> Self::Quantity;

@@ -11,19 +11,19 @@ use super::objective::{Constraint, Route};
 use super::singles::Singles;
 use super::standard::Sense;
 
-/// Values that differ by less than this part of them are the same but for rounding.
+/// Relative difference up to which values are equal but for rounding.
 const SAME: f64 = 1e-13;
 
 /// A sum Σ coefficient · by_type · throughput from that type, over members and types.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearObjective {
-    /// Of a unit of a member's throughput, ≥ 0, all its jobs together: `[members]`.
+    /// Coefficient of a member's throughput, ≥ 0: `[members]`; of all its jobs together, or of one where a method says so.
     pub coefficient: Vec<f64>,
-    /// Of throughput from a worker type, ≥ 0: `[K]`.
+    /// Factor of throughput from each worker type, ≥ 0: `[K]`.
     pub by_type: Vec<f64>,
 }
 
-/// Variables of members that have all of their time on a worker type, or none of any.
+/// Values of variables where every member has all of its time on one worker type, or no time at all.
 struct AllOn<'a> {
     bound: &'a BoundObjective<'a>,
     worker_type: Option<usize>,
@@ -74,7 +74,7 @@ impl BoundObjective<'_> {
         fits.then_some((demand, LinearObjective { coefficient, by_type }))
     }
 
-    /// Are the policy's constraints all least throughputs of jobs?
+    /// Whether the policy's constraints are all least throughputs of jobs.
     pub fn asks_for_throughputs_only(&self) -> bool {
         self.least_throughputs().is_some()
     }
@@ -86,7 +86,7 @@ impl BoundObjective<'_> {
         if all { self.least_throughputs() } else { None }
     }
 
-    /// Is an expression of one job affine in what that job gets, and in nothing else?
+    /// Whether an expression of one job is affine, and depends on the allocation of that job alone.
     fn is_linear(&self, expression: &Expr) -> bool {
         let of_jobs =
             |node: &Node| matches!(node, Node::Reduce(reduction, _) if reduction.over == Subject::Job);
@@ -94,12 +94,12 @@ impl BoundObjective<'_> {
         shape.is_ok_and(|shape| shape.curvature == Curvature::Affine) && !expression.contains(&of_jobs)
     }
 
-    /// What an expression is for members that have all of their time on a worker type, or none of any: `[members]`.
+    /// The value of an expression where members have all of their time on a worker type, or no time at all: `[members]`.
     fn all_on(&self, expression: &Expr, worker_type: Option<usize>) -> Vec<f64> {
         self.of_members(expression, &AllOn { bound: self, worker_type })
     }
 
-    /// The part of a sum over worker types that stands for each of them, where it reads what a job gets on that type alone and is 0
+    /// The summand of a sum over worker types; `None` unless it reads only variables of a job on that type and is 0
     /// without time.
     fn part_by_type<'e>(&self, expression: &'e Expr) -> Option<&'e Expr> {
         let Node::Reduce(reduction, part) = &expression.node else { return None };
@@ -121,15 +121,15 @@ impl BoundObjective<'_> {
         places.into_iter().all(is_nothing).then_some(&**part)
     }
 
-    /// What the part of a worker type is for members that have all of their time there: `[members]`.
+    /// The value of a worker type's summand where members have all of their time there: `[members]`.
     fn part_on(&self, part: &Expr, worker_type: usize) -> Vec<f64> {
         let all = AllOn { bound: self, worker_type: Some(worker_type) };
         let at = |member| At { member, worker_type, of_job: true };
         (0..self.instance.n_members()).map(|member| self.evaluate(part, at(member), &all)).collect()
     }
 
-    /// The coefficient of one job's throughput; `None` unless it is a factor of the member times one of the type, and a job
-    /// without time adds 0.
+    /// The coefficient of one job's throughput; `None` unless it is a factor of the member times a factor of the worker
+    /// type, and a job without time adds 0.
     fn in_proportion(&self, expression: &Expr) -> Option<LinearObjective> {
         let (n, k) = (self.instance.n_members(), self.instance.n_types());
         if self.all_on(expression, None).iter().any(|value| *value != 0.0) {
@@ -142,7 +142,7 @@ impl BoundObjective<'_> {
         let speed = |member: usize, j: usize| self.instance.alone(member)[j];
         let runs = |member: usize| (0..k).filter(move |j| speed(member, *j) > 0.0);
         let unit = |member: usize, j: usize| all[j][member] / speed(member, j);
-        // each type by a member that runs on it and on one that is known
+        // the factor of each type, from a member that runs on it and on a type whose factor is known
         let mut by_type = vec![None; k];
         *by_type.first_mut()? = Some(1.0);
         for member in (0..k).flat_map(|_| 0..n) {
@@ -170,7 +170,7 @@ impl BoundObjective<'_> {
         Some(LinearObjective { coefficient, by_type })
     }
 
-    /// The least throughputs that the objective's constraints ask for: `[members]`; nothing if they ask for more.
+    /// The least throughputs that the objective's constraints ask for: `[members]`; `None` if they ask for anything else.
     fn least_throughputs(&self) -> Option<Vec<f64>> {
         let mut least = vec![0.0_f64; self.instance.n_members()];
         let (dropped, part) = (&self.instance.dropped, 1.0 - self.instance.eased);
@@ -234,7 +234,7 @@ mod tests {
         };
         assert!(read("sum_over_worker_types(throughput_on(type) / price(type))"));
         assert!(read("sum_over_worker_types(weight * throughput_on(type) / price(type))"));
-        // Throughput on all types, on a named one, and what is there without time.
+        // Throughput on all types, throughput on a named type, and no sum over types.
         assert!(!read("sum_over_worker_types(throughput / price(type))"));
         assert!(!read("sum_over_worker_types(throughput_on(a) / price(type))"));
         assert!(!read("weight * throughput"));

@@ -17,14 +17,14 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// The larger less the smaller; below 0 where the constraint is violated.
+    /// `large` less `small`; below 0 where the constraint is violated.
     pub fn slack(self) -> f64 {
         self.large - self.small
     }
 }
 
 impl BoundObjective<'_> {
-    /// The sides of a constraint at a point, for the member or the worker type at a position; 0 for the whole cluster.
+    /// The sides of a constraint at a point, for the member or the worker type at a position (0 for the whole cluster).
     pub fn sides(&self, constraint: &Constraint, position: usize, point: &Point) -> Sides {
         let at = At::of(constraint.subject, position);
         match &constraint.excess.node {
@@ -57,8 +57,8 @@ impl BoundObjective<'_> {
         worst
     }
 
-    /// The left side of a constraint, as it was written, as a part of its right side, for the member or the worker type at a
-    /// position; `None` where the right side is not a number above 0.
+    /// The ratio of the left side of a constraint, as it was written, to its right side, for the member or the worker
+    /// type at a position; `None` where the right side depends on the allocation or is not a finite number above 0.
     pub fn part_of_right_side(&self, constraint: &Constraint, position: usize, point: &Point) -> Option<f64> {
         let Node::Binary(Operator::Subtract, small, large) = &constraint.excess.node else { return None };
         let Sides { small: least, large: most } = self.sides(constraint, position, point);
