@@ -104,7 +104,7 @@ impl Builder<'_> {
     }
 
     fn binary(&mut self, operator: Operator, left: &Expr, right: &Expr, context: Context) -> Affine {
-        // Beside an infinite number, as the time until a deadline that there is not, the rest counts for nothing.
+        // Beside an infinite number, such as the time until an absent deadline, the rest of a sum does not count.
         let infinite = |part: &Expr| {
             let value = (!part.varies()).then(|| self.bound.constant(part, context.at));
             value.filter(|value| value.is_infinite())
@@ -209,25 +209,25 @@ impl Builder<'_> {
         self.of_column(column)
     }
 
-    /// Keeps an auxiliary column on its side of a form.
+    /// Adds the row that keeps an auxiliary column on its side of a form.
     fn beside(&mut self, row: RowRole, mut form: Affine, column: usize, side: Side) {
         form.terms.push((column, -self.scale_of(column)));
         self.row(row, side.range(), form);
     }
 
-    /// What an auxiliary column stands for, as a form.
+    /// The value of an auxiliary column, as a form.
     fn of_column(&self, column: usize) -> Affine {
         Affine { constant: 0.0, terms: vec![(column, self.scale_of(column))] }
     }
 
-    /// A form at most as large as a function's argument, divided by `unit`, with each column once, as cones have it.
+    /// A form at most as large as a function's argument, divided by `unit`, with each column once, as cones need it.
     fn argument(&mut self, argument: &Expr, at: At, unit: f64) -> Affine {
         let mut form = scaled(self.affine(argument, at), unit.recip());
         merge(&mut form.terms);
         form
     }
 
-    /// A column y ≤ log x: (y, 1, x/σ) in the exponential cone, plus log σ.
+    /// A form at most log x: a column y ≤ log(x/σ), with (y, 1, x/σ) in the exponential cone, plus log σ.
     fn log(&mut self, argument: &Expr, at: At) -> Affine {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
@@ -243,7 +243,7 @@ impl Builder<'_> {
         Affine { constant: unit.ln(), terms: vec![(y, 1.0)] }
     }
 
-    /// A column y ≤ √(x/σ), from y² ≤ x/σ: ‖(2y, 1 − x/σ)‖ ≤ 1 + x/σ.
+    /// A form at most √x: √σ times a column y ≤ √(x/σ), from y² ≤ x/σ: ‖(2y, 1 − x/σ)‖ ≤ 1 + x/σ.
     fn sqrt(&mut self, argument: &Expr, at: At) -> Affine {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
@@ -260,7 +260,7 @@ impl Builder<'_> {
         Affine { constant: 0.0, terms: vec![(y, unit.sqrt())] }
     }
 
-    /// A column y ≥ σ/x, from y·(x/σ) ≥ 1: ‖(2, y − x/σ)‖ ≤ y + x/σ.
+    /// A form at least 1/x: a column y ≥ σ/x divided by σ, from y·(x/σ) ≥ 1: ‖(2, y − x/σ)‖ ≤ y + x/σ.
     fn inverse(&mut self, argument: &Expr, at: At) -> Affine {
         let range = self.bound.range(argument, at, self.reach);
         let unit = unit(range);
@@ -338,5 +338,5 @@ pub(super) fn merge(terms: &mut Vec<(usize, f64)>) {
     terms.retain(|(_, value)| *value != 0.0);
 }
 
-/// The part of the sizes of terms that rounding may leave of them where they cancel.
+/// Largest remainder, relative to the sizes of terms, that rounding may leave where they cancel.
 const CANCELLED: f64 = 4.0 * f64::EPSILON;

@@ -1,4 +1,4 @@
-//! A program in the making: rows and columns, each with what it stands for, and the policy's own constraints.
+//! A program in the making: rows and columns, each with its meaning, and the policy's own constraints.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::program_map::{Auxiliary, AuxiliaryRole, Formulation, RowRole, ValueMa
 use super::range::Reach;
 use super::standard::{Affine, Program, Range, Sense};
 
-/// How often the range of a constraint's excess fits between it and 0 where no row is written.
+/// Distance of a constraint's excess from 0, in widths of its range, beyond which no row is written.
 const NEVER_BINDS: f64 = 1e6;
 
-/// A program in the making.
+/// A program in the making, with the meaning of its rows and columns.
 pub(crate) struct Builder<'a> {
     pub(super) bound: &'a BoundObjective<'a>,
     pub(super) reach: &'a Reach,
@@ -85,7 +85,7 @@ impl<'a> Builder<'a> {
         self.row(role, range, form);
     }
 
-    /// Reserves memory for what most programs have: a level, and for each member two rows over its terms, one with the level.
+    /// Reserves memory for the size of most programs: a level, and for each member two rows over its terms, one with the level.
     pub(crate) fn reserve(&mut self) {
         let (n_columns, n) = (self.bound.columns().len(), self.bound.instance.n_members());
         let n_rows = 2 * n + self.bound.instance.n_types();
@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
         add(&mut self.objective, form, 1.0);
     }
 
-    /// The program with everything that was added.
+    /// Finishes the program with everything that was added.
     pub(crate) fn finish(mut self, sense: Sense) -> Formulation {
         merge(&mut self.objective.terms);
         let most = self.objective.terms.iter().fold(0.0_f64, |most, (_, value)| most.max(value.abs()));
@@ -173,8 +173,8 @@ impl<'a> Builder<'a> {
         self.constraints_but(|constraint, at| bound.is_dropped(constraint, at));
     }
 
-    /// Adds the policy's constraints that are not paid for: those that every allocation must keep and, `with_droppable`, those
-    /// that could be dropped and are not.
+    /// Adds the policy's constraints that are not soft: the hard ones and, with `with_droppable`, the droppable ones that
+    /// are not dropped.
     pub(crate) fn kept_constraints(&mut self, with_droppable: bool) {
         let bound = self.bound;
         self.constraints_but(|constraint, at| {
@@ -233,7 +233,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Is a constraint so far from being exceeded by any allocation that its row would only scale the program badly?
+    /// Whether every allocation keeps a constraint by so much that its row would only scale the program badly.
     fn never_binds(&self, constraint: &Constraint, at: At) -> bool {
         let excess = self.bound.range(&constraint.excess, at, self.reach);
         !constraint.is_equality() && excess.upper < -NEVER_BINDS * (excess.upper - excess.lower)

@@ -49,8 +49,8 @@ impl BoundObjective<'_> {
         builder.finish(self.objective.sense())
     }
 
-    /// The program of the policy's hard constraints alone, without an objective: it is feasible if an allocation keeps them.
-    /// `with_droppable`: and of the droppable ones that are not dropped.
+    /// The program of the policy's hard constraints alone, without an objective: it is feasible if an allocation keeps
+    /// them. With `with_droppable`, droppable constraints that are not dropped count as hard.
     pub fn constraints_alone(&self, with_droppable: bool) -> Formulation {
         let reach = Reach::of(self);
         let mut builder = self.polytope(&reach, None);
@@ -128,8 +128,8 @@ impl BoundObjective<'_> {
         }
     }
 
-    /// The objective's value at the isolated shares, which are feasible; nothing if the policy has constraints, which they
-    /// may violate.
+    /// The objective's value at the isolated shares, which are feasible; `None` if it is not finite, or if the policy has
+    /// constraints, which the shares may violate.
     pub fn reference_value(&self) -> Option<f64> {
         if !self.objective.constraints().is_empty() {
             return None;
@@ -199,7 +199,7 @@ impl BoundObjective<'_> {
         builder
     }
 
-    /// The columns of class time.
+    /// Adds the columns of class time.
     pub(super) fn class_times(&self, builder: &mut Builder<'_>) {
         let instance = self.instance;
         builder.reserve();
@@ -213,8 +213,8 @@ impl BoundObjective<'_> {
         }
     }
 
-    /// Time rows and capacity rows. `kept`: a column for each member that scales its right side, `all` times its time; empty
-    /// if right sides are fixed.
+    /// Adds the time rows and capacity rows. `kept`: a column for each member that scales the right side of its time row,
+    /// `all` times its time; empty if right sides are fixed.
     pub(super) fn shared_rows(&self, builder: &mut Builder<'_>, kept: &[usize], all: f64) {
         let instance = self.instance;
         for member in 0..instance.n_members() {
@@ -238,7 +238,7 @@ impl BoundObjective<'_> {
         }
     }
 
-    /// maximize u = 1/t subject to throughput(m) ≥ a_m + b_m·u.
+    /// Adds the level program in the inverse of the level: maximize u = 1/t subject to throughput(m) ≥ a_m + b_m·u.
     fn inverse_level(&self, builder: &mut Builder<'_>, level: Range) {
         let (inversion, levels) =
             self.objective.inversion().zip(self.levels()).expect("an inverse level has an inversion");

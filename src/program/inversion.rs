@@ -10,7 +10,7 @@ use super::expression::{
     Curvature, Expr, ExpressionError, Function, Node, Operator, Variable, Vocabulary, facts, shape,
 };
 
-/// The required throughput as a function of the level t.
+/// The form of the required throughput as a function of the level t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelForm {
     /// a + b·t: one linear program with t as a column.
@@ -21,7 +21,7 @@ pub enum LevelForm {
     General,
 }
 
-/// A side of a bound.
+/// The side of a bound on a value y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// y ≥ level.
@@ -46,7 +46,7 @@ impl Bound {
     }
 }
 
-/// What one step does to x, with its datum d.
+/// The operation of a step on x, with its datum d.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
     /// x + d
@@ -90,8 +90,8 @@ pub struct Inversion {
 }
 
 impl Inversion {
-    /// Finds the chain of an expression of one job, if there is one and the whole is on the side `bound` of a level just
-    /// where the throughput is *at least* something.
+    /// Finds the chain of an expression of one job, if there is one and the whole is on the side `bound` of a level
+    /// exactly where the throughput is *at least* something.
     pub(crate) fn trace(expression: &Expr, bound: Bound, vocabulary: &Vocabulary) -> Option<Self> {
         let (steps, throughput) = chain(expression, vocabulary)?;
         let shape = shape(&throughput, vocabulary).ok()?;
@@ -113,19 +113,19 @@ impl Inversion {
         &self.throughput
     }
 
-    /// Is the end of the chain the job's effective throughput itself?
+    /// Whether the end of the chain is the job's effective throughput itself.
     pub fn is_of_throughput(&self) -> bool {
         self.throughput.node == Node::Variable(Variable::Throughput, None)
     }
 
-    /// The required throughput as a function of the level.
+    /// The form of the required throughput as a function of the level.
     pub fn form(&self) -> LevelForm {
         self.form
     }
 }
 
 impl Step {
-    /// Does a larger x make the result smaller? Nothing if that depends on numbers.
+    /// Whether a larger x makes the result smaller; `None` if that depends on numbers.
     fn flips(&self, vocabulary: &Vocabulary) -> Result<Option<bool>, ExpressionError> {
         Ok(match self.kind {
             StepKind::Plus
@@ -236,7 +236,7 @@ fn form(steps: &[Step]) -> LevelForm {
 /// A required throughput, and its derivative by the level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Required {
-    /// The least throughput, at least 0; +∞ if none reaches the level.
+    /// The least throughput, at least 0, in steps/s; +∞ if none reaches the level.
     pub value: f64,
     /// d value / d level.
     pub slope: f64,
@@ -246,20 +246,20 @@ pub struct Required {
 #[derive(Clone, Debug)]
 pub struct Levels {
     kinds: Vec<StepKind>,
-    /// [members × steps]; unused entries are 0.
+    /// The value of each step's datum: [members × steps]; unused entries are 0.
     data: Vec<f64>,
     bound: Bound,
     form: LevelForm,
 }
 
 impl Levels {
-    /// `data`: [members × steps], the value of each step's datum.
+    /// The levels of an inversion with `data`, the value of each step's datum: [members × steps].
     pub(crate) fn new(inversion: &Inversion, data: Vec<f64>) -> Self {
         let kinds = inversion.steps.iter().map(|step| step.kind).collect();
         Self { kinds, data, bound: inversion.bound, form: inversion.form }
     }
 
-    /// The required throughput as a function of the level.
+    /// The form of the required throughput as a function of the level.
     pub fn form(&self) -> LevelForm {
         self.form
     }
@@ -332,8 +332,8 @@ impl Levels {
         if y > 0.0 { Required { value: y, slope } } else { ALWAYS }
     }
 
-    /// Coefficients (a, b) of the required throughput, a + b·t or a + b/t as [`form`](Self::form) says; nothing if
-    /// the form is general or a factor of this member is 0.
+    /// Coefficients (a, b) of the required throughput, a + b·t or a + b/t as [`form`](Self::form) says; `None` if the
+    /// form is general or a factor of this member is 0.
     pub fn coefficients(&self, member: usize) -> Option<(f64, f64)> {
         // x = (p + q t) / (r + s t): every step keeps this shape.
         let (mut p, mut q, mut r, mut s) = (0.0, 1.0, 1.0, 0.0);

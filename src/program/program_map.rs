@@ -28,14 +28,14 @@ pub enum RowRole {
     Constraint {
         /// Position among the objective's constraints.
         constraint: usize,
-        /// The member, or the worker type, it holds for; 0 if it is on the whole cluster.
+        /// Position of the member or worker type that it holds for; 0 if it is on the whole cluster.
         position: usize,
     },
     /// An auxiliary column is at most (or at least) the part of an expression that it stands for.
     Part {
         /// The auxiliary column, counted from the first one.
         auxiliary: usize,
-        /// The member of which each job has such a row, if it is one of jobs.
+        /// The member whose jobs each have such a row; `None` if it is not a row of jobs.
         member: Option<usize>,
     },
     /// The optimum of an earlier stage is held.
@@ -51,14 +51,14 @@ pub enum AuxiliaryRole {
     InverseLevel,
     /// The part of the required throughputs that all members reach at once; 1 is all of them.
     Reached,
-    /// A curved part of an expression.
+    /// A curved or piecewise linear part of an expression.
     Part {
-        /// `log`, `min`, `sum_over_jobs`…
+        /// Name of the function: `log`, `sqrt`, `inv`, `min` or `max`.
         function: &'static str,
-        /// The member of which each job has such a part, if it is one of jobs.
+        /// The member whose jobs each have such a part; `None` if it is not a part of jobs.
         member: Option<usize>,
     },
-    /// Are the droppable constraints of a member kept? 1 is yes.
+    /// Whether the droppable constraints of a member are kept: 1 if they are, 0 if they are dropped.
     Kept {
         /// The member.
         member: usize,
@@ -67,7 +67,7 @@ pub enum AuxiliaryRole {
     Slack {
         /// Position among the objective's constraints.
         constraint: usize,
-        /// The member, or the worker type; 0 if it is on the whole cluster.
+        /// Position of the member or worker type; 0 if it is on the whole cluster.
         position: usize,
     },
 }
@@ -77,7 +77,7 @@ pub enum AuxiliaryRole {
 pub struct Auxiliary {
     /// The meaning of the auxiliary column.
     pub role: AuxiliaryRole,
-    /// Its unit.
+    /// The unit of the column.
     pub scale: f64,
 }
 
@@ -99,11 +99,11 @@ pub struct Formulation {
     pub program: Program,
     /// The combination and worker type of each of the first columns.
     pub columns: Arc<Vec<Column>>,
-    /// The meaning of the columns after them.
+    /// The meaning of the columns after `columns`.
     pub auxiliaries: Arc<Vec<Auxiliary>>,
-    /// The meaning of each row.
+    /// The meaning of each row: `[rows]`.
     pub rows: Arc<Vec<RowRole>>,
-    /// The divisor of each row.
+    /// The divisor of each row: `[rows]`.
     pub row_scales: Vec<f64>,
     /// The policy's objective as a function of the program's.
     pub value_map: ValueMap,
@@ -118,7 +118,7 @@ pub(super) struct Replaced {
     pub(super) offset: f64,
     pub(super) cost: Vec<f64>,
     pub(super) value_map: ValueMap,
-    /// The column that holds the optimum, its bounds and implied bounds; a row holds it if none does.
+    /// The column that holds the optimum, with its former bounds and implied bounds; `None` if a row holds it.
     pub(super) column: Option<(usize, Range, Range)>,
 }
 
@@ -147,7 +147,8 @@ impl Formulation {
         &columns[..self.columns.len()]
     }
 
-    /// The class times that one of the policy's constraints forbids by itself: it bounds by 0 a sum to which none adds less than 0.
+    /// The columns of class time that one of the policy's constraints forbids by itself: it bounds by 0 a sum of which no
+    /// term can be below 0.
     pub fn forbidden(&self) -> Vec<usize> {
         let own = (0..self.rows.len()).filter(|row| matches!(self.rows[*row], RowRole::Constraint { .. }));
         let signed = |row: usize| match (self.program.rows[row].lower, self.program.rows[row].upper) {
@@ -174,8 +175,8 @@ impl Formulation {
         forbidden
     }
 
-    /// The dual value of a row, which is 0 where the solver gives none; and where the row has no columns, as that of a worker
-    /// type without workers: it limits nothing, and a solver may say anything of it.
+    /// The dual value of a row; 0 where the solver gives none, and where the row has no columns, as for a worker type
+    /// without workers: such a row limits nothing, and a solver may give it any dual.
     pub fn dual_of(&self, row: usize, row_duals: &[f64]) -> f64 {
         let is_empty = self.program.row(row).next().is_none();
         if is_empty { 0.0 } else { row_duals.get(row).copied().unwrap_or(0.0) }
