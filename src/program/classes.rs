@@ -11,7 +11,7 @@
 //! sums over a job's pairs enter its time, its throughput and the capacity, so any other division of the class
 //! pair's time with the same sums is as good: a [`Division`] is a sparse one.
 
-/// If more than half of this many first jobs are in classes of their own, all jobs are sorted instead of hashed.
+/// Number of first jobs that are hashed on trial: if they form more than half as many classes, all jobs are sorted instead.
 const UNLIKE_JOBS: usize = 1024;
 
 /// The order of classes where hardly any two jobs are alike.
@@ -28,7 +28,7 @@ pub enum Unlike {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classes {
     class_of: Vec<u32>,
-    /// Where the jobs of each class begin: [classes + 1].
+    /// Position in `jobs` of each class's first job, then the number of jobs: [classes + 1].
     starts: Vec<u32>,
     /// Jobs, class after class, ascending within each.
     jobs: Vec<u32>,
@@ -73,7 +73,7 @@ impl Classes {
         (Self::from_assignment(class_of, rank.len()), ClassKeys { words: table.keys, order: Some(order) })
     }
 
-    /// Jobs with these keys, classes in the order of their keys.
+    /// The division of jobs with these keys, classes in the order of their keys.
     fn sorted(words: KeyWords) -> (Self, ClassKeys) {
         let mut order = words.order();
         let mut class_of = vec![0_u32; order.len()];
@@ -87,7 +87,7 @@ impl Classes {
         (Self::from_assignment(class_of, order.len()), ClassKeys { words, order: Some(order) })
     }
 
-    /// Jobs with these keys, classes in the order of their first jobs. Only keys with equal hashes are compared.
+    /// The division of jobs with these keys, classes in the order of their first jobs. Only keys with equal hashes are compared.
     fn in_turn(words: KeyWords) -> (Self, ClassKeys) {
         let n = words.n();
         let place = |of: &u64| (*of & 0xFFFF_FFFF) as u32;
@@ -123,7 +123,7 @@ impl Classes {
         (Self::from_assignment(class_of, firsts.len()), ClassKeys { words, order: Some(firsts) })
     }
 
-    /// Every job a class of its own, in order.
+    /// The division with every job in a class of its own, in order.
     pub fn singletons(n: usize) -> Self {
         let class_of: Vec<u32> = (0..).take(n).collect();
         let starts = class_of.iter().copied().chain([as_u32(n)]).collect();
@@ -148,7 +148,7 @@ impl Classes {
         Self { class_of, starts, jobs }
     }
 
-    /// Classes of these members, ascending in each.
+    /// The division into classes of these members, ascending in each.
     pub(super) fn from_members(members: &[Vec<u32>], class_of: Vec<u32>) -> Self {
         let mut starts = Vec::with_capacity(members.len() + 1);
         starts.push(0);
@@ -160,17 +160,17 @@ impl Classes {
         Self { class_of, starts, jobs }
     }
 
-    /// How many classes.
+    /// Number of classes.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// No jobs at all?
+    /// Whether there are no jobs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many jobs.
+    /// Number of jobs.
     pub fn n_jobs(&self) -> usize {
         self.class_of.len()
     }
@@ -190,7 +190,7 @@ impl Classes {
         &self.jobs[self.starts[class] as usize..self.starts[class + 1] as usize]
     }
 
-    /// Jobs in each class: `[classes]`.
+    /// Number of jobs in each class: `[classes]`.
     pub fn multiplicity(&self) -> Vec<f64> {
         (0..self.len()).map(|class| self.members(class).len() as f64).collect()
     }
@@ -200,12 +200,12 @@ impl Classes {
 #[derive(Clone, Debug)]
 struct KeyWords {
     width: usize,
-    /// [keys × width]
+    /// Words of the keys: [keys × width].
     words: Vec<u64>,
 }
 
 impl KeyWords {
-    /// Of all jobs.
+    /// The keys of `n` jobs, as `write` gives them.
     fn of(n: usize, width: usize, mut write: impl FnMut(usize, &mut [u64])) -> Self {
         let mut words = vec![0; n * width];
         for (job, key) in words.chunks_exact_mut(width.max(1)).enumerate() {
@@ -218,7 +218,7 @@ impl KeyWords {
         &self.words[place as usize * self.width..(place as usize + 1) * self.width]
     }
 
-    /// How many.
+    /// Number of keys.
     fn n(&self) -> u32 {
         as_u32(self.words.len() / self.width.max(1))
     }
@@ -253,7 +253,7 @@ impl KeyWords {
 #[derive(Clone, Debug)]
 pub struct ClassKeys {
     words: KeyWords,
-    /// The place of each class's key, if it is not the class's own.
+    /// Position among `words` of each class's key, `[classes]`; `None` if it is the class's own.
     order: Option<Vec<u32>>,
 }
 
@@ -270,9 +270,9 @@ impl ClassKeys {
 
 /// An open-addressing table from key to class: insertion order numbers the classes, never the hash.
 struct Table {
-    /// Half of a key's hash, and its class: other keys are told apart without a look at them.
+    /// Half of a key's hash, and its class: most other keys are told apart by the hash alone.
     slots: Vec<(u32, u32)>,
-    /// Of each class.
+    /// The keys of the classes.
     keys: KeyWords,
 }
 
@@ -326,7 +326,7 @@ impl Table {
     }
 }
 
-/// As many jobs or classes as are taken.
+/// A number of jobs or classes, fewer than 2^32.
 fn as_u32(number: usize) -> u32 {
     u32::try_from(number).expect("fewer than 2^32 jobs")
 }
@@ -337,30 +337,30 @@ fn hash(key: &[u64]) -> u32 {
     (key.iter().fold(0, mix) >> 32) as u32
 }
 
-/// The division of a class pair's time among jobs: (job of A, job of B, fraction), positions within the classes, each
-/// ascending from pair to pair. Fractions sum to 1, and every job of a class has the same part of them.
+/// The division of a class pair's time among jobs: (job of A, job of B, fraction), positions within the classes, the
+/// first ascending from pair to pair. Fractions sum to 1, and every job of a class has the same part of them.
 #[derive(Clone, Debug)]
 pub enum Division {
-    /// Of two classes: every job of A has 1/`n_a` and every job of B 1/`n_b`, the transportation problem's north-west
-    /// corner, `n_a + n_b − 1` pairs at most.
+    /// A division between two classes: every job of A has 1/`n_a` and every job of B 1/`n_b`, by the transportation
+    /// problem's north-west corner rule, in `n_a + n_b − 1` pairs at most.
     Between(Corner),
-    /// Of one class of n ≥ 2 jobs, each of which has 2/n: one pair for n = 2, a perfect matching for even n, else a
-    /// cycle.
+    /// A division within one class of n ≥ 2 jobs, each of which has 2/n: one pair for n = 2, a perfect matching for even
+    /// n, else a cycle.
     Within {
-        /// Jobs, n.
+        /// Number of jobs, n.
         n: usize,
-        /// Which pair is next.
+        /// Position of the next pair.
         next: usize,
     },
 }
 
 impl Division {
-    /// Between all jobs of two classes.
+    /// The division between all jobs of two classes.
     pub fn between(n_a: usize, n_b: usize) -> Self {
         Self::Between(Corner { n_a, n_b, a: 0, b: 0, supply: n_b, demand: n_a })
     }
 
-    /// Among the jobs of one class.
+    /// The division among the jobs of one class.
     pub fn within(n: usize) -> Self {
         Self::Within { n, next: 0 }
     }
@@ -378,7 +378,7 @@ impl Iterator for Division {
                 if n.is_multiple_of(2) {
                     return (pair < n / 2).then(|| (2 * pair, 2 * pair + 1, 2.0 / n as f64));
                 }
-                // (0, 1), then what closes the cycle, (0, n − 1), then (1, 2), (2, 3) and so on
+                // (0, 1), then the pair that closes the cycle, (0, n − 1), then (1, 2), (2, 3) and so on
                 let [one, other] = match pair {
                     0 => [0, 1],
                     1 => [0, n - 1],

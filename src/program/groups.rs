@@ -7,21 +7,21 @@ use super::classes::{Classes, Unlike};
 #[derive(Clone, Debug)]
 pub struct Groups {
     width: usize,
-    /// Of each class, ascending: [classes × width].
+    /// Keys of the classes, ascending: [classes × width].
     keys: Vec<u64>,
     /// Jobs of each class, ascending.
     members: Vec<Vec<u32>>,
-    /// Of each job.
+    /// The class of each job: `[n]`.
     class_of: Vec<u32>,
 }
 
 impl Groups {
-    /// No jobs yet; keys have `width` words.
+    /// An empty division, for keys of `width` words.
     pub fn new(width: usize) -> Self {
         Self { width, keys: Vec::new(), members: Vec::new(), class_of: Vec::new() }
     }
 
-    /// `n` jobs, grouped at once; `write` puts a job's key into `width` words.
+    /// The division of `n` jobs, grouped at once; `write` puts a job's key into `width` words.
     ///
     /// # Panics
     /// If there are 2^32 jobs or more.
@@ -36,12 +36,12 @@ impl Groups {
         groups
     }
 
-    /// How many classes.
+    /// Number of classes.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// No jobs at all?
+    /// Whether there are no jobs.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
